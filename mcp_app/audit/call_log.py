@@ -22,7 +22,7 @@ from django.db import Error as DatabaseError
 
 from mcp_app.audit.tallies import Tallies, period_start_ms
 from mcp_app.audit.writing import (
-    Batch,
+    CallBatch,
     PendingCalls,
     RefusedBatch,
     is_counted,
@@ -183,15 +183,10 @@ class CallLog:
         circumstances, began, took, *_ = record
         server, kind, name, _, outcome, *_ = circumstances
         self.dropped += 1
-        if not is_counted(circumstances):
-            self._warn_rarely(message, self.dropped)
-            return
-        self._tallies.add_calls(
-            period_start_ms(int(began * 1_000) + self._clock_ms, MINUTE_S),
-            (server, kind, stored_name(name), outcome),
-            [int(took * 1_000_000)],
-            1,
-        )
+        if is_counted(circumstances):
+            minute_ms = period_start_ms(int(began * 1_000) + self._clock_ms, MINUTE_S)
+            subject = (server, kind, stored_name(name), outcome)
+            self._tallies.add_calls(minute_ms, subject, [int(took * 1_000_000)], 1)
         self._warn_rarely(message, self.dropped)
 
     def _warn_rarely(self, message: str, *values: object) -> None:
@@ -225,18 +220,18 @@ class CallLog:
             if self._pending or self._tallies:
                 self._schedule_writing()
 
-    def _next_batch(self) -> Batch:
+    def _next_batch(self) -> CallBatch:
         """Return the next batch: the calls that have waited longest."""
         with self._lock:
             records = self._pending.take_first(MOST_ROWS)
         tallies, self._tallies = self._tallies, Tallies()
         self._batched_so_far += len(records)
         self._number += 1
-        return Batch(
+        return CallBatch(
             self._writer, self._number, records, self.digest_arguments, tallies
         )
 
-    async def _write_batch(self, batch: Batch) -> None:
+    async def _write_batch(self, batch: CallBatch) -> None:
         try:
             await self._write_with_retries(batch)
         except Exception:
@@ -248,7 +243,7 @@ class CallLog:
             if not waiting.done():
                 waiting.set_result(None)
 
-    async def _write_with_retries(self, batch: Batch) -> None:
+    async def _write_with_retries(self, batch: CallBatch) -> None:
         """Write a batch; retry as long as the database is unavailable."""
         attempt = 0
         while True:
@@ -279,7 +274,7 @@ class CallLog:
 # -- turned away -----------------------------------------------------------------------
 # Requests that never became a call: counted in memory, reported with heartbeats.
 
-Group: TypeAlias = tuple[int, str, str, int]
+RefusalCount: TypeAlias = tuple[int, str, str, int]
 """When an hour began (ms), the reason, the client, and how many requests."""
 
 HOURS: Final = 24
@@ -336,13 +331,18 @@ class TurnedAway:
         """Count a request; `client` is the name that it gives itself, "" for none."""
         hour = int(self._clock()) // HOUR_S
         if hour != self._hour:
-            self._begin_hour(hour)
+            self._hour = hour
+            self._counts = {
+                key: count
+                for key, count in self._counts.items()
+                if key[0] > hour - HOURS
+            }
         key = (hour, reason.value, storable_text(client[:MAX_CLIENT_LENGTH]))
         if key not in self._counts and not self._tells_apart(hour):
             key = (hour, reason.value, OTHERS)
         self._counts[key] = self._counts.get(key, 0) + 1
 
-    def counts_of_day(self) -> tuple[Group, ...]:
+    def counts_of_day(self) -> tuple[RefusalCount, ...]:
         return tuple(
             (hour * HOUR_S * 1_000, reason, client, count)
             for (hour, reason, client), count in self._counts.items()
@@ -353,10 +353,3 @@ class TurnedAway:
         """Return whether an hour has room for one more group; each has its limit."""
         groups = sum(key[0] == hour and key[2] != OTHERS for key in self._counts)
         return groups < GROUPS
-
-    def _begin_hour(self, hour: int) -> None:
-        self._hour = hour
-        oldest_hour = hour - HOURS
-        self._counts = {
-            key: count for key, count in self._counts.items() if key[0] > oldest_hour
-        }

@@ -32,9 +32,8 @@ def expired_calls(limits: Limits) -> list[ExpiredRows]:
     now = NowMilliseconds()
     oldest = now - int(limits.calls_kept * 1_000)
     calls = Call.objects.older_than(oldest)
-    hours = CallStatistic.objects.older_than(
-        HOUR_S, now - int(limits.statistics_kept * 1_000)
-    )
+    oldest_hour = now - int(limits.statistics_kept * 1_000)
+    hours = CallStatistic.objects.older_than(HOUR_S, oldest_hour)
     minutes = CallStatistic.objects.older_than(MINUTE_S, now - MINUTE_RETENTION_MS)
     writers = CallWriter.objects.older_than(now - WRITER_RETENTION_MS)
     return [
@@ -91,22 +90,20 @@ class _Surplus:
         """Return the last key that goes, and those that stay; looked up once."""
         if self._settled is None:
             # SQLite would read all rows for both at once.
-            oldest, newest = (_first_key(rows.order_by(each)) for each in ("pk", "-pk"))
+            keys = rows.values_list("pk", flat=True)
+            oldest, newest = (
+                keys.order_by(each).first() or 0 for each in ("pk", "-pk")
+            )
             end = newest - self._most
-            retained = self._newest_failures(rows) if end >= oldest else frozenset()
+            # Where few calls stay, half of them may be any.
+            most = min(RETAINED_FAILURES, self._most // (2 * len(FAILED)))
+            retained = frozenset(
+                key
+                for outcome in (FAILED if end >= oldest else ())
+                for key in rows.newest_that(outcome, most)
+            )
             for each in sorted(retained):
                 # For each that stays, one more of the others goes.
                 end += each <= end
             self._settled = end, retained
         return self._settled
-
-    def _newest_failures(self, rows: CallQuerySet) -> frozenset[int]:
-        # Where few calls stay, half of them may be any.
-        each = min(RETAINED_FAILURES, self._most // (2 * len(FAILED)))
-        return frozenset(
-            key for outcome in FAILED for key in rows.newest_that(outcome, each)
-        )
-
-
-def _first_key(rows: CallQuerySet) -> int:
-    return rows.values_list("pk", flat=True).first() or 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias, TypeVar
 
@@ -52,13 +52,8 @@ class Tally:
         ]
 
     def counter_values(self) -> Row:
-        return (
-            self.calls,
-            self.dropped,
-            self.total_us,
-            self.most_us,
-            *self.buckets,
-        )
+        sums = (self.calls, self.dropped, self.total_us, self.most_us)
+        return (*sums, *self.buckets)
 
 
 class Tallies:
@@ -93,21 +88,14 @@ class Tallies:
         for (minute_ms, subject), tally in self._minutes.items():
             hour_ms = period_start_ms(minute_ms, HOUR_S)
             hours.setdefault((hour_ms, subject), Tally()).merge_tally(tally)
-        both = [
-            *_counter_rows(MINUTE_S, self._minutes.items()),
-            *_counter_rows(HOUR_S, hours.items()),
-        ]
-        return sorted(both)
+        return sorted(
+            (seconds, start_ms, *subject, *tally.counter_values())
+            for seconds, tallies in ((MINUTE_S, self._minutes), (HOUR_S, hours))
+            for (start_ms, subject), tally in tallies.items()
+        )
 
     def _tally_of_subject(self, minute_ms: int, subject: Subject) -> Tally:
         return self._minutes.setdefault((minute_ms, subject), Tally())
-
-
-def _counter_rows(
-    seconds: int, tallies: Iterable[tuple[tuple[int, Subject], Tally]]
-) -> Iterator[Row]:
-    for (start_ms, subject), tally in tallies:
-        yield (seconds, start_ms, *subject, *tally.counter_values())
 
 
 def period_start_ms(time_ms: int, seconds: int) -> int:

@@ -147,7 +147,9 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
     left: dict[SharedValues, Sequence[Own]] = {}
     table = connection.ops.quote_name(Call._meta.db_table)
     with connection.cursor() as cursor:
-        most = _most_parameters(connection.connection)
+        # Drivers like that of SQLCipher resemble Python's own, and not all have this.
+        limit = getattr(connection.connection, "getlimit", None)
+        most = limit(SQLITE_LIMIT_VARIABLE_NUMBER) if limit else ALWAYS_POSSIBLE
         sizes = [size for size in SIZES if _SHARED + size * _OWN <= most]
         for shared, own in rows.items():
             rest = own
@@ -160,12 +162,6 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
             if rest:
                 left[shared] = rest
     return left
-
-
-def _most_parameters(connection: Any) -> int:
-    # Drivers like that of SQLCipher resemble Python's own, and not all have this.
-    limit = getattr(connection, "getlimit", None)
-    return limit(SQLITE_LIMIT_VARIABLE_NUMBER) if limit else ALWAYS_POSSIBLE
 
 
 @cache
@@ -203,7 +199,7 @@ class RefusedBatch:
 
 
 @dataclass(slots=True)
-class Batch:
+class CallBatch:
     """The calls of one transaction; `number` goes up with each batch of a writer.
 
     `tallies` has the counts of calls that get no row.
@@ -220,7 +216,7 @@ class Batch:
     """What the database has refused of a committed batch."""
 
 
-def write(batch: Batch) -> int:
+def write(batch: CallBatch) -> int:
     """Commit a batch, unless that was done already; blocks.
 
     Returns the database's clock less the monotonic one, in milliseconds.  Raises
@@ -237,12 +233,12 @@ def write(batch: Batch) -> int:
     return _write_persistently(batch)
 
 
-def _write_persistently(batch: Batch) -> int:
+def _write_persistently(batch: CallBatch) -> int:
     # The very first batch may fail because it has been committed meanwhile.
     return persistently(partial(_write_once, batch), ATTEMPTS, (IntegrityError,))
 
 
-def _write_once(batch: Batch) -> int:
+def _write_once(batch: CallBatch) -> int:
     using = router.db_for_write(Call)
     with own_transaction(using):
         clock_ms = _clock_offset_ms(using)
@@ -254,10 +250,8 @@ def _write_once(batch: Batch) -> int:
     return clock_ms
 
 
-def _store_together(
-    using: str, rows: Mapping[SharedValues, Sequence[Own]], tallies: Tallies
-) -> RefusedBatch:
-    left: Mapping[SharedValues, Sequence[Own]] = rows
+def _store_together(using: str, rows: Rows, tallies: Tallies) -> RefusedBatch:
+    left = rows
     if (connection := connections[using]).vendor == "sqlite":
         left = insert_many(connection, rows)
     if left:
@@ -266,20 +260,16 @@ def _store_together(
     return RefusedBatch()
 
 
-def _store_apart(
-    using: str, rows: Mapping[SharedValues, Sequence[Own]], tallies: Tallies
-) -> RefusedBatch:
+def _store_apart(using: str, rows: Rows, tallies: Tallies) -> RefusedBatch:
     """Store what the database takes; a call whose row it refuses is still counted."""
     insert = Call.objects.using(using).insert
     raise_by = CallStatistic.objects.using(using).raise_by
     each = [(shared, own) for shared, some in rows.items() for own in some]
     dropped = stored_apart(using, lambda some: insert(_group_by_shared(some)), each)
     for (shared, own), _ in dropped:
-        if not is_counted(shared):
-            continue
-        tallies.count_dropped(
-            period_start_ms(own[0], MINUTE_S), counted_subject(shared)
-        )
+        if is_counted(shared):
+            minute_ms = period_start_ms(own[0], MINUTE_S)
+            tallies.count_dropped(minute_ms, counted_subject(shared))
     lost = stored_apart(using, raise_by, tallies.sorted_rows())
     reasons = [reason for _, reason in (*dropped, *lost)]
     return RefusedBatch(len(dropped), len(lost), reasons[-1] if reasons else None)
@@ -298,15 +288,11 @@ def _clock_offset_ms(using: str) -> int:
     connection = connections[using]
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {now_sql(connection)}")
-        return int(cursor.fetchone()[0]) - _monotonic_ms()
-
-
-def _monotonic_ms() -> int:
-    return int(time.monotonic() * 1_000)
+        return int(cursor.fetchone()[0]) - int(time.monotonic() * 1_000)
 
 
 def _rows_and_tallies(
-    batch: Batch, clock_ms: int
+    batch: CallBatch, clock_ms: int
 ) -> tuple[dict[SharedValues, list[Own]], Tallies]:
     # The same call is often made again.
     digest = cache(batch.digest)
@@ -317,10 +303,9 @@ def _rows_and_tallies(
         shared = _fitting_values(circumstances)
         own = _own_columns(fields, clock_ms, digest)
         rows.setdefault(shared, []).extend(zip(*own, strict=True))
-        if not is_counted(shared):
-            continue
-        for minute_ms, times_us in _times_by_minute(own[0], own[1]):
-            tallies.add_calls(minute_ms, counted_subject(shared), times_us)
+        if is_counted(shared):
+            for minute_ms, times_us in _times_by_minute(own[0], own[1]):
+                tallies.add_calls(minute_ms, counted_subject(shared), times_us)
     return rows, tallies
 
 

@@ -93,21 +93,16 @@ class Batches(Generic[Key, Value]):
         try:
             values = await self._pool.run(self._work, list(some))
         except Exception as error:
-            await self._handle_failure(some, error)
+            if len(some) == 1 or isinstance(error, Unavailable):
+                _refuse_callers(some, error)
+                return
+            # It may be due to the key of one of them.
+            for key, future in some.items():
+                await self._run_batch({key: future})
         else:
             if 2 * len(values) < len(some):
                 self._next = began + SPACING_S
             self._deliver_values(some, values)
-
-    async def _handle_failure(
-        self, some: Mapping[Key, asyncio.Future[Value | None]], error: Exception
-    ) -> None:
-        """Raise it for each caller, unless it is due to the key of one of them."""
-        if len(some) == 1 or isinstance(error, Unavailable):
-            _refuse_callers(some, error)
-            return
-        for key, future in some.items():
-            await self._run_batch({key: future})
 
     def _deliver_values(
         self,

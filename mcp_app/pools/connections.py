@@ -43,13 +43,11 @@ class _WithoutOldConnections:
     none.  It holds no state, so one serves all calls: a generator costs more.
     """
 
-    def __enter__(self) -> None:
+    def __enter__(self, *_: object) -> None:
         if getattr(_thread, "connected", False):
             close_old_connections()
 
-    def __exit__(self, *_: object) -> None:
-        if getattr(_thread, "connected", False):
-            close_old_connections()
+    __exit__ = __enter__
 
 
 without_old_connections: Final = _WithoutOldConnections()
@@ -135,18 +133,14 @@ class ConnectionKiller(NamedTuple):
         with suppress(OSError):
             same = os.dup(self.descriptor)
             # It may be closed at any moment, and its descriptor reused.
-            if os.fstat(same).st_ino == self.file:
-                _shut_down_socket(same)
-            else:
+            if os.fstat(same).st_ino != self.file:
                 os.close(same)
-
-
-def _shut_down_socket(descriptor: int) -> None:
-    with socket.socket(fileno=descriptor) as same:
-        if same.family in (socket.AF_INET, socket.AF_INET6):
-            # Unsent data must not arrive when the network is back.
-            same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROPPED)
-        same.shutdown(socket.SHUT_RDWR)
+                return
+            with socket.socket(fileno=same) as line:
+                if line.family in (socket.AF_INET, socket.AF_INET6):
+                    # Unsent data must not arrive when the network is back.
+                    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROPPED)
+                line.shutdown(socket.SHUT_RDWR)
 
 
 def waits_for_a_lock(wrappers: Sequence[Any]) -> bool:

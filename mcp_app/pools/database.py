@@ -101,18 +101,6 @@ class RunningWork(NamedTuple):
 class PoolThread:
     """One of the threads, as other threads see it."""
 
-    __slots__ = (
-        "cut_at",
-        "doing",
-        "ended",
-        "idle",
-        "left",
-        "lines",
-        "lock",
-        "thread",
-        "wrappers",
-    )
-
     def __init__(self, idle: float | None) -> None:
         self.thread: threading.Thread | None = None
         self.idle = idle
@@ -135,6 +123,7 @@ class PoolThread:
         return self.thread is not None and self.thread.is_alive()
 
     def has_left(self) -> bool:
+        # Another thread sets it: mypy does not know that.
         return self.left
 
     def open_lines(self) -> list[ConnectionKiller]:
@@ -236,28 +225,23 @@ class DatabaseThreads:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Value] = loop.create_future()
         call = partial(contextvars.copy_context().run, function, *arguments, **keywords)
-        self._enqueue_work(
-            Work(
-                loop.call_soon_threadsafe,
-                future,
-                partial(
-                    _run_unless_late, partial(self._around, call), time.monotonic()
-                ),
-            )
+        function_in_time = partial(
+            _run_unless_late, partial(self._around, call), time.monotonic()
         )
+        with self._lock:
+            self._queue.put(Work(loop.call_soon_threadsafe, future, function_in_time))
+            self._ensure_thread()
         try:
             return await future
         except DatabaseError as error:
             if not is_outage(error):
                 raise
-            self._log_outage(error)
+            now = time.monotonic()
+            if now - self._logged_at >= TELL_EVERY_S:
+                self._logged_at = now
+                message = "%s: the database could not be used: %r"
+                logger.warning(message, self.name, error)
             raise unavailable() from error
-
-    def _log_outage(self, error: DatabaseError) -> None:
-        now = time.monotonic()
-        if now - self._logged_at >= TELL_EVERY_S:
-            self._logged_at = now
-            logger.warning("%s: the database could not be used: %r", self.name, error)
 
     def close(self) -> None:
         """End the threads and their connections when their work is done."""
@@ -296,7 +280,11 @@ class DatabaseThreads:
         """
         now = time.monotonic()
         with self._lock:
-            self._calm_down(now)
+            # A short statement that ends says nothing about a long one, which must have
+            # had time to be tried again and to end.
+            quiet = now - self._gave_up_at >= 2 * self._patience * self._times
+            if quiet and any(hand.ended for hand in self._hands):
+                self._times = 1
             patience = self._patience * self._times
             for hand in (*self._hands, *self._left):
                 doing = hand.doing
@@ -307,16 +295,6 @@ class DatabaseThreads:
                     self._give_up(hand, doing, now)
             if not self._queue.empty():
                 self._ensure_thread()
-
-    def _calm_down(self, now: float) -> None:
-        """Reset the limit if nothing has hung for a while; the caller holds the lock.
-
-        A short statement that ends says nothing about a long one, which must have had
-        time to be tried again and to end.
-        """
-        quiet = now - self._gave_up_at >= 2 * self._patience * self._times
-        if quiet and any(hand.ended for hand in self._hands):
-            self._times = 1
 
     def _give_up(self, hand: PoolThread, doing: RunningWork, now: float) -> None:
         """Cut off one thread; the caller holds the lock."""
@@ -354,30 +332,22 @@ class DatabaseThreads:
         if not self._queue.empty():
             self._ensure_thread()
 
-    def _enqueue_work(self, work: Work) -> None:
-        with self._lock:
-            self._queue.put(work)
-            self._ensure_thread()
-
     def _ensure_thread(self) -> None:
         """Start a thread if there is room, or refuse all work; the lock is held."""
         self._hands = [each for each in self._hands if each.is_alive()]
         if len(self._hands) >= self.size:
             return
-        try:
-            self._hands.append(self._start_thread())
-        except Exception:
-            logger.exception("%s: no thread could be started.", self.name)
-            if not self._hands:
-                self._refuse_all_work()
-
-    def _start_thread(self) -> PoolThread:
         hand = PoolThread(self._idle)
         hand.thread = threading.Thread(
             target=_serve_queue, args=(hand, self._queue), name=self.name, daemon=True
         )
-        hand.thread.start()
-        return hand
+        try:
+            hand.thread.start()
+            self._hands.append(hand)
+        except Exception:
+            logger.exception("%s: no thread could be started.", self.name)
+            if not self._hands:
+                self._refuse_all_work()
 
     def _refuse_all_work(self) -> None:
         with suppress(Empty):

@@ -49,12 +49,13 @@ def time_limit(alias: str, seconds: float) -> Iterator[None]:
     Raises `TimeIsUp` then, and for a statement that begins later.  On PostgreSQL it is
     a transaction.  Other databases than these four only get no further statement.
     """
-    connection = connections[alias]
-    clock = _Clock(seconds)
+    connection: Any = connections[alias]
+    product = connection.vendor
+    if product == "mysql" and connection.mysql_is_mariadb:
+        product = "mariadb"
+    limiter = _LIMITERS.get(product, _without_limiter)
     try:
-        with _LIMITERS.get(_database_product(connection), _without_limiter)(
-            connection, clock
-        ):
+        with limiter(connection, _Clock(seconds)):
             yield
     except Error as error:
         if is_time_limit(error):
@@ -87,12 +88,6 @@ class _Clock:
 
 def _milliseconds(seconds: float) -> int:
     return min(max(1, int(seconds * 1000)), MAX_LIMIT_MS)
-
-
-def _database_product(connection: Any) -> str:
-    if connection.vendor == "mysql" and connection.mysql_is_mariadb:
-        return "mariadb"
-    return str(connection.vendor)
 
 
 @contextmanager

@@ -82,17 +82,13 @@ class Turns(Generic[Item]):
             for person in waiting:
                 if may_begin(Owner(person, stranger)):
                     self.number -= 1
-                    return _take_first(waiting, person)
+                    items = waiting.pop(person)
+                    item = items.popleft()
+                    if items:
+                        # What else the person has put is last in turn.
+                        waiting[person] = items
+                    return item
         raise LookupError("Nothing waits that may begin.")
-
-
-def _take_first(waiting: dict[str, deque[Item]], person: str) -> Item:
-    """Take a person's first item; what else the person has put is last in turn."""
-    items = waiting.pop(person)
-    item = items.popleft()
-    if items:
-        waiting[person] = items
-    return item
 
 
 class SharedPlaces:
@@ -136,9 +132,8 @@ class SharedPlaces:
                 turn.set_result(None)
 
     def is_crowded_by(self, owner: Owner) -> bool:
-        return (
-            owner != UNKNOWN and self._occupied[_share_key(owner)] >= self.most_of_one
-        )
+        occupied = self._occupied[_share_key(owner)]
+        return owner != UNKNOWN and occupied >= self.most_of_one
 
     def _may_enter(self, owner: Owner) -> bool:
         return self._free > 0 and not self.is_crowded_by(owner)

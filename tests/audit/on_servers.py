@@ -12,7 +12,7 @@ import pytest
 from django.db import connections, transaction
 
 from mcp_app.audit.call_log import CallLog
-from mcp_app.audit.writing import Batch, write
+from mcp_app.audit.writing import CallBatch, write
 from mcp_app.models import Call, CallStatistic, CallWriter, expiry
 from mcp_app.models.expiry import ExpiredRows
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
@@ -47,7 +47,7 @@ def test_who_writes_again_waits_for_what_is_not_decided(
     is_first: bool, committed: bool
 ) -> None:
     """A connection breaks, and the server has yet to learn of it."""
-    given: Batch = batch(record(), record())
+    given: CallBatch = batch(record(), record())
     if not is_first:
         CallWriter.objects.create(
             id=given.writer, number=given.number - 1, written_ms=1

@@ -8,7 +8,7 @@ from itertools import count
 from uuid import uuid4
 
 from mcp_app.audit.tallies import Tallies
-from mcp_app.audit.writing import Batch, PendingCalls
+from mcp_app.audit.writing import CallBatch, PendingCalls
 from mcp_app.interface.call_record import CallRecord, Circumstances
 
 _numbers = count(1)
@@ -60,12 +60,12 @@ def batch(
     writer: str = "",
     number: int = 0,
     tallies: Tallies | None = None,
-) -> Batch:
+) -> CallBatch:
     """Return a batch; without a number it has the next one of all."""
     gathered = PendingCalls()
     for each in records:
         gathered.add(each)
-    return Batch(
+    return CallBatch(
         writer or uuid4().hex,
         number or next(_numbers),
         gathered,

@@ -15,7 +15,7 @@ from django.db import DataError, OperationalError
 
 from mcp_app.audit import call_log
 from mcp_app.audit.call_log import CallLog
-from mcp_app.audit.writing import Batch, PendingCalls, write
+from mcp_app.audit.writing import CallBatch, PendingCalls, write
 from mcp_app.interface.call_record import CallRecord, CallValues
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import CallStatisticQuerySet
@@ -87,7 +87,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> None:
     """Let writing fail with these errors, one after the other."""
     left = list(errors)
 
-    def fail(batch: Batch) -> int:
+    def fail(batch: CallBatch) -> int:
         if left:
             raise left.pop(0)
         return write(batch)
@@ -95,7 +95,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> None:
     monkeypatch.setattr(call_log, "write", fail)
 
 
-def away(_: Batch) -> int:
+def away(_: CallBatch) -> int:
     raise OperationalError("away")
 
 

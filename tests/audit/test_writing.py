@@ -22,7 +22,7 @@ from mcp_app.audit.tallies import Tallies
 from mcp_app.audit.writing import (
     MAX_NAME_LENGTH,
     MAX_TEXT_BYTES,
-    Batch,
+    CallBatch,
     RefusedBatch,
     may_be_cut,
     stored_name,
@@ -188,7 +188,7 @@ def test_what_was_only_counted_has_no_row() -> None:
 UNSAYABLE: Final = OperationalError(1366, "Incorrect string value")
 
 
-def persistently(batch: Batch, times: int = 8) -> int:
+def persistently(batch: CallBatch, times: int = 8) -> int:
     """Write a batch as the log does; return how often it broke."""
     for broken in range(times):
         try:

@@ -13,8 +13,8 @@ import pytest
 from mcp_app.conf import Limits
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.models import Worker
-from mcp_app.process.shared_rates import MAX_HOT_KEYS, HotKeys, SharedRates, demand_of
 from mcp_app.process.rates import Bucket, Rates
+from mcp_app.process.shared_rates import MAX_HOT_KEYS, HotKeys, SharedRates, demand_of
 
 pytestmark = pytest.mark.django_db
 
