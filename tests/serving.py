@@ -404,6 +404,13 @@ def connect(application: WireCheck) -> Connect:
     return connected
 
 
+async def until(true: Callable[[], object]) -> None:
+    """Wait for something to be true, and give up late."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not true():
+            await asyncio.sleep(0.001)
+
+
 async def all_logged(log: RequestLog) -> None:
     """Wait until everything that was said is committed."""
     async with asyncio.timeout(PATIENCE_S):

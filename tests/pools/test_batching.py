@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from mcp_app.pools.batching import (
 )
 from mcp_app.pools.database import DatabaseThreads
 from mcp_app.protocol.errors import Unavailable
+from tests.serving import until
 
 BAD: Final = 13
 
@@ -51,96 +52,80 @@ class Doubles:
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[DatabaseThreads]:
+def pool() -> Iterator[DatabaseThreads]:
     threads = DatabaseThreads("test-batches")
     yield threads
     threads.close()
 
 
-@pytest.fixture
-def doubles() -> Doubles:
-    return Doubles()
+class Numbers(Batches[int, int]):
+    """Batches of numbers that are doubled."""
 
+    def __init__(self, pool: DatabaseThreads) -> None:
+        self.doubles = Doubles()
+        super().__init__(pool, self.doubles)
 
-@pytest.fixture
-def batches(pool: DatabaseThreads, doubles: Doubles) -> Batches[int, int]:
-    return Batches(pool, doubles)
+    def ask(self, *keys: int) -> list[asyncio.Task[int | None]]:
+        return [asyncio.create_task(self.load_value(key)) for key in keys]
 
-
-async def begun(doubles: Doubles) -> None:
-    while not doubles.began.is_set():
-        await asyncio.sleep(0.001)
-
-
-async def test_what_comes_meanwhile_is_done_together(
-    batches: Batches[int, int], doubles: Doubles
-) -> None:
-    with doubles.busy():
-        first = asyncio.create_task(batches.load_value(1))
-        await begun(doubles)
-        later = [
-            asyncio.create_task(batches.load_value(each)) for each in (1, 2, 2, 200)
-        ]
+    async def ask_meanwhile(
+        self, first: int, *later: int
+    ) -> list[asyncio.Task[int | None]]:
+        """Ask for numbers while the work for the first is under way."""
+        asking = self.ask(first)
+        await until(self.doubles.began.is_set)
+        asking += self.ask(*later)
         await asyncio.sleep(0)
-    assert [await each for each in (first, *later)] == [2, 2, 4, 4, None]
+        return asking
+
+
+async def answers_of(asking: list[asyncio.Task[int | None]]) -> list[Any]:
+    answers = asyncio.gather(*asking, return_exceptions=True)
+    return await asyncio.wait_for(answers, 30)
+
+
+@pytest.fixture
+def batches(pool: DatabaseThreads) -> Numbers:
+    return Numbers(pool)
+
+
+async def test_what_comes_meanwhile_is_done_together(batches: Numbers) -> None:
+    with batches.doubles.busy():
+        asking = await batches.ask_meanwhile(1, 1, 2, 2, 200)
+    assert await answers_of(asking) == [2, 2, 4, 4, None]
     # The same key that is under way is done again: it began before it was asked for.
-    assert doubles.asked == [[1], [1, 2, 200]]
+    assert batches.doubles.asked == [[1], [1, 2, 200]]
 
 
-async def test_no_work_takes_more_than_so_many(
-    batches: Batches[int, int], doubles: Doubles
-) -> None:
-    with doubles.busy():
-        tasks = [asyncio.create_task(batches.load_value(0))]
-        await begun(doubles)
-        tasks += [
-            asyncio.create_task(batches.load_value(-each)) for each in range(1_200)
-        ]
-        await asyncio.sleep(0)
-    await asyncio.gather(*tasks)
-    assert [len(each) for each in doubles.asked] == [
-        1,
-        KEY_BATCH_SIZE,
-        KEY_BATCH_SIZE,
-        200,
-    ]
+async def test_no_work_takes_more_than_so_many(batches: Numbers) -> None:
+    with batches.doubles.busy():
+        asking = await batches.ask_meanwhile(0, *range(-1_200, 0))
+    await answers_of(asking)
+    sizes = [len(each) for each in batches.doubles.asked]
+    assert sizes == [1, KEY_BATCH_SIZE, KEY_BATCH_SIZE, 200]
 
 
-async def test_a_key_that_fails_fails_alone(
-    batches: Batches[int, int], doubles: Doubles
-) -> None:
-    with doubles.busy():
-        tasks = [asyncio.create_task(batches.load_value(0))]
-        await begun(doubles)
-        tasks += [asyncio.create_task(batches.load_value(each)) for each in (1, BAD, 2)]
-        await asyncio.sleep(0)
-    answers = await asyncio.gather(*tasks, return_exceptions=True)
+async def test_a_key_that_fails_fails_alone(batches: Numbers) -> None:
+    with batches.doubles.busy():
+        asking = await batches.ask_meanwhile(0, 1, BAD, 2)
+    answers = await answers_of(asking)
     assert answers[:2] + answers[3:] == [0, 2, 4]
     assert isinstance(answers[2], ValueError)
 
 
-async def test_an_outage_is_everybodys(
-    batches: Batches[int, int], doubles: Doubles, pool: DatabaseThreads
-) -> None:
-    with doubles.busy():
-        first = asyncio.create_task(batches.load_value(0))
-        await begun(doubles)
-        later = [asyncio.create_task(batches.load_value(each)) for each in (1, 2)]
-        await asyncio.sleep(0)
+async def test_an_outage_is_everybodys(batches: Numbers, pool: DatabaseThreads) -> None:
+    with batches.doubles.busy():
+        first, *later = await batches.ask_meanwhile(0, 1, 2)
         pool.give_up(0.0)
         with pytest.raises(Unavailable):
             await first
-    assert await asyncio.gather(*later) == [2, 4]
+    assert await answers_of(later) == [2, 4]
 
 
-async def test_who_leaves_takes_nobody_along(
-    batches: Batches[int, int], doubles: Doubles
-) -> None:
-    with doubles.busy():
-        leaving, staying = (
-            asyncio.create_task(batches.load_value(1)) for _ in range(2)
-        )
-        await begun(doubles)
+async def test_who_leaves_takes_nobody_along(batches: Numbers) -> None:
+    with batches.doubles.busy():
+        leaving, staying = batches.ask(1, 1)
+        await until(batches.doubles.began.is_set)
         leaving.cancel()
         await asyncio.sleep(0)
     assert await staying == 2
@@ -148,7 +133,7 @@ async def test_who_leaves_takes_nobody_along(
 
 
 async def test_t20_keys_that_nobody_has_are_looked_up_seldom(
-    batches: Batches[int, int], monkeypatch: pytest.MonkeyPatch
+    batches: Numbers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
     sleep = asyncio.sleep
@@ -168,50 +153,36 @@ async def test_t20_keys_that_nobody_has_are_looked_up_seldom(
 
 
 async def test_others_are_served_between_the_answers_of_strangers(
-    batches: Batches[int, int], doubles: Doubles
+    batches: Numbers,
 ) -> None:
     turns: list[str] = []
-
-    async def ask(key: int) -> None:
-        await batches.load_value(key)
-        turns.append(str(key))
 
     async def serve_others() -> None:
         while "202" not in turns:
             turns.append("other")
             await asyncio.sleep(0)
 
-    with doubles.busy():
-        first = asyncio.create_task(ask(1))
-        await begun(doubles)
-        asking = [asyncio.create_task(ask(each)) for each in (200, 201, 2, 202)]
-        await asyncio.sleep(0)
+    keys = (1, 200, 201, 2, 202)
+    with batches.doubles.busy():
+        asking = await batches.ask_meanwhile(*keys)
+        for key, each in zip(keys, asking, strict=True):
+            each.add_done_callback(lambda _, key=key: turns.append(str(key)))  # type: ignore[misc]
     others = asyncio.create_task(serve_others())
-    await asyncio.gather(first, others, *asking)
-    assert [each for each in turns if each != "other"] == [
-        "1",
-        "2",
-        "200",
-        "201",
-        "202",
-    ]
+    await asyncio.gather(others, *asking)
+    served = [each for each in turns if each != "other"]
+    assert served == ["1", "2", "200", "201", "202"]
     between = turns[turns.index("200") : turns.index("202")]
     assert between.count("other") >= 2
 
 
 async def test_t20_many_strangers_are_answered_in_portions(
-    batches: Batches[int, int], doubles: Doubles, monkeypatch: pytest.MonkeyPatch
+    batches: Numbers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batching, "PACE_S", 3_600.0)
-    with doubles.busy():
-        first = asyncio.create_task(batches.load_value(1))
-        await begun(doubles)
-        honest = asyncio.create_task(batches.load_value(2))
-        many = range(100, 100 + 3 * batching.SHARE)
-        strangers = [asyncio.create_task(batches.load_value(each)) for each in many]
-        await asyncio.sleep(0)
-    assert await first == 2
-    assert await honest == 4
+    many = range(100, 100 + 3 * batching.SHARE)
+    with batches.doubles.busy():
+        first, honest, *strangers = await batches.ask_meanwhile(1, 2, *many)
+    assert (await first, await honest) == (2, 4)
     await asyncio.wait(strangers, return_when=asyncio.FIRST_COMPLETED)
     assert [each.done() for each in strangers].count(True) == 3
     assert await batches.load_value(3) == 6
@@ -219,31 +190,19 @@ async def test_t20_many_strangers_are_answered_in_portions(
         each.cancel()
 
 
-async def test_a_stranger_who_has_left_delays_nobody(
-    batches: Batches[int, int], doubles: Doubles
-) -> None:
-    with doubles.busy():
-        first = asyncio.create_task(batches.load_value(1))
-        await begun(doubles)
-        asking = [
-            asyncio.create_task(batches.load_value(200 + each)) for each in range(3)
-        ]
-        await asyncio.sleep(0)
+async def test_a_stranger_who_has_left_delays_nobody(batches: Numbers) -> None:
+    with batches.doubles.busy():
+        first, *asking = await batches.ask_meanwhile(1, 200, 201, 202)
         asking[1].cancel()
     assert await first == 2
-    answers = await asyncio.wait_for(
-        asyncio.gather(*asking, return_exceptions=True), 30
-    )
+    answers = await answers_of(asking)
     assert [answers[0], answers[2]] == [None, None]
     # One who comes later waits for nobody.
     assert await batches.load_value(300) is None
 
 
 async def test_the_next_statement_does_not_wait_for_the_answers_of_strangers(
-    batches: Batches[int, int],
-    doubles: Doubles,
-    pool: DatabaseThreads,
-    monkeypatch: pytest.MonkeyPatch,
+    batches: Numbers, pool: DatabaseThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batching, "SPACING_S", 0.0)
     unanswered: list[int] = []
@@ -253,90 +212,64 @@ async def test_the_next_statement_does_not_wait_for_the_answers_of_strangers(
         unanswered.append(sum(not each.done() for each in strangers))
         return await run(*arguments)
 
-    with doubles.busy():
-        first = asyncio.create_task(batches.load_value(1))
-        await begun(doubles)
-        strangers = [
-            asyncio.create_task(batches.load_value(200 + each)) for each in range(50)
-        ]
-        await asyncio.sleep(0)
+    with batches.doubles.busy():
+        first, *strangers = await batches.ask_meanwhile(1, *range(200, 250))
     await first
     await asyncio.wait(strangers, return_when=asyncio.FIRST_COMPLETED)
     monkeypatch.setattr(pool, "run", noted)
     assert await batches.load_value(2) == 4
     assert unanswered[0] > len(strangers) / 2
-    assert await asyncio.gather(*strangers) == [None] * 50
+    assert await answers_of(strangers) == [None] * 50
 
 
 async def test_strangers_get_their_answer_though_the_work_is_cancelled(
-    batches: Batches[int, int], doubles: Doubles
+    batches: Numbers,
 ) -> None:
-    with doubles.busy():
-        first = asyncio.create_task(batches.load_value(1))
-        await begun(doubles)
-        waiting = [
-            asyncio.create_task(batches.load_value(200 + each)) for each in range(20)
-        ]
-        await asyncio.sleep(0)
+    with batches.doubles.busy():
+        first, *waiting = await batches.ask_meanwhile(1, *range(200, 220))
     await first
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     assert batches._task is not None
     batches._task.cancel()
-    answers = await asyncio.wait_for(asyncio.gather(*waiting), 30)
-    assert answers == [None] * 20
+    assert await answers_of(waiting) == [None] * 20
 
 
 async def test_who_waits_for_the_next_statement_is_refused_when_it_is_cancelled(
-    batches: Batches[int, int], doubles: Doubles
+    batches: Numbers,
 ) -> None:
-    with doubles.busy():
-        waiting = [asyncio.create_task(batches.load_value(1))]
-        await begun(doubles)
-        waiting += [asyncio.create_task(batches.load_value(each)) for each in (2, 3)]
-        await asyncio.sleep(0)
+    with batches.doubles.busy():
+        waiting = await batches.ask_meanwhile(1, 2, 3)
         assert batches._task is not None
         batches._task.cancel()
-        answers = await asyncio.wait_for(
-            asyncio.gather(*waiting, return_exceptions=True), 30
-        )
+        answers = await answers_of(waiting)
     assert {str(each) for each in answers} == {"This process is stopping."}
     # Whoever comes later is served.
     assert await batches.load_value(4) == 8
 
 
 async def test_who_waits_for_a_second_try_is_refused_when_it_is_cancelled(
-    batches: Batches[int, int], doubles: Doubles
+    batches: Numbers,
 ) -> None:
-    with doubles.busy():
-        first = asyncio.create_task(batches.load_value(1))
-        await begun(doubles)
-        waiting = [
-            asyncio.create_task(batches.load_value(each)) for each in (BAD, 2, 3)
-        ]
-        await asyncio.sleep(0)
+    with batches.doubles.busy():
+        first, bad, *waiting = await batches.ask_meanwhile(1, BAD, 2, 3)
     await first
     with pytest.raises(ValueError, match="thirteen"):
-        await waiting[0]
+        await bad
     assert batches._task is not None
     batches._task.cancel()
-    answers = await asyncio.wait_for(
-        asyncio.gather(*waiting[1:], return_exceptions=True), 30
-    )
-    assert str(answers[-1]) == "This process is stopping."
+    assert str((await answers_of(waiting))[-1]) == "This process is stopping."
 
 
-def test_another_loop_begins_anew(doubles: Doubles) -> None:
-    pool = DatabaseThreads("test-batches")
-    batches = Batches(pool, doubles)
+def test_another_loop_begins_anew(pool: DatabaseThreads) -> None:
+    batches = Numbers(pool)
 
     async def left() -> None:
-        asyncio.create_task(batches.load_value(1))  # noqa: RUF006 - its loop ends first
-        await begun(doubles)
+        batches.ask(1)
+        await until(batches.doubles.began.is_set)
 
-    with doubles.busy():
+    with batches.doubles.busy():
         asyncio.run(left())
     assert asyncio.run(batches.load_value(2)) == 4
-    pool.close()
 
 
 # -- counting --------------------------------------------------------------------------

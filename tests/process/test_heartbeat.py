@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable
-from typing import Final
 
 import pytest
 from django.db import DatabaseError, OperationalError
@@ -19,10 +18,9 @@ from mcp_app.process import heartbeat
 from mcp_app.process.freshness import FreshnessGate
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.protocol.errors import Unavailable
+from tests.serving import until
 
 pytestmark = pytest.mark.usefixtures("served_rows")
-
-PATIENCE_S: Final = 60
 
 
 class Rows(WorkerRow):
@@ -62,64 +60,67 @@ class Trusting(FreshnessGate):
         self.until.append(until)
 
 
-@pytest.fixture
-def row() -> Rows:
-    return Rows()
+class Beating(Heartbeat):
+    """The heartbeat of a row, for a gate; work beside it ends with the test."""
+
+    def __init__(self) -> None:
+        self.row, self.gate = Rows(), Trusting()
+        self.tasks: set[asyncio.Future[None]] = set()
+        self.told = Report()
+        super().__init__(
+            asyncio.get_running_loop(),
+            self.row,
+            self.gate,
+            lambda work: self.tasks.add(asyncio.ensure_future(work)),
+            self.row.beaten,
+            lambda: self.told,
+        )
+
+    async def fail(self, error: Exception) -> None:
+        """Let beats fail, and wait for the first that does."""
+        self.row.error = error
+        await until(lambda: self._failed)
+
+    async def stored(self) -> Worker:
+        return await writer.run(Worker.objects.get, pk=self.row.id)
 
 
 @pytest.fixture
-def gate() -> Trusting:
-    return Trusting()
-
-
-@pytest.fixture
-async def beating(
-    row: Rows, gate: Trusting, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Heartbeat]:
+async def beating(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Beating]:
     monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.01)
-    tasks: set[asyncio.Future[None]] = set()
-
-    def spawn(work: Awaitable[None]) -> None:
-        tasks.add(asyncio.ensure_future(work))
-
-    made = Heartbeat(asyncio.get_running_loop(), row, gate, spawn, row.beaten)
+    made = Beating()
     yield made
-    row.error = None
+    made.row.error = None
     await made.end()
-    await asyncio.gather(*tasks)
-    await writer.run(row.remove)
+    await asyncio.gather(*made.tasks)
+    await writer.run(made.row.remove)
 
 
 def is_there(row: Rows) -> bool:
     return Worker.objects.filter(pk=row.id).exists()
 
 
-async def test_the_row_is_there_before_the_first_check(
-    beating: Heartbeat, row: Rows, gate: Trusting
-) -> None:
-    began = time.monotonic()
+async def test_the_row_is_there_before_the_first_check(beating: Beating) -> None:
+    began, trusted = time.monotonic(), beating.gate.until
     await beating.ensure_row()
-    assert await writer.run(is_there, row)
-    assert began + TRUSTED <= gate.until[0] <= time.monotonic() + TRUSTED
-    renewed = row.renewed
+    assert await writer.run(is_there, beating.row)
+    assert began + TRUSTED <= trusted[0] <= time.monotonic() + TRUSTED
+    renewed = beating.row.renewed
     await beating.ensure_row()
-    assert row.renewed == renewed
+    assert beating.row.renewed == renewed
 
 
-async def test_it_beats_until_it_ends(beating: Heartbeat, row: Rows) -> None:
+async def test_it_beats_until_it_ends(beating: Beating) -> None:
     await beating.ensure_row()
-    async with asyncio.timeout(PATIENCE_S):
-        while row.renewed < 3:
-            await asyncio.sleep(0.001)
+    await until(lambda: beating.row.renewed >= 3)
     await beating.end()
-    assert not await writer.run(is_there, row)
+    assert not await writer.run(is_there, beating.row)
 
 
-async def test_a_beat_that_had_not_begun_does_not_bring_the_row_back(
-    row: Rows, gate: Trusting
-) -> None:
+async def test_a_beat_that_had_not_begun_does_not_bring_the_row_back() -> None:
     late: list[Awaitable[None]] = []
-    made = Heartbeat(asyncio.get_running_loop(), row, gate, late.append, row.beaten)
+    loop, row = asyncio.get_running_loop(), Rows()
+    made = Heartbeat(loop, row, Trusting(), late.append, row.beaten)
     await made.ensure_row()
     made._start_beat()
     await made.end()
@@ -128,36 +129,32 @@ async def test_a_beat_that_had_not_begun_does_not_bring_the_row_back(
 
 
 async def test_an_outage_is_logged_and_gives_no_trust(
-    beating: Heartbeat, row: Rows, gate: Trusting, caplog: pytest.LogCaptureFixture
+    beating: Beating, caplog: pytest.LogCaptureFixture
 ) -> None:
     await beating.ensure_row()
-    row.error = DatabaseError("gone")
     with caplog.at_level(logging.WARNING, "mcp_app.process"):
-        async with asyncio.timeout(PATIENCE_S):
-            while "could not write its heartbeat" not in caplog.text:
-                await asyncio.sleep(0.001)
-    trusted = len(gate.until)
-    await asyncio.sleep(0.03)
-    assert len(gate.until) == trusted
-    row.error = None
-    async with asyncio.timeout(PATIENCE_S):
-        while len(gate.until) == trusted:
-            await asyncio.sleep(0.001)
+        await beating.fail(DatabaseError("gone"))
+    assert "could not write its heartbeat" in caplog.text
+    # What comes after a beat comes after each that succeeds.
+    trusted, claims = len(beating.gate.until), beating.row.claims
+    await asyncio.sleep(0.05)
+    assert (len(beating.gate.until), beating.row.claims) == (trusted, claims)
+    beating.row.error = None
+    await until(lambda: len(beating.gate.until) > trusted)
+    await until(lambda: beating.row.claims > claims)
 
 
-async def test_a_process_that_cannot_say_it_does_not_begin(
-    beating: Heartbeat, row: Rows, gate: Trusting
-) -> None:
-    row.error = DatabaseError("gone")
+async def test_a_process_that_cannot_say_it_does_not_begin(beating: Beating) -> None:
+    beating.row.error = DatabaseError("gone")
     with pytest.raises(DatabaseError):
         await beating.ensure_row()
-    row.error = None
+    beating.row.error = None
     await beating.ensure_row()
-    assert gate.until
+    assert beating.gate.until
 
 
 async def test_it_is_steady_when_all_beats_came_for_a_while(
-    beating: Heartbeat, row: Rows, monkeypatch: pytest.MonkeyPatch
+    beating: Beating, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heartbeat, "LATE", 60.0)
     monkeypatch.setattr(heartbeat, "STEADY", 600.0)
@@ -165,97 +162,51 @@ async def test_it_is_steady_when_all_beats_came_for_a_while(
     await beating.ensure_row()
     seen.append(beating.is_steady)
     monkeypatch.setattr(heartbeat, "STEADY", 0.2)
-    async with asyncio.timeout(PATIENCE_S):
-        while not (beating.is_steady and row.claims):
-            await asyncio.sleep(0.001)
-    assert seen == [False, False]
-
-
-async def test_what_comes_after_a_beat_comes_after_each_that_succeeds(
-    beating: Heartbeat, row: Rows
-) -> None:
-    await beating.ensure_row()
-    async with asyncio.timeout(PATIENCE_S):
-        while row.claims < 2:
-            await asyncio.sleep(0.001)
-    assert not beating.is_steady
-    row.error = DatabaseError("gone")
-    async with asyncio.timeout(PATIENCE_S):
-        while not beating._failed:
-            await asyncio.sleep(0.001)
-    claims = row.claims
+    await until(lambda: beating.is_steady and beating.row.claims)
+    # One that is late makes it begin anew.
+    beating.row.error = DatabaseError("gone")
     await asyncio.sleep(0.05)
-    assert row.claims == claims
+    monkeypatch.setattr(heartbeat, "LATE", 0.02)
+    seen.append(beating.is_steady)
+    monkeypatch.setattr(heartbeat, "STEADY", 60)
+    beating.row.error, renewed = None, beating.row.renewed
+    await until(lambda: beating.row.renewed > renewed)
+    assert [*seen, beating.is_steady] == [False] * 4
 
 
-async def test_a_beat_that_failed_is_tried_again_by_who_asks(
-    beating: Heartbeat, row: Rows
-) -> None:
+async def test_a_beat_that_failed_is_tried_again_by_who_asks(beating: Beating) -> None:
     await beating.ensure_row()
-    row.error = OperationalError("read only")
-    async with asyncio.timeout(PATIENCE_S):
-        while not beating._failed:
-            await asyncio.sleep(0.001)
+    await beating.fail(OperationalError("read only"))
     beating.stop()
     with pytest.raises(Unavailable):
         await beating.confirm_writable()
-    row.error, renewed = None, row.renewed
+    beating.row.error, renewed = None, beating.row.renewed
     await beating.confirm_writable()
     await beating.confirm_writable()
-    assert row.renewed == renewed + 1
-
-
-async def test_after_a_beat_that_was_late_it_is_not_steady(
-    beating: Heartbeat, row: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(heartbeat, "LATE", 60.0)
-    monkeypatch.setattr(heartbeat, "STEADY", 0.1)
-    await beating.ensure_row()
-    async with asyncio.timeout(PATIENCE_S):
-        while not beating.is_steady:
-            await asyncio.sleep(0.001)
-    row.error = DatabaseError("gone")
-    await asyncio.sleep(0.05)
-    monkeypatch.setattr(heartbeat, "LATE", 0.02)
-    seen = [beating.is_steady]
-    monkeypatch.setattr(heartbeat, "STEADY", 60)
-    row.error, renewed = None, row.renewed
-    async with asyncio.timeout(PATIENCE_S):
-        while row.renewed == renewed:
-            await asyncio.sleep(0.001)
-    assert [*seen, beating.is_steady] == [False, False]
+    assert beating.row.renewed == renewed + 1
 
 
 async def test_after_a_pause_it_says_so_before_it_checks(
-    beating: Heartbeat, row: Rows, monkeypatch: pytest.MonkeyPatch
+    beating: Beating, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others may have given a process up that stood still."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT", 60.0)
     await beating.ensure_row()
-    await writer.run(row.remove)
+    await writer.run(beating.row.remove)
     monkeypatch.setattr(heartbeat, "TRUSTED", -1.0)
     await beating.ensure_row()
-    assert await writer.run(is_there, row)
+    assert await writer.run(is_there, beating.row)
 
 
 async def test_a_report_that_cannot_be_stored_is_left_out(
-    row: Rows, gate: Trusting, caplog: pytest.LogCaptureFixture
+    beating: Beating, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = [Report(code="a\0b")]
-    loop = asyncio.get_running_loop()
-    made = Heartbeat(loop, row, gate, lambda _: None, row.beaten, lambda: told[0])
-    try:
-        await made._renew_row()
-        await made._renew_row()
-        stored = await writer.run(Worker.objects.get, pk=row.id)
-        assert stored.report == Report().as_text()
-        assert len(gate.until) == 2
-        assert caplog.messages == [
-            "The status report of this process cannot be stored."
-        ]
-        told[0] = Report(code="c0de")
-        await made._renew_row()
-        stored = await writer.run(Worker.objects.get, pk=row.id)
-        assert stored.report_of_process().code == "c0de"
-    finally:
-        await made.end()
+    beating.told = Report(code="a\0b")
+    await beating._renew_row()
+    await beating._renew_row()
+    assert (await beating.stored()).report == Report().as_text()
+    assert len(beating.gate.until) == 2
+    assert caplog.messages == ["The status report of this process cannot be stored."]
+    beating.told = Report(code="c0de")
+    await beating._renew_row()
+    assert (await beating.stored()).report_of_process().code == "c0de"
