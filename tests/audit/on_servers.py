@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from django.db import connections, transaction
 
 from mcp_app.audit.call_log import CallLog
 from mcp_app.audit.writing import CallBatch, write
-from mcp_app.models import Call, CallStatistic, CallWriter, expiry
+from mcp_app.models import Call, CallWriter, expiry
 from mcp_app.models.expiry import ExpiredRows
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
 from mcp_app.pools.database import writer
@@ -21,17 +21,10 @@ from tests.audit.reading import totals
 from tests.audit.records import batch, record
 from tests.audit.rows import call
 
-pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("no_calls")]
 
 PATIENCE_S: Final = 60
 A_MOMENT_S: Final = 0.3
-
-
-@pytest.fixture(autouse=True)
-def _clean() -> Iterator[None]:
-    yield
-    for model in (Call, CallStatistic, CallWriter):
-        model._default_manager.all().delete()
 
 
 def in_thread(work: Callable[[], object]) -> None:
@@ -88,15 +81,13 @@ async def test_a_row_that_the_database_refuses_is_counted() -> None:
     await kept.wait_until_written()
     while kept.has_pending:
         await asyncio.sleep(0.01)
-    rows, calls, dropped = await writer.run(_figures)
+    rows, calls, dropped = await writer.run(
+        lambda: (Call.objects.count(), totals(), totals("dropped"))
+    )
     key = "default", "tool", "add", "answered"
     # Strict calls do not wait for each other: each may be in a batch of its own.
     assert calls == {key: 2}
     assert (rows, dropped) in ((0, {key: 2}), (1, {key: 1}))
-
-
-def _figures() -> tuple[int, dict[Any, int], dict[Any, int]]:
-    return Call.objects.count(), totals(), totals("dropped")
 
 
 def test_two_who_remove_old_calls_do_not_wait_for_each_other(

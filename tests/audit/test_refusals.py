@@ -44,14 +44,10 @@ def test_each_is_stored_or_named(bad: tuple[int, ...], count: int) -> None:
     assert store.rows == [each for each in range(count) if each not in bad]
 
 
-def test_nothing_to_store() -> None:
+def test_what_fits_is_stored_at_once() -> None:
     store = Store()
     assert refused(store) == []
     assert store.portions == []
-
-
-def test_what_fits_is_stored_at_once() -> None:
-    store = Store()
     assert refused(store, 1, 2, 3) == []
     assert len(store.portions) == 1
 

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.audit.writing import SIZES, insert_many, write
-from mcp_app.models import Call, CallStatistic, CallWriter
+from mcp_app.models import Call
+from mcp_app.models.call_rows import Own
 from tests.audit.records import batch, record
 
 pytestmark = [
-    pytest.mark.usefixtures("served_rows"),
+    pytest.mark.usefixtures("no_calls"),
     pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite writes so"),
 ]
 
+SHARED: Final = tuple("1" for _ in Call.SHARED)
 TEXT = "é𝄞 \\ %s '\" \t\n?1"
 
 
-@pytest.fixture(autouse=True)
-def _clean() -> Iterator[None]:
-    yield
-    for model in (Call, CallStatistic, CallWriter):
-        model._default_manager.all().delete()
+def own_columns(count: int) -> list[Own]:
+    return [(number, 2, 3, 4, "5", "6", "7") for number in range(count)]
 
 
 @pytest.mark.parametrize("count", [4, 5, 138, 2 * SIZES[0] + 228])
@@ -51,10 +49,9 @@ def test_rows_are_the_same_whichever_statement_writes_them(
 
 
 def test_what_fills_no_statement_is_left() -> None:
-    shared = tuple("1" for _ in Call.SHARED)
-    some = [(number, 2, 3, 4, "5", "6", "7") for number in range(2 * SIZES[0] + 228)]
+    some = own_columns(2 * SIZES[0] + 228)
     with CaptureQueriesContext(connection) as queries:
-        assert insert_many(connection, {shared: some}) == {shared: some[-3:]}
+        assert insert_many(connection, {SHARED: some}) == {SHARED: some[-3:]}
     # A number for each size that is used: 2, 2, 1 and 1 statements.
     assert len(queries) == len(SIZES)
     assert Call.objects.count() == len(some) - 3
@@ -63,19 +60,13 @@ def test_what_fills_no_statement_is_left() -> None:
     assert insert_many(connection, {}) == {}
 
 
-@pytest.mark.parametrize("before", SIZES)
-def test_the_rest_fits_each_smaller_statement(before: int) -> None:
-    assert before % SIZES[-1] == 0
-
-
 def test_old_sqlite_gets_no_statement_with_more_parameters_than_it_takes() -> None:
-    shared = tuple("1" for _ in Call.SHARED)
-    some = [(number, 2, 3, 4, "5", "6", "7") for number in range(SIZES[0])]
+    some = own_columns(SIZES[0])
     connection.ensure_connection()
     category = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
     before = connection.connection.setlimit(category, 999)
     try:
-        assert insert_many(connection, {shared: some}) == {}
+        assert insert_many(connection, {SHARED: some}) == {}
     finally:
         connection.connection.setlimit(category, before)
     assert Call.objects.count() == len(some)
@@ -94,13 +85,12 @@ class OfAnotherDriver:
 
 
 def test_a_driver_that_tells_no_limit_gets_what_each_sqlite_takes() -> None:
-    shared = tuple("1" for _ in Call.SHARED)
-    some = [(number, 2, 3, 4, "5", "6", "7") for number in range(SIZES[0])]
+    some = own_columns(SIZES[0])
     with CaptureQueriesContext(connection) as queries:
         own = connection.connection
         connection.connection = OfAnotherDriver(own)
         try:
-            assert insert_many(connection, {shared: some}) == {}
+            assert insert_many(connection, {SHARED: some}) == {}
         finally:
             connection.connection = own
     assert len(queries) == 1

@@ -70,7 +70,7 @@ class Gate(FreshnessGate):
         """Let requests wait for a check that has begun; `answers` ends it."""
         self.database.answers.clear()
         self.database.began.clear()
-        waiting = [
+        waiting: list[asyncio.Future[None]] = [
             asyncio.ensure_future(self.wait_until_fresh(now())) for _ in range(count)
         ]
         await self.database.began.wait()
