@@ -28,6 +28,7 @@ from mcp_app.pools import database
 from mcp_app.pools.database import DatabaseThreads, authenticators, reader, writer
 from mcp_app.protocol.errors import Unavailable
 from tests.drill.running import ROOT
+from tests.serving import until
 
 PATIENCE_S: Final = 60
 where: contextvars.ContextVar[str] = contextvars.ContextVar("where", default="nowhere")
@@ -254,8 +255,7 @@ async def test_what_was_left_between_two_pieces_of_work_ends_with_its_pool() -> 
     """It had ended its work when another got its place."""
     pool = DatabaseThreads("test-left")
     thread = await pool.run(threading.current_thread)
-    while pool.busy:
-        await asyncio.sleep(0.001)
+    await until(lambda: not pool.busy)
     with pool._lock:
         pool._abandon_thread(pool._hands[0])
     pool.close()
@@ -456,8 +456,7 @@ async def test_what_is_only_slow_gets_more_time_whatever_else_ends(
         await cut_after(seconds, pool, clock)
         await pool.run(int)
         # Its thread has more to do than to answer.
-        while pool.busy:
-            await asyncio.sleep(0.001)
+        await until(lambda: not pool.busy)
         pool.give_up()
     # What hangs long afterwards is no longer the same outage.
     clock.now += 2 * 240
@@ -599,6 +598,7 @@ from django.conf import settings
 settings.configure(DATABASES={})
 django.setup()
 from mcp_app.pools.database import reader
+from tests.serving import until
 
 async def main():
     waiting = asyncio.ensure_future(reader.run(threading.Event().wait))

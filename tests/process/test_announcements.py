@@ -26,6 +26,7 @@ from mcp_app.process.announcements import Announcements
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.uri_templates import UriTemplate
 from mcp_app.streams.listeners import LISTS, Listener, Listeners
+from tests.serving import until
 from tests.streams.test_listeners import Stream
 
 pytestmark = pytest.mark.usefixtures("served_rows")
@@ -423,9 +424,7 @@ async def test_a_change_that_a_call_made_is_written_before_it_is_looked_for(
 ) -> None:
     announcements.tell("tools", "default")
     assert looks.count == 0
-    async with asyncio.timeout(60):
-        while not looks.count:
-            await asyncio.sleep(0.001)
+    await until(lambda: looks.count)
     rows = Change.objects.filter(kind="list", ref="tools:default")
     assert await writer.run(rows.count) == 1
 

@@ -19,6 +19,7 @@ from mcp_app.process import quotas
 from mcp_app.process.quotas import NoRoom, Queues, Quotas, Uploads
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.listeners import Listeners
+from tests.serving import until
 
 ANNA: Final = Principal(kind="user", user_id="1")
 QUOTAS_NOBODY: Final = Principal.ANONYMOUS
@@ -293,9 +294,7 @@ async def test_one_timer_looks_for_all_as_long_as_there_are_any(
     assert bodies._timer is not None
     await young.grow(0)
     assert await young.outcome() == "read"
-    async with asyncio.timeout(60):
-        while bodies._timer is not None:
-            await asyncio.sleep(0.001)
+    await until(lambda: bodies._timer is None)
 
 
 # -- room ------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from mcp_app.server import call
 from mcp_app.server.dispatch import STOPPED
 from mcp_app.server.exchange import End
 from tests.scripting import STATEFUL, STATELESS, Play
-from tests.serving import Connect
+from tests.serving import Connect, until
 
 pytestmark = pytest.mark.usefixtures("scripted")
 
@@ -69,8 +69,7 @@ async def test_calls_are_looked_after_when_they_last(
 
     client = await connect(STATELESS)
     visits = [play.begin("async", script, client)]
-    while not begun:
-        await asyncio.sleep(0)
+    await until(lambda: begun)
     # The second is younger when the first is looked at.
     await asyncio.sleep(0.003)
     visits.append(play.begin("async", script, client))
@@ -151,16 +150,11 @@ async def test_a_fault_in_looking_after_one_call_does_not_keep_others_from_it(
     monkeypatch.setattr(running, "look_after", broken)
     client = await connect(STATELESS)
     spoiled = play.begin("async", script, client)
-    async with asyncio.timeout(60):
-        while not faults:
-            await asyncio.sleep(0.001)
+    await until(lambda: faults)
     later = play.begin("async", script, client)
-    async with asyncio.timeout(60):
-        while len(begun) < 2:
-            await asyncio.sleep(0.001)
-        await later.leave()
-        while not begun[1].cancelled:
-            await asyncio.sleep(0.001)
+    await until(lambda: len(begun) >= 2)
+    await later.leave()
+    await until(lambda: begun[1].cancelled)
     assert [type(each) for each in faults] == [KeyError]
     (exchange,) = process.running
     exchange.stop(End.CANCELLED)

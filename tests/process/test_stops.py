@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any, Final, cast
 
@@ -22,14 +22,14 @@ from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL
 from mcp_app.publishing.publication import find_definition
 from mcp_app.server.dispatch import STOPPED
-from tests.asgi_client import Client, Outcome, outcome
+from tests.asgi_client import Client, Outcome, Visit, outcome
 from tests.behaviours import Stage, registry
 from tests.old_client import OldClient
 from tests.published import published
 from tests.scripting import STATEFUL as A_STATEFUL
 from tests.scripting import STATELESS
 from tests.server.handlers.test_definitions import pages
-from tests.serving import PATIENCE_S, Connect
+from tests.serving import PATIENCE_S, Connect, until
 from tests.transports.stdio.test_connection import (
     Channel,
     called,
@@ -46,50 +46,56 @@ KIM: Final = By("kim", "7")
 TOOL_OFF: Final = SWITCHED_OFF.format(what="tool")
 URI: Final = "test://static-text"
 
-Stopping = Callable[..., Awaitable[Stop]]
 
+class Site:
+    """A process, in which something is stopped; after the test all is on again."""
 
-@pytest.fixture
-async def stop(process: Process) -> AsyncIterator[Stopping]:
-    """Stop something, and let the process know; all is on again after the test."""
+    def __init__(self, process: Process, connect: Connect) -> None:
+        self.process = process
+        self.connect = connect
 
-    async def stopped(
-        scope: str, kind: str = "", name: str = "", running: str = Running.CANCEL
+    async def check(self) -> None:
+        await self.process.gate.wait_for_check()
+
+    async def stop(
+        self, scope: str, kind: str = "", name: str = "", running: str = Running.CANCEL
     ) -> Stop:
+        """Stop something, and let the process know."""
         row: Any = None
         if scope == Scope.SERVER:
             row = await reader.run(lambda: Server.objects.get(slug=name))
         elif scope == Scope.DEFINITION:
-            row = await writer.run(partial(find_definition, kind, name, registry))
+            row = await writer.run(find_definition, kind, name, registry)
             assert isinstance(row, DefinitionRow)
-        made = await writer.run(
-            partial(workers.stop, scope, row, by=KIM, running=running)
-        )
-        await process.gate.wait_for_check()
+        made = await writer.run(workers.stop, scope, row, by=KIM, running=running)
+        await self.check()
         return made
 
-    yield stopped
-    await writer.run(Stop.objects.all().delete)
-    await writer.run(_say_so)
-    await process.gate.wait_for_check()
+    async def start(self, *ended: Stop) -> None:
+        """End stops, and let the process know."""
+        keys = [each.pk for each in ended]
+        assert len(await writer.run(workers.start, keys, by=KIM)) == len(keys)
+        await self.check()
 
 
-def _say_so() -> None:
-    made = Stop.objects.make(Scope.CHANGES, by=KIM)
-    Stop.objects.end([made.pk], by=KIM)
-    Stop.objects.all().delete()
+def waiting(client: Client) -> Visit:
+    """Begin to call a tool that waits."""
+    return client.begin("tools/call", {"name": "waits", "arguments": {}})
 
 
 @pytest.fixture
-async def start(process: Process) -> Callable[..., Awaitable[None]]:
-    """End stops, and let the process know."""
+async def site(process: Process, connect: Connect) -> AsyncIterator[Site]:
+    made = Site(process, connect)
+    yield made
+    await writer.run(_start_all)
+    await made.check()
 
-    async def started(*ended: Stop) -> None:
-        keys = [each.pk for each in ended]
-        assert len(await writer.run(partial(workers.start, keys, by=KIM))) == len(keys)
-        await process.gate.wait_for_check()
 
-    return started
+def _start_all() -> None:
+    Stop.objects.all().delete()
+    made = Stop.objects.make(Scope.CHANGES, by=KIM)
+    Stop.objects.end([made.pk], by=KIM)
+    Stop.objects.all().delete()
 
 
 def switched_off(found: Outcome) -> bool:
@@ -114,48 +120,34 @@ async def listed(client: Client, what: str = "tools") -> set[str]:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_a_stopped_tool_is_unlisted_and_says_so(
-    connect: Connect,
-    stop: Stopping,
-    start: Callable[..., Awaitable[None]],
-    version: str,
-) -> None:
-    client = await connect(version)
+async def test_a_stopped_tool_is_unlisted_and_says_so(site: Site, version: str) -> None:
+    client = await site.connect(version)
     for name, arguments in (("drill_add", {"a": 1, "b": 2}), ("waits", {})):
         assert name == "waits" or name in await listed(client)
-        made = await stop(Scope.DEFINITION, "tool", name)
+        made = await site.stop(Scope.DEFINITION, "tool", name)
         assert name not in await listed(client)
         assert switched_off(await client.call(name, **arguments))
-        await start(made)
+        await site.start(made)
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
 
 
-async def test_stops_of_the_same_thing_do_not_meet(
-    connect: Connect, stop: Stopping, start: Callable[..., Awaitable[None]]
-) -> None:
-    client = await connect(STATELESS)
-    first = await stop(Scope.DEFINITION, "tool", "drill_add")
-    second = await stop(Scope.DEFINITION, "tool", "drill_add")
-    everything = await stop(Scope.EVERYTHING)
-    await start(everything, first)
+async def test_stops_of_the_same_thing_do_not_meet(site: Site) -> None:
+    client = await site.connect(STATELESS)
+    first = await site.stop(Scope.DEFINITION, "tool", "drill_add")
+    second = await site.stop(Scope.DEFINITION, "tool", "drill_add")
+    everything = await site.stop(Scope.EVERYTHING)
+    await site.start(everything, first)
     assert switched_off(await client.call("drill_add", a=1, b=2))
-    await start(second)
+    await site.start(second)
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
 
 
-async def test_a_stopped_tool_that_one_may_not_see_is_unknown(
-    connect: Connect, stop: Stopping
-) -> None:
+async def test_a_stopped_tool_that_one_may_not_see_is_unknown(site: Site) -> None:
     """The same bytes as for a tool that there is not, whether it is on or off."""
-    name = "secret_tool"
-    names = {each.definition.name for each in registry.tools.values()}
-    secret = next(
-        (n for n, each in registry.tools.items() if each.definition.demands), name
-    )
-    assert secret in names
-    client = await connect(STATELESS, path="/mcp")
+    secret = next(n for n, each in registry.tools.items() if each.definition.demands)
+    client = await site.connect(STATELESS, path="/mcp")
     before = await client.call(secret)
-    await stop(Scope.DEFINITION, "tool", secret)
+    await site.stop(Scope.DEFINITION, "tool", secret)
     after = await client.call(secret)
     assert before.error == after.error
     assert after.error["code"] == -32602
@@ -163,10 +155,10 @@ async def test_a_stopped_tool_that_one_may_not_see_is_unknown(
 
 @pytest.mark.parametrize("version", REVISIONS)
 async def test_resources_templates_and_prompts_one_by_one(
-    connect: Connect, stop: Stopping, version: str
+    site: Site, version: str
 ) -> None:
-    client = await connect(version)
-    await stop(Scope.DEFINITION, "resource", URI)
+    client = await site.connect(version)
+    await site.stop(Scope.DEFINITION, "resource", URI)
     assert URI not in await listed(client, "resources")
     found = await client.request("resources/read", {"uri": URI})
     said = SWITCHED_OFF.format(what="resource")
@@ -177,10 +169,10 @@ async def test_resources_templates_and_prompts_one_by_one(
     template = "test://template/{id}/data"
     uri = "test://template/1/data"
     assert (await client.request("resources/read", {"uri": uri})).result
-    await stop(Scope.DEFINITION, "resourcetemplate", template)
+    await site.stop(Scope.DEFINITION, "resourcetemplate", template)
     found = await client.request("resources/read", {"uri": uri})
     assert found.error["message"] == said
-    await stop(Scope.DEFINITION, "prompt", "test_simple_prompt")
+    await site.stop(Scope.DEFINITION, "prompt", "test_simple_prompt")
     assert "test_simple_prompt" not in await listed(client, "prompts")
     found = await client.request("prompts/get", {"name": "test_simple_prompt"})
     assert found.error["message"] == SWITCHED_OFF.format(what="prompt")
@@ -192,38 +184,34 @@ async def test_resources_templates_and_prompts_one_by_one(
     assert found.error["message"] == SWITCHED_OFF.format(what="prompt")
 
 
-async def test_no_template_answers_for_a_stopped_resource(
-    connect: Connect, process: Process, stop: Stopping
-) -> None:
-    client = await connect(STATELESS)
+async def test_no_template_answers_for_a_stopped_resource(site: Site) -> None:
+    client = await site.connect(STATELESS)
     assert (await client.request("resources/read", {"uri": URI})).result
-    await stop(Scope.DEFINITION, "resource", URI)
-    catalog = process.catalogs.serving("default")
+    await site.stop(Scope.DEFINITION, "resource", URI)
+    catalog = site.process.catalogs.serving("default")
     assert [each.stopped for each in catalog.matches_of_uri(URI)] == [True]
 
 
-async def test_clients_are_told(
-    connect: Connect, stop: Stopping, start: Callable[..., Awaitable[None]]
-) -> None:
-    client = await connect(STATELESS)
+async def test_clients_are_told(site: Site) -> None:
+    client = await site.connect(STATELESS)
     visit = client.begin(
         "subscriptions/listen", {"notifications": {"toolsListChanged": True}}
     )
     await visit.message()
-    made = await stop(Scope.DEFINITION, "tool", "drill_add")
+    made = await site.stop(Scope.DEFINITION, "tool", "drill_add")
     for _ in range(2):
         async with asyncio.timeout(PATIENCE_S):
             told = await visit.message()
         assert told is not None
         assert told["method"] == "notifications/tools/list_changed"
         if not made.ended:
-            await start(made)
+            await site.start(made)
             made.ended = made.at
     await visit.leave()
 
 
-async def test_what_changes_things(connect: Connect, stop: Stopping) -> None:
-    client = await connect(STATELESS)
+async def test_what_changes_things(site: Site) -> None:
+    client = await site.connect(STATELESS)
     changing = {
         each["name"]
         for page in await pages(client, "tools/list")
@@ -233,7 +221,7 @@ async def test_what_changes_things(connect: Connect, stop: Stopping) -> None:
     reading = await listed(client) - changing
     assert changing
     assert "drill_add" in reading
-    await stop(Scope.CHANGES)
+    await site.stop(Scope.CHANGES)
     assert not await listed(client) & changing
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
     for name, arguments in (("drill_ledger", {"key": "k"}), ("turns_on", {})):
@@ -241,14 +229,12 @@ async def test_what_changes_things(connect: Connect, stop: Stopping) -> None:
     assert (await client.request("resources/read", {"uri": URI})).result
 
 
-async def test_a_stopped_call_is_audited_as_that(
-    connect: Connect, process: Process, stop: Stopping
-) -> None:
-    client = await connect(STATELESS)
-    await stop(Scope.DEFINITION, "tool", "drill_add")
+async def test_a_stopped_call_is_audited_as_that(site: Site) -> None:
+    client = await site.connect(STATELESS)
+    await site.stop(Scope.DEFINITION, "tool", "drill_add")
     await client.call("drill_add", a=1, b=2)
-    assert process.audit is not None
-    await process.audit.wait_until_written()
+    assert site.process.audit is not None
+    await site.process.audit.wait_until_written()
     row = await reader.run(lambda: Call.objects.filter(name="drill_add").first())
     assert row is not None
     assert row.outcome == "switched_off"
@@ -260,22 +246,19 @@ async def test_a_stopped_call_is_audited_as_that(
 @pytest.mark.parametrize("scope", [Scope.SERVER, Scope.EVERYTHING])
 @pytest.mark.parametrize("version", REVISIONS)
 async def test_every_request_is_503(
-    connect: Connect,
-    outside: WireCheck,
-    process: Process,
-    stop: Stopping,
-    start: Callable[..., Awaitable[None]],
-    version: str,
-    scope: Scope,
+    site: Site, outside: WireCheck, version: str, scope: Scope
 ) -> None:
     """Before anybody looks who asks, and what; so nothing is known of a session."""
-    client, other = await connect(version), await connect(version, path="/mcp/tagged")
+    client, other = (
+        await site.connect(version),
+        await site.connect(version, path="/mcp/tagged"),
+    )
     inside, client.application = client.application, outside
     if client.revision.sessions:
         # What is refused so early is written as the newest of these revisions has it.
         client._headers["mcp-protocol-version"] = None
     name = "default" if scope == Scope.SERVER else ""
-    made = await stop(scope, name=name)
+    made = await site.stop(scope, name=name)
     for method in ("ping", "tools/list", "resources/list", "nothing/known"):
         assert unavailable(await client.request(method))
     assert unavailable(await client.call("drill_add", a=1, b=2))
@@ -296,23 +279,23 @@ async def test_every_request_is_503(
         assert (await other.request("tools/list")).result
         assert (await private.request("tools/list")).status == 401
         assert (await unknown.request("tools/list")).status == 404
-    assert await process.failing_part() == ""
-    await start(made)
+    assert await site.process.failing_part() == ""
+    await site.start(made)
     # A session is what it was.
     client.application, client._headers = inside, {}
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
 
 
-async def test_open_streams_end(connect: Connect, stop: Stopping) -> None:
-    stateful, client = await connect(A_STATEFUL), await connect(STATELESS)
-    elsewhere = await connect(A_STATEFUL, path="/mcp/tagged")
+async def test_open_streams_end(site: Site) -> None:
+    stateful, client = await site.connect(A_STATEFUL), await site.connect(STATELESS)
+    elsewhere = await site.connect(A_STATEFUL, path="/mcp/tagged")
     standing = await (await stateful.standing()).opened()
     other = await (await elsewhere.standing()).opened()
     listen = client.begin(
         "subscriptions/listen", {"notifications": {"toolsListChanged": True}}
     )
     await listen.message()
-    await stop(Scope.SERVER, name="default")
+    await site.stop(Scope.SERVER, name="default")
     await standing.body()
     assert b"retry:" in standing.raw
     assert (await listen.messages())[-1]["result"]
@@ -321,20 +304,17 @@ async def test_open_streams_end(connect: Connect, stop: Stopping) -> None:
 
 
 async def test_no_stream_opens_at_a_stopped_server(
-    connect: Connect,
-    process: Process,
-    stop: Stopping,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it was stopped between the gate and the stream."""
-    client = await connect(A_STATEFUL)
-    sessions, found = process.sessions, asyncio.Event()
+    client = await site.connect(A_STATEFUL)
+    sessions, found = site.process.sessions, asyncio.Event()
     find = sessions.find
 
     async def slowly(*given: Any) -> Any:
         session = await find(*given)
         found.set()
-        await stop(Scope.EVERYTHING)
+        await site.stop(Scope.EVERYTHING)
         return session
 
     monkeypatch.setattr(sessions, "find", slowly)
@@ -346,12 +326,12 @@ async def test_no_stream_opens_at_a_stopped_server(
 
 @pytest.mark.parametrize("scope", [Scope.SERVER, Scope.EVERYTHING])
 async def test_the_old_transport(
-    application: WireCheck, outside: WireCheck, stop: Stopping, scope: Scope
+    site: Site, application: WireCheck, outside: WireCheck, scope: Scope
 ) -> None:
     client = await OldClient(application).open()
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
     client.application = outside
-    await stop(scope, name="default" if scope == Scope.SERVER else "")
+    await site.stop(scope, name="default" if scope == Scope.SERVER else "")
     assert unavailable(await client.sent(client.message("ping")))
     found = await outcome(client.visit("GET", "/mcp/sse", accept="text/event-stream"))
     assert unavailable(found)
@@ -361,30 +341,25 @@ async def test_the_old_transport(
 
 @pytest.mark.parametrize("version", STATEFUL)
 async def test_one_tool_over_the_old_transport(
-    application: WireCheck, stop: Stopping, version: str
+    site: Site, application: WireCheck, version: str
 ) -> None:
     client = await OldClient(application, version).open()
-    await stop(Scope.DEFINITION, "tool", "drill_ledger")
+    await site.stop(Scope.DEFINITION, "tool", "drill_ledger")
     assert switched_off(await client.call("drill_ledger", key="a", seconds=0))
     await client.told("notifications/tools/list_changed")
     await client.leave()
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-async def test_stdio(
-    process: Process,
-    stop: Stopping,
-    start: Callable[..., Awaitable[None]],
-    version: str,
-) -> None:
+async def test_stdio(site: Site, version: str) -> None:
     from mcp_app.interface.principal import Principal  # noqa: PLC0415
 
-    channel = Channel(process, "default", Principal.ANONYMOUS)
+    channel = Channel(site.process, "default", Principal.ANONYMOUS)
     await channel.initialize(version)
-    tool = await stop(Scope.DEFINITION, "tool", "drill_add")
+    tool = await site.stop(Scope.DEFINITION, "tool", "drill_add")
     await channel.send(called("drill_add", 2, a=1, b=2))
     assert (await channel.answer(2))["result"]["isError"]
-    everything = await stop(Scope.EVERYTHING)
+    everything = await site.stop(Scope.EVERYTHING)
     await channel.send(request("ping", number=3), called("drill_add", 4, a=1, b=2))
     for number in (3, 4):
         refused = await channel.answer(number)
@@ -394,19 +369,19 @@ async def test_stdio(
     assert code(await channel.answer(5)) == -32603
     channel.version = version
     await channel.send(notification("notifications/cancelled", requestId=9))
-    await start(everything, tool)
+    await site.start(everything, tool)
     await channel.send(called("drill_add", 6, a=1, b=2))
     answer = await channel.answer(6)
     assert answer["result"]["content"][0]["text"] == "3"
     # The session hears of changes as before.
     await channel.heard("notifications/tools/list_changed")
-    for listener in process.listeners:
+    for listener in site.process.listeners:
         listener.end()
 
 
-async def test_a_batch(connect: Connect, stop: Stopping) -> None:
-    client = await connect("2025-03-26")
-    await stop(Scope.DEFINITION, "tool", "drill_ledger")
+async def test_a_batch(site: Site) -> None:
+    client = await site.connect("2025-03-26")
+    await site.stop(Scope.DEFINITION, "tool", "drill_ledger")
     arguments = {"name": "drill_ledger", "arguments": {"key": "b", "seconds": 0}}
     batch = [client.message("tools/call", arguments), client.message("ping")]
     found = await client.sent(batch)
@@ -429,19 +404,12 @@ CANCELLED_BY: Final[list[tuple[str, str, str]]] = [
 @pytest.mark.parametrize(("scope", "kind", "name"), CANCELLED_BY)
 @pytest.mark.parametrize("version", [A_STATEFUL, STATELESS])
 async def test_running_calls_are_cancelled_and_their_clients_told(
-    connect: Connect,
-    process: Process,
-    stop: Stopping,
-    stage: Stage,
-    version: str,
-    scope: str,
-    kind: str,
-    name: str,
+    site: Site, stage: Stage, version: str, scope: str, kind: str, name: str
 ) -> None:
-    client = await connect(version)
-    visit = client.begin("tools/call", {"name": "waits", "arguments": {}})
+    client = await site.connect(version)
+    visit = waiting(client)
     await stage.begun()
-    made = await stop(scope, kind, name)
+    made = await site.stop(scope, kind, name)
     (answer,) = await visit.messages()
     assert answer["error"]["message"] == STOPPED
     assert stage.told == ["cancelled"]
@@ -454,24 +422,19 @@ async def test_running_calls_are_cancelled_and_their_clients_told(
 @pytest.mark.parametrize("how", ["rename", "unpublish", "delete"])
 @pytest.mark.parametrize("scope", [Scope.EVERYTHING, Scope.CHANGES, Scope.SERVER])
 async def test_running_calls_of_a_server_that_is_no_more(
-    connect: Connect,
-    process: Process,
-    stop: Stopping,
-    stage: Stage,
-    how: str,
-    scope: str,
+    site: Site, stage: Stage, how: str, scope: str
 ) -> None:
     row = await writer.run(lambda: published(Server(slug="brief", access="public")))
     try:
-        await process.gate.wait_for_check()
-        client = await connect(STATELESS, path="/mcp/brief")
-        visit = client.begin("tools/call", {"name": "waits", "arguments": {}})
+        await site.check()
+        client = await site.connect(STATELESS, path="/mcp/brief")
+        visit = waiting(client)
         await stage.begun()
         await writer.run(AWAY[how], row)
-        await process.gate.wait_for_check()
+        await site.check()
         named = row if scope == Scope.SERVER else None
         await writer.run(partial(workers.stop, scope, named, by=KIM))
-        await process.gate.wait_for_check()
+        await site.check()
         async with asyncio.timeout(PATIENCE_S):
             (answer,) = await visit.messages()
         assert answer["error"]["message"] == STOPPED
@@ -492,18 +455,16 @@ AWAY: Final[dict[str, Callable[[Server], object]]] = {
 }
 
 
-async def test_a_stop_holds_what_was_deleted_and_made_again(
-    connect: Connect, process: Process, stop: Stopping
-) -> None:
-    client = await connect(STATELESS)
-    await stop(Scope.DEFINITION, "tool", "drill_add")
+async def test_a_stop_holds_what_was_deleted_and_made_again(site: Site) -> None:
+    client = await site.connect(STATELESS)
+    await site.stop(Scope.DEFINITION, "tool", "drill_add")
     await writer.run(_made_again, "drill_add")
-    await process.gate.wait_for_check()
+    await site.check()
     assert switched_off(await client.call("drill_add", a=1, b=2))
     # The row of what code declares can go, and the code serves on.
-    await stop(Scope.DEFINITION, "tool", "waits")
+    await site.stop(Scope.DEFINITION, "tool", "waits")
     await writer.run(Tool.objects.filter(name="waits").delete)
-    await process.gate.wait_for_check()
+    await site.check()
     assert switched_off(await client.call("waits"))
 
 
@@ -516,14 +477,12 @@ def _made_again(name: str) -> None:
     published(row)
 
 
-async def test_a_draft_does_not_keep_code_from_being_stopped(
-    connect: Connect, process: Process, stop: Stopping
-) -> None:
-    client = await connect(STATELESS)
+async def test_a_draft_does_not_keep_code_from_being_stopped(site: Site) -> None:
+    client = await site.connect(STATELESS)
     await writer.run(_draft, "waits")
     try:
-        await process.gate.wait_for_check()
-        await stop(Scope.DEFINITION, "tool", "waits")
+        await site.check()
+        await site.stop(Scope.DEFINITION, "tool", "waits")
         assert switched_off(await client.call("waits"))
     finally:
         await writer.run(Tool.objects.filter(name="waits").delete)
@@ -541,18 +500,12 @@ def _cancelled(key: int) -> int:
 @pytest.mark.parametrize(("scope", "kind", "name"), CANCELLED_BY)
 @pytest.mark.parametrize("version", [A_STATEFUL, STATELESS])
 async def test_running_calls_may_finish(
-    connect: Connect,
-    stop: Stopping,
-    stage: Stage,
-    version: str,
-    scope: str,
-    kind: str,
-    name: str,
+    site: Site, stage: Stage, version: str, scope: str, kind: str, name: str
 ) -> None:
-    client = await connect(version)
-    visit = client.begin("tools/call", {"name": "waits", "arguments": {}})
+    client = await site.connect(version)
+    visit = waiting(client)
     await stage.begun()
-    made = await stop(scope, kind, name, running=Running.FINISH)
+    made = await site.stop(scope, kind, name, running=Running.FINISH)
     stage.released.set()
     answer = (await visit.messages())[-1]
     assert answer["result"]["content"][0]["text"] == "waited"
@@ -561,39 +514,37 @@ async def test_running_calls_may_finish(
     assert again.status == 503 or switched_off(again)
 
 
-async def test_a_call_of_something_else_goes_on(
-    connect: Connect, stop: Stopping, stage: Stage
-) -> None:
-    client = await connect(STATELESS)
-    visit = client.begin("tools/call", {"name": "waits", "arguments": {}})
+async def test_a_call_of_something_else_goes_on(site: Site, stage: Stage) -> None:
+    client = await site.connect(STATELESS)
+    visit = waiting(client)
     await stage.begun()
-    await stop(Scope.DEFINITION, "tool", "drill_add")
-    await stop(Scope.SERVER, name="tagged")
+    await site.stop(Scope.DEFINITION, "tool", "drill_add")
+    await site.stop(Scope.SERVER, name="tagged")
     stage.released.set()
     assert (await visit.messages())[-1]["result"]
 
 
 async def test_a_call_that_waits_for_its_row_is_refused(
-    connect: Connect, process: Process, stop: Stopping, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has stopped it was answered before its row was there."""
     from mcp_app.transports.http import call_handler  # noqa: PLC0415
 
-    client = await connect(A_STATEFUL)
+    client = await site.connect(A_STATEFUL)
     begun, scopes = call_handler.begin, iter([Scope.DEFINITION, Scope.EVERYTHING])
 
     async def slowly(*given: Any) -> Any:
         stream = await begun(*given)
         scope = next(scopes)
         named = ("tool", "drill_ledger") if scope == Scope.DEFINITION else ("", "")
-        await stop(scope, *named)
+        await site.stop(scope, *named)
         return stream
 
     monkeypatch.setattr(call_handler, "begin", slowly)
     assert switched_off(await client.call("drill_ledger", key="row", seconds=0))
     await writer.run(Stop.objects.all().update, ended="2026-01-01T00:00:00Z")
-    await writer.run(_say_so)
-    await process.gate.wait_for_check()
+    await writer.run(_start_all)
+    await site.check()
     assert unavailable(await client.call("drill_ledger", key="row", seconds=0))
     assert await reader.run(_ledger, "row") == 0
 
@@ -606,9 +557,9 @@ def _ledger(key: str) -> int:
 
 @pytest.mark.parametrize("version", [A_STATEFUL, STATELESS])
 async def test_a_body_that_comes_late_is_served_as_things_are_then(
-    connect: Connect, process: Process, stop: Stopping, version: str
+    site: Site, version: str
 ) -> None:
-    client = await connect(version)
+    client = await site.connect(version)
     arguments = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
     body = client.post(client.message("tools/call", arguments))
     whole = b"".join(body._pieces)
@@ -616,31 +567,25 @@ async def test_a_body_that_comes_late_is_served_as_things_are_then(
     sent = cast("list[tuple[bytes, bytes]]", body.scope["headers"])
     headers = {name.decode(): value.decode() for name, value in sent}
     visit = client.visit("POST", whole[:10], headers=headers, complete=False)
-    async with asyncio.timeout(PATIENCE_S):
-        while visit.unread:
-            await asyncio.sleep(0.001)
+    await until(lambda: not visit.unread)
     await asyncio.sleep(0.006)
-    await stop(Scope.EVERYTHING)
+    await site.stop(Scope.EVERYTHING)
     visit.goes_on(whole[10:])
     assert unavailable(await outcome(visit))
 
 
 async def test_a_call_that_waits_for_a_thread_does_not_begin(
-    connect: Connect, process: Process, stop: Stopping, stage: Stage
+    site: Site, stage: Stage
 ) -> None:
-    client = await connect(STATELESS)
-    process.threads.size = 1
+    client = await site.connect(STATELESS)
+    site.process.threads.size = 1
     first = client.begin("tools/call", {"name": "waits_sync", "arguments": {}})
-    async with asyncio.timeout(PATIENCE_S):
-        while not stage.entered_thread.is_set():
-            await asyncio.sleep(0.001)
+    await until(stage.entered_thread.is_set)
     second = client.begin(
         "tools/call", {"name": "drill_add_sync", "arguments": {"a": 1, "b": 2}}
     )
-    async with asyncio.timeout(PATIENCE_S):
-        while len(process.running) < 2:
-            await asyncio.sleep(0.001)
-    await stop(Scope.EVERYTHING, running=Running.FINISH)
+    await until(lambda: len(site.process.running) >= 2)
+    await site.stop(Scope.EVERYTHING, running=Running.FINISH)
     (answer,) = await second.messages()
     assert answer["error"]["message"] == STOPPED
     stage.released_thread.set()
@@ -650,11 +595,9 @@ async def test_a_call_that_waits_for_a_thread_does_not_begin(
 # -- the process --------------------------------------------------------------------
 
 
-async def test_a_process_that_begins_knows_of_it(
-    connect: Connect, process: Process, stop: Stopping
-) -> None:
-    await connect(STATELESS)
-    await stop(Scope.EVERYTHING)
+async def test_a_process_that_begins_knows_of_it(site: Site) -> None:
+    await site.connect(STATELESS)
+    await site.stop(Scope.EVERYTHING)
     other = Process(registry)
     try:
         await other.gate.wait_for_check()
@@ -665,14 +608,12 @@ async def test_a_process_that_begins_knows_of_it(
         other.threads.close()
 
 
-async def test_a_stop_costs_no_statement_of_a_request(
-    connect: Connect, process: Process, stop: Stopping
-) -> None:
+async def test_a_stop_costs_no_statement_of_a_request(site: Site) -> None:
     from tests.statements import counted as statements  # noqa: PLC0415
 
-    client = await connect(STATELESS)
-    await stop(Scope.DEFINITION, "tool", "waits")
-    await process.gate.wait_for_check()
+    client = await site.connect(STATELESS)
+    await site.stop(Scope.DEFINITION, "tool", "waits")
+    await site.check()
     async with statements() as told:
         for _ in range(20):
             await client.call("waits")
@@ -686,18 +627,15 @@ async def test_a_stop_costs_no_statement_of_a_request(
 
 @pytest.mark.parametrize("streams", [True, False])
 async def test_the_view(
-    process: Process,
-    stop: Stopping,
-    monkeypatch: pytest.MonkeyPatch,
-    streams: bool,
+    site: Site, monkeypatch: pytest.MonkeyPatch, streams: bool
 ) -> None:
     """Under WSGI, too, where the loop is in another thread."""
-    await stop(Scope.EVERYTHING)
+    await site.stop(Scope.EVERYTHING)
     if streams:
         application = WireCheck(cast("Application", ASGIHandler()))
         assert unavailable(await Client(application).request("tools/list"))
         return
-    monkeypatch.setattr(background, "_loop", process.loop)
+    monkeypatch.setattr(background, "_loop", site.process.loop)
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     send = partial(Browser().post, "/mcp", body, content_type="application/json")
     answer = await asyncio.to_thread(send)
