@@ -17,7 +17,6 @@ _numbers = count(1)
 def circumstances(
     name: str = "add", outcome: str = "answered", **other: str
 ) -> Circumstances:
-    """Return what a call has in common with others."""
     given = {"server": "default", "kind": "tool", "user": "", "client": "c", **other}
     return Circumstances(
         server=given["server"],

@@ -33,7 +33,6 @@ class Relay:
         self._start(self._accept)
 
     def cut(self) -> None:
-        """Break all connections, wherever they are in what they do."""
         with self._lock:
             for each in self._open:
                 with suppress(OSError):
@@ -45,12 +44,10 @@ class Relay:
 
     @property
     def breaks(self) -> int:
-        """How many commits are still to be cut."""
         return len(self._breaks)
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Break all connections, and take no other one meanwhile."""
         self._away = True
         self.cut()
         try:

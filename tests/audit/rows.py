@@ -12,7 +12,6 @@ _names = count()
 
 
 def call(**columns: Any) -> Call:
-    """Make the row of a call."""
     texts = dict.fromkeys((*Call.SHARED, *Call.OWN), "")
     numbers = ("version", "time_ms", "took_us", "size", "arguments_size")
     given = {**texts, **dict.fromkeys(numbers, 0), **columns}
@@ -21,7 +20,6 @@ def call(**columns: Any) -> Call:
 
 
 def counter(seconds: int, age_ms: int) -> None:
-    """Make a counter of its own for a time that began so long ago."""
     CallStatistic.objects.create(
         seconds=seconds,
         start_ms=NowMilliseconds() - age_ms,

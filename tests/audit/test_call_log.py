@@ -69,7 +69,6 @@ async def figures(
 
 @asynccontextmanager
 async def held() -> AsyncIterator[None]:
-    """Keep the thread that writes calls busy."""
     holds, released = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -313,7 +312,6 @@ async def test_a_fault_of_ours_stops_nobody(
 
 
 def in_vain(second: int, after: float = 0.001) -> CallRecord:
-    """Return a call of nobody that ended in a second of the monotonic clock."""
     return record(outcome="unknown", name="")._replace(began=second, took=after)
 
 

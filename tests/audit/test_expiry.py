@@ -35,7 +35,6 @@ def expired() -> dict[str, int]:
 
 
 def around(age_ms: int) -> tuple[int, int]:
-    """Return an age that is kept, and one that is not."""
     return age_ms - MARGIN_MS, age_ms + MARGIN_MS
 
 
@@ -84,7 +83,6 @@ def surplus(most: int) -> ExpiredRows:
 
 
 def remove(most: int) -> int:
-    """Remove what is above so many, as the janitor does; return how many went."""
     rows, removed = surplus(most), 0
     while (portion := rows.remove()) is not None:
         removed += portion

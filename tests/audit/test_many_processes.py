@@ -76,7 +76,6 @@ def on_database(vendor: str, other: str) -> pytest.MarkDecorator:
 
 @pytest.fixture
 def environment(request: pytest.FixtureRequest) -> Iterator[Mapping[str, str]]:
-    """What programs of a site with a database of its own are given."""
     with PREPARED[request.param]() as url:
         yield {"DATABASE_URL": url, **THERE}
 
@@ -109,7 +108,6 @@ def figures(environment: Mapping[str, str]) -> Figures:
 
 
 def until_kept(environment: Mapping[str, str], calls: int) -> Figures:
-    """Wait until so many calls are counted."""
     end = time.monotonic() + PATIENCE_S
     while (found := figures(environment)).calls < calls:
         assert time.monotonic() < end, found
@@ -127,7 +125,6 @@ def serving(environment: Mapping[str, str], **more: str) -> Iterator[DrillServer
 
 
 def begun(server: DrillServer, **arguments: Any) -> Answer:
-    """Begin to call a tool that only reads."""
     tool = "drill_sleep" if "seconds" in arguments else "drill_add"
     given = arguments or {"a": 1, "b": 1}
     return stateless(
@@ -136,7 +133,6 @@ def begun(server: DrillServer, **arguments: Any) -> Answer:
 
 
 def call(server: DrillServer) -> int:
-    """Call it; return the status."""
     return begun(server).whole().status
 
 

@@ -11,7 +11,6 @@ from mcp_app.models import Change
 
 
 def recorded() -> list[tuple[str, str]]:
-    """Return the changes as (kind, ref), in their order."""
     return list(Change.objects.order_by("id").values_list("kind", "ref"))
 
 

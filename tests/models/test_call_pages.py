@@ -34,7 +34,6 @@ def _log() -> None:
 
 
 def numbers(found: list[Call]) -> str:
-    """Return the places of calls in the log."""
     keys = [*Call.objects.order_by("pk").values_list("pk", flat=True)]
     return "".join(str(keys.index(each.pk)) for each in found)
 

@@ -38,7 +38,6 @@ def tool() -> Tool:
 
 
 def switched(tool: Tool) -> None:
-    """Change what clients notice at once."""
     version = DefinitionVersion.objects.of(tool).first()
     tool.published = version if tool.published is None else None
     tool.save()
@@ -285,7 +284,6 @@ def test_many_beyond_many_are_said_of_all(
 
 
 def test_a_savepoint_of_the_sites_own_that_is_rolled_back(tool: Tool) -> None:
-    """Django's transactions do not know of it."""
     savepoint = connection.savepoint() or ""
     switched(tool)
     connection.savepoint_rollback(savepoint)

@@ -62,7 +62,6 @@ def test_what_gives_way_to_others(error: Exception, conflict: bool) -> None:
 
 
 def failing(times: int, error: Exception) -> tuple[Callable[[], str], list[int]]:
-    """Return a function that fails so often, and the list of its calls."""
     calls: list[int] = []
 
     def function() -> str:
@@ -190,7 +189,6 @@ def test_on_sqlite_a_connection_that_is_not_open_yet_waits_for_it_too(
 
 
 def now() -> int:
-    """Return what a statement says of the time."""
     counters = Counter.objects.annotate(now=NowMilliseconds())
     return int(counters.values_list("now", flat=True).get(name="clock"))
 

@@ -252,7 +252,6 @@ async def test_what_waits_behind_a_statement_that_hangs_is_done_by_others(
 
 
 async def test_what_was_left_between_two_pieces_of_work_ends_with_its_pool() -> None:
-    """It had ended its work when another got its place."""
     pool = DatabaseThreads("test-left")
     thread = await pool.run(threading.current_thread)
     await until(lambda: not pool.busy)
@@ -499,7 +498,6 @@ async def test_work_that_begins_while_other_work_is_judged_is_not_cut(
 async def test_an_open_file_does_not_keep_other_connections_from_being_cut(
     threads: DatabaseThreads,
 ) -> None:
-    """One thread, two databases: SQLite, and one that is silent."""
     here, there = socket.socketpair()
     silent = SimpleNamespace(alias="silent", vendor="postgresql", connection=here)
     file = SimpleNamespace(alias="file", vendor="sqlite", connection=object())

@@ -125,7 +125,6 @@ async def test_what_it_raises_is_raised() -> None:
 
 @pytest.mark.parametrize("enabled", [True, False])
 async def test_no_collection_begins_meanwhile(enabled: bool) -> None:
-    """One that is switched off stays so."""
     work = LargeWork()
     if not enabled:
         gc.disable()

@@ -40,11 +40,9 @@ class Scene:
         self.go = threading.Event()
 
     def begin(self, count: int = 1, owner: Owner = UNKNOWN) -> list[Job]:
-        """Submit so many jobs that hold their threads."""
         return [self.pool.submit(self._hold, f"hold {i}", owner) for i in range(count)]
 
     def wait(self, count: int = 1, owner: Owner = UNKNOWN) -> list[Job]:
-        """Submit so many jobs that wait for an answer meanwhile."""
         return [self.pool.submit(self._wait, "wait", owner) for _ in range(count)]
 
     def _hold(self, job: Job) -> None:
@@ -57,16 +55,13 @@ class Scene:
             self._hold(job)
 
     def threads(self, count: int) -> set[int]:
-        """Wait until so many have begun; return in which threads."""
         return {self.begun.get(timeout=PATIENCE_S) for _ in range(count)}
 
     def finish(self, count: int) -> set[int]:
-        """Let all go on, and wait for so many."""
         self.go.set()
         return {self.ended.get(timeout=PATIENCE_S) for _ in range(count)}
 
     def idle(self) -> bool:
-        """Whether nothing begins by itself any more."""
         return self.begun.empty()
 
 
@@ -337,7 +332,6 @@ def test_a_closed_pool_lets_running_jobs_go_on_and_takes_no_more(scene: Scene) -
 
 
 def test_who_has_no_call_running_begins_at_once(scene: Scene) -> None:
-    """Up to the ceiling; whoever has one running waits for a place."""
     scene.begin(SIZE + 1, ANN)
     scene.threads(SIZE)
     scene.begin(2, BEN)
@@ -354,7 +348,6 @@ def test_who_has_no_call_running_begins_at_once(scene: Scene) -> None:
 
 
 def test_free_places_go_by_turns() -> None:
-    """One of each person, whatever somebody else has put before."""
     pool, begun = UserThreads(4), SimpleQueue[str]()
     events = [threading.Event() for _ in range(4)]
 
@@ -386,7 +379,6 @@ def assert_set(event: threading.Event) -> None:
 
 
 def test_an_owner_whose_last_call_ends_goes_on_at_once(scene: Scene) -> None:
-    """Beside somebody who holds all places."""
     scene.begin(SIZE, ANN)
     scene.threads(SIZE)
     short = threading.Event()
@@ -451,7 +443,6 @@ def test_a_job_is_given_up_before_its_turn_has_come(scene: Scene) -> None:
 
 
 def test_many_at_once_from_many_sides(pool: UserThreads) -> None:
-    """Nothing is lost, and no more threads than may be are alive."""
     begun, most = SimpleQueue(), []  # type: ignore[var-annotated]
     owners = (ANN, BEN, CAT, EVE, FAY, UNKNOWN)
 

@@ -39,12 +39,10 @@ class App:
     handle: str
 
     def exchanges(self, urls: list[str], **changed: str) -> list[httpx.Response]:
-        """Show the code at each of the processes, all at the same time."""
         form = _code_form(self.client_id, self.code)
         return _at_once(urls, {**form, **changed})
 
     def refreshes(self, urls: list[str]) -> list[httpx.Response]:
-        """Refresh by the first refresh token at each, all at the same time."""
         form = {
             "grant_type": "refresh_token",
             "client_id": self.client_id,

@@ -140,7 +140,6 @@ class Cluster:
 
     @property
     def database(self) -> str:
-        """The address of its database."""
         return self.environment["DATABASE_URL"]
 
     def turns(self, rounds: int) -> Iterator[tuple[str, list[str]]]:
@@ -150,7 +149,6 @@ class Cluster:
             yield self.urls[at], self.urls[at + 1 :] + self.urls[:at]
 
     def faulty(self, *names: str) -> AbstractContextManager[None]:
-        """Plant faults in each process, as long as the block runs."""
         return switches.on(self.faults, *names)
 
 
@@ -218,14 +216,12 @@ def _serving(environment: Mapping[str, str]) -> Iterator[list[str]]:
 
 
 def python_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what another program on the site's side of the database is given."""
     inherited = {name: value for name, value in os.environ.items() if name not in OWN}
     settings = {"DJANGO_SETTINGS_MODULE": "tests.drill.settings"}
     return {**inherited, **environment, **settings}
 
 
 def run_python(environment: Mapping[str, str], *arguments: str) -> str:
-    """Run Python in the site's environment, and return what it wrote."""
     # Where somebody serves, faults are the servers' alone.
     given = {name: value for name, value in environment.items() if name != "FAULTS"}
     done = subprocess.run(
@@ -240,7 +236,6 @@ def run_python(environment: Mapping[str, str], *arguments: str) -> str:
 
 
 def described(url: str) -> dict[str, str]:
-    """Return the tools of a server, with their descriptions."""
     answer = stateless(url, "tools/list").whole()
     result = answer.messages[0].get("result")
     assert result is not None, answer.messages
@@ -248,15 +243,12 @@ def described(url: str) -> dict[str, str]:
 
 
 def listed(url: str) -> set[str]:
-    """Return the names of the tools of a server."""
     return set(described(url))
 
 
 def asked_for_secrets(url: str, user: str) -> Answer:
-    """Begin to ask what a user sees on the private server."""
     return stateless(f"{url}/private", "tools/list", headers={"X-Name": user})
 
 
 def secrets(asked: Answer) -> set[str]:
-    """Return the names of the tools that the user saw."""
     return {tool["name"] for tool in asked.whole().messages[0]["result"]["tools"]}

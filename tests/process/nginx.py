@@ -74,7 +74,6 @@ class Nginx:
         self._wait()
 
     def reconfigure(self, change: Callable[[str], str]) -> None:
-        """Go on with what `change` makes of the first configuration."""
         self._write(change)
         self._program.process.send_signal(signal.SIGHUP)
         self._wait()
@@ -86,7 +85,6 @@ class Nginx:
         self._path.write_text(changed.replace("#told", f"server {{ {told} }}"))
 
     def _wait(self) -> None:
-        """Wait until the configuration that was written last is in use."""
         self._program.wait_until(self._answers, START_S)
 
     @property
@@ -108,7 +106,6 @@ class Nginx:
         return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
     def stop(self) -> None:
-        """End it."""
         self._program.stop()
 
 
@@ -121,7 +118,6 @@ def documented(language: str, holds: str) -> str:
 
 
 def replaced(text: str, lines: Mapping[str, str]) -> str:
-    """Return a text with other lines in place of those that stand there once."""
     for line, instead in lines.items():
         assert text.count(line) == 1, f"{line!r} does not stand there once."
         text = text.replace(line, instead)

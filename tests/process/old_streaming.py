@@ -36,32 +36,26 @@ class OldSession:
         assert self.send(INITIALIZED).status == 202
 
     def at(self, url: str) -> OldSession:
-        """The same session, its messages POSTed at another process."""
         elsewhere = copy(self)
         elsewhere._url = url
         return elsewhere
 
     def post(self, body: bytes) -> Answer:
-        """Begin to POST a message."""
         return Answer(f"{self._url}/messages?{self._query}", "POST", JSON, body)
 
     def send(self, body: bytes) -> Answer:
-        """POST a message; return what that was answered with."""
         return self.post(body).whole()
 
     def say(self, message: JsonObject) -> None:
-        """POST a message, which is accepted."""
         sent = self.send(encoded(**message))
         assert (sent.status, sent.raw) == (202, b""), (sent.status, sent.raw)
 
     def request(self, method: str, **params: Any) -> int:
-        """Send a request; return its id."""
         number = next(self._ids)
         self.say({"id": number, "method": method, "params": params})
         return number
 
     def called(self, tool: str, **arguments: Any) -> int:
-        """Call a tool; return the id of the request."""
         return self.request("tools/call", name=tool, arguments=arguments)
 
     def told(self, method: str, times: int = 1) -> JsonObject:
@@ -74,7 +68,6 @@ class OldSession:
         return found(self.stream)[times - 1]
 
     def answers(self, request_id: int) -> list[JsonObject]:
-        """Return what has answered a request so far."""
         return [
             each
             for each in self.stream.messages
@@ -82,16 +75,13 @@ class OldSession:
         ]
 
     def answer(self, request_id: int) -> JsonObject:
-        """Wait for the answer to a request, of which there is one."""
         self.stream.until(lambda _: self.answers(request_id))
         (answer,) = self.answers(request_id)
         return answer
 
     def text(self, request_id: int) -> str:
-        """Wait for the answer to a call, and return its text."""
         text: str = self.answer(request_id)["result"]["content"][0]["text"]
         return text
 
     def close(self) -> None:
-        """Close the stream, and with it the session."""
         self.stream.leave()

@@ -37,7 +37,6 @@ class Operator:
         return Program(command, env=self._environment, pipes=True)
 
     def asks(self, what: str, *given: object) -> Future[Any]:
-        """Let it do something, as `tests.drill.operating` names it."""
         answer = Future[Any]()
         with self._lock:
             self._program.say(json.dumps([len(self._answers), what, *given]))
@@ -61,19 +60,15 @@ class Operator:
                     answer.set_exception(AssertionError(self._program.output))
 
     def types(self, *command: str) -> str:
-        """Return what was written when the command has answered."""
         return str(self.asks("run", *command).result())
 
     def runs(self, code: str) -> None:
-        """Run code of the site."""
         self.types("shell", "--verbosity", "0", "--command", code)
 
     def token(self, user: str, name: str, *options: str) -> str:
-        """Make an access token."""
         return self.types("mcp_token", "new", user, name, *options)
 
     def revokes(self, token: str) -> None:
-        """Return when nobody is let in by a token any more."""
         self.types("mcp_token", "revoke", token[:SHOWN])
 
     def saves(self, key: str, worker: str, seconds: float) -> Future[int]:
@@ -88,7 +83,6 @@ class Operator:
         assert self.asks("sweep", session_id).result() == 0
 
     def close(self) -> None:
-        """End when everything is done."""
         if self._reader.ident:
             self._program.close_input()
             self._reader.join()

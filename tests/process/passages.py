@@ -42,14 +42,12 @@ class Passage:
                     far.shutdown(socket.SHUT_RDWR)
 
     def open(self) -> None:
-        """Let through whoever comes from now on."""
         self._listener = claimed(self.port)
         threading.Thread(
             target=self._accept, args=(self._listener,), daemon=True
         ).start()
 
     def cut(self) -> None:
-        """End all connections, and refuse new ones."""
         with self._lock:
             listener, self._listener = self._listener, None
             ended, self._open = self._open, []

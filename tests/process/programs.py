@@ -58,14 +58,12 @@ class Command(Program):
             return dict(connection.execute("SELECT id, pid FROM mcp_app_worker"))
 
     def serves(self) -> bool:
-        """Tell whether it serves a call."""
         answer = called(self.url, "drill_add", a=1, b=1)
         return answer.until(lambda each: each.ended).status == 200
 
 
 @contextmanager
 def program(name: str, env: Mapping[str, str], *options: str) -> Iterator[Command]:
-    """Run a server's own command; whatever is left of it is killed at the end."""
     with tempfile.TemporaryDirectory() as directory:
         given = {**environment(database(Path(directory))), **env}
         with (

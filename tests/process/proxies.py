@@ -45,7 +45,6 @@ class Proxy:
         self.reconfigure(lambda text: text)
 
     def reconfigure(self, change: Callable[[str], str]) -> None:
-        """Begin anew with what `change` makes of the documented block."""
         self.stop()
         path = self.folder / "proxy.conf"
         path.write_text(self.framed(change(self.block())))
@@ -69,7 +68,6 @@ class Proxy:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """End it."""
         if self._program is not None:
             self._program.stop()
 

@@ -33,7 +33,6 @@ UPGRADE: Final = (
 
 
 def statuses(url: str) -> dict[tuple[str, ...], int]:
-    """Return the status of the answer to each odd request."""
     return {lines: status(url, *lines, "Connection: close") for lines in ODD}
 
 
@@ -47,7 +46,6 @@ def status(url: str, *lines: str) -> int:
 
 
 def connected(url: str) -> socket.socket:
-    """Open a connection to a server."""
     where = urlsplit(url)
     return socket.create_connection((where.hostname, where.port), PATIENCE_S)
 

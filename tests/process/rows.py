@@ -20,7 +20,6 @@ LOOK_S: Final = 0.05
 
 
 def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
-    """Return what a statement selects; `url` is a DATABASE_URL."""
     with (
         closing(_connected(url)) as connection,
         closing(connection.cursor()) as cursor,
@@ -30,7 +29,6 @@ def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
 
 
 def one_number(url: str, statement: str) -> int:
-    """Return the one number that a statement selects."""
     ((found,),) = rows(url, statement)
     return int(found)
 

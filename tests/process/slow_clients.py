@@ -34,7 +34,6 @@ class SlowClient:
         self.send(head + b"\r\n")
 
     def send(self, data: bytes) -> None:
-        """Send some more, unless the server has closed the connection."""
         with suppress(OSError):
             self._socket.sendall(data)
 
@@ -47,16 +46,13 @@ class SlowClient:
         return 0
 
     def fileno(self) -> int:
-        """Return the socket's number, for who waits for several."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Close the connection."""
         self._socket.close()
 
 
 def half_body(url: str, size: int, missing: int = 1) -> SlowClient:
-    """Send a body but for its last bytes."""
     headers, _ = stateless_request("tools/list")
     client = SlowClient(url, headers, size)
     client.send(b" " * (size - missing))
@@ -89,6 +85,5 @@ class Dribble(threading.Thread):
                 client.send(b" ")
 
     def stop(self) -> None:
-        """Send nothing more."""
         self._over.set()
         self.join()

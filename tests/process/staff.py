@@ -32,7 +32,6 @@ class Staff(httpx.Client):
             assert done.status_code == HTTPStatus.FOUND, done.text
 
     def at(self, url: str) -> Staff:
-        """The same superuser, at another process."""
         return Staff(url, httpx.Cookies(self.cookies))
 
     def submit(self, path: str, **sent: Any) -> httpx.Response:
@@ -41,7 +40,6 @@ class Staff(httpx.Client):
         return self.post(path, data=sent, follow_redirects=False)
 
     def key(self, model: str, name: str) -> str:
-        """Return the primary key of a row by what its list shows."""
         page = self.get(f"/admin/{model}/", params={"q": name}).text
         link = rf'href="/admin/{model}/(\d+)/change/[^"]*">[^/]*\b{name}<'
         found = re.search(link, page)
@@ -49,7 +47,6 @@ class Staff(httpx.Client):
         return found[1]
 
     def publish(self, model: str, key: str, version: int) -> None:
-        """Publish an old version again."""
         number = self.offered(model, key, version)
         # Clients see it already where nothing can be pressed.
         if number is not None:
@@ -57,13 +54,11 @@ class Staff(httpx.Client):
             assert "rollback" not in done.headers["location"], done.text
 
     def offered(self, model: str, key: str, version: int) -> str | None:
-        """Open the page on which a version is published again."""
         page = self.get(_rollback(model, key, version)).text
         found = re.search(r'name="number" value="(\d+)"', page)
         return None if found is None else found[1]
 
     def press(self, model: str, key: str, version: int, number: str) -> httpx.Response:
-        """Publish it there."""
         return self.submit(_rollback(model, key, version), number=number)
 
     def act(self, model: str, action: str, *keys: str) -> None:
@@ -73,7 +68,6 @@ class Staff(httpx.Client):
         assert done.status_code == HTTPStatus.FOUND, done.text
 
     def press_on(self, page: str) -> None:
-        """Press the one button of a page."""
         done = self.submit(page)
         assert done.status_code == HTTPStatus.FOUND, done.text
 
@@ -87,10 +81,6 @@ class Staff(httpx.Client):
         return len(buttons)
 
     def form(self, model: str, key: str) -> dict[str, str]:
-        """Open the page of a user or of a group; return what it shows, as sent back.
-
-        The right to see tools is `right`, and is not sent as it stands there.
-        """
         page = self.get(_account(model, key)).text
         shown = re.search(r'value="(\d+)"[^>]*>[^<]*Can view tool<', page)
         assert shown, page

@@ -53,7 +53,6 @@ def signalled(number: int = signal.SIGTERM) -> None:
 
 
 async def handler_of_the_loop() -> None:
-    """The server adds its handler to the loop, as granian's workers do."""
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
 
     def stop() -> None:
@@ -85,14 +84,12 @@ async def handler_of_python() -> None:
 
 
 async def no_handler() -> None:
-    """Nobody handles the signal: the process ends by it, drained."""
     install_drain(Drained())
     signalled()
     await asyncio.sleep(10)
 
 
 async def ignored() -> None:
-    """The site ignores the signal, and so it stays."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     install_drain(Drained())
     signalled()
@@ -118,7 +115,6 @@ async def hurry() -> None:
 
 
 async def another_thread() -> None:
-    """Handlers are for the main thread: elsewhere nothing is installed."""
     process = Drained()
     await asyncio.to_thread(install_drain, process)
     say(f"handler {signal.getsignal(signal.SIGTERM).name}")  # type: ignore[union-attr]
@@ -144,13 +140,11 @@ async def replaced_beside() -> None:
 
 
 async def no_loop() -> None:
-    """The signal comes when the loop does not run any more."""
     signal.signal(signal.SIGTERM, lambda *_: say("server stops"))
     install_drain(Drained())
 
 
 async def forked() -> None:
-    """A child of a process that has begun drains by itself, and its parent later."""
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
     install_drain(Drained("parent"))

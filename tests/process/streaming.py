@@ -113,20 +113,17 @@ class Answer(threading.Thread):
             self._changed.wait_for(lambda: self.ended or enough(self), within)
 
     def until(self, true: Callable[[Answer], object]) -> Answer:
-        """Wait for something to be true of the answer."""
         self.wait(true)
         with self._changed:
             assert true(self), (self.ended, self.status, self.raw, self.error)
         return self
 
     def whole(self) -> Answer:
-        """Wait until the answer is complete; it must not have been cut."""
         self.until(lambda answer: answer.ended)
         assert self.error is None, (self.error, self.raw)
         return self
 
     def leave(self) -> Answer:
-        """Cut the connection, once the request was sent."""
         self.wait(lambda each: each._socket)
         # It may have ended in this moment.
         with contextlib.suppress(OSError):
@@ -136,7 +133,6 @@ class Answer(threading.Thread):
 
     @property
     def messages(self) -> list[JsonObject]:
-        """The JSON-RPC messages that have come."""
         if self.headers.get("content-type") != EVENTS:
             return [json.loads(self.raw)] if self.raw else []
         events = EventReader().feed(self.raw)
@@ -145,7 +141,6 @@ class Answer(threading.Thread):
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the events that have come, whole."""
         events = EventReader().feed(self.raw)
         return [each.id for each in events if each.id is not None]
 
@@ -162,12 +157,10 @@ _ids = count(1)
 
 
 def encoded(**members: object) -> bytes:
-    """Return a message with these members."""
     return json.dumps({"jsonrpc": "2.0", **members}).encode()
 
 
 def hello(version: str = STATEFUL) -> JsonObject:
-    """Return the parameters of `initialize`."""
     return {
         "protocolVersion": version,
         "capabilities": CAPABILITIES,
@@ -176,7 +169,6 @@ def hello(version: str = STATEFUL) -> JsonObject:
 
 
 def stateless_request(method: str, **params: Any) -> tuple[dict[str, str], bytes]:
-    """Return the headers and the body of a request of the stateless era."""
     meta = {
         f"{META}protocolVersion": STATELESS,
         f"{META}clientInfo": CLIENT,
@@ -205,7 +197,6 @@ def stateless(
 
 
 def called(url: str, tool: str, **arguments: Any) -> Answer:
-    """Begin a call of the stateless era."""
     return stateless(url, "tools/call", name=tool, arguments=arguments)
 
 
@@ -230,18 +221,15 @@ class Caller(ABC):
         """Begin a request."""
 
     def called(self, tool: str, **arguments: Any) -> Answer:
-        """Begin a call."""
         return self.request("tools/call", name=tool, arguments=arguments)
 
     def messages(
         self, tool: str, arguments: JsonObject, meta: JsonObject, **more: object
     ) -> list[JsonObject]:
-        """Call a tool, and return all that comes; `more` goes beside its arguments."""
         params = {"name": tool, "arguments": arguments, "_meta": meta, **more}
         return self.request("tools/call", **params).whole().messages
 
     def call(self, tool: str, **arguments: Any) -> JsonObject:
-        """Return the result of a call, whatever came before it."""
         result: JsonObject = self.messages(tool, arguments, {})[-1]["result"]
         return result
 
@@ -292,20 +280,17 @@ class Session(Caller):
         }
 
     def at(self, url: str) -> Session:
-        """The same session, at another process."""
         elsewhere = copy(self)
         elsewhere._url = url
         return elsewhere
 
     def close(self) -> Answer:
-        """End the session."""
         return Answer(self._url, "DELETE", self.headers)
 
     def request(self, method: str, **params: Any) -> Answer:
         return self.send(_request(method, params))
 
     def send(self, body: bytes) -> Answer:
-        """Send a message, perhaps once more."""
         return Answer(self._url, "POST", {**JSON, **self.headers}, body)
 
     def stream(self, last: str | None = None) -> Answer:

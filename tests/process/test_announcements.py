@@ -36,12 +36,10 @@ REFS: Final = ["tools:default", "prompts:default"]
 
 
 def nobody(slug: str) -> tuple[str, ...]:
-    """Everybody sees the same."""
     return ()
 
 
 async def anybody(listener: Listener, uri: str) -> bool:
-    """Everybody may read everything."""
     return True
 
 
@@ -174,8 +172,6 @@ async def test_streams_that_watch_an_instance_of_a_model_are_told(
     looks: Looks,
 ) -> None:
     class Order:
-        """As much of a model as is looked at."""
-
         class _meta:  # noqa: N801
             label_lower = "shop.order"
 
@@ -264,7 +260,6 @@ async def test_news_are_announced_in_their_order_and_together(
 async def test_what_a_stream_has_seen_elsewhere_is_not_told_again(
     announcements: Announcements,
 ) -> None:
-    """It was there that the change had its number first."""
     streams = [stream(announcements, seen) for seen in (6, 7)]
     announcements.seen(changed(6, TOOLS, numbered=False))
     announcements.seen(ChangeSet(number=7, numbers={TOOLS: 7}))
@@ -298,7 +293,6 @@ class Process:
 
 
 async def test_what_is_announced_has_its_number() -> None:
-    """An event id would else not say that it was announced."""
     current = Process()
     await current.look()
     before = await current.announcements.wait_for_first_batch()

@@ -31,7 +31,6 @@ EACH: Final = 5
     indirect=["cluster"],
 )
 def test_apps_end_everywhere(served: Site, apps: int) -> None:
-    """By their person, by staff and by the command; their streams end with them."""
     rounds = kept(ends(served, apps), apps)
     assert all(each.ended is not None for each in rounds)
 

@@ -80,7 +80,6 @@ def test_a_fork_has_a_loop_of_its_own(background: Background) -> None:
 
 
 def test_each_loop_keeps_its_process() -> None:
-    """A site may be asked on its loop and, elsewhere, by threads that have none."""
     loops = Background(), Background()
 
     async def asked() -> Process:

@@ -22,7 +22,6 @@ LACKING: Final = "ledger://{key} is not in its code."
 
 
 def reasons(file: Path) -> list[list[str]]:
-    """Return why each live process cannot serve rows."""
     with closing(sqlite3.connect(file, timeout=PATIENCE_S)) as database:
         rows = database.execute("SELECT report FROM mcp_app_worker").fetchall()
     reports = [json.loads(text or "{}") for (text,) in rows]
@@ -30,7 +29,6 @@ def reasons(file: Path) -> list[list[str]]:
 
 
 def wait_until(file: Path, processes: int, lacking: int) -> None:
-    """Wait until so many processes run, and so many lack the template."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         known = reasons(file)

@@ -52,14 +52,12 @@ class Known:
         self.new()
 
     def new(self, **columns: Any) -> str:
-        """Return a new token."""
         columns = {"user": self.user, "name": "a laptop", "may": "change", **columns}
         _, token = AccessToken.objects.make(**columns)
         self.tokens.append(str(token))
         return str(token)
 
     def erase(self) -> None:
-        """Delete everything."""
         for row in (self.server, self.group, self.user):
             row.delete()
 
@@ -75,7 +73,6 @@ async def known(process: Process) -> AsyncIterator[Known]:
 
 
 async def asked(application: WireCheck, token: str) -> int:
-    """Let a client of this token ask; return the status."""
     headers = {"authorization": f"Bearer {token}"}
     client = Client(application, path=f"/mcp/{SLUG}", headers=headers)
     return (await client.call("drill_add", a=1, b=2)).status

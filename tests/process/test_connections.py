@@ -32,7 +32,6 @@ Count: TypeAlias = Callable[[], int]
 
 @contextmanager
 def on_postgresql(name: str) -> Iterator[Count]:
-    """Give a function that counts the connections to a database."""
     with psycopg.connect(f"{POSTGRES}/postgres", autocommit=True) as connection:
 
         def count() -> int:
@@ -75,7 +74,6 @@ COUNTS: Final = {"postgresql": on_postgresql, "mysql": on_mysql}
 
 @pytest.fixture(params=["postgresql", *long_cases("mysql")])
 def counted(request: pytest.FixtureRequest) -> Iterator[tuple[str, Count]]:
-    """The address of a server, and a function that counts its connections."""
     with (
         PREPARED[request.param]() as url,
         COUNTS[request.param](url.rpartition("/")[2]) as count,

@@ -50,7 +50,6 @@ class Loop:
         return SimpleNamespace(done=lambda: True)
 
     def run(self) -> None:
-        """Do what is due."""
         due = [call for when, call in self._timers if when <= self.now]
         self._timers = [each for each in self._timers if each[0] > self.now]
         for call in due:
@@ -89,7 +88,6 @@ class Cluster:
         return Rates(limits, shared.note_bucket_use, loop.time)
 
     def passes(self, seconds: float) -> None:
-        """Move all clocks, in an order of its own each time."""
         for loop in random.sample(self.loops, len(self.loops)):
             loop.now += seconds
             loop.run()

@@ -37,7 +37,6 @@ async def writes() -> None:
 
 
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for as long as a slow machine may take."""
     monkeypatch.setattr(heartbeat, "PATIENCE_S", 60.0)
 
 
@@ -86,7 +85,6 @@ async def test_a_database_that_answers_and_takes_nothing(
 async def test_a_process_whose_database_takes_nothing(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a standby answers: what is served is read from it, and is fresh."""
     patient(monkeypatch)
     monkeypatch.setattr(heartbeat, "SHARED_S", 0.0)
     assert await process.failing_part() == FINE

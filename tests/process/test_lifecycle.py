@@ -27,19 +27,16 @@ DRAINED: Final = ["process drains", "process has drained", "process closes"]
 
 
 def last(answer: Answer) -> dict[str, Any]:
-    """The last message of an answer, which must not have been cut."""
     return answer.whole().messages[-1]
 
 
 def lasting(*answers: Answer) -> tuple[Answer, ...]:
-    """Wait until a second of silence is over, and the answers have become streams."""
     for each in answers:
         each.until(lambda answer: answer.raw)
     return answers
 
 
 def health(url: str) -> tuple[int, Any]:
-    """What a load balancer is told, by each of the methods that it may use."""
     asked = Answer(f"{url}/health", "GET", {}).whole()
     short = Answer(f"{url}/health", "HEAD", {}).whole()
     assert (short.status, short.raw) == (asked.status, b"")
@@ -163,7 +160,6 @@ OUTPUTS: Final[dict[str, tuple[list[str], int]]] = {
 
 @pytest.fixture(scope="module")
 def written() -> dict[str, tuple[list[str], int]]:
-    """What each case has said, and its exit status."""
     finished = subprocess.run(
         [sys.executable, "-m", "tests.process.stopping"],
         cwd=ROOT,

@@ -26,7 +26,6 @@ CONTENT = '{"content": [{"type": "text", "text": "from a row"}]}'
 
 @pytest.fixture
 def registry() -> Registry:
-    """Code that declares one of each."""
     made = Registry()
 
     @made.tool(tags=["shop"])

@@ -35,7 +35,6 @@ UPDATED: Final = "notifications/resources/updated"
 
 
 def rounds(cluster: Cluster) -> Iterator[tuple[str, list[str]]]:
-    """Yield one process, and the others; each in its turn."""
     return cluster.turns(4 if cluster.kind == "postgresql-redis" else 2)
 
 

@@ -31,17 +31,14 @@ CANCELLED: Final = (
 
 
 def until_held(cluster: Cluster, sessions: int) -> None:
-    """Wait until so many sessions of HTTP+SSE are left."""
     until_number(cluster.database, HELD, lambda found: found == sessions)
 
 
 def cancelled(cluster: Cluster, tool: str) -> int:
-    """Return how many calls of a tool were cancelled so far."""
     return one_number(cluster.database, CANCELLED.format(tool))
 
 
 def until_cancelled(cluster: Cluster, tool: str, count: int) -> None:
-    """Wait until so many calls of a tool, at least, were cancelled."""
     statement = CANCELLED.format(tool)
     until_number(cluster.database, statement, lambda found: found >= count)
 

@@ -138,7 +138,6 @@ def test_a_database_that_is_away_for_a_while(
 
 
 def all_is_refused(url: str, session: Session) -> None:
-    """Nobody is told that a session, or a tool, is not there."""
     for refused in (
         stateless(url, "tools/list"),
         stateless(url, "tools/call", name="drill_add", arguments={"a": 1, "b": 1}),
@@ -212,7 +211,6 @@ def set_read_only(database: str, value: str) -> None:
 
 
 def alter(database: str, what: str) -> None:
-    """Change a database of PostgreSQL, and cut the connections to it."""
     name = database.rpartition("/")[2]
     with psycopg.connect(f"{POSTGRES}/postgres", autocommit=True) as connection:
         connection.execute(f"ALTER DATABASE {name} {what}".encode())
@@ -235,7 +233,6 @@ def test_a_server_without_its_database(postgresql: tuple[str, str]) -> None:
 
 
 def until_health(url: str, status: int) -> Answer:
-    """Ask until it is answered so."""
     asked: list[Answer] = []
 
     def answered() -> bool:
@@ -337,7 +334,6 @@ def times(answer: Answer) -> int:
 
 
 def members(client: Any) -> int:
-    """Return how many processes hear the bell; this test is none of them."""
     channels = client.pubsub_channels(f"*{GROUP}*")
     return sum(count for _, count in client.pubsub_numsub(*channels))
 

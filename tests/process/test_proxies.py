@@ -67,7 +67,6 @@ def _site(settings: Settings) -> None:
 
 
 def checked(url: str, certificate: Path, *options: str) -> tuple[int, Findings]:
-    """Return the exit status, and the worst finding of each rule."""
     told, status = StringIO(), 0
     try:
         call_command(
@@ -80,7 +79,6 @@ def checked(url: str, certificate: Path, *options: str) -> tuple[int, Findings]:
 
 
 def worst(findings: list[dict[str, str]]) -> Findings:
-    """Return the worst finding of each rule."""
     found: Findings = {}
     for each in findings:
         if found.get(each["rule"], {}).get("grade") != "problem":
@@ -93,12 +91,10 @@ def problems(found: Findings) -> list[str]:
 
 
 def inside(text: str, line: str) -> str:
-    """Return a configuration with a line first in the location of the endpoint."""
     return replaced(text, {MCP_LOCATION: f"{MCP_LOCATION}        {line}\n"})
 
 
 def without(text: str, line: str) -> str:
-    """Return a configuration whose location of the endpoint has a line less."""
     before, location, after = text.partition(MCP_LOCATION)
     return before + location + replaced(after, {line: ""})
 
@@ -160,7 +156,6 @@ def test_its_line_mends_it(nginx: Nginx, certificate: Path, fault: str) -> None:
 
 
 def mends(nginx: Nginx, certificate: Path, fault: str) -> None:
-    """Plant a fault of nginx: its rule is told, and its line mends it."""
     rule, plant = FAULTS[fault]
     options = ["--slow"] if fault == "time-out" else []
     nginx.reconfigure(plant)
@@ -288,7 +283,6 @@ def any_nginx(
 
 
 def stays_healthy(site: Proxy | Nginx, certificate: Path) -> None:
-    """Check a site several times, the first time with its silence."""
     site.reconfigure(lambda text: text)
     for options in (["--slow"], *[[]] * (HEALTHY_RUNS - 1)):
         status, found = checked(site.url, certificate, *options)
@@ -365,7 +359,6 @@ def test_lines_of_other_proxies_to_take_out(proxy: Proxy, certificate: Path) -> 
 
 
 def line_of(proxy: Proxy, lines: str) -> str:
-    """Return the line for a proxy; where it is unknown, there is one of each."""
     named = f"{proxy.name}: "
     own = [each.removeprefix(named) for each in lines.splitlines() if named in each]
     return own[0] if own else lines

@@ -88,7 +88,6 @@ def row(name: str, text: str) -> Tool:
 
 
 async def said(client: Client, tool: str) -> str | None:
-    """Return what a tool says, None where there is none."""
     outcome = await client.call(tool)
     return outcome.text if "result" in outcome.answer else None
 
@@ -290,7 +289,6 @@ async def test_a_stream_lives_through_an_outage(
 
 
 async def listening(client: Client, **notifications: Any) -> Visit:
-    """Open a listen stream, and take its acknowledgement."""
     visit = client.begin("subscriptions/listen", {"notifications": notifications})
     acknowledged = await (await visit.begun()).message()
     assert acknowledged is not None
@@ -437,7 +435,6 @@ async def test_a_change_that_was_committed_late_is_told(
     listen = await listening(client, resourceSubscriptions=[URI])
 
     def drawn() -> int:
-        """Return an id that a transaction has drawn and not used yet."""
         change = Change(kind="uri", ref="")
         change.save()
         number = change.pk

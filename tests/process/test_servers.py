@@ -106,7 +106,6 @@ def all_are_renewed(running: Command, session: Session) -> None:
 
 
 def live(running: Command) -> dict[str, int]:
-    """Return the processes that have a row, and are there."""
     return {key: pid for key, pid in running.workers().items() if alive(pid)}
 
 
@@ -142,7 +141,6 @@ def eventually(true: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
 
 
 def in_pieces(url: str) -> bytes:
-    """Send a request whose length is not known before; return its answer."""
     head, body = _call(url, seconds=0)
     chunks = [body[at : at + PIECE] for at in range(0, len(body), PIECE)]
     with connected(url) as client:
@@ -153,7 +151,6 @@ def in_pieces(url: str) -> bytes:
 
 
 def half_closed(url: str) -> bytes:
-    """Send a request and nothing more; return what comes."""
     head, body = _call(url, seconds=0.3)
     with connected(url) as client:
         client.sendall(head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))

@@ -25,7 +25,6 @@ print(json.dumps([json.loads(each)["demand"] for each in rows]))
 
 
 def asks(server: DrillServer, name: str) -> int:
-    """Ask for the tools as somebody; return the status."""
     path = f"{server.url}/private"
     return stateless(path, "tools/list", headers={"X-Name": name}).whole().status
 

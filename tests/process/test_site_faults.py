@@ -153,7 +153,6 @@ def test_two_processes_with_two_keys(certificate: Path, tmp_path: Path) -> None:
 def told_by(
     environment: Mapping[str, str], url: str, *options: str
 ) -> tuple[int, Findings]:
-    """Run the command as a program of a site, and return its status and findings."""
     command = [sys.executable, "-m", "django", "mcp_check", url, "--json", *options]
     done = subprocess.run(
         command,
@@ -168,7 +167,6 @@ def told_by(
 
 @pytest.fixture
 def site(tmp_path: Path) -> dict[str, str]:
-    """Return the settings of a site with a database of its own."""
     database = shutil.copy(prepared_file(), tmp_path / "db.sqlite3")
     return {**ALONE, **THERE, "DATABASE_URL": f"sqlite:///{database}"}
 
@@ -199,7 +197,6 @@ def test_two_processes_of_a_site(
 
 
 def test_sqlite_without_wal(site: dict[str, str]) -> None:
-    """As Django makes it, if nobody says otherwise."""
     site["DATABASE_URL"] += "?init_command=PRAGMA%20journal_mode%3DDELETE"
     running = started("uvicorn", site)
     try:

@@ -306,7 +306,6 @@ async def test_open_streams_end(site: Site) -> None:
 async def test_no_stream_opens_at_a_stopped_server(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it was stopped between the gate and the stream."""
     client = await site.connect(A_STATEFUL)
     sessions, found = site.process.sessions, asyncio.Event()
     find = sessions.find
@@ -629,7 +628,6 @@ async def test_a_stop_costs_no_statement_of_a_request(site: Site) -> None:
 async def test_the_view(
     site: Site, monkeypatch: pytest.MonkeyPatch, streams: bool
 ) -> None:
-    """Under WSGI, too, where the loop is in another thread."""
     await site.stop(Scope.EVERYTHING)
     if streams:
         application = WireCheck(cast("Application", ASGIHandler()))

@@ -55,12 +55,10 @@ class Site:
         self.client = client
 
     def visit(self, at: Process, last: str | None = None) -> Visit:
-        """Begin to open a standing stream at a process."""
         current_process._current = at
         return self.client.visit("GET", headers={"last-event-id": last})
 
     async def standing(self, at: Process, last: str | None = None) -> Visit:
-        """Open a standing stream at a process, after the event with this id."""
         visit = await self.visit(at, last).opened()
         assert visit.status == 200
         return visit
@@ -82,14 +80,12 @@ async def site(process: Process, elsewhere: Process, connect: Connect) -> Site:
 
 
 async def told(visit: Visit, count: int = 1) -> list[str]:
-    """Return what the next messages say: a method, or the URI that was updated."""
     messages = [await visit.message() for _ in range(count)]
     found = [each for each in messages if each is not None]
     return [each.get("params", {}).get("uri", each["method"]) for each in found]
 
 
 async def settled(*processes: Process) -> None:
-    """Wait until the processes have seen and announced all that there is."""
     for each in processes:
         await each.gate.wait_for_check()
         async with asyncio.timeout(60):

@@ -30,7 +30,6 @@ pytestmark = pytest.mark.programs
 
 
 def prepared(directory: Path) -> Path:
-    """Return a database of one's own, with tables and rows."""
     return Path(shutil.copy(prepared_file(), directory / "db.sqlite3"))
 
 
@@ -57,7 +56,6 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 @pytest.fixture(scope="module")
 def staff(both: Both) -> Trier:
-    """Log in somebody who may do everything, where there are no streams."""
     add_superuser(both.database)
     return Trier(both.whole.url.removesuffix("/mcp"))
 
@@ -74,7 +72,6 @@ def asked(
     body: bytes | Iterable[bytes] = b"",
     headers: Mapping[str, str] | None = None,
 ) -> tuple[int, Mapping[str, str], Any]:
-    """Return status, headers and the decoded body of an answer."""
     url = f"{server.url.removesuffix('/mcp')}{path}"
     answer = Answer(url, method, headers or {}, body).whole()
     return answer.status, answer.headers, json.loads(answer.raw or b"null")
@@ -212,7 +209,6 @@ def test_who_tries_gets_the_page_also_where_lines_are_wanted(
 
 
 def until_dropped(database: Path, count: int) -> None:
-    """Wait until processes have said that so many messages were dropped."""
     end = time.monotonic() + PATIENCE_S
     while dropped(database) != count:
         assert time.monotonic() < end, dropped(database)

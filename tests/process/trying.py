@@ -29,7 +29,6 @@ class Trier:
         data: dict[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> str:
-        """Return a page; with data, what a form is answered with."""
         body = None if data is None else urlencode(data, doseq=True).encode()
         request = Request(self._url + path, body, dict(headers or {}))  # noqa: S310 - a server of the test
         with self._opener.open(request, timeout=PATIENCE_S) as response:
@@ -37,7 +36,6 @@ class Trier:
         return text.decode()
 
     def fields(self, path: str) -> dict[str, Any]:
-        """Return what a page would send."""
         return fields_of(self.read(path))
 
 
