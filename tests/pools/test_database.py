@@ -25,7 +25,7 @@ from django.db import (
 from django.db.backends.signals import connection_created
 
 from mcp_app.pools import database
-from mcp_app.pools.database import DatabaseThreads, authenticators, reader, writer
+from mcp_app.pools.database import DatabaseThreads, reader
 from mcp_app.protocol.errors import Unavailable
 from tests.drill.running import ROOT
 from tests.serving import until
@@ -43,60 +43,39 @@ def threads() -> Iterator[DatabaseThreads]:
 
 async def test_a_function_runs_in_the_named_thread(threads: DatabaseThreads) -> None:
     first = await threads.run(threading.current_thread)
-    second = await threads.run(threading.current_thread)
-    assert first is second
-    assert first.name == "test-database"
-    assert first.daemon
-
-
-async def test_arguments_and_result(threads: DatabaseThreads) -> None:
+    assert await threads.run(threading.current_thread) is first
+    assert (first.name, first.daemon) == ("test-database", True)
     assert await threads.run(sorted, [2, 3, 1], reverse=True) == [3, 2, 1]
-
-
-async def test_a_function_sees_the_context_of_its_caller(
-    threads: DatabaseThreads,
-) -> None:
+    # It sees the context of its caller.
     where.set("here")
     assert await threads.run(where.get) == "here"
     await threads.run(where.set, "there")
     assert where.get() == "here"
 
 
-@pytest.mark.parametrize("error", [KeyError("no"), ProgrammingError("no")])
-async def test_what_is_raised_there_is_raised_here(
-    threads: DatabaseThreads, error: Exception
-) -> None:
-    def fails() -> None:
-        raise error
-
-    with pytest.raises(type(error), match="no"):
-        await threads.run(fails)
+def fail(error: Exception) -> None:
+    raise error
 
 
-@pytest.mark.parametrize("error", [OperationalError("gone"), InterfaceError("gone")])
-async def test_a_database_that_is_away_is_a_503(
-    threads: DatabaseThreads, error: Exception
-) -> None:
-    def fails() -> None:
-        raise error
-
-    with pytest.raises(Unavailable) as raised:
-        await threads.run(fails)
-    assert raised.value.http_status == 503
-    assert raised.value.headers == {"Retry-After": "5"}
-    assert raised.value.__cause__ is error
+async def test_what_is_raised_there_is_raised_here(threads: DatabaseThreads) -> None:
+    for error in (KeyError("no"), ProgrammingError("no")):
+        with pytest.raises(type(error), match="no"):
+            await threads.run(fail, error)
+    for outage in (OperationalError("gone"), InterfaceError("gone")):
+        with pytest.raises(Unavailable) as raised:
+            await threads.run(fail, outage)
+        assert raised.value.http_status == 503
+        assert raised.value.headers == {"Retry-After": "5"}
+        assert raised.value.__cause__ is outage
 
 
 async def test_the_log_says_why_it_is_one_not_each_time(
     threads: DatabaseThreads, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fails(reason: str) -> None:
-        raise OperationalError(reason)
-
     for seconds, reason in ((0, "gone"), (9, "still gone"), (1, "gone again")):
         clock.now += seconds
         with pytest.raises(Unavailable):
-            await threads.run(fails, reason)
+            await threads.run(fail, OperationalError(reason))
     assert [each.getMessage() for each in caplog.records] == [
         "test-database: the database could not be used: OperationalError('gone')",
         "test-database: the database could not be used: OperationalError('gone again')",
@@ -128,18 +107,14 @@ async def test_work_that_nobody_waits_for_any_more_is_not_begun(
 async def test_as_many_threads_as_it_says() -> None:
     several = DatabaseThreads("test-several", 3)
     barrier = threading.Barrier(3)
-    try:
-        names = await asyncio.gather(
-            *(
-                several.run(
-                    lambda: (barrier.wait(PATIENCE_S), threading.get_ident())[1]
-                )
-                for _ in range(3)
-            )
-        )
-        assert len(set(names)) == 3
-    finally:
-        several.close()
+
+    def meet() -> int:
+        barrier.wait(PATIENCE_S)
+        return threading.get_ident()
+
+    found = await asyncio.gather(*(several.run(meet) for _ in range(3)))
+    assert len(set(found)) == 3
+    several.close()
 
 
 @pytest.mark.usefixtures("served_rows")
@@ -239,15 +214,13 @@ async def test_a_reader_does_not_try_for_ever(reading: DatabaseThreads) -> None:
 async def test_what_waits_behind_a_statement_that_hangs_is_done_by_others(
     threads: DatabaseThreads,
 ) -> None:
-    hanging = Hangs(threads)
-    await hanging.began()
+    hanging = await hang(threads)
     waiting = asyncio.ensure_future(threads.run(threading.current_thread))
     await asyncio.sleep(0)
     threads.replace_hanging()
     other = await asyncio.wait_for(waiting, PATIENCE_S)
     assert await threads.run(threading.current_thread) is other
-    hanging.released.set()
-    assert await hanging.future == "well"
+    await hanging.ends_well()
     await hanging.thread_ended()
 
 
@@ -334,6 +307,10 @@ class Hangs:
     async def began(self) -> None:
         assert await asyncio.to_thread(self._began.wait, PATIENCE_S)
 
+    async def ends_well(self) -> None:
+        self.released.set()
+        assert await self.future == "well"
+
     async def given_up(self) -> None:
         """Return when whoever waits has heard of it, and the thread is gone."""
         with pytest.raises(Unavailable):
@@ -344,6 +321,12 @@ class Hangs:
     async def thread_ended(self) -> None:
         await asyncio.to_thread(self._thread.join, PATIENCE_S)
         assert not self._thread.is_alive()
+
+
+async def hang(pool: DatabaseThreads) -> Hangs:
+    hanging = Hangs(pool)
+    await hanging.began()
+    return hanging
 
 
 def no_thread(self: threading.Thread) -> None:
@@ -362,16 +345,14 @@ async def test_where_no_thread_can_be_started_nobody_waits_for_one(
 
 async def test_what_found_no_thread_is_done_by_the_next() -> None:
     two = DatabaseThreads("test-two", 2)
-    hanging = Hangs(two)
-    await hanging.began()
+    hanging = await hang(two)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threading.Thread, "start", no_thread)
         waiting = asyncio.ensure_future(two.run(int))
         await asyncio.sleep(0)
     two.give_up()
     assert await asyncio.wait_for(waiting, PATIENCE_S) == 0
-    hanging.released.set()
-    assert await hanging.future == "well"
+    await hanging.ends_well()
     two.close()
 
 
@@ -433,8 +414,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 async def cut_after(seconds: float, pool: DatabaseThreads, clock: Clock) -> None:
     """Let something hang: it is given up after so many seconds, and no sooner."""
-    hangs = Hangs(pool)
-    await hangs.began()
+    hangs = await hang(pool)
     clock.now += seconds - 1
     pool.give_up()
     await asyncio.sleep(0)
@@ -527,16 +507,14 @@ async def test_what_waits_can_be_refused(threads: DatabaseThreads) -> None:
     threads.refuse_queued()
     with pytest.raises(Unavailable):
         await asyncio.wait_for(waiting.future, PATIENCE_S)
-    hanging.released.set()
-    assert await hanging.future == "well"
+    await hanging.ends_well()
 
 
 async def test_a_pool_is_busy_while_somebody_waits_for_it(
     threads: DatabaseThreads,
 ) -> None:
     busy = [threads.busy]
-    hanging = Hangs(threads)
-    await hanging.began()
+    hanging = await hang(threads)
     busy.append(threads.busy)
     threads.give_up(0.0)
     # It may go on: nobody waits any more.
@@ -553,8 +531,7 @@ async def test_a_pool_that_cannot_give_up_does_not_keep_the_others(
     broken = DatabaseThreads("test-broken")
     monkeypatch.setattr(broken, "give_up", dict[str, int]().pop)
     monkeypatch.setattr(database, "POOLS", (broken, threads))
-    hanging = Hangs(threads)
-    await hanging.began()
+    hanging = await hang(threads)
     database.give_up_hanging(0.0)
     await hanging.given_up()
     assert "test-broken: threads that hang could not be abandoned." in caplog.text
@@ -571,10 +548,6 @@ def test_a_loop_that_closed_meanwhile_does_not_hurt(threads: DatabaseThreads) ->
     asyncio.run(leave())
     go.set()
     assert asyncio.run(threads.run(lambda: "well")) == "well"
-
-
-def test_the_threads_of_the_app() -> None:
-    assert len({reader, writer, authenticators}) == 3
 
 
 def test_a_fork_has_threads_of_its_own() -> None:

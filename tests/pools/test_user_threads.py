@@ -13,15 +13,7 @@ from typing import Final
 import pytest
 
 from mcp_app.pools import user_threads
-from mcp_app.pools.user_threads import (
-    NOBODY,
-    UNKNOWN,
-    Job,
-    NoPlace,
-    Owner,
-    Turns,
-    UserThreads,
-)
+from mcp_app.pools.user_threads import UNKNOWN, Job, NoPlace, Owner, Turns, UserThreads
 from mcp_app.protocol.errors import Unavailable
 
 PATIENCE_S: Final = 60
@@ -42,6 +34,12 @@ class Scene:
     def begin(self, count: int = 1, owner: Owner = UNKNOWN) -> list[Job]:
         return [self.pool.submit(self._hold, f"hold {i}", owner) for i in range(count)]
 
+    def hold(self, count: int = 1, owner: Owner = UNKNOWN) -> list[Job]:
+        """Begin so many jobs, and wait until each has a thread."""
+        jobs = self.begin(count, owner)
+        assert len(self.threads(count)) == count
+        return jobs
+
     def wait(self, count: int = 1, owner: Owner = UNKNOWN) -> list[Job]:
         return [self.pool.submit(self._wait, "wait", owner) for _ in range(count)]
 
@@ -60,6 +58,10 @@ class Scene:
     def finish(self, count: int) -> set[int]:
         self.go.set()
         return {self.ended.get(timeout=PATIENCE_S) for _ in range(count)}
+
+    def uncounted(self, count: int) -> bool:
+        """Wait until so many threads wait or hang."""
+        return settled(lambda: self.pool.uncounted_threads == count)
 
     def idle(self) -> bool:
         return self.begun.empty()
@@ -104,8 +106,7 @@ def test_as_many_run_as_there_are_places(scene: Scene) -> None:
 def test_an_idle_thread_is_used_again(scene: Scene) -> None:
     scene.go.set()
     for _ in range(20):
-        scene.begin()
-        scene.threads(1)
+        scene.hold()
         scene.finish(1)
     assert alive(scene.pool) <= SIZE
 
@@ -113,11 +114,10 @@ def test_an_idle_thread_is_used_again(scene: Scene) -> None:
 def test_who_waits_for_an_answer_lets_others_work(scene: Scene) -> None:
     scene.wait(SIZE)
     scene.threads(SIZE)
-    assert settled(lambda: scene.pool.uncounted_threads == SIZE)
-    scene.begin(SIZE)
-    assert len(scene.threads(SIZE)) == SIZE
+    assert scene.uncounted(SIZE)
+    scene.hold(SIZE)
     scene.finish(2 * SIZE)
-    assert settled(lambda: scene.pool.uncounted_threads == 0)
+    assert scene.uncounted(0)
     # The substitutes are one too many each, and end.
     assert settled(lambda: alive(scene.pool) == SIZE)
 
@@ -125,8 +125,7 @@ def test_who_waits_for_an_answer_lets_others_work(scene: Scene) -> None:
 def test_a_job_that_waits_in_the_queue_gets_the_place_of_one_that_asks(
     scene: Scene,
 ) -> None:
-    jobs = scene.begin(SIZE)
-    scene.threads(SIZE)
+    jobs = scene.hold(SIZE)
     scene.begin()
     assert scene.idle()
     scene.pool.uncount_job(jobs[0])
@@ -140,7 +139,7 @@ def test_all_threads_wait_and_the_next_is_refused(
     assert ceiling == 4 * SIZE
     scene.wait(ceiling)
     assert len(scene.threads(ceiling)) == ceiling
-    assert settled(lambda: scene.pool.uncounted_threads == ceiling)
+    assert scene.uncounted(ceiling)
     with caplog.at_level(logging.ERROR), pytest.raises(Unavailable) as refused:
         scene.begin()
     assert refused.value.http_status == 503
@@ -148,16 +147,15 @@ def test_all_threads_wait_and_the_next_is_refused(
     assert f"All {ceiling} threads" in refused.value.message
     assert f"wait or hang: {{'wait': {ceiling}}}" in caplog.text
     scene.finish(ceiling)
-    assert settled(lambda: scene.pool.uncounted_threads == 0)
-    scene.begin()
-    scene.threads(1)
+    assert scene.uncounted(0)
+    scene.hold()
 
 
 def test_no_more_threads_than_the_ceiling(scene: Scene) -> None:
     ceiling = scene.pool.ceiling
     scene.wait(ceiling - 1)
     scene.threads(ceiling - 1)
-    assert settled(lambda: scene.pool.uncounted_threads == ceiling - 1)
+    assert scene.uncounted(ceiling - 1)
     scene.begin(SIZE)
     scene.threads(1)
     assert scene.idle()
@@ -165,28 +163,24 @@ def test_no_more_threads_than_the_ceiling(scene: Scene) -> None:
 
 
 def test_a_lost_thread_gives_its_place_away_and_comes_back(scene: Scene) -> None:
-    jobs = scene.begin(SIZE)
-    scene.threads(SIZE)
+    jobs = scene.hold(SIZE)
     for job in jobs:
         scene.pool.give_up_job(job)
         # Who gives up twice has given up.
         scene.pool.give_up_job(job)
     assert scene.pool.uncounted_threads == scene.pool.lost_threads == SIZE
-    scene.begin(SIZE)
-    assert len(scene.threads(SIZE)) == SIZE
+    scene.hold(SIZE)
     scene.finish(2 * SIZE)
-    assert settled(lambda: scene.pool.uncounted_threads == 0)
+    assert scene.uncounted(0)
     assert settled(lambda: alive(scene.pool) == SIZE)
 
 
 def test_a_job_that_has_not_begun_is_taken_back(scene: Scene) -> None:
-    scene.begin(SIZE)
-    scene.threads(SIZE)
+    scene.hold(SIZE)
     (waiting,) = scene.begin()
     scene.pool.give_up_job(waiting)
     scene.finish(SIZE)
-    scene.begin()
-    scene.threads(1)
+    scene.hold()
     assert scene.idle()
     assert scene.pool.uncounted_threads == 0
 
@@ -195,8 +189,7 @@ def test_a_job_that_is_done_is_not_lost(scene: Scene) -> None:
     """Its caller may be cancelled before it has heard of the end."""
     scene.go.set()
     for _ in range(3 * scene.pool.ceiling):
-        (job,) = scene.begin()
-        scene.threads(1)
+        (job,) = scene.hold()
         scene.finish(1)
         settled(lambda job=job: job.is_unwanted)  # type: ignore[misc]
         scene.pool.give_up_job(job)
@@ -207,12 +200,12 @@ def test_a_job_that_is_done_is_not_lost(scene: Scene) -> None:
 def test_a_lost_job_that_waits_is_no_place_twice(scene: Scene) -> None:
     (job,) = scene.wait()
     scene.threads(1)
-    assert settled(lambda: scene.pool.uncounted_threads == 1)
+    assert scene.uncounted(1)
     assert scene.pool.lost_threads == 0
     scene.pool.give_up_job(job)
     assert scene.pool.uncounted_threads == scene.pool.lost_threads == 1
     scene.finish(1)
-    assert settled(lambda: scene.pool.uncounted_threads == 0)
+    assert scene.uncounted(0)
     assert alive(scene.pool) == 1
 
 
@@ -227,16 +220,15 @@ def test_a_job_that_waited_and_is_wanted_no_more_takes_no_place(scene: Scene) ->
         assert scene.go.wait(PATIENCE_S)
 
     jobs = [scene.pool.submit(waits_and_hangs, "waits", UNKNOWN) for _ in range(SIZE)]
-    assert settled(lambda: scene.pool.uncounted_threads == SIZE)
+    assert scene.uncounted(SIZE)
     for job in jobs:
         scene.pool.give_up_job(job)
     asked.set()
     assert goes_on.wait(PATIENCE_S)
     assert scene.pool.lost_threads == SIZE
-    scene.begin(SIZE)
-    assert len(scene.threads(SIZE)) == SIZE
+    scene.hold(SIZE)
     scene.finish(SIZE)
-    assert settled(lambda: scene.pool.uncounted_threads == 0)
+    assert scene.uncounted(0)
 
 
 def no_thread(self: threading.Thread) -> None:
@@ -253,8 +245,7 @@ def test_where_no_thread_can_be_started_the_next_job_is_refused(
             with pytest.raises(Unavailable):
                 scene.begin()
     assert alive(scene.pool) == 0
-    scene.begin(SIZE)
-    assert len(scene.threads(SIZE)) == SIZE
+    scene.hold(SIZE)
     assert scene.idle()
 
 
@@ -283,23 +274,14 @@ def test_a_substitute_that_cannot_be_started_does_not_hurt_who_waits(
     assert settled(lambda: alive(scene.pool) == SIZE)
 
 
-def test_counting_a_job_that_is_counted_changes_nothing(scene: Scene) -> None:
-    (job,) = scene.begin()
-    scene.threads(1)
-    scene.pool.count_job(job)
-    assert alive(scene.pool) == 1
-
-
 def test_idle_threads_end_after_a_while(
     monkeypatch: pytest.MonkeyPatch, scene: Scene
 ) -> None:
     monkeypatch.setattr(user_threads, "IDLE_SECONDS", 0.02)
-    scene.begin(SIZE)
-    scene.threads(SIZE)
+    scene.hold(SIZE)
     scene.finish(SIZE)
     assert settled(lambda: alive(scene.pool) == 0)
-    scene.begin()
-    scene.threads(1)
+    scene.hold()
 
 
 def test_jobs_that_come_while_threads_give_up_are_run(
@@ -309,16 +291,14 @@ def test_jobs_that_come_while_threads_give_up_are_run(
     scene.go.set()
     tick = threading.Event()
     for _ in range(200):
-        scene.begin()
-        scene.threads(1)
+        scene.hold()
         scene.finish(1)
         tick.wait(0.0005)
     assert alive(scene.pool) <= SIZE
 
 
 def test_a_closed_pool_lets_running_jobs_go_on_and_takes_no_more(scene: Scene) -> None:
-    scene.begin(SIZE)
-    scene.threads(SIZE)
+    scene.hold(SIZE)
     scene.pool.close()
     with pytest.raises(Unavailable):
         scene.begin()
@@ -374,15 +354,14 @@ def test_free_places_go_by_turns() -> None:
     pool.close()
 
 
-def assert_set(event: threading.Event) -> None:
-    assert event.wait(PATIENCE_S)
-
-
 def test_an_owner_whose_last_call_ends_goes_on_at_once(scene: Scene) -> None:
-    scene.begin(SIZE, ANN)
-    scene.threads(SIZE)
+    scene.hold(SIZE, ANN)
     short = threading.Event()
-    scene.pool.submit(lambda job: assert_set(short), "short", BEN)
+
+    def wait(job: Job) -> None:
+        assert short.wait(PATIENCE_S)
+
+    scene.pool.submit(wait, "short", BEN)
     scene.begin(1, BEN)
     assert scene.idle()
     short.set()
@@ -401,17 +380,14 @@ def test_half_of_the_threads_wait_or_hang_for_one_owner(
 ) -> None:
     half = scene.pool.ceiling // 2
     for _ in range(half):
-        (job,) = scene.begin(1, owner)
-        scene.threads(1)
+        (job,) = scene.hold(1, owner)
         scene.pool.give_up_job(job)
     with pytest.raises(Unavailable, match=words):
         scene.begin(1, owner)
-    scene.begin(SIZE, other)
-    scene.threads(SIZE)
+    scene.hold(SIZE, other)
     scene.finish(half + SIZE)
-    assert settled(lambda: scene.pool.uncounted_threads == 0)
-    scene.begin(1, owner)
-    scene.threads(1)
+    assert scene.uncounted(0)
+    scene.hold(1, owner)
 
 
 def test_strangers_hold_half_of_the_threads_together(scene: Scene) -> None:
@@ -422,16 +398,14 @@ def test_strangers_hold_half_of_the_threads_together(scene: Scene) -> None:
     scene.threads(half)
     assert scene.idle()
     # Somebody who has signed in comes last, and goes first.
-    scene.begin(1, ANN)
-    scene.threads(1)
+    scene.hold(1, ANN)
     scene.finish(half + 3)
     scene.threads(2)
     assert settled(lambda: scene.pool._strangers == 0)
 
 
 def test_a_job_is_given_up_before_its_turn_has_come(scene: Scene) -> None:
-    scene.begin(SIZE, ANN)
-    scene.threads(SIZE)
+    scene.hold(SIZE, ANN)
     waiting = scene.begin(3, ANN)
     for each in waiting[:2]:
         scene.pool.give_up_job(each)
@@ -502,17 +476,10 @@ def test_the_order(put: str, taken: str) -> None:
 
 def test_who_comes_again_is_behind_who_waits() -> None:
     turns: Turns[str] = Turns()
-    ann, ben = Owner("a", stranger=False), Owner("b", stranger=False)
-    turns.append_item(ann, "a1")
-    turns.append_item(ben, "b1")
+    turns.append_item(ANN, "a1")
+    turns.append_item(BEN, "b1")
     assert turns.take_next_item() == "a1"
-    turns.append_item(ann, "a2")
+    turns.append_item(ANN, "a2")
     assert [turns.take_next_item(), turns.take_next_item()] == ["b1", "a2"]
-
-
-def test_nothing_waits() -> None:
-    turns: Turns[str] = Turns()
-    turns.append_item(NOBODY, "1")
-    turns.take_next_item()
     with pytest.raises(LookupError):
         turns.take_next_item()

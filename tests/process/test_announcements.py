@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 from typing import Final
 
 import pytest
 from django.db import DatabaseError
 
-from mcp_app.catalog.bindings import Binding
 from mcp_app.invalidation.change_reader import (
     ChangedTopics,
     ChangeSet,
@@ -22,17 +20,14 @@ from mcp_app.models import Change, Topic
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
 from mcp_app.process import announcements as module
-from mcp_app.process.announcements import Announcements
+from mcp_app.process.announcements import Announcements, Hears
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.protocol.uri_templates import UriTemplate
 from mcp_app.streams.listeners import LISTS, Listener, Listeners
-from tests.serving import until
 from tests.streams.test_listeners import Stream
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
 URI: Final = "shop://orders/1"
-REFS: Final = ["tools:default", "prompts:default"]
 
 
 def nobody(slug: str) -> tuple[str, ...]:
@@ -41,16 +36,6 @@ def nobody(slug: str) -> tuple[str, ...]:
 
 async def anybody(listener: Listener, uri: str) -> bool:
     return True
-
-
-class Looks:
-    """Counts how often it is looked for changes."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    async def look(self) -> None:
-        self.count += 1
 
 
 class Others(WorkerRow):
@@ -66,22 +51,17 @@ class Others(WorkerRow):
         return self._live
 
 
-@pytest.fixture
-async def looks() -> Looks:
-    return Looks()
+async def look() -> None:
+    """There is nothing new."""
+
+
+def announcing(live: bool | Exception = False, hears: Hears = anybody) -> Announcements:
+    return Announcements(Listeners(), look, Others(live), {}, nobody, hears)
 
 
 @pytest.fixture
-async def announcements(looks: Looks) -> AsyncIterator[Announcements]:
-    yield Announcements(
-        Listeners(), looks.look, Others(live=False), {}, nobody, anybody
-    )
-    await writer.run(_erase)
-
-
-def _erase() -> None:
-    Change.objects.filter(ref__in=REFS).delete()
-    Topic.objects.filter(ref__in=REFS).delete()
+async def announcements() -> Announcements:
+    return announcing()
 
 
 def stream(announcements: Announcements, seen: int = 0) -> Stream:
@@ -119,16 +99,6 @@ async def test_streams_are_told(
     assert listening.told == told
 
 
-async def test_what_was_announced_is_not_read_again(
-    announcements: Announcements,
-) -> None:
-    first = await writer.run(announcements.read)
-    assert first.everything
-    announcements.seen(first)
-    assert not (await writer.run(announcements.read)).everything
-    await done(announcements)
-
-
 FIRST: Final = ChangeSet(everything=True, first=True)
 TOOL: Final = ChangeSet(rows=(("tool", "1"),))
 
@@ -146,7 +116,6 @@ TOOL: Final = ChangeSet(rows=(("tool", "1"),))
     ],
 )
 async def test_streams_are_told_when_all_processes_know(
-    looks: Looks,
     monkeypatch: pytest.MonkeyPatch,
     live: bool | Exception,
     news: ChangeSet,
@@ -155,9 +124,7 @@ async def test_streams_are_told_when_all_processes_know(
 ) -> None:
     lasts = 60.0 if at_once else 0.2
     monkeypatch.setattr(module, "FRESHNESS", lasts)
-    announcements = Announcements(
-        Listeners(), looks.look, Others(live), {}, nobody, anybody
-    )
+    announcements = announcing(live)
     loop = asyncio.get_running_loop()
     began = loop.time()
     announcements.seen(news)
@@ -166,45 +133,6 @@ async def test_streams_are_told_when_all_processes_know(
     await done(announcements)
     assert listening.told == told
     assert (loop.time() - began < lasts) is at_once
-
-
-async def test_streams_that_watch_an_instance_of_a_model_are_told(
-    looks: Looks,
-) -> None:
-    class Order:
-        class _meta:  # noqa: N801
-            label_lower = "shop.order"
-
-    template = UriTemplate.parse("shop://orders/{number}")
-    binding = Binding("shop://orders/{number}", Order, template)  # type: ignore[arg-type]
-    announcements = Announcements(
-        Listeners(),
-        looks.look,
-        Others(live=False),
-        {binding.uri: binding},
-        nobody,
-        anybody,
-    )
-    listening = stream(announcements)
-    for model in ("shop.customer", "shop.order"):
-        announcements.seen(ChangeSet(rows=(("model", model),)))
-        await done(announcements)
-    assert listening.told == [URI]
-
-
-async def test_what_changes_no_list_is_told_to_nobody(
-    announcements: Announcements,
-) -> None:
-    announcements.seen(ChangeSet(rows=(("session", "1"), ("question", "1"))))
-    assert announcements._tasks == set()
-
-
-async def test_change_rows_are_folded(announcements: Announcements) -> None:
-    await writer.run(Change.objects.record, "list", "tools:default")
-    announcements.seen(await writer.run(announcements.read))
-    await done(announcements)
-    rows = Change.objects.filter(ref="tools:default")
-    assert await writer.run(rows.count) == 0
 
 
 # -- numbers --------------------------------------------------------------------------
@@ -224,11 +152,7 @@ async def test_the_number_follows_what_was_announced(
 ) -> None:
     listening = stream(announcements)
     announcements.seen(ChangeSet(number=4))
-    assert (
-        announcements.announced_number
-        == await announcements.wait_for_first_batch()
-        == 4
-    )
+    assert await announcements.wait_for_first_batch() == 4
     announcements.seen(changed(5, TOOLS))
     announcements.seen(ChangeSet(number=6))
     # What was seen is not announced yet.
@@ -239,12 +163,10 @@ async def test_the_number_follows_what_was_announced(
 
 
 async def test_news_are_announced_in_their_order_and_together(
-    looks: Looks, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "FRESHNESS", 0.02)
-    announcements = Announcements(
-        Listeners(), looks.look, Others(live=True), {}, nobody, anybody
-    )
+    announcements = announcing(live=True)
     listening = stream(announcements)
     announcements.seen(changed(1, TOOLS))
     announcements.seen(changed(2, ("uri", digest(URI)), TOOLS))
@@ -303,7 +225,7 @@ async def test_what_is_announced_has_its_number() -> None:
     topic = await writer.run(Topic.objects.get, kind="list", ref="tools:default")
     assert topic.version > before
     assert (listening.told, listening.numbers) == (["tools"], [topic.version])
-    await writer.run(_erase)
+    await writer.run(Topic.objects.filter(ref="tools:default").delete)
 
 
 async def test_what_gets_no_number_is_announced_all_the_same(
@@ -370,14 +292,11 @@ async def test_what_a_stream_that_comes_back_is_told(
     assert told(announced) == (["prompts"], 7)
     assert told(announced, ChangedTopics(TOOLS, 6, frozenset())) == (["prompts"], 5)
     # What has no number yet has a greater one than all that was announced.
-    assert told(announced, ChangedTopics(tool, None, frozenset({14}))) == (
-        ["prompts"],
-        7,
-    )
-    assert told(announced, ChangedTopics(("session", "1"), 7, frozenset())) == (
-        ["prompts"],
-        7,
-    )
+    for other in (
+        ChangedTopics(tool, None, frozenset({14})),
+        ChangedTopics(("session", "1"), 7, frozenset()),
+    ):
+        assert told(announced, other) == (["prompts"], 7)
     # The list has changed again since, which is announced later.
     for number, row in ((None, 14), (7, 15)):
         again = ChangedTopics(("prompt", "2"), number, frozenset({row}))
@@ -388,39 +307,10 @@ async def test_what_a_stream_that_comes_back_is_told(
 
 async def test_everything_waits(announcements: Announcements) -> None:
     announcements.seen(ChangeSet(everything=True, number=7))
-    assert not announcements.current_mark().was_announced(
-        ChangedTopics(TOOLS, 6, frozenset())
-    )
+    change = ChangedTopics(TOOLS, 6, frozenset())
+    assert not announcements.current_mark().was_announced(change)
     await done(announcements)
-    assert announcements.current_mark().was_announced(
-        ChangedTopics(TOOLS, 6, frozenset())
-    )
-
-
-@pytest.mark.parametrize("live", [True, False])
-async def test_a_process_has_begun_when_it_has_announced_what_it_began_with(
-    looks: Looks, monkeypatch: pytest.MonkeyPatch, live: bool
-) -> None:
-    monkeypatch.setattr(module, "FRESHNESS", 0.01)
-    announcements = Announcements(
-        Listeners(), looks.look, Others(live), {}, nobody, anybody
-    )
-    announcements.seen(ChangeSet(everything=True, first=True, number=9))
-    assert announcements.announced_number == 0
-    announcements.seen(changed(10, TOOLS))
-    async with asyncio.timeout(60):
-        assert await announcements.wait_for_first_batch() in (9, 10)
-    await done(announcements)
-
-
-async def test_a_change_that_a_call_made_is_written_before_it_is_looked_for(
-    announcements: Announcements, looks: Looks
-) -> None:
-    announcements.tell("tools", "default")
-    assert looks.count == 0
-    await until(lambda: looks.count)
-    rows = Change.objects.filter(kind="list", ref="tools:default")
-    assert await writer.run(rows.count) == 1
+    assert announcements.current_mark().was_announced(change)
 
 
 async def test_work_beside_the_requests_is_held_until_it_is_done(
@@ -440,7 +330,7 @@ async def test_work_beside_the_requests_is_held_until_it_is_done(
     assert "A background task failed: no such thing" in caplog.text
 
 
-async def test_only_what_its_client_may_read_is_told(looks: Looks) -> None:
+async def test_only_what_its_client_may_read_is_told() -> None:
     """Lists are told in any case, and in an outage everything is."""
     away = False
 
@@ -449,9 +339,7 @@ async def test_only_what_its_client_may_read_is_told(looks: Looks) -> None:
             raise Unavailable("The database is away.")
         return uri != URI
 
-    announcements = Announcements(
-        Listeners(), looks.look, Others(live=False), {}, nobody, hears
-    )
+    announcements = announcing(hears=hears)
     listening = stream(announcements)
     both = (*LISTS, URI)
     assert await announcements.permitted_topics(listening, both) == list(LISTS)

@@ -112,46 +112,36 @@ def test_nothing_is_waited_for_where_nothing_runs() -> None:
         drill.kill()
 
 
+HELD_BACK: Final = ["process drains", "another signal", *DRAINED[1:], "server stops"]
+STOPS_TWICE: Final = [*DRAINED, "server stops", "server stops"]
+
+
+def drained(name: str) -> list[str]:
+    return [each.replace("process", name) for each in DRAINED]
+
+
 OUTPUTS: Final[dict[str, tuple[list[str], int]]] = {
-    "asyncio": (
-        ["process drains", "another signal", *DRAINED[1:], "server stops"],
-        0,
-    ),
-    "uvloop": (
-        ["process drains", "another signal", *DRAINED[1:], "server stops"],
-        0,
-    ),
-    "python": ([*DRAINED, "server stops", "server stops"], 0),
-    "python on uvloop": ([*DRAINED, "server stops", "server stops"], 0),
+    "asyncio": (HELD_BACK, 0),
+    "uvloop": (HELD_BACK, 0),
+    "python": (STOPS_TWICE, 0),
+    "python on uvloop": (STOPS_TWICE, 0),
     "default": (DRAINED, -signal.SIGTERM),
     "ignored": ([], 0),
     "hurry": (
         [
-            "process drains",
-            "server gets SIGTERM",
-            "server gets SIGINT",
-            "process closes",
+            *("process drains", "server gets SIGTERM"),
+            *("server gets SIGINT", "process closes"),
         ],
         0,
     ),
     "thread": (["handler SIG_DFL"], 0),
-    "twice": (
-        ["second drains", "second has drained", "second closes", "server stops"],
-        0,
-    ),
-    "beside": (["second drains", "second has drained", "second closes"], 0),
+    "twice": ([*drained("second"), "server stops"], 0),
+    "beside": (drained("second"), 0),
     "late": (["server stops"], 0),
     "fork": (
         [
-            "child drains",
-            "child has drained",
-            "child closes",
-            "child stops",
-            "child ended by 7",
-            "parent drains",
-            "parent has drained",
-            "parent closes",
-            "parent stops",
+            *(*drained("child"), "child stops", "child ended by 7"),
+            *(*drained("parent"), "parent stops"),
         ],
         0,
     ),

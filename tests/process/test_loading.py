@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -12,12 +11,12 @@ from django.db import OperationalError
 from django.test import override_settings
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.snapshot import Catalog
+from mcp_app.catalog.snapshot import LISTS, Catalog
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.process.loading import Catalogs
-from tests.published import published, start, stopped
+from tests.published import published, stopped
 
 pytestmark = pytest.mark.django_db
 
@@ -93,12 +92,7 @@ def load_catalogs(registry: Registry) -> Mapping[str, Catalog]:
 
 
 def identities(catalog: Catalog) -> dict[str, set[str]]:
-    return {
-        "tools": set(catalog.tools),
-        "resources": set(catalog.resources),
-        "templates": set(catalog.templates),
-        "prompts": set(catalog.prompts),
-    }
+    return {name: set(getattr(catalog, name)) for name in LISTS}
 
 
 def test_long_lists_of_tools(
@@ -141,31 +135,6 @@ def test_a_row_never_hides_what_code_declares(registry: Registry) -> None:
     published(Tool(name="declared_tool", kind="text", config=CONTENT, tags="shop"))
     tools = load_catalogs(registry)["default"].tools
     assert tools["declared_tool"].runnable.style == "async"
-
-
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        ({"kind": "unheard_of", "config": "{}"}, "There is no kind 'unheard_of'"),
-        (
-            {"kind": "function", "config": '{"function": "unheard.of"}'},
-            "No function is registered as “unheard.of”",
-        ),
-    ],
-)
-def test_a_row_that_cannot_be_served_here(
-    registry: Registry,
-    columns: dict[str, Any],
-    said: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    published(Tool(name="strange", **columns))
-    with caplog.at_level(logging.WARNING, "mcp_app.catalog"):
-        catalogs = load_catalogs(registry)
-    assert "strange" not in catalogs["default"].tools
-    assert "declared_tool" in catalogs["default"].tools
-    assert "is not served: " in caplog.text
-    assert said in caplog.text
 
 
 def test_kinds_that_fail_take_no_other_row_along(registry: Registry) -> None:
@@ -216,15 +185,26 @@ def loading(registry: Registry) -> Loading:
     return Loading(registry)
 
 
-def stored_tool() -> Tool:
-    return Tool.objects.get(name="stored_tool")
+def improved(name: str) -> Tool:
+    row = Tool.objects.get(name=name)
+    row.description = "Better."
+    row.save()
+    return row
+
+
+def chosen(tool: Tool) -> Server:
+    """Let a server offer only this."""
+    server = Server.objects.get(slug="shop")
+    server.selection = "chosen"
+    server.save()
+    server.tools.add(tool)
+    server.refresh_from_db()
+    return server
 
 
 def test_a_change_replaces_one_entry_and_keeps_the_others(loading: Loading) -> None:
     before = loading.catalogs.by_slug
-    row = stored_tool()
-    row.description = "Better."
-    row.save()
+    row = improved("stored_tool")
     assert loading.after(row) == before
     published(row)
     after = loading.after(row)
@@ -241,32 +221,17 @@ def test_a_change_replaces_one_entry_and_keeps_the_others(loading: Loading) -> N
 
 def test_a_server_that_does_not_offer_it_stays_as_it_is(loading: Loading) -> None:
     before = loading.catalogs.by_slug
-    row = Tool.objects.get(name="stored_elsewhere")
-    row.description = "Better."
-    row.save()
-    after = loading.after(published(row))
+    after = loading.after(published(improved("stored_elsewhere")))
     assert after["shop"] is before["shop"]
     assert after["default"] is not before["default"]
 
 
 def test_a_new_name_takes_the_place_of_the_old_one(loading: Loading) -> None:
-    row = stored_tool()
+    row = Tool.objects.get(name="stored_tool")
     row.name = "renamed"
     row.save()
     tools = loading.after(published(row))["shop"].tools
     assert set(tools) == {"declared_tool", "renamed"}
-
-
-def test_what_was_unpublished_or_deleted_is_gone(loading: Loading) -> None:
-    row = stored_tool()
-    for make, unmake in (
-        (lambda: Tool.objects.unpublish([row]), None),
-        (lambda: Tool.objects.publish([row]), True),
-        (lambda: Tool.objects.filter(pk=row.pk).delete(), None),
-    ):
-        make()
-        there = "stored_tool" in loading.after(row)["default"].tools
-        assert there is bool(unmake)
 
 
 def test_a_change_that_names_nobody_loads_only_what_differs(
@@ -275,10 +240,7 @@ def test_a_change_that_names_nobody_loads_only_what_differs(
 ) -> None:
     with django_assert_num_queries(1):
         loading.catalogs.load_changes(ChangeSet(rows=(("tool", "*"),)))
-    row = stored_tool()
-    row.description = "Better."
-    row.save()
-    published(row)
+    published(improved("stored_tool"))
     with django_assert_num_queries(2):
         loading.catalogs.load_changes(ChangeSet(rows=(("tool", "*"),)))
     tools = loading.catalogs.by_slug["default"].tools
@@ -299,11 +261,7 @@ def test_a_server_is_made_anew_where_it_offers_something_else(loading: Loading) 
 
 
 def test_a_server_of_chosen_definitions(loading: Loading) -> None:
-    server = Server.objects.get(slug="shop")
-    server.selection = "chosen"
-    server.save()
-    server.tools.add(Tool.objects.get(name="stored_elsewhere"))
-    server.refresh_from_db()
+    server = chosen(Tool.objects.get(name="stored_elsewhere"))
     assert server.state == "changed"
     tools = identities(loading.after(published(server))["shop"])["tools"]
     assert tools == {"stored_elsewhere"}
@@ -316,10 +274,7 @@ def test_loading_that_fails_changes_nothing(
     loading: Loading, failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = loading.catalogs.by_slug
-    row = stored_tool()
-    row.description = "Better."
-    row.save()
-    published(row)
+    row = published(improved("stored_tool"))
 
     def fail(*_: object, **__: object) -> None:
         raise OperationalError
@@ -341,8 +296,10 @@ def overlay(**columns: Any) -> Tool:
 
 def test_an_empty_overlay_changes_nothing(loading: Loading) -> None:
     before = loading.catalogs.by_slug["shop"].tools["declared_tool"]
+    assert ("tools", "declared_tool") in loading.catalogs.missing_overlays()
     after = loading.after(overlay())["shop"].tools["declared_tool"]
     assert after.definition == before.definition
+    assert ("tools", "declared_tool") not in loading.catalogs.missing_overlays()
 
 
 def test_an_overlay_is_laid_over_the_code_where_it_is_published(
@@ -355,13 +312,6 @@ def test_an_overlay_is_laid_over_the_code_where_it_is_published(
     assert definition.title == "Better"
     assert definition.demands.permissions == ("mcp_app.view_tool",)
     assert "declared_tool" not in after["shop"].tools
-
-
-def test_a_stop_holds_what_code_declares(loading: Loading) -> None:
-    row = stopped(overlay())
-    assert "declared_tool" not in loading.after_stops()["default"].tools
-    start(row)
-    assert "declared_tool" in loading.after_stops()["default"].tools
 
 
 def test_an_overlay_of_what_code_has_no_more_is_kept_and_not_served(
@@ -400,20 +350,9 @@ def test_two_releases_of_the_code_serve_their_own_schemas() -> None:
     assert schema["required"] == ["customer", "limit"]
 
 
-def test_what_has_no_overlay_yet(loading: Loading) -> None:
-    assert ("tools", "declared_tool") in loading.catalogs.missing_overlays()
-    loading.after(overlay())
-    assert ("tools", "declared_tool") not in loading.catalogs.missing_overlays()
-
-
 def test_a_server_may_choose_a_row_that_nobody_was_told_of(loading: Loading) -> None:
     """Rows of what code declares are made without a change."""
-    row = overlay()
-    server = Server.objects.get(slug="shop")
-    server.selection = "chosen"
-    server.save()
-    server.tools.add(row)
-    server.refresh_from_db()
+    server = chosen(overlay())
     tools = loading.after(published(server))["shop"].tools
     assert set(tools) == {"declared_tool"}
 

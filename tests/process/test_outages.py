@@ -50,6 +50,20 @@ def ledger(request_id: str, seconds: float) -> bytes:
     return encoded(id=request_id, method="tools/call", params=params)
 
 
+def count_on(session: Session, delay_ms: int) -> Answer:
+    """Begin a call that tells of its progress."""
+    arguments = {"n": COUNT, "delay_ms": delay_ms}
+    meta = {"progressToken": "p"}
+    name = "drill_count"
+    return session.request("tools/call", name=name, arguments=arguments, _meta=meta)
+
+
+def assert_counted(counting: Answer) -> None:
+    *counted, last = counting.whole().messages
+    assert [each["params"]["progress"] for each in counted] == [*range(1, COUNT + 1)]
+    assert last["result"]["content"][0]["text"] == f"done {COUNT}"
+
+
 def touch(url: str) -> Answer:
     return stateless(url, "tools/call", name="drill_touch", arguments={"uri": URI})
 
@@ -95,12 +109,7 @@ def test_a_database_that_is_away_for_a_while(
     url, session = server.url, Session(server.url)
     session.request("resources/subscribe", uri=URI).whole()
     streams = [listening(url, resourceSubscriptions=[URI]), session.standing()]
-    counting = session.request(
-        "tools/call",
-        name="drill_count",
-        arguments={"n": COUNT, "delay_ms": 1000 * (AWAY_S + 2) // COUNT},
-        _meta={"progressToken": "p"},
-    )
+    counting = count_on(session, 1000 * (AWAY_S + 2) // COUNT)
     once = session.send(ledger("once", AWAY_S + 1))
     for each in (counting, once):
         each.until(lambda answer: answer.raw)
@@ -124,9 +133,7 @@ def test_a_database_that_is_away_for_a_while(
 
     passage.open()
     eventually(lambda: stateless(url, "tools/list").whole().status == 200)
-    *counted, last = counting.whole().messages
-    assert [each["params"]["progress"] for each in counted] == [*range(1, COUNT + 1)]
-    assert last["result"]["content"][0]["text"] == f"done {COUNT}"
+    assert_counted(counting)
     # What its own statements came to is the tool's affair; it is not run again.
     (told,) = once.whole().messages
     assert session.send(ledger("once", AWAY_S + 1)).whole().messages == [told]
@@ -164,20 +171,12 @@ def postgresql() -> Iterator[tuple[str, str]]:
 def test_a_database_that_is_read_only_for_a_while(postgresql: tuple[str, str]) -> None:
     """As in a fail-over to a standby: it answers, and takes nothing."""
     url, database = postgresql
-    while_read_only(url, Session(url), database)
-
-
-def while_read_only(url: str, session: Session, database: str) -> None:
-    counting = session.request(
-        "tools/call",
-        name="drill_count",
-        arguments={"n": COUNT, "delay_ms": 1000 * (AWAY_S + 2) // COUNT},
-        _meta={"progressToken": "p"},
-    )
+    session = Session(url)
+    counting = count_on(session, 1000 * (AWAY_S + 2) // COUNT)
     once = session.send(ledger("once", AWAY_S + 1))
     for each in (counting, once):
         each.until(lambda answer: answer.raw)
-    set_read_only(database, "on")
+    alter(database, "SET default_transaction_read_only = on")
     end = time.monotonic() + AWAY_S
     while time.monotonic() < end:
         for refused in (
@@ -193,21 +192,15 @@ def while_read_only(url: str, session: Session, database: str) -> None:
         time.sleep(0.5)
     # By now a heartbeat has failed.
     assert health(url) == 503
-    set_read_only(database, "off")
+    alter(database, "SET default_transaction_read_only = off")
     until_health(url, 200)
-    *counted, last = counting.whole().messages
-    assert [each["params"]["progress"] for each in counted] == [*range(1, COUNT + 1)]
-    assert last["result"]["content"][0]["text"] == f"done {COUNT}"
+    assert_counted(counting)
     (told,) = once.whole().messages
     assert session.send(ledger("once", AWAY_S + 1)).whole().messages == [told]
 
 
 def health(url: str) -> int:
     return Answer(f"{url}/health", "GET", {}).whole().status
-
-
-def set_read_only(database: str, value: str) -> None:
-    alter(database, f"SET default_transaction_read_only = {value}")
 
 
 def alter(database: str, what: str) -> None:
@@ -249,20 +242,13 @@ def test_connections_that_say_nothing_any_more(
 ) -> None:
     """The host was lost without a word; another answers in its place."""
     url, session = server.url, Session(server.url)
-    counting = session.request(
-        "tools/call",
-        name="drill_count",
-        arguments={"n": COUNT, "delay_ms": 50},
-        _meta={"progressToken": "p"},
-    )
+    counting = count_on(session, 50)
     (line,) = session.send(ledger("once", 0)).whole().messages
     counting.until(lambda answer: answer.messages)
     passage.strand()
     eventually(lambda: stateless(url, "tools/list").whole().status == 200)
     eventually(lambda: session.send(ledger("twice", 0)).whole().status == 200)
-    *counted, last = counting.whole().messages
-    assert [each["params"]["progress"] for each in counted] == [*range(1, COUNT + 1)]
-    assert last["result"]["content"][0]["text"] == f"done {COUNT}"
+    assert_counted(counting)
     assert session.send(ledger("once", 0)).whole().messages == [line]
     (line,) = session.send(ledger("thrice", 0)).whole().messages
     assert line["result"]["structuredContent"] == {"result": 3}
