@@ -55,16 +55,13 @@ def test_an_answer_that_nobody_waits_for_elsewhere_is_no_change(
 def test_what_was_not_asked_is_not_answered(own: Session) -> None:
     other = session("other")
     Question.objects.ask(own.pk, "q")
-    assert not Question.objects.answer(other.pk, "q", "yes", tell=True)
-    assert not Question.objects.answer(own.pk, "Q", "yes", tell=True)
-    assert (Question.objects.get().answer, told()) == ("", [])
-
-
-def test_a_session_asks_a_question_once(own: Session) -> None:
-    Question.objects.ask(own.pk, "q")
-    Question.objects.ask(session("other").pk, "q")
+    Question.objects.ask(other.pk, "another")
     with pytest.raises(IntegrityError), transaction.atomic():
         Question.objects.ask(own.pk, "q")
+    assert not Question.objects.answer(other.pk, "q", "yes", tell=True)
+    assert not Question.objects.answer(own.pk, "Q", "yes", tell=True)
+    answers = Question.objects.values_list("answer", flat=True)
+    assert (set(answers), told()) == ({""}, [])
 
 
 @pytest.mark.parametrize(
@@ -94,16 +91,8 @@ def test_a_question_is_over_where_no_call_waits(
 
 def test_a_key_is_done_once_per_round_trip() -> None:
     key, trips = digest(b"key"), (digest(b"1"), digest(b"2"))
-    for trip in trips:
-        Once.objects.create(round_trip=trip, key=key, result="1", created_ms=5)
+    for trip, age in zip(trips, (1, 5), strict=True):
+        Once.objects.create(round_trip=trip, key=key, result="3", created_ms=age)
     with pytest.raises(IntegrityError), transaction.atomic():
         Once.objects.create(round_trip=trips[0], key=key, result="2", created_ms=9)
-
-
-def test_old_rows_are_found() -> None:
-    trip = digest(b"1")
-    for age in (1, 5):
-        Once.objects.create(
-            round_trip=trip, key=digest(bytes([age])), result="1", created_ms=age
-        )
     assert [row.created_ms for row in Once.objects.older_than(5)] == [1]

@@ -35,28 +35,18 @@ def test_a_session_is_found_by_its_id_which_is_not_stored() -> None:
     assert "secret" not in str(stored)
 
 
-@pytest.mark.parametrize(
-    ("info", "name"),
-    [
-        ("", ""),
-        ('{"name": "Claude", "version": "2.1"}', "Claude 2.1"),
-        ('{"name": 7}', ""),
-    ],
-)
-def test_the_name_of_a_client(info: str, name: str) -> None:
-    assert session(client_info=info).client_name == name
-
-
-@pytest.mark.parametrize(
-    ("key", "user_id"),
-    [
-        (Principal(kind="user", user_id="7", client="token").key, "7"),
-        (Principal.ANONYMOUS.key, ""),
-        ("odd", ""),
-    ],
-)
-def test_the_user_of_a_session(key: str, user_id: str) -> None:
-    assert session(principal_key=key).user_id == user_id
+def test_the_client_and_the_user_of_a_session() -> None:
+    names = {
+        "": "",
+        '{"name": "Claude", "version": "2.1"}': "Claude 2.1",
+        '{"name": 7}': "",
+    }
+    for info, name in names.items():
+        assert Session(client_info=info).client_name == name
+    user = Principal(kind="user", user_id="7", client="token")
+    users = {user.key: "7", Principal.ANONYMOUS.key: "", "odd": ""}
+    for key, user_id in users.items():
+        assert Session(principal_key=key).user_id == user_id
 
 
 def test_sessions_expire_when_idle_or_old() -> None:
