@@ -43,7 +43,9 @@ def mcp() -> dict[str, Any]:
 class Known:
     """A server for a group, and a token of a user who is in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: Process, application: WireCheck) -> None:
+        self.process = process
+        self.application = application
         self.server = published(Server(slug=SLUG, access="token", groups="inside"))
         self.group = Group.objects.create(name="inside")
         self.user = User.objects.create_user("cleo")
@@ -61,125 +63,100 @@ class Known:
         for row in (self.server, self.group, self.user):
             row.delete()
 
+    async def asks(self, token: str = "") -> int:
+        """Let a client of this token, or of the first, ask; return the status."""
+        headers = {"authorization": f"Bearer {token or self.tokens[0]}"}
+        client = Client(self.application, path=f"/mcp/{SLUG}", headers=headers)
+        return (await client.call("drill_add", a=1, b=2)).status
+
+    def at(self, now: float = 0.0, token: str = "") -> callers.Caller | None:
+        raw = {b"authorization": f"Bearer {token or self.tokens[0]}".encode()}
+        return self.process.callers.at(SLUG, raw, now)
+
 
 @pytest.fixture
-async def known(process: Process) -> AsyncIterator[Known]:
+async def known(process: Process, application: WireCheck) -> AsyncIterator[Known]:
     token_cache.forget_all()
-    made = await writer.run(Known)
+    made = await writer.run(Known, process, application)
     await process.gate.wait_for_check()
     yield made
     await writer.run(made.erase)
     token_cache.forget_all()
 
 
-async def asked(application: WireCheck, token: str) -> int:
-    headers = {"authorization": f"Bearer {token}"}
-    client = Client(application, path=f"/mcp/{SLUG}", headers=headers)
-    return (await client.call("drill_add", a=1, b=2)).status
-
-
-def at(process: Process, token: str, now: float = 0.0) -> callers.Caller | None:
-    raw = {b"authorization": f"Bearer {token}".encode()}
-    return process.callers.at(SLUG, raw, now)
-
-
-async def test_who_was_let_in_is_known(
-    application: WireCheck, process: Process, known: Known
-) -> None:
-    (token,) = known.tokens
-    assert at(process, token) is None
-    assert await asked(application, token) == 200
-    first = at(process, token)
+async def test_who_was_let_in_is_known(known: Known) -> None:
+    assert known.at() is None
+    assert await known.asks() == 200
+    first = known.at()
     assert first is not None
     assert first.principal.user_name == "cleo"
     assert first.rights.met
-    assert at(process, token) is first
-    assert at(process, token + "x") is None
-    assert process.callers.at(SLUG, {}, 0.0) is None
-    assert process.callers.at("nothing", {}, 0.0) is None
-
-
-async def test_no_credential_is_kept(
-    application: WireCheck, process: Process, known: Known
-) -> None:
-    (token,) = known.tokens
-    await asked(application, token)
-    assert at(process, token) is not None
-    assert len(process.callers) == 1
-    secret = token.encode()
-    for _slug, digest in process.callers._known:
+    assert known.at() is first
+    assert known.at(token=known.tokens[0] + "x") is None
+    known_callers = known.process.callers
+    assert known_callers.at(SLUG, {}, 0.0) is None
+    assert known_callers.at("nothing", {}, 0.0) is None
+    # No credential is kept.
+    assert len(known_callers) == 1
+    for _slug, digest in known_callers._known:
         assert len(digest) == 32
-        assert secret not in digest
+        assert known.tokens[0].encode() not in digest
 
 
-async def test_it_is_asked_again_when_what_was_read_is_old(
-    application: WireCheck, process: Process, known: Known
-) -> None:
-    (token,) = known.tokens
-    await asked(application, token)
-    first = at(process, token)
+async def test_it_is_asked_again_when_what_was_read_is_old(known: Known) -> None:
+    await known.asks()
+    first = known.at()
     assert first is not None
     read = [entry[0] for entry in token_cache._entries.values()]
-    rights = [entry[0] for entry in process.rights._entries.values()]
+    rights = [entry[0] for entry in known.process.rights._entries.values()]
     assert first.until == min(*read, *rights) + caches.MAX_AGE_S
-    assert at(process, token, first.until - 0.001) is first
-    assert at(process, token, first.until) is not first
+    assert known.at(first.until - 0.001) is first
+    assert known.at(first.until) is not first
 
 
-async def test_it_is_asked_again_after_each_change(
-    application: WireCheck, process: Process, known: Known
-) -> None:
-    (token,) = known.tokens
-    await asked(application, token)
-    first = at(process, token)
+async def test_it_is_asked_again_after_each_change(known: Known) -> None:
+    await known.asks()
+    first = known.at()
     await writer.run(known.user.groups.clear)
-    await process.gate.wait_for_check()
-    assert at(process, token) is None
-    assert await asked(application, token) == 403
+    await known.process.gate.wait_for_check()
+    assert known.at() is None
+    assert await known.asks() == 403
     await writer.run(known.user.groups.add, known.group)
-    await process.gate.wait_for_check()
-    assert await asked(application, token) == 200
-    assert at(process, token) not in (None, first)
+    await known.process.gate.wait_for_check()
+    assert await known.asks() == 200
+    assert known.at() not in (None, first)
 
 
 async def test_a_token_ends_at_the_stroke(
-    application: WireCheck,
-    process: Process,
-    known: Known,
-    monkeypatch: pytest.MonkeyPatch,
+    known: Known, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end = timezone.now() + timedelta(minutes=5)
     token = await writer.run(lambda: known.new(expires=end))
-    await asked(application, token)
+    await known.asks(token)
     for now, is_known in ((end - timedelta(microseconds=1), True), (end, False)):
         with monkeypatch.context() as patched:
             patched.setattr(timezone, "now", lambda now=now: now)
-            assert (at(process, token) is not None) is is_known
+            assert (known.at(token=token) is not None) is is_known
 
 
-async def test_a_token_for_networks_is_never_kept(
-    application: WireCheck, process: Process, known: Known
-) -> None:
+async def test_a_token_for_networks_is_never_kept(known: Known) -> None:
     token = await writer.run(lambda: known.new(networks="127.0.0.0/8"))
-    assert await asked(application, token) == 200
-    assert at(process, token) is None
+    assert await known.asks(token) == 200
+    assert known.at(token=token) is None
 
 
 async def test_only_so_many_are_kept(
-    application: WireCheck,
-    process: Process,
-    known: Known,
-    monkeypatch: pytest.MonkeyPatch,
+    known: Known, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callers, "MOST", 3)
     for _ in range(8):
         token = await writer.run(known.new)
-        assert await asked(application, token) == 200
-        assert at(process, token) is not None
-        assert len(process.callers) <= 3
+        assert await known.asks(token) == 200
+        assert known.at(token=token) is not None
+        assert len(known.process.callers) <= 3
     for number in range(50):
-        assert at(process, f"mcp_{number}") is None
-    assert len(process.callers) <= 3
+        assert known.at(token=f"mcp_{number}") is None
+    assert len(known.process.callers) <= 3
 
 
 # -- revocation ------------------------------------------------------------------------

@@ -60,6 +60,11 @@ class Loop:
         return bool(self._timers)
 
 
+def worker(number: int, **columns: str) -> Worker:
+    name = f"worker-{number}"
+    return Worker.objects.create(id=name, pid=1, started_ms=0, seen_ms=0, **columns)
+
+
 class Cluster:
     """Processes with rows, at a clock that `passes` moves."""
 
@@ -71,9 +76,7 @@ class Cluster:
         self.rates = [self._process(number, size) for number in range(size)]
 
     def _process(self, number: int, size: int) -> Rates:
-        row = Worker.objects.create(
-            id=f"worker-{number}", host="h", pid=number, started_ms=0, seen_ms=0
-        )
+        row = worker(number)
         loop: Any = self.loops[number]
 
         async def exchange(text: str) -> list[str]:
@@ -261,12 +264,7 @@ def test_a_row_names_the_hottest_keys_and_nobody_by_name(keys: HotKeys) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "no JSON",
-        "[]",
-        "null",
-        "7",
-        "[" * 5_000,
+        *("", "no JSON", "[]", "null", "7", "[" * 5_000),
         '{"version": 2, "demand": {"a": 1}}',
         '{"version": 1, "demand": [1]}',
         '{"version": 1}',
@@ -285,13 +283,11 @@ def test_what_a_row_cannot_mean_charges_nobody(keys: HotKeys, text: str) -> None
 
 def test_what_is_too_long_is_not_read() -> None:
     for number, demand in enumerate(["x" * 2**21, '{"version": 1}', ""]):
-        Worker.objects.create(
-            id=f"w{number}", host="h", pid=1, started_ms=0, seen_ms=0, demand=demand
-        )
+        worker(number, demand=demand)
     assert Worker.objects.exchange_demand("none", "") == []
     for number in range(3):
-        demand = Worker.objects.get(pk=f"w{number}").demand
-        Worker.objects.exchange_demand(f"w{number}", demand)
+        demand = Worker.objects.get(pk=f"worker-{number}").demand
+        Worker.objects.exchange_demand(f"worker-{number}", demand)
     assert Worker.objects.exchange_demand("none", "") == ['{"version": 1}']
 
 
@@ -324,9 +320,8 @@ def test_a_key_that_was_hot_has_its_whole_rate_again(keys: HotKeys) -> None:
     bucket = used(keys, "u1", 100)
     keys.count_uses(1.0, 2)
     other = json.loads(keys.demand_text())["demand"]
-    keys.set_shares(
-        [json.dumps({"version": 1, "demand": dict.fromkeys(other, 450)})], 2
-    )
+    text = json.dumps({"version": 1, "demand": dict.fromkeys(other, 450)})
+    keys.set_shares([text], 2)
     assert bucket.cost == pytest.approx(1 / 0.93)
     keys.count_uses(12.0, 2)
     assert (keys.hot, bucket.cost) == (set(), bucket.interval)

@@ -9,26 +9,23 @@ import pytest
 from django.db import OperationalError
 
 from mcp_app.process import heartbeat
-from mcp_app.process.freshness import FreshnessGate
 from mcp_app.process.heartbeat import DATABASE, FINE, FRESHNESS, STOPPING, Health
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 from tests.process.outages import away, read_only
-from tests.process.test_freshness import Database
+from tests.process.test_freshness import Gate
 
 
 @pytest.fixture
-async def database() -> Database:
-    return Database()
+async def gate() -> Gate:
+    return Gate()
 
 
 @pytest.fixture
-async def asked(database: Database, monkeypatch: pytest.MonkeyPatch) -> Health:
+async def asked(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Health:
     """The health of a process for which others wait; its second lasts."""
     patient(monkeypatch)
     monkeypatch.setattr(heartbeat, "SHARED_S", 600.0)
-    gate = FreshnessGate(database.check, database.load)
-    gate.trust(float("inf"))
     return Health(gate, writes)
 
 
@@ -47,38 +44,36 @@ def impatient(asked: Health, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "SHARED_S", 0.0)
 
 
-async def test_many_who_ask_are_answered_by_one_look(
-    asked: Health, database: Database
-) -> None:
-    database.answers.clear()
+async def test_many_who_ask_are_answered_by_one_look(asked: Health, gate: Gate) -> None:
+    gate.database.answers.clear()
     asking = [asyncio.ensure_future(asked.failing_part()) for _ in range(50)]
-    await database.began.wait()
+    await gate.database.began.wait()
     asking.pop().cancel()
-    database.answers.set()
+    gate.database.answers.set()
     assert await asyncio.gather(*asking) == [FINE] * 49
-    database.error = OperationalError("gone")
+    gate.database.error = OperationalError("gone")
     assert await asked.failing_part() == FINE
-    assert database.checks == 1
+    assert gate.database.checks == 1
 
 
 async def test_an_outage_is_looked_at_once_in_a_second(
-    asked: Health, database: Database
+    asked: Health, gate: Gate
 ) -> None:
-    database.error = OperationalError("gone")
+    gate.database.error = OperationalError("gone")
     assert await asked.failing_part() == DATABASE
-    database.error = None
+    gate.database.error = None
     assert await asked.failing_part() == DATABASE
-    assert database.checks == 1
+    assert gate.database.checks == 1
 
 
 async def test_a_database_that_answers_and_takes_nothing(
-    asked: Health, database: Database
+    asked: Health, gate: Gate
 ) -> None:
     async def refuses() -> None:
         raise Unavailable("The database is read-only.")
 
     assert await Health(asked._gate, refuses).failing_part() == DATABASE
-    assert database.checks == 1
+    assert gate.database.checks == 1
 
 
 @pytest.mark.databases
@@ -98,29 +93,29 @@ async def test_a_process_whose_database_takes_nothing(
 
 @pytest.mark.usefixtures("impatient")
 async def test_a_database_that_says_nothing(
-    asked: Health, database: Database, monkeypatch: pytest.MonkeyPatch
+    asked: Health, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database.answers.clear()
+    gate.database.answers.clear()
     assert await asked.failing_part() == DATABASE
-    database.answers.set()
+    gate.database.answers.set()
     patient(monkeypatch)
     assert await asked.failing_part() == FINE
 
 
 @pytest.mark.usefixtures("impatient")
 async def test_what_is_served_is_read_too_slowly(
-    asked: Health, database: Database, monkeypatch: pytest.MonkeyPatch
+    asked: Health, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database.loading = 0.5
+    gate.database.loading = 0.5
     assert await asked.failing_part() == FRESHNESS
     patient(monkeypatch)
     assert await asked.failing_part() == FINE
 
 
 async def test_what_is_served_cannot_be_read(
-    asked: Health, database: Database, caplog: pytest.LogCaptureFixture
+    asked: Health, gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    database.error = LookupError("a fault of ours")
+    gate.database.error = LookupError("a fault of ours")
     with caplog.at_level(logging.ERROR, "mcp_app.process"):
         assert await asked.failing_part() == FRESHNESS
     assert "a fault of ours" in caplog.text

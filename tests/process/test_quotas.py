@@ -48,21 +48,20 @@ class Site:
 
     def listens(self, principal: Principal, address: str = "") -> int:
         """Open a stream; return 200, or the status of the refusal."""
-        listener: Any = SimpleNamespace(
-            principal=principal, owner=principal.owner, session=""
-        )
-        key: Any = _Hashable(listener)
+        listener: Any = Listener(principal)
         try:
-            self.quotas.check_streams(key, address)
+            self.quotas.check_streams(listener, address)
         except Unavailable as error:
             return error.http_status
-        self.listeners.add(key, address)
+        self.listeners.add(listener, address)
         return 200
 
 
-class _Hashable:
-    def __init__(self, of: Any) -> None:
-        self.__dict__.update(vars(of))
+class Listener:
+    def __init__(self, principal: Principal) -> None:
+        self.principal = principal
+        self.owner = principal.owner
+        self.session = ""
 
 
 def test_running_calls_of_a_principal_and_of_an_address() -> None:

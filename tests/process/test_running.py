@@ -22,21 +22,27 @@ from tests.serving import Connect, until
 pytestmark = pytest.mark.usefixtures("scripted")
 
 
+class Held:
+    """A call that runs until it may go on."""
+
+    def __init__(self) -> None:
+        self.entered, self.go = asyncio.Event(), asyncio.Event()
+
+    async def script(self, ctx: Context) -> str:
+        self.entered.set()
+        await self.go.wait()
+        return "over"
+
+
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
 async def test_a_running_call_is_known_until_it_is_over(
     play: Play, connect: Connect, process: Process, version: str
 ) -> None:
-    entered, go = asyncio.Event(), asyncio.Event()
-
-    async def script(ctx: Context) -> str:
-        entered.set()
-        await go.wait()
-        return "over"
-
+    held = Held()
     headers = {"x-user": "7"}
     client = await connect(version, path="/mcp/private", headers=headers)
-    visit = play.begin("async", script, client)
-    await entered.wait()
+    visit = play.begin("async", held.script, client)
+    await held.entered.wait()
     (exchange,) = process.running
     assert len(process.running) == 1
     key = exchange.principal.key
@@ -44,7 +50,7 @@ async def test_a_running_call_is_known_until_it_is_over(
     assert process.running.call_count_of("somebody else") == 0
     if exchange.session is not None:
         assert list(exchange.session.running.values()) == [exchange]
-    go.set()
+    held.go.set()
     assert (await visit.messages())[-1]["result"]["content"][0]["text"] == "over"
     assert list(process.running) == []
     assert process.running.call_count_of(key) == 0
@@ -84,22 +90,16 @@ async def test_calls_are_looked_after_when_they_last(
 async def test_a_process_says_what_runs(
     play: Play, connect: Connect, process: Process, version: str
 ) -> None:
-    entered, go = asyncio.Event(), asyncio.Event()
-
-    async def script(ctx: Context) -> str:
-        entered.set()
-        await go.wait()
-        return "over"
-
+    held = Held()
     client = await connect(version)
     assert process.build_report().calls == {}
-    visit = play.begin("async", script, client)
-    await entered.wait()
+    visit = play.begin("async", held.script, client)
+    await held.entered.wait()
     report = process.build_report()
     assert report.calls == ({} if version == STATEFUL else {"default": 1})
     assert len(report.code) == 64
     assert Report.of_text(report.as_text()).calls == report.calls
-    go.set()
+    held.go.set()
     await visit.messages()
     assert process.build_report().calls == {}
 
@@ -107,16 +107,10 @@ async def test_a_process_says_what_runs(
 async def test_staff_stop_a_call_and_its_client_is_told(
     play: Play, connect: Connect, process: Process
 ) -> None:
-    entered = asyncio.Event()
-
-    async def script(ctx: Context) -> None:
-        entered.set()
-        await asyncio.sleep(60)
-
+    held = Held()
     client = await connect(STATEFUL)
-    visit = play.begin("async", script, client)
-    async with asyncio.timeout(60):
-        await entered.wait()
+    visit = play.begin("async", held.script, client)
+    await held.entered.wait()
     (exchange,) = process.running
     assert exchange.session is not None
     key = call.request_key(exchange.request_id)
