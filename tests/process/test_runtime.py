@@ -63,6 +63,22 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freshness, "RETRY", 0.01)
 
 
+class Site:
+    """A process, and who connects to it."""
+
+    def __init__(self, process: Process, connect: Connect) -> None:
+        self.process = process
+        self.connect = connect
+
+    async def check(self) -> None:
+        await self.process.gate.wait_for_check()
+
+
+@pytest.fixture
+def site(process: Process, connect: Connect) -> Site:
+    return Site(process, connect)
+
+
 async def a_moment() -> None:
     await asyncio.sleep(0.03)
 
@@ -95,9 +111,9 @@ async def said(client: Client, tool: str) -> str | None:
 # -- statements --------------------------------------------------------------------
 
 
-async def test_calls_cost_no_statements(connect: Connect, process: Process) -> None:
-    client = await connect(STATEFUL)
-    await process.gate.wait_for_check()
+async def test_calls_cost_no_statements(site: Site) -> None:
+    client = await site.connect(STATEFUL)
+    await site.check()
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with counted() as told:
@@ -113,13 +129,11 @@ async def test_calls_cost_no_statements(connect: Connect, process: Process) -> N
 
 
 @pytest.mark.databases
-async def test_a_check_that_finds_nothing_is_one_statement(
-    connect: Connect, process: Process
-) -> None:
-    await connect(STATELESS)
-    await process.gate.wait_for_check()
+async def test_a_check_that_finds_nothing_is_one_statement(site: Site) -> None:
+    await site.connect(STATELESS)
+    await site.check()
     async with counted() as told:
-        await process.gate.wait_for_check()
+        await site.check()
     # Databases want to be told things when they are connected to.
     (statement,) = (each for each in told if "FROM" in each)
     assert "UNION ALL" in statement
@@ -234,33 +248,14 @@ async def test_a_load_that_fails_loses_no_change(connect: Connect, tool: str) ->
 
 
 @pytest.mark.databases
-@pytest.mark.usefixtures("quickly")
-@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
-async def test_a_database_that_is_away_and_comes_back(
-    connect: Connect, version: str, process: Process
-) -> None:
-    client = await connect(version)
-    await process.gate.wait_for_check()
-    with away():
-        await a_moment()
-        refused = await client.call("drill_add", a=1, b=1)
-        opening = await client.sent(client.initialize(), {"mcp-session-id": None})
-    for each in (refused, opening):
-        assert each.status == 503
-        assert 5 <= int(each.headers["retry-after"]) <= 15
-    await a_moment()
-    assert (await client.call("drill_add", a=20, b=22)).text == "42"
-
-
-@pytest.mark.databases
 async def test_a_session_is_not_unknown_because_the_database_is_away(
-    connect: Connect, process: Process
+    site: Site,
 ) -> None:
     """Clients throw sessions away on 404."""
-    client = await connect(STATEFUL)
-    await process.gate.wait_for_check()
-    process.sessions._cached_sessions.clear()
-    process.sessions._by_id.clear()
+    client = await site.connect(STATEFUL)
+    await site.check()
+    site.process.sessions._cached_sessions.clear()
+    site.process.sessions._by_id.clear()
     with away():
         refused = await client.call("drill_add", a=1, b=1)
         opening = await client.sent(client.initialize(), {"mcp-session-id": None})
@@ -268,21 +263,6 @@ async def test_a_session_is_not_unknown_because_the_database_is_away(
         assert each.status == 503
         assert "retry-after" in each.headers
     assert (await client.call("drill_add", a=20, b=22)).text == "42"
-
-
-@pytest.mark.databases
-@pytest.mark.usefixtures("quickly")
-async def test_a_stream_lives_through_an_outage(
-    connect: Connect, process: Process
-) -> None:
-    client = await connect(STATELESS)
-    stream = await listening(client, toolsListChanged=True)
-    with away():
-        await process.check_for_changes()
-    await writer.run(mcp_app.notify, "tools")
-    await process.gate.wait_for_check()
-    assert await told(stream) == TOOLS
-    await stream.leave()
 
 
 # -- what is told -------------------------------------------------------------------
@@ -293,6 +273,17 @@ async def listening(client: Client, **notifications: Any) -> Visit:
     acknowledged = await (await visit.begun()).message()
     assert acknowledged is not None
     return visit
+
+
+async def leave(*streams: Visit) -> None:
+    for each in streams:
+        await each.leave()
+
+
+async def left(stream: Visit) -> None:
+    """Leave a stream that is told nothing more."""
+    await stream.quiet()
+    await stream.leave()
 
 
 async def told(stream: Visit) -> str:
@@ -327,9 +318,9 @@ async def test_a_stream_that_nobody_would_end_is_ended_with_a_beat(
 
 
 async def test_notifying_in_a_transaction_reaches_every_stream_of_both_eras(
-    connect: Connect, process: Process
+    site: Site,
 ) -> None:
-    new, old = await connect(STATELESS), await connect(STATEFUL)
+    new, old = await site.connect(STATELESS), await site.connect(STATEFUL)
     listen = await listening(new, promptsListChanged=True, resourceSubscriptions=[URI])
     assert (await old.request("resources/subscribe", {"uri": URI})).status == 200
     standing = await old.standing()
@@ -342,50 +333,43 @@ async def test_notifying_in_a_transaction_reaches_every_stream_of_both_eras(
             transaction.set_rollback(not keep)
 
     await writer.run(lambda: change(keep=False))
-    await process.gate.wait_for_check()
+    await site.check()
     await listen.quiet()
     await standing.quiet()
 
     await writer.run(lambda: change(keep=True))
-    await process.gate.wait_for_check()
+    await site.check()
     for stream in (listen, standing):
         found = {await told(stream), await told(stream)}
         assert found == {"notifications/prompts/list_changed", UPDATED}
-        await stream.quiet()
-        await stream.leave()
+        await left(stream)
 
 
-async def test_async_callers(connect: Connect, process: Process) -> None:
-    client = await connect(STATELESS)
+async def test_async_callers(site: Site) -> None:
+    client = await site.connect(STATELESS)
     listen = await listening(client, toolsListChanged=True, resourceSubscriptions=[URI])
     await mcp_app.anotify("tools", "default")
     await mcp_app.achanged(URI)
     await mcp_app.anotify("tools", "another")
-    await process.gate.wait_for_check()
+    await site.check()
     assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
-    await listen.quiet()
-    await listen.leave()
+    await left(listen)
 
 
-async def test_a_stream_hears_of_its_own_server_only(
-    connect: Connect, process: Process
-) -> None:
-    here = await listening(await connect(STATELESS), toolsListChanged=True)
+async def test_a_stream_hears_of_its_own_server_only(site: Site) -> None:
+    here = await listening(await site.connect(STATELESS), toolsListChanged=True)
     there = await listening(
-        await connect(STATELESS, path="/mcp/pages"), toolsListChanged=True
+        await site.connect(STATELESS, path="/mcp/pages"), toolsListChanged=True
     )
     await writer.run(mcp_app.notify, "tools", "pages")
-    await process.gate.wait_for_check()
+    await site.check()
     assert await told(there) == TOOLS
     await here.quiet()
-    for each in (here, there):
-        await each.leave()
+    await leave(here, there)
 
 
-async def test_each_change_of_many_is_told_once(
-    connect: Connect, process: Process
-) -> None:
-    client = await connect(STATELESS)
+async def test_each_change_of_many_is_told_once(site: Site) -> None:
+    client = await site.connect(STATELESS)
     listen = await listening(client, toolsListChanged=True, resourceSubscriptions=[URI])
 
     def many() -> None:
@@ -396,17 +380,16 @@ async def test_each_change_of_many_is_told_once(
 
     # Together: a look of its own in between would tell of some, and later of others.
     await writer.run(many)
-    await process.gate.wait_for_check()
+    await site.check()
     assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
-    await listen.quiet()
-    await listen.leave()
+    await left(listen)
 
 
 async def test_more_changes_than_can_be_read_change_everything(
-    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_reader, "MOST_ROWS", 10)
-    client, old = await connect(STATELESS), await connect(STATEFUL)
+    client, old = await site.connect(STATELESS), await site.connect(STATEFUL)
     listen = await listening(client, toolsListChanged=True, resourceSubscriptions=[URI])
     await old.request("resources/subscribe", {"uri": URI})
     standing = await old.standing()
@@ -416,22 +399,19 @@ async def test_more_changes_than_can_be_read_change_everything(
             mcp_app.changed(f"test://nobody/watches/{number}")
 
     await writer.run(many)
-    await process.gate.wait_for_check()
+    await site.check()
     assert {await told(listen), await told(listen)} == {TOOLS, UPDATED}
     found = [await told(standing) for _ in range(4)]
     assert found.count(UPDATED) == 1
     # Until somebody has folded them, there are too many at each look.
     await writer.run(compact)
-    for each in (listen, standing):
-        await each.leave()
+    await leave(listen, standing)
 
 
 @pytest.mark.databases
-async def test_a_change_that_was_committed_late_is_told(
-    connect: Connect, process: Process
-) -> None:
+async def test_a_change_that_was_committed_late_is_told(site: Site) -> None:
     """Its id was drawn before that of a change which has been seen."""
-    client = await connect(STATELESS)
+    client = await site.connect(STATELESS)
     listen = await listening(client, resourceSubscriptions=[URI])
 
     def drawn() -> int:
@@ -447,33 +427,30 @@ async def test_a_change_that_was_committed_late_is_told(
 
     number = await writer.run(drawn)
     await writer.run(mcp_app.changed, OTHER_URI)
-    await process.gate.wait_for_check()
+    await site.check()
     await listen.quiet()
     await writer.run(commit, number)
-    await process.gate.wait_for_check()
+    await site.check()
     assert await told(listen) == UPDATED
     await listen.leave()
 
 
 async def test_only_the_newest_standing_stream_of_a_session_is_told_everything(
-    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = await connect(STATEFUL)
+    client = await site.connect(STATEFUL)
     older, newer = await client.standing(), await client.standing()
     # To open a stream is a change, too: not before both are open.
     monkeypatch.setattr(change_reader, "MOST_ROWS", 0)
     await writer.run(mcp_app.changed, "test://nobody/watches/it")
-    await process.gate.wait_for_check()
+    await site.check()
     assert [await told(newer) for _ in range(3)]
     await older.quiet()
-    for each in (older, newer):
-        await each.leave()
+    await leave(older, newer)
 
 
-async def test_a_change_that_a_call_tells_is_told_at_once(
-    connect: Connect, process: Process
-) -> None:
-    client = await connect(STATELESS)
+async def test_a_change_that_a_call_tells_is_told_at_once(site: Site) -> None:
+    client = await site.connect(STATELESS)
     listen = await listening(client, resourceSubscriptions=[URI])
     await client.call("drill_touch", uri=URI)
     assert await told(listen) == UPDATED
@@ -482,17 +459,14 @@ async def test_a_change_that_a_call_tells_is_told_at_once(
 
 @pytest.mark.databases
 async def test_a_change_that_cannot_be_written_waits_for_the_database(
-    connect: Connect,
-    process: Process,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(announcements, "RETRY", 0.05)
-    client = await connect(STATELESS)
+    client = await site.connect(STATELESS)
     listen = await listening(client, resourceSubscriptions=[URI])
     # However long it takes: calls are served without another check.
     monkeypatch.setattr(freshness, "FRESHNESS", PATIENCE_S)
-    await process.gate.wait_for_check()
+    await site.check()
     written = "A change could not be written yet"
     with caplog.at_level(logging.WARNING, "mcp_app.process"), away():
         for count in (1, 2):
@@ -501,16 +475,16 @@ async def test_a_change_that_cannot_be_written_waits_for_the_database(
             while caplog.text.count(written) < count:
                 await asyncio.sleep(0.001)
     assert await told(listen) == UPDATED
-    assert process.announcements._untold == set()
+    assert site.process.announcements._untold == set()
     await listen.leave()
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 1}}])
 @pytest.mark.usefixtures("after_a_second")
 async def test_streams_and_calls_have_heartbeats_and_look_for_changes(
-    connect: Connect, process: Process
+    site: Site,
 ) -> None:
-    client = await connect(STATELESS)
+    client = await site.connect(STATELESS)
     listen = await listening(client, toolsListChanged=True)
     call = client.begin(
         "tools/call", {"name": "drill_sleep", "arguments": {"seconds": 60}}
@@ -520,20 +494,19 @@ async def test_streams_and_calls_have_heartbeats_and_look_for_changes(
     await writer.run(mcp_app.notify, "tools")
     # Nobody asks for a check: the process looks by itself, each second.
     assert await told(listen) == TOOLS
-    for each in (listen, call):
-        await each.leave()
-    assert process.heartbeat is not None
+    await leave(listen, call)
+    assert site.process.heartbeat is not None
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 1}}])
 @pytest.mark.usefixtures("after_a_second")
 async def test_a_heartbeat_that_fails_is_not_the_last_look(
-    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = asyncio.Event()
-    process.loop.set_exception_handler(lambda *_: failed.set())
-    monkeypatch.setattr(process.running, "beat", dict[str, int]().popitem)
-    client = await connect(STATELESS)
+    site.process.loop.set_exception_handler(lambda *_: failed.set())
+    monkeypatch.setattr(site.process.running, "beat", dict[str, int]().popitem)
+    client = await site.connect(STATELESS)
     listen = await listening(client, toolsListChanged=True)
     await asyncio.wait_for(failed.wait(), PATIENCE_S)
     # Nobody rings.
@@ -543,20 +516,22 @@ async def test_a_heartbeat_that_fails_is_not_the_last_look(
 
 
 async def test_what_is_open_ends_when_its_session_is_too_old(
-    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a statement for each, and without whoever sweeps."""
     monkeypatch.setattr(janitor, "AGED", 0.01)
-    old, young = await connect(STATEFUL), await connect(STATEFUL)
+    old, young = await site.connect(STATEFUL), await site.connect(STATEFUL)
     streams = [await each.standing() for each in (old, young)]
     for each in streams:
         await each.opened()
     arguments = {"name": "drill_sleep", "arguments": {"seconds": 60}}
     call = old.begin("tools/call", arguments)
     await call.comment()
-    session = min(process.sessions._cached_sessions.values(), key=lambda each: each.pk)
+    session = min(
+        site.process.sessions._cached_sessions.values(), key=lambda each: each.pk
+    )
     rows = Session.objects.filter(pk=session.pk)
-    session.created -= process.limits.session_age + 1
+    session.created -= site.process.limits.session_age + 1
     assert await streams[0].messages() == []
     assert await call.messages() == []
     assert await writer.run(rows.exists)
@@ -665,16 +640,14 @@ async def test_a_process_that_stops_lets_work_end_that_takes_a_moment(
     assert await last.future
 
 
-async def test_a_stopping_process_takes_nothing_new(
-    connect: Connect, process: Process
-) -> None:
-    client = await connect(STATELESS)
-    process.stopping = True
+async def test_a_stopping_process_takes_nothing_new(site: Site) -> None:
+    client = await site.connect(STATELESS)
+    site.process.stopping = True
     refused = await client.call("drill_add", a=1, b=1)
     assert refused.status == 503
     assert 2 <= int(refused.headers["retry-after"]) <= 5
     with pytest.raises(Unavailable):
-        process.add_listener(None)  # type: ignore[arg-type]
+        site.process.add_listener(None)  # type: ignore[arg-type]
 
 
 # -- other processes that died ------------------------------------------------------
@@ -727,16 +700,14 @@ async def test_nobody_lives_because_the_databases_clock_went_back(
     assert await state() == "aborted"
 
 
-async def test_a_session_whose_call_runs_is_not_idle(
-    connect: Connect, process: Process, stage: Stage
-) -> None:
-    client = await connect(STATEFUL)
+async def test_a_session_whose_call_runs_is_not_idle(site: Site, stage: Stage) -> None:
+    client = await site.connect(STATEFUL)
     visit = client.begin("tools/call", {"name": "waits"})
     await stage.begun()
     await writer.run(Session.objects.all().update, seen_ms=7)
-    (session,) = process.sessions._cached_sessions.values()
+    (session,) = site.process.sessions._cached_sessions.values()
     session.last_used -= 2 * TOUCH_S
-    await process.heartbeat._beaten()
+    await site.process.heartbeat._beaten()
     stage.released.set()
     await visit.messages()
     assert (await writer.run(Session.objects.get)).seen_ms > 7
@@ -746,10 +717,10 @@ async def test_a_session_whose_call_runs_is_not_idle(
 
 
 async def test_a_process_reports_the_rows_that_its_code_cannot_serve(
-    connect: Connect, process: Process
+    site: Site,
 ) -> None:
-    await process.gate.wait_for_check()
-    assert process.build_report().broken == ()
+    await site.check()
+    assert site.process.build_report().broken == ()
     rows = Tool.objects.filter(kind="function", published__isnull=False)
     pks = await writer.run(lambda: list(rows.values_list("pk", flat=True)))
     other = Process(Registry())
@@ -765,21 +736,21 @@ async def test_a_process_reports_the_rows_that_its_code_cannot_serve(
 
 
 async def test_a_process_reports_long_lists_of_tools(
-    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await process.gate.wait_for_check()
+    await site.check()
     lists = {
         slug: count
-        for slug, each in process.catalogs.by_slug.items()
+        for slug, each in site.process.catalogs.by_slug.items()
         if (count := len(each.listings["tools"])) > MANY_TOOLS
     }
-    report = Report.of_text(process.build_report().as_text())
+    report = Report.of_text(site.process.build_report().as_text())
     assert report.lists == lists
     monkeypatch.setattr(
         "mcp_app.process.loading.MANY_TOOLS", max(lists.values(), default=0)
     )
-    assert process.build_report().lists == {}
-    assert lists or not process.catalogs.by_slug
+    assert site.process.build_report().lists == {}
+    assert lists or not site.process.catalogs.by_slug
 
 
 @pytest.mark.parametrize("mcp", [{"STATE_KEYS": ["the first key", "another one"]}])

@@ -49,10 +49,10 @@ async def elsewhere(process: Process) -> AsyncIterator[Process]:
 class Site:
     """Two processes: `a` and `b`."""
 
-    def __init__(self, a: Process, b: Process, client: Client) -> None:
-        self.a = a
-        self.b = b
-        self.client = client
+    def __init__(self, a: Process, b: Process, connect: Connect) -> None:
+        self.a, self.b = a, b
+        self.connect = connect
+        self.client: Client
 
     def visit(self, at: Process, last: str | None = None) -> Visit:
         current_process._current = at
@@ -62,6 +62,17 @@ class Site:
         visit = await self.visit(at, last).opened()
         assert visit.status == 200
         return visit
+
+    async def pass_by(self, at: Process, last: str | None = None) -> Visit:
+        """Open a standing stream that is told nothing, and leave it."""
+        visit = await self.standing(at, last)
+        await left(visit)
+        return visit
+
+    async def notify(self, what: str) -> None:
+        """Let both processes announce a change."""
+        await writer.run(notify, what)
+        await settled(self.a, self.b)
 
     async def watch(self, uri: str, at: Process | None = None) -> None:
         current_process._current = at or self.a
@@ -76,7 +87,9 @@ async def site(process: Process, elsewhere: Process, connect: Connect) -> Site:
     for each in (elsewhere, process):
         await each.gate.wait_for_check()
         await each.announced_number()
-    return Site(process, elsewhere, await connect(PRIMED))
+    made = Site(process, elsewhere, connect)
+    made.client = await connect(PRIMED)
+    return made
 
 
 async def told(visit: Visit, count: int = 1) -> list[str]:
@@ -171,56 +184,47 @@ async def test_a_stream_that_is_cut_between_two_announcements(site: Site) -> Non
         assert [number(each) for each in stream.ids[:-1]] == [number(last)] * 3
         assert number(stream.ids[-1]) > number(last)
         last = stream.ids[-2]
-    stream = await site.standing(site.b, stream.ids[-1])
-    await left(stream)
+    stream = await site.pass_by(site.b, stream.ids[-1])
 
 
 async def test_a_stream_without_an_id_gets_what_its_client_cannot_have(
     site: Site,
 ) -> None:
-    await writer.run(notify, "tools")
-    await settled(site.a, site.b)
+    await site.notify("tools")
     for at in (site.a, site.b):
         stream = await site.standing(at)
         assert await told(stream) == [TOOLS]
         await left(stream)
     # With an id it has received that.
-    stream = await site.standing(site.a, stream.ids[-1])
-    await left(stream)
-    stream = await site.standing(site.b)
-    await left(stream)
+    stream = await site.pass_by(site.a, stream.ids[-1])
+    stream = await site.pass_by(site.b)
 
 
-async def test_what_was_told_before_the_session_is_not_told(
-    site: Site, connect: Connect
-) -> None:
-    await writer.run(notify, "tools")
-    await settled(site.a, site.b)
-    site.client = await connect(PRIMED)
+async def test_what_was_told_before_the_session_is_not_told(site: Site) -> None:
+    await site.notify("tools")
+    site.client = await site.connect(PRIMED)
     for at in (site.a, site.b):
         stream = await site.standing(at)
         await left(stream)
 
 
-async def test_a_revision_without_ids(site: Site, connect: Connect) -> None:
+async def test_a_revision_without_ids(site: Site) -> None:
     """What was written to the stream is not told again: nobody could say otherwise."""
-    site.client = await connect("2024-11-05")
-    await writer.run(notify, "tools")
-    await settled(site.a, site.b)
+    site.client = await site.connect("2024-11-05")
+    await site.notify("tools")
     stream = await site.standing(site.b)
     assert await told(stream) == [TOOLS]
     await left(stream)
     assert stream.ids == []
-    stream = await site.standing(site.a)
-    await left(stream)
+    stream = await site.pass_by(site.a)
     refused = site.visit(site.a, "1")
     await refused.body()
     assert refused.status == 400
 
 
 @pytest.mark.parametrize("version", [each for each in STATEFUL if each > "2025"])
-async def test_who_is_primed(site: Site, connect: Connect, version: str) -> None:
-    site.client = await connect(version)
+async def test_who_is_primed(site: Site, version: str) -> None:
+    site.client = await site.connect(version)
     stream = await site.standing(site.a)
     assert len(stream.ids) == (version == PRIMED)
     await writer.run(notify, "tools")
@@ -231,10 +235,8 @@ async def test_who_is_primed(site: Site, connect: Connect, version: str) -> None
 
 async def test_everything_is_told_where_less_was_kept(site: Site) -> None:
     await site.watch(URI)
-    stream = await site.standing(site.a)
-    await left(stream)
-    await writer.run(notify, "tools")
-    await settled(site.a, site.b)
+    stream = await site.pass_by(site.a)
+    await site.notify("tools")
     await writer.run(_forget)
     for at in (site.a, site.b):
         again = await site.standing(at, stream.ids[-1])
@@ -248,8 +250,7 @@ def _forget() -> None:
 
 
 async def test_everything_is_told_where_the_counter_was_emptied(site: Site) -> None:
-    await writer.run(notify, "tools")
-    await settled(site.a, site.b)
+    await site.notify("tools")
     await writer.run(Session.objects.update, seen=10**9)
     await settled(site.a, site.b)
     stream = await site.standing(site.b)
@@ -318,7 +319,7 @@ async def test_what_waits_is_told_when_it_is_due_and_once(
 
 
 async def test_a_session_that_is_opened_while_something_waits(
-    site: Site, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its client may be shown an old list, and is told whenever it comes."""
     slowly(monkeypatch)
@@ -327,7 +328,7 @@ async def test_a_session_that_is_opened_while_something_waits(
     await writer.run(compaction.compact)
     await site.a.gate.wait_for_check()
     assert site.a.announcements._pending
-    site.client = await connect(PRIMED)
+    site.client = await site.connect(PRIMED)
     await settled(site.a, site.b)
     stream = await site.standing(site.b)
     assert await told(stream) == [TOOLS]
@@ -335,14 +336,14 @@ async def test_a_session_that_is_opened_while_something_waits(
 
 
 async def test_a_listen_stream_that_is_opened_while_something_waits(
-    site: Site, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slowly(monkeypatch)
     await writer.run(notify, "tools")
     await site.a.gate.wait_for_check()
     (batch,) = site.a.announcements._pending
     current_process._current = site.a
-    client = await connect(STATELESS)
+    client = await site.connect(STATELESS)
     wanted = {"notifications": {"toolsListChanged": True}}
     stream = client.begin("subscriptions/listen", wanted)
     await told(stream)
@@ -372,8 +373,7 @@ async def test_what_has_no_number_yet_is_told_all_the_same(
     assert await told(stream) == [TOOLS]
     await left(stream)
     await settled(site.b)
-    stream = await site.standing(site.b, stream.ids[-1])
-    await left(stream)
+    stream = await site.pass_by(site.b, stream.ids[-1])
 
 
 @pytest.mark.parametrize("announced", [True, False])
@@ -381,8 +381,7 @@ async def test_a_change_while_the_stream_is_opened(
     site: Site, monkeypatch: pytest.MonkeyPatch, announced: bool
 ) -> None:
     """It comes after the look at what was missed."""
-    stream = await site.standing(site.a)
-    await left(stream)
+    stream = await site.pass_by(site.a)
     monkeypatch.setattr(running, "missed_since", _then(notify, "tools"))
     opened = site.b.sessions.stream_opened
 
@@ -411,8 +410,7 @@ def _then(
 
 async def test_a_process_begins(site: Site, process: Process) -> None:
     """It announces everything at first; who comes back is told what it missed."""
-    stream = await site.standing(site.a)
-    await left(stream)
+    stream = await site.pass_by(site.a)
     await writer.run(notify, "tools")
     await settled(site.a)
     begins = runtime.Process(process.registry)
@@ -450,10 +448,8 @@ async def test_only_the_newest_stream_of_all_processes_is_told(site: Site) -> No
 async def test_a_stream_that_is_the_newest_no_more_when_it_is_open(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = await site.standing(site.a)
-    await left(stream)
-    await writer.run(notify, "tools")
-    await settled(site.a, site.b)
+    stream = await site.pass_by(site.a)
+    await site.notify("tools")
     opened, newer = site.b.sessions.stream_opened, asyncio.Event()
 
     async def overtaken(session: Any, *arguments: Any) -> int:
@@ -488,13 +484,13 @@ async def test_the_place_of_the_newest_is_taken_by_another_one_here(
 # -- refused --------------------------------------------------------------------------
 
 
-async def test_wrong_ids_have_one_answer(site: Site, connect: Connect) -> None:
+async def test_wrong_ids_have_one_answer(site: Site) -> None:
     """S-HTTP-051: nothing of another session is told, and no session is lost."""
     stream = await site.standing(site.a)
     await stream.leave()
     public_id, seq, seen = stream.ids[0].split(".")
     session = site.client
-    site.client = await connect(PRIMED)
+    site.client = await site.connect(PRIMED)
     foreign = await site.standing(site.b)
     await foreign.leave()
     counter = await reader.run(Counter.objects.get)
@@ -520,8 +516,7 @@ async def test_wrong_ids_have_one_answer(site: Site, connect: Connect) -> None:
 
 
 async def test_a_session_that_is_closed_while_its_stream_is_opened(site: Site) -> None:
-    stream = await site.standing(site.a)
-    await left(stream)
+    stream = await site.pass_by(site.a)
     await writer.run(Session.objects.all().delete)
     refused = site.visit(site.a, stream.ids[-1])
     await refused.body()
