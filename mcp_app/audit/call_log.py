@@ -126,10 +126,7 @@ class CallLog:
         self._schedule_writing()
 
     def digest_arguments(self, arguments: bytes) -> str:
-        """Return a keyed digest, which is equal for equal arguments.
-
-        Arguments may be short or secret; without a key they could be guessed.
-        """
+        """Return a digest with a key, without which arguments could be guessed."""
         digest = self._digest.copy()
         digest.update(arguments)
         return digest.hexdigest()
@@ -285,7 +282,6 @@ OTHERS: Final = "\N{HORIZONTAL ELLIPSIS}"
 """Stands for clients that are counted together: no client's name in Latin-1 equals
 it."""
 MAX_CLIENT_LENGTH: Final = 60
-"""Characters of a client's name that are kept."""
 
 
 class Reason(StrEnum):
@@ -317,10 +313,7 @@ class Reason(StrEnum):
 
 
 class TurnedAway:
-    """Counts the requests that a process refuses, by the hour, for a day.
-
-    Anybody can cause refusals, as many as they like, so memory for them is limited.
-    """
+    """Counts refused requests by the hour, for a day, in limited memory."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock

@@ -80,10 +80,7 @@ class Tallies:
             self._tally_of_subject(minute_ms, subject).merge_tally(tally)
 
     def sorted_rows(self) -> list[Row]:
-        """Return a row for each minute and for each hour, in the order of their keys.
-
-        All processes raise counters in this order, so that they cannot deadlock.
-        """
+        """Return a row for each minute and hour, in an order that avoids deadlocks."""
         hours: dict[tuple[int, Subject], Tally] = {}
         for (minute_ms, subject), tally in self._minutes.items():
             hour_ms = period_start_ms(minute_ms, HOUR_S)
@@ -117,10 +114,7 @@ Thing = TypeVar("Thing")
 def stored_apart(
     using: str, store: Callable[[Sequence[Thing]], object], things: Sequence[Thing]
 ) -> list[tuple[Thing, DatabaseError]]:
-    """Store things in the open transaction; return those that were refused, and why.
-
-    What fails is halved until it is a single thing.  Raises errors that are no refusal.
-    """
+    """Store things, halved until they fit; return those that were refused, and why."""
     if not things:
         return []
     try:

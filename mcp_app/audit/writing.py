@@ -102,7 +102,6 @@ class PendingCalls:
 MAX_TEXT_BYTES: Final = 500
 """Bytes that the call log stores of a text, in UTF-8."""
 BYTES_OF_CHARACTER: Final = 4
-"""A character has no more."""
 
 
 def storable_text(text: str) -> str:
@@ -113,10 +112,7 @@ def storable_text(text: str) -> str:
 
 
 def cut_to_bytes(text: str, most: int = MAX_TEXT_BYTES) -> str:
-    """Return as much of a text as fits into so many bytes; no character is split.
-
-    Of characters a column counts a part only: most have one byte, others four.
-    """
+    """Return as much of a text as fits into so many bytes; no character is split."""
     if len(text) * BYTES_OF_CHARACTER <= most:
         return text
     return text.encode()[:most].decode("utf-8", "ignore")
@@ -200,10 +196,7 @@ class RefusedBatch:
 
 @dataclass(slots=True)
 class CallBatch:
-    """The calls of one transaction; `number` goes up with each batch of a writer.
-
-    `tallies` has the counts of calls that get no row.
-    """
+    """The calls of one transaction; `tallies` has the counts of those without rows."""
 
     writer: str
     number: int
@@ -213,7 +206,6 @@ class CallBatch:
     broke: int = 0
     """How often the database took none of it, perhaps because it refuses some of it."""
     refused: RefusedBatch = RefusedBatch()
-    """What the database has refused of a committed batch."""
 
 
 def write(batch: CallBatch) -> int:
@@ -312,10 +304,7 @@ def _rows_and_tallies(
 def _own_columns(
     fields: Sequence[list[Any]], clock_ms: int, digest: Callable[[bytes], str]
 ) -> tuple[list[int], list[int], list[int], list[int], list[str], list[str], list[str]]:
-    """Return what is the calls' own: a list for each column.
-
-    It goes field by field: a step for each call takes twice as long.
-    """
+    """Return the calls' own columns: call by call it would take twice as long."""
     began, took, sizes, texts, lengths, digests, failures, errors = fields
     return (
         [int(each * 1_000) + clock_ms for each in began],

@@ -71,11 +71,7 @@ class Tables:
 def append_to_streams(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
 ) -> list[int | None]:
-    """Add to new streams, and to those that are open and the owner's.
-
-    Returns their keys; None stands for a stream that is closed, or somebody else's.
-    Rows are locked in the order of their keys.
-    """
+    """Add to open streams of the owner; return their keys, None for all others."""
     if is_one_statement(connection):
         return _append_together(connection, tables, additions)
     return _one_after_another(connection, tables, additions)

@@ -29,7 +29,6 @@ FEW: Final = 7
 """Rows of a smaller statement for SQLite, for what does not fill one of the largest."""
 
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-"""What stands for these characters in the text format of COPY."""
 
 
 def rows_per_statement(vendor: str, columns: int) -> int:
@@ -140,7 +139,6 @@ def _conflict_clause(
 LOOKED: Final = 20_000
 """So many rows are looked through, where no index has what is asked for."""
 COUNTED: Final = 10_001
-"""So many rows are counted at most."""
 
 INDEXED: Final = {
     "outcome": "NOT (outcome = 'answered')",
@@ -183,10 +181,7 @@ class CallQuery:
 
 @dataclass(frozen=True, slots=True)
 class CallCount:
-    """How many were found; `back_to` is how far was looked, None for everything.
-
-    Of the millisecond before that place some calls may have been looked at.
-    """
+    """How many were found; `back_to` is how far was looked, None for everything."""
 
     found: int
     back_to: Key | None = None
@@ -201,10 +196,7 @@ def page_statement(
     older: Key | None = None,
     newer: Key | None = None,
 ) -> Statement:
-    """Return what reads so many calls: the newest first, after `newer` the oldest.
-
-    `older` and `newer` leave out what is not older, or newer, than that.
-    """
+    """Return what reads the newest calls before `older`, or the first after `newer`."""
     bound = LOOKED if sought.rest else most
     names, order = ", ".join(columns), _order_columns(newer)
     rows, values = _looked_at(table, names, sought, bound, older=older, newer=newer)

@@ -40,11 +40,7 @@ BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_
 
 class CallQuerySet(models.QuerySet["Call"]):
     def insert(self, rows: Mapping[SharedValues, Sequence[Own]]) -> None:
-        """Insert rows with one statement.
-
-        What is shared by many has the values of `Call.SHARED`, and each row of its own
-        those of `Call.OWN`.
-        """
+        """Insert rows of `Call.SHARED` and `Call.OWN` with one statement."""
         self._for_write = True
         columns = (*Call.SHARED, *Call.OWN)
         insert_calls(connections[self.db], self.model._meta.db_table, columns, rows)
@@ -60,10 +56,7 @@ class CallQuerySet(models.QuerySet["Call"]):
         older: Key | None = None,
         newer: Key | None = None,
     ) -> list[Call]:
-        """Return so many calls, the newest first.
-
-        They are older than the call with one key, or the next after that with another.
-        """
+        """Return the newest calls, older than one, or the next after another."""
         columns = [field.attname for field in self.model._meta.concrete_fields]
         statement, values = page_statement(
             self._quoted_table, columns, sought, most, older=older, newer=newer
@@ -178,10 +171,7 @@ class Call(models.Model):
 
 class CallStatisticQuerySet(models.QuerySet["CallStatistic"]):
     def raise_by(self, rows: Sequence[TallyValues]) -> None:
-        """Add to the counters; a row has the values of KEYS, then of COUNTERS.
-
-        Who writes several does it in the order of their keys.
-        """
+        """Add to counters, in the order of keys; a row has KEYS, then COUNTERS."""
         self._for_write = True
         raise_statistics(
             connections[self.db],
@@ -217,7 +207,6 @@ class CallStatistic(models.Model):
         "longer",
     )
     MOST: Final = "most_us"
-    """The column that is no sum."""
 
     pk = models.CompositePrimaryKey(*KEYS)
     seconds = models.PositiveIntegerField()
@@ -276,10 +265,7 @@ class CallWriterQuerySet(models.QuerySet["CallWriter"]):
 
 
 class CallWriter(models.Model):
-    """A process, and the number of the last batch of calls that it has committed.
-
-    Where a commit broke, this says whether it was one.
-    """
+    """A process, and the number of the last batch of calls that it has committed."""
 
     id = models.CharField(max_length=32, primary_key=True)
     number = models.BigIntegerField()

@@ -35,11 +35,7 @@ MOST_REFS = 1_000
 
 class ChangeQuerySet(models.QuerySet["Change"]):
     def record(self, kind: str, ref: str = ANY) -> None:
-        """Say in the caller's transaction that something changed.
-
-        One row says it for the whole transaction, however often it is said.  Where a
-        site commits by hand, each has its own.
-        """
+        """Say once in the caller's transaction that something changed."""
         self._for_write = True
         recorded = _recorded_changes(self.db)
         if recorded is None:
@@ -87,10 +83,7 @@ class ChangeQuerySet(models.QuerySet["Change"]):
         return [] if ANY in there else [ref for ref in requested if ref not in there]
 
     def _insert_row(self, kind: str, ref: str) -> int:
-        """Insert a row and return its key.
-
-        A site pays for this in its own transactions: `create()` takes twice as long.
-        """
+        """Insert a row and return its key: `create()` would take twice as long."""
         connection = connections[self.db]
         table = connection.ops.quote_name(self.model._meta.db_table)
         statement = f"INSERT INTO {table} (kind, ref) VALUES (%s, %s)"  # noqa: S608 - our own name
@@ -123,7 +116,6 @@ class _TransactionChanges:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str], int] = {}
-        """The primary keys of the rows, by what they say."""
         self.count: Counter[str] = Counter()
 
     def __call__(self) -> None:

@@ -83,7 +83,6 @@ class DefinitionRow(PublishedRow, CheckedRow):
     PRIVATE = frozenset({"broken", "tokens", "to_fix", "advices"})
     POINTERS = ("published", "published_identity")
     IDENTITY: ClassVar[str] = "name"
-    """The column that names a definition on a server."""
     OVERLAY: ClassVar[tuple[str, ...]] = (
         "title",
         "description",

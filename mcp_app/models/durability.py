@@ -232,10 +232,7 @@ def _on_one_host(name: str) -> Iterator[Doubt]:
 
 
 def file_system(path: str, mounts: str) -> str:
-    """Return the type of the file system of a path; "" where the table does not say.
-
-    `mounts` is the text of /proc/self/mounts.
-    """
+    """Return the type of a path's file system by /proc/self/mounts, "" for none."""
     mount_points = [line.split(" ")[1:3] for line in mounts.splitlines()]
     inside = [
         (point, kind)

@@ -38,10 +38,7 @@ class ExpiredRows:
 
 
 def expired_rows(what: str, rows: models.QuerySet[Any], most: int = 0) -> ExpiredRows:
-    """Return rows that nothing else belongs to, the first of their order before.
-
-    `most` of them go at once; 0 stands for a portion.
-    """
+    """Return rows that nothing belongs to; `most` of them go at once, or a portion."""
     return ExpiredRows(what, rows.count, partial(_remove_portion, rows, most))
 
 
@@ -63,10 +60,7 @@ def claim_rows(rows: models.QuerySet[Row]) -> models.QuerySet[Row]:
 def delete_rows(
     using: str, model: type[models.Model], keys: Sequence[Any], column: str = "pk"
 ) -> None:
-    """Delete rows by their primary keys, or by another column; nothing is loaded.
-
-    Nothing else may belong to them.
-    """
+    """Delete rows by a column, without what belongs to them; nothing is loaded."""
     single = column != "pk" or len(model._meta.pk_fields) == 1
     if single and connections[using].vendor != "mysql":
         rows = model._base_manager.using(using).filter(**{f"{column}__in": keys})

@@ -78,10 +78,7 @@ def demand_problems(row: Demanding) -> Iterator[tuple[str, str]]:
 
 
 class CheckedRow(models.Model):
-    """`problems()` is the row's own rules; `full_clean()` shows them at the fields.
-
-    They read nothing from the database; `collisions()` do.
-    """
+    """`full_clean()` shows a row's `problems()` and `collisions()` at their fields."""
 
     ONE_LINE: tuple[str, ...] = ("title",)
     MANY_LINES: tuple[str, ...] = ("description",)
@@ -152,10 +149,7 @@ _SHAPES: dict[str, type] = {"object": dict, "array": list, "any": object}
 
 
 class ExactCharField(Characters):
-    """Text whose 'a', 'A' and 'a ' are three values, on MariaDB and MySQL, too.
-
-    Their usual collations ignore case, and the `_bin` ones trailing blanks.
-    """
+    """Text whose 'a', 'A' and 'a ' are three values, on MariaDB and MySQL, too."""
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> dict[str, Any]:
         parameters: dict[str, Any] = dict(super().db_parameters(connection))
@@ -261,10 +255,7 @@ def digest(content: bytes | str) -> str:
 
 
 class PartialIndex(models.Index):
-    """An index of the rows that meet a condition; MySQL and MariaDB index all rows.
-
-    Django's own `condition` does the same, but warns each site on those databases.
-    """
+    """An index of the rows that meet a condition; MySQL and MariaDB index all rows."""
 
     def __init__(self, *, rows: models.Q, **options: Any) -> None:
         self.rows = rows
@@ -314,10 +305,7 @@ def tag_problems(tags: str) -> Iterator[tuple[str, str]]:
 
 
 def content_of(row: models.Model, columns: Iterable[str]) -> JsonObject:
-    """Return columns by name, JSON texts as their values.
-
-    What has its default is left out, so that a new column changes no hash.
-    """
+    """Return columns that differ from their default by name, JSON texts as values."""
     content: JsonObject = {}
     for column in _columns_of(row, columns):
         value = getattr(row, column.attname)

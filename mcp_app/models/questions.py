@@ -25,10 +25,7 @@ class QuestionQuerySet(models.QuerySet["Question"]):
         self.create(session_id=session, rpc_id=rpc_id, created_ms=NowMilliseconds())
 
     def answer(self, session: int, rpc_id: str, answer: str, *, tell: bool) -> bool:
-        """Store the first answer; return whether the question was ever asked.
-
-        With `tell` it is a change, so that the process that waits hears of it.
-        """
+        """Store the first answer, and `tell`; return whether it was ever asked."""
         questions = self.filter(session_id=session, rpc_id=rpc_id)
         if not questions.filter(answer="").update(answer=answer):
             return questions.exists()
@@ -52,10 +49,7 @@ class QuestionQuerySet(models.QuerySet["Question"]):
 
 
 class Question(models.Model):
-    """`rpc_id` is the id of the request to the client, `answer` its whole reply.
-
-    Once the call is over, the reply is `FORGOTTEN`.
-    """
+    """`rpc_id` is the id of the request to the client, `answer` its whole reply."""
 
     session = models.ForeignKey(
         "mcp_app.Session", on_delete=models.CASCADE, db_index=False

@@ -63,10 +63,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         return len(keys), {Session._meta.label: len(keys)}
 
     def _erased(self, using: str) -> list[int]:
-        """Delete what is theirs, in the caller's transaction; return their keys.
-
-        From their locks on nobody adds a stream.  Django would load what goes along.
-        """
+        """Lock them, and delete what is theirs; return their keys."""
         locked = self.using(using).select_for_update().order_by("pk")
         keys = list(locked.values_list("pk", flat=True))
         stops.erase_session_rows(using, keys)
@@ -75,10 +72,7 @@ class SessionQuerySet(RecordedRows["Session"]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
     def empty(self) -> None:
-        """Delete messages until what is left can go at once; for `delete`, before it.
-
-        Of little use inside a transaction, whose locks are kept.
-        """
+        """Delete messages, outside a transaction, until what is left can go at once."""
         while self.empty_some():
             continue
 
@@ -92,10 +86,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         )
 
     def remove_some(self) -> int | None:
-        """Delete some that nobody else is deleting; None where there are none.
-
-        Returns how many went: none, where there was a portion of messages to one.
-        """
+        """Delete some, or some of their messages; None where there are none."""
         using = self._write_alias()
         with own_transaction(using):
             some = claim_rows(self.using(using)).values_list("pk", flat=True)
@@ -122,11 +113,7 @@ class SessionQuerySet(RecordedRows["Session"]):
                 row.pk = keys[row.digest]
 
     def update_together(self, **columns: object) -> list[int]:
-        """Update rows that other processes update, too; return their keys.
-
-        They are locked in the order of their keys, so that no two of these statements
-        wait for each other.
-        """
+        """Update rows in the order of their keys, as others do; return the keys."""
         using = self._write_alias()
         # Without the lock of the key, others may insert what refers to a row.
         no_key = connections[using].features.has_select_for_no_key_update
@@ -144,10 +131,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         return self.filter(digest=digest(session_id))
 
     def stream_opened(self, pk: int, public_id: str, observed: int) -> int:
-        """Note a session's newest GET stream; return how many it is, 0 for no session.
-
-        All processes are told: of several streams only the newest is written to.
-        """
+        """Note and tell the newest GET stream; return its number, 0 for no session."""
         self._for_write = True
         row = self.using(self.db).filter(pk=pk)
         opened = models.F("streams") + 1
@@ -158,10 +142,7 @@ class SessionQuerySet(RecordedRows["Session"]):
             return row.get().streams
 
     def set_level(self, pk: int, level: int) -> bool:
-        """Store the log level of a session; return whether there is one.
-
-        All processes are told.
-        """
+        """Store and tell the log level of a session; return whether there is one."""
         self._for_write = True
         row = self.using(self.db).filter(pk=pk)
         with transaction.atomic(using=self.db):
@@ -284,10 +265,7 @@ class SubscriptionQuerySet(RecordedRows["Subscription"]):
 
 
 class Subscription(models.Model):
-    """Somebody watches a resource; the URI is unique by its digest.
-
-    A session does, or a process (worker) for its `subscriptions/listen` streams.
-    """
+    """A session or a process (for `subscriptions/listen`) watches a resource."""
 
     session = models.ForeignKey(
         Session,

@@ -36,7 +36,6 @@ STOP: Final = "stop"
 MAX_REASON_LENGTH: Final = 500
 MAX_NAME_LENGTH: Final = 255
 STOP_BATCH_SIZE: Final = 500
-"""Rows that one statement inserts."""
 
 
 class Scope(models.TextChoices):
@@ -49,7 +48,6 @@ class Scope(models.TextChoices):
 
 
 WIDE: Final = (Scope.EVERYTHING, Scope.CHANGES, Scope.SERVER)
-"""The scopes that are wider than one tool."""
 
 
 class Running(models.TextChoices):
@@ -102,10 +100,7 @@ class StopRows(models.QuerySet["Stop"]):
         return stop
 
     def make_many(self, rows: Iterable[PublishedRow], *, by: By) -> list[Stop]:
-        """Stop each of these servers or definitions; what runs there is cancelled.
-
-        It takes one statement for each 500, and one change for each kind.
-        """
+        """Stop these servers or definitions, with few statements; cancel what runs."""
         stops = [
             _create_stop(scope_of(row), row, by, Running.CANCEL, "") for row in rows
         ]
@@ -237,10 +232,7 @@ def _create_stop(
 
 
 def _record_stops(stops: Iterable[Stop], using: str) -> None:
-    """Write in the caller's transaction that these are on, or no more.
-
-    There is one change for each kind of row, however many are stopped.
-    """
+    """Record in the caller's transaction one change for each kind of row."""
     refs: dict[str, set[str]] = {}
     for stop in stops:
         refs.setdefault(stop.kind or stop.scope, set()).add(stop.ref)
@@ -265,10 +257,7 @@ def _name_condition(model: type[PublishedRow]) -> models.Q:
 
 
 def stop_matcher(stops: Iterable[Stop]) -> Callable[[PublishedRow], bool]:
-    """Return what says whether one of these stops holds a row by itself.
-
-    It asks the database nothing.
-    """
+    """Return what says without a query whether one of these stops holds a row."""
     row_stops = [each for each in stops if each.kind]
     keys = {(each.kind, each.ref) for each in row_stops}
     names = {(each.kind, each.served_hash) for each in row_stops}
@@ -333,10 +322,7 @@ def empty_some(using: str, sessions: Sequence[int]) -> bool:
 
 
 def erase_session_rows(using: str, sessions: Sequence[int]) -> None:
-    """Delete what belongs to sessions, whose rows are locked by the caller.
-
-    From the streams' locks on nobody adds a message.
-    """
+    """Delete what belongs to sessions, whose rows are locked by the caller."""
     own = Stream.objects.using(using).filter(session_id__in=sessions).order_by("pk")
     locked = list(own.select_for_update().sized())
     full = [each.pk for each in locked if each.head_seq > each.floor_seq]

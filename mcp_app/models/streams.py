@@ -57,10 +57,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         return self.filter(ended_ms=None, state=OPEN)
 
     def unread(self) -> StreamQuerySet:
-        """Return those that are not closed; of sessions an index finds them.
-
-        It knows no "is not": so what they may be is named.
-        """
+        """Return those that are not closed; an index knows no "is not"."""
         states = Stream.State
         return self.filter(state__in=[states.OPEN, states.COMPLETED, states.ABORTED])
 
@@ -69,10 +66,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         return self.only("head_seq", "floor_seq", "size")
 
     def remove_some(self) -> int | None:
-        """Delete some of these with their messages; None where there are none.
-
-        Returns how many went: none, where there was a portion of messages to one.
-        """
+        """Delete some with their messages; None where there are none."""
         using = router.db_for_write(Stream)
         with own_transaction(using):
             some = list(claim_rows(self.using(using).sized())[:AT_ONCE])
@@ -81,10 +75,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         return len(whole) if some else None
 
     def throw_read(self, keys: Sequence[int]) -> set[int]:
-        """Throw away what was read of streams that are over; return which are done.
-
-        The rows of requests that must not run twice stay, closed and without messages.
-        """
+        """Delete what was read of streams that are over; return which are done."""
         using = router.db_for_write(Stream)
         with own_transaction(using):
             some = self.using(using).filter(pk__in=keys[:AT_ONCE]).order_by("pk")
@@ -242,7 +233,6 @@ MAX_LOG_BATCH_BYTES: Final = 512 * 1024
 transaction with it."""
 
 NumberedText: TypeAlias = tuple[int, str]
-"""A message with its number in the session."""
 
 
 class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
@@ -260,11 +250,7 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
         Change.objects.using(self.db).record_all(LOGGED, refs)
 
     def numbered(self, session: int, after: int) -> list[NumberedText]:
-        """Return what follows a number, `AT_ONCE` at most, in a transaction of its own.
-
-        Messages that were never sent get their numbers now: whoever logs them waits
-        for nobody.
-        """
+        """Number what is new; return what follows a number, `AT_ONCE` at most."""
         own = self.filter(session_id=session)
         with own_transaction(self.db):
             # By its name, as the key below: what deletes sessions knows this module.
@@ -284,10 +270,7 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
 
 
 class LoggedMessage(models.Model):
-    """`payload` is the notification as JSON; `seq` its number, once it was sent.
-
-    Who logs must not wait for who serves the session: the database checks no key.
-    """
+    """`payload` is the notification as JSON; `seq` its number, once it was sent."""
 
     session = models.ForeignKey(
         "mcp_app.Session", on_delete=models.CASCADE, db_index=False, db_constraint=False

@@ -39,14 +39,12 @@ APP: Final = "app_"
 """By it commands and pages recognise a connected app."""
 HANDLE_BYTES: Final = 4
 VISIBLE_LENGTH: Final = len(BEGINNING) + 6
-"""Characters of a token that may be seen."""
 
 MAPPED: Final = IPv6Network("::ffff:0:0/96")
 """Where addresses of IPv4 stand among those of IPv6."""
 USED_EACH: Final = timedelta(minutes=1)
 """A use that follows another one so soon is not written."""
 TOKEN_BATCH_SIZE: Final = 500
-"""Tokens that one statement names."""
 PRIVATE: Final = frozenset({"name", "used"})
 """Columns that let nobody in and keep nobody out."""
 

@@ -28,7 +28,6 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
 PUBLISH_BATCH_SIZE = 500
-"""Rows that one statement publishes."""
 
 Row = TypeVar("Row", bound="PublishedRow")
 

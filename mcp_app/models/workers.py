@@ -20,10 +20,8 @@ Who serves judges that by its own clock (`invalidation.peers`).
 """
 
 MOST_SESSIONS = 2_000
-"""Keys of sessions that one report names."""
 
 MOST_BROKEN = 200
-"""Rows that one report names as broken."""
 MAX_REASON_LENGTH = 300
 MAX_REPORTED_LISTS = 50
 """Servers that one report names because their list of tools is long."""
@@ -31,7 +29,6 @@ MAX_REPORTED_LISTS = 50
 DEMAND_MS = 3_000
 """A demand is written each second: a process that has not is gone, or has none."""
 MAX_DEMAND_LENGTH = 10_000
-"""Characters of a demand that is read."""
 
 
 @dataclass(frozen=True, slots=True)

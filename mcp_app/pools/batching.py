@@ -22,7 +22,6 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 KEY_BATCH_SIZE: Final = 500
-"""Keys that one statement takes."""
 SPACING_S: Final = 0.05
 """Seconds from one statement to the next if most keys of the first had no value."""
 PACE_S: Final = 0.001
@@ -49,11 +48,7 @@ class Batches(Generic[Key, Value]):
         self._next = NEVER
 
     async def load_value(self, key: Key) -> Value | None:
-        """Return the value of a key, None if it has none.
-
-        The work begins after this call.  Raises what it raises, and `Unavailable` if
-        the database cannot be reached.
-        """
+        """Return the value of a key by work that begins now, None if it has none."""
         loop = asyncio.get_running_loop()
         if self._task is not None and self._task.get_loop() is not loop:
             # That loop has ended, and nobody waits there.
@@ -174,9 +169,6 @@ def of_process(threads: int) -> Connections:
 
 
 def pool_size(pool: object) -> int:
-    """Return the size of a process's pool from Django's option `pool` for PostgreSQL.
-
-    The names and the defaults are psycopg_pool's.
-    """
+    """Return the size that psycopg_pool makes of Django's option `pool`."""
     options = pool if isinstance(pool, Mapping) else {}
     return int(options.get("max_size") or options.get("min_size", 4))

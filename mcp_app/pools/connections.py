@@ -79,10 +79,7 @@ def _detach_connections() -> Sequence[BaseDatabaseWrapper]:
 
 
 def end_before_exit(threads: Iterable[threading.Thread | None]) -> None:
-    """Let an ending process wait for these, which close their connections and end.
-
-    An interpreter that goes while a daemon thread closes a SQLite file can crash.
-    """
+    """Let an ending process wait: a daemon thread that closes SQLite can crash it."""
     _ending.update(each for each in threads if each is not None)
 
 
@@ -99,15 +96,11 @@ def _wait_for_last_close() -> None:
 # A running statement then fails as with any broken connection.
 
 CANCEL_S: Final = 2.0
-"""Time limit for telling a server to cancel a statement."""
 DROPPED: Final = struct.pack("ii", 1, 0)
 
 
 class ConnectionKiller(NamedTuple):
-    """The socket of a driver's connection: its descriptor, and the file behind it.
-
-    Not every driver reveals it to another thread.
-    """
+    """The socket of a driver's connection: its descriptor, and the file behind it."""
 
     wrapper: Any
     driver: Any

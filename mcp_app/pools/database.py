@@ -218,10 +218,7 @@ class DatabaseThreads:
         *arguments: Arguments.args,
         **keywords: Arguments.kwargs,
     ) -> Value:
-        """Run a function in one of the threads, and raise here what it raises.
-
-        Raises `Unavailable` if the database cannot be reached or others keep it busy.
-        """
+        """Run a function in one of the threads; raise its error or `Unavailable`."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Value] = loop.create_future()
         call = partial(contextvars.copy_context().run, function, *arguments, **keywords)

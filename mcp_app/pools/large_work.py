@@ -87,11 +87,7 @@ class LargeWork:
 
     @contextmanager
     def _without_collections(self) -> Iterator[None]:
-        """Begin no garbage collection within the block, in any thread.
-
-        So many new objects would begin one of all objects that there are, and every
-        thread stands still meanwhile.
-        """
+        """Collect no garbage: so many new objects would stop every thread for it."""
         if not gc.isenabled():
             yield
             return

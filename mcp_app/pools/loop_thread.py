@@ -86,10 +86,7 @@ def submit(function: Callable[[], object]) -> None:
 
 
 def close_cut() -> None:
-    """Close its broken connections before a call meets one.
-
-    Nobody else does, because all calls on the loop share them.
-    """
+    """Close its broken connections before a call, of all that share them, meets one."""
     submit(partial(_close_unusable, _has_connection))
 
 
@@ -134,10 +131,7 @@ class Mailbox:
         self._woken = False
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
-        """Call a function soon on the loop; callable from any thread.
-
-        Raises RuntimeError if the loop is closed.
-        """
+        """Call a function soon on the loop; RuntimeError if that is closed."""
         self._posted.append((function, arguments))
         if not self._woken:
             self._woken = True

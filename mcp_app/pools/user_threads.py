@@ -58,7 +58,6 @@ class Turns(Generic[Item]):
         self._persons: dict[str, deque[Item]] = {}
         self._strangers: dict[str, deque[Item]] = {}
         self.number = 0
-        """How many items wait."""
 
     def append_item(self, owner: Owner, item: Item) -> None:
         waiting = self._strangers if owner.stranger else self._persons
@@ -92,10 +91,7 @@ class Turns(Generic[Item]):
 
 
 class SharedPlaces:
-    """Places on one loop.  One owner holds at most half of them, but at least one.
-
-    All strangers together are one owner, and `UNKNOWN` is none.
-    """
+    """Places on one loop, of which one owner, or all strangers, hold half at most."""
 
     def __init__(self, number: int) -> None:
         self._free = number
@@ -214,10 +210,7 @@ class UserThreads:
         self._closed = False
 
     def submit(self, work: Callable[[Job], None], name: str, owner: Owner) -> Job:
-        """Run `work` when it is the owner's turn; raise `NoPlace` if that cannot be.
-
-        `work` gets its job, and must not raise; `name` is for the log.
-        """
+        """Run `work`, which must not raise, at the owner's turn, or raise `NoPlace`."""
         job = Job(work, name, owner)
         with self._lock:
             if self._closed or len(self._uncounted) >= self.ceiling // 2:
@@ -241,10 +234,7 @@ class UserThreads:
         self._start_threads()
 
     def count_job(self, job: Job) -> None:
-        """Count a job that goes on; more than `size` may run for a moment.
-
-        A job that was given up stays without a place until its thread is done.
-        """
+        """Count a job that goes on, even if all places are taken; not one given up."""
         with self._lock:
             if job in self._uncounted and not job.is_unwanted:
                 self._uncounted.remove(job)

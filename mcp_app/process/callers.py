@@ -34,7 +34,6 @@ from mcp_app.server.handlers import definitions
 from mcp_app.streams.listeners import Listener, Listeners
 
 MOST: Final = 10_000
-"""Callers that are kept."""
 
 _ALWAYS: Final = float("inf")
 
@@ -57,6 +56,7 @@ class RecognisingProcess(Protocol):
     generation: int
     catalogs: Catalogs
     rights: RightsCache
+    adapters: Adapters
 
 
 class Callers:
@@ -230,37 +230,27 @@ class Revocation:
 # Whether the client of a stream may still read the resource that it subscribed to.
 
 
-class Audience:
-    """The clients that may be told of a resource; used on the loop only."""
-
-    def __init__(
-        self,
-        catalogs: Catalogs,
-        rights: RightsCache,
-        adapters: Callable[[], Adapters],
-    ) -> None:
-        self._catalogs = catalogs
-        self._rights = rights
-        self._adapters = adapters
-
-    async def may_read_resource(self, listener: Listener, uri: str) -> bool:
-        slug, principal = listener.server, listener.principal
-        catalog = self._catalogs.by_slug.get(slug)
-        if catalog is None or not catalog.restricted:
-            return True
-        rights = await self._rights.find(principal, slug, catalog.demands)
-        if rights.gone or not rights.meets_demands(catalog.server.demands):
-            return False
-        reading = Exchange(
-            adapters=self._adapters(),
-            catalog=catalog,
-            revision=LATEST,
-            principal=principal,
-            rights=rights,
-            request_id=0,
-            method="resources/read",
-            params={},
-            meta={},
-            outgoing=NoWayBack(),
-        )
-        return await definitions.visible_match(reading, uri) is not None
+async def may_read_resource(
+    process: RecognisingProcess, listener: Listener, uri: str
+) -> bool:
+    """Whether a stream's client may read a resource, as things are now."""
+    slug, principal = listener.server, listener.principal
+    catalog = process.catalogs.by_slug.get(slug)
+    if catalog is None or not catalog.restricted:
+        return True
+    rights = await process.rights.find(principal, slug, catalog.demands)
+    if rights.gone or not rights.meets_demands(catalog.server.demands):
+        return False
+    reading = Exchange(
+        adapters=process.adapters,
+        catalog=catalog,
+        revision=LATEST,
+        principal=principal,
+        rights=rights,
+        request_id=0,
+        method="resources/read",
+        params={},
+        meta={},
+        outgoing=NoWayBack(),
+    )
+    return await definitions.visible_match(reading, uri) is not None

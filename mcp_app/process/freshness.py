@@ -92,10 +92,7 @@ class FreshnessGate:
         return time.monotonic() - self._started
 
     def refresh(self) -> None:
-        """Start a check in the background, unless one is running or has just failed.
-
-        Callable from any thread.
-        """
+        """Start a check, from any thread, unless one is running or has just failed."""
         if self._loop is not None and threading.get_ident() != self._thread:
             self._loop.call_soon_threadsafe(self.refresh)
             return

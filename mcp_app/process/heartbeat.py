@@ -27,7 +27,6 @@ logger = logging.getLogger("mcp_app.process")
 PATIENCE_S: Final = 1.0
 """Seconds after which a silent database counts as unavailable."""
 SHARED_S: Final = 1.0
-"""Seconds for which a result is reused."""
 
 FINE: Final = ""
 STOPPING: Final = "stopping"
@@ -111,10 +110,7 @@ class Heartbeat:
 
     @property
     def is_steady(self) -> bool:
-        """Whether no heartbeat of the last `STEADY` seconds was late.
-
-        After an outage, or a pause of this process, live workers may look dead.
-        """
+        """Whether no heartbeat of the last `STEADY` seconds was late."""
         now = time.monotonic()
         return now - self._last <= LATE and now - self._steady_since >= STEADY
 
@@ -123,20 +119,14 @@ class Heartbeat:
         return self._timer is not None
 
     async def ensure_row(self) -> None:
-        """Write the row if it is missing: before the first check, and after a pause.
-
-        While this process was paused, others may have taken it for dead.
-        """
+        """Write the row if it is missing: before the first check, and after a pause."""
         if time.monotonic() - self._last > TRUSTED:
             await self._renew_row()
             if self._timer is None:
                 self._schedule_beat()
 
     async def confirm_writable(self) -> None:
-        """Beat now if the last beat failed: a database may answer but refuse to write.
-
-        Raises `Unavailable`.
-        """
+        """Beat now if the last beat failed; raise `Unavailable` if this one does."""
         if self._failed:
             await self._renew_row()
 
@@ -162,10 +152,7 @@ class Heartbeat:
         self._gate.trust(began + TRUSTED)
 
     async def _write_report(self) -> None:
-        """Renew the row; if the database refuses the report, renew it without one.
-
-        A process whose report cannot be stored is alive all the same.
-        """
+        """Renew the row; if the database refuses the report, renew it without one."""
         try:
             self._row.report = self._report()
             await writer.run(self._row.renew)

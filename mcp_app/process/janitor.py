@@ -118,10 +118,7 @@ class Janitor:
         self._timer.cancel()
 
     async def remove_expired(self) -> None:
-        """Remove all expired rows.
-
-        The writer has other work, too, so it gets one portion at a time.
-        """
+        """Remove all expired rows by portions: the writer has other work, too."""
         try:
             for each in all_expired_rows(self._limits):
                 while await writer.run(each.remove) is not None:
@@ -236,11 +233,7 @@ class Ticker:
         self._beaten = self._aged = process.loop.time()
 
     def heard(self) -> None:
-        """Check soon after a commit in any process, if a stream or call is open.
-
-        However often it is called, a check starts when the last one is half of
-        `FRESHNESS` old.
-        """
+        """Check half of `FRESHNESS` after the last check, if anything is open."""
         process = self._process
         process.sse_reader.poll_soon()
         if self._answering is None and (process.listeners or process.running):

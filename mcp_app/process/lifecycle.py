@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import random
 import signal
@@ -35,92 +34,23 @@ from typing import Any, Protocol, TypeAlias
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import Error as DatabaseError
-from django.utils.module_loading import import_string
 
 from mcp_app import conf
-from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog
-from mcp_app.auth.permissions import RightsCache, UserRows
+from mcp_app.audit.call_log import CallLog
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.catalog.lint import registry_problems, unknown_rules
 from mcp_app.catalog.registry import mcp
-from mcp_app.conf import Limits, mcp_settings, secret_keys
 from mcp_app.egress.client import close_connections
 from mcp_app.invalidation.doorbell import Doorbell
 from mcp_app.pools.database import POOLS, give_up_everything
-from mcp_app.pools.loop_thread import Mailbox
-from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.quotas import Uploads
-from mcp_app.process.rates import Rates
 from mcp_app.process.running import RunningCalls
-from mcp_app.protocol.cursors import derived_key
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.server.conversation import QuestionPlaces, StateSealer
-from mcp_app.server.exchange import Adapters, End, Topics
-from mcp_app.server.invocation import InvocationPlaces
-from mcp_app.streams.claims import StoredSteps
+from mcp_app.server.exchange import End
 from mcp_app.streams.listeners import Listeners
-from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.request_log import RequestLog
-from mcp_app.streams.session_store import SessionStore
 from mcp_app.streams.sse_reader import SseReader
-
-# -- assembly --------------------------------------------------------------------------
-# Builds the parts of a process from the settings.
-
-
-def build_call_log(worker: str, limits: Limits) -> CallLog | None:
-    """Return the call log of a process; None if the setting `AUDIT` is "off"."""
-    if mcp_settings.audit == "off":
-        return None
-    return CallLog(
-        worker,
-        most=limits.audit_buffer,
-        key=derived_key(secret_keys()[0], "call arguments"),
-        strict=mcp_settings.audit == "strict",
-        strangers_rows=STRANGERS_ROWS if limits.rates else math.inf,
-    )
-
-
-def build_adapters(
-    *,
-    sessions: SessionStore,
-    questions: OpenQuestions,
-    rights: RightsCache,
-    topics: Topics,
-    threads: UserThreads,
-    rates: Rates,
-    audit: CallLog | None,
-    halves_for_strangers: Callable[[], bool],
-) -> Adapters:
-    """Return the adapters that calls use; called in the loop's thread."""
-    keys, loop = secret_keys(), asyncio.get_running_loop()
-    limits = mcp_settings.limits
-    mailbox = Mailbox(loop)
-    around = tuple(import_string(path) for path in mcp_settings.call_context_managers)
-    return Adapters(
-        loop=loop,
-        thread=threading.get_ident(),
-        handshakes=sessions,
-        sessions=sessions,
-        questions=questions,
-        places=QuestionPlaces(limits, threads.size),
-        steps=StoredSteps(),
-        users=UserRows(),
-        rights=rights,
-        topics=topics,
-        post=mailbox.post,
-        user_code=InvocationPlaces(mailbox, threads, around, halves_for_strangers),
-        sealer=StateSealer(
-            keys, age=limits.request_state_age, size=limits.request_state_size
-        ),
-        cursor_keys=[derived_key(each, "cursors") for each in keys],
-        limits=limits,
-        rates=rates,
-        coerce=mcp_settings.coerce,
-        audit=audit,
-    )
-
 
 # -- drain -----------------------------------------------------------------------------
 # The drain: running calls get time to end, and their answers are sent.
@@ -154,10 +84,7 @@ class DrainedProcess(Protocol):
 
 
 async def drain_process(process: DrainedProcess, patience: float, end: End) -> None:
-    """End uploads and streams, and give running calls `patience` seconds.
-
-    Those that run on are ended as `end` says.
-    """
+    """End uploads and streams; end calls that run on after `patience` seconds."""
     process.uploads.give_up_all()
     for listener in process.listeners:
         listener.end(retry_ms=1_000 * retry_seconds())

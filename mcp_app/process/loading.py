@@ -66,7 +66,6 @@ class _Offer:
     version: ServedVersion | None = None
     overlay: bool = False
     broken: str = ""
-    """Why the row cannot be served here."""
 
     def is_stopped(self, stops: Stops) -> bool:
         return self.entry is not None and bool(
@@ -92,14 +91,12 @@ class Catalogs:
         self._declared = {offer.place: offer for offer in _declared_offers(registry)}
         self._rows: Mapping[Key, _Offer] = {}
         self._here: Mapping[CatalogPlace, _Offer] = {}
-        """The definitions that staff made."""
         self._overlays: Mapping[CatalogPlace, _Offer] = {}
         self._servers: Mapping[str, ServerDefinition] = {}
         self.stops = Stops()
         self.by_slug: Mapping[str, Catalog] = {}
         """The catalogs of the servers that are not stopped."""
         self.stopped: frozenset[str] = frozenset()
-        """The slugs of the servers that are stopped."""
 
     def serving(self, slug: str) -> Catalog:
         """Return the catalog of a server; raise 404 without it, 503 if stopped."""
@@ -165,11 +162,7 @@ class Catalogs:
     def cancelling_stops(
         self, server: ServerDefinition, entry: Entry[Any, Any] | None
     ) -> Iterator[Halt]:
-        """Yield the stops that cancel a running call of this entry at this server.
-
-        The server and the entry are those with which the call began; either may have
-        been renamed or deleted since.
-        """
+        """Yield what cancels a call that began at this server with this entry."""
         yield from cancelling(self.stops.of_server(server))
         if entry is not None and (self.stops.changes or self.stops.rows):
             name, _ = _LISTS[type(entry.definition)]
@@ -266,10 +259,7 @@ class Catalogs:
         return _Offer((name, entry.identity), entry, each.key, version)
 
     def entry_of(self, each: row_loader.StoredRow) -> tuple[str, Entry[Any, Any]]:
-        """Return the list and the entry of a row with this content.
-
-        Raises `KindError` if it cannot be served.
-        """
+        """Return the list and the entry of a row's content; raise `KindError`."""
         name = _LIST_OF_KIND[each.key[0]]
         if not isinstance(each, StoredOverlay):
             return name, self._build_entry(each)

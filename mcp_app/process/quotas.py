@@ -141,7 +141,6 @@ FIRST_SECONDS = 10.0
 BYTES_A_SECOND = 1024
 """A body gets a second more for so many bytes that have come."""
 BODY_SECONDS = 60.0
-"""Time limit for a complete body."""
 LOOK_EVERY = 1.0
 MAX_BODIES_PER_ADDRESS = 8
 """Bodies in pieces that an anonymous caller may send from one address."""
@@ -171,7 +170,6 @@ class Uploads:
         """Bytes of bodies in pieces; the one whose last piece is oldest is first."""
         self._total_size = 0
         self._unread: Counter[Owner] = Counter()
-        """Bytes of bodies that are complete and wait to be read."""
         self._timer: asyncio.TimerHandle | None = None
 
     def begin_upload(self, arrived: float) -> Reader:

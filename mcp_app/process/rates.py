@@ -40,7 +40,6 @@ class Bucket:
     def __init__(self, key: Hashable, interval: float, room: float) -> None:
         self.key = key
         self.full = -math.inf
-        """When it will be full."""
         self.count = 0
         """Calls, refused ones too, since `HotKeys` has counted them."""
         self.turn = 0

@@ -146,10 +146,7 @@ class RunningCalls:
         task.add_done_callback(partial(self._finish_call, exchange, waiting))
 
     def start_at_once(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
-        """Run a request as `start_call` does, but let it begin here (Python 3.12).
-
-        If it never waits, it is over when this returns.
-        """
+        """Run a request as `start_call` does, but begin it here (Python 3.12)."""
         self.begin_call(exchange, waiting, None)
         task = _start_task(self._loop, work)
         if task.done():

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import TypeVar
 
-from mcp_app.audit.call_log import Reason, TurnedAway
-from mcp_app.auth.permissions import RightsCache
+from django.utils.module_loading import import_string
+
+from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog, Reason, TurnedAway
+from mcp_app.auth.permissions import RightsCache, UserRows
 from mcp_app.auth.site_requests import CallerAddresses
 from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
@@ -42,10 +45,10 @@ from mcp_app.pools.database import (
     reader,
     writer,
 )
+from mcp_app.pools.loop_thread import Mailbox
 from mcp_app.pools.user_threads import UserThreads
-from mcp_app.process import lifecycle
 from mcp_app.process.announcements import Announcements
-from mcp_app.process.callers import Audience, Callers, Revocation
+from mcp_app.process.callers import Callers, Revocation, may_read_resource
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate, refresh_caches
 from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat
 from mcp_app.process.janitor import Janitor, Ticker, Upkeep, freeze_heap
@@ -59,8 +62,11 @@ from mcp_app.protocol.cursors import derived_key, key_fingerprint
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.server import call
-from mcp_app.server.exchange import End
+from mcp_app.server.conversation import QuestionPlaces, StateSealer
+from mcp_app.server.exchange import Adapters, End
+from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.streams.bound_sessions import SseSessions
+from mcp_app.streams.claims import StoredSteps
 from mcp_app.streams.listeners import Deliveries, Listener, Listeners
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import OpenQuestions
@@ -85,7 +91,6 @@ class Process:
     generation: int
     """It goes up where other things are served, or somebody may have other rights."""
     at_close: Callable[[], None] | None = None
-    """Called once it is closed."""
     _away = False
 
     def __init__(self, registry: Registry = mcp) -> None:
@@ -114,9 +119,7 @@ class Process:
             self._row,
             registry.bindings,
             self.catalogs.personal_lists,
-            Audience(
-                self.catalogs, self.rights, lambda: self.adapters
-            ).may_read_resource,
+            partial(may_read_resource, self),
         )
         self.log = RequestLog(self._row.id)
         self._peers = PeerMonitor(self._row.id)
@@ -131,18 +134,50 @@ class Process:
         self.watch = self._ticker.start_ticking
         self._quotas = Quotas(self.limits, self.listeners, self.running, self.catalogs)
         self.admit = self._quotas.admit
-        self.audit = lifecycle.build_call_log(self._row.id, self.limits)
-        self.adapters = lifecycle.build_adapters(
+        self.audit = self._build_call_log()
+        self.adapters = self._build_adapters()
+        self._start_services()
+
+    def _build_call_log(self) -> CallLog | None:
+        if mcp_settings.audit == "off":
+            return None
+        return CallLog(
+            self._row.id,
+            most=self.limits.audit_buffer,
+            key=derived_key(secret_keys()[0], "call arguments"),
+            strict=mcp_settings.audit == "strict",
+            strangers_rows=STRANGERS_ROWS if self.limits.rates else math.inf,
+        )
+
+    def _build_adapters(self) -> Adapters:
+        keys, limits, mailbox = secret_keys(), self.limits, Mailbox(self.loop)
+        around = tuple(map(import_string, mcp_settings.call_context_managers))
+        user_code = InvocationPlaces(
+            mailbox, self.threads, around, self._quotas.halves_for_strangers
+        )
+        sealer = StateSealer(
+            keys, age=limits.request_state_age, size=limits.request_state_size
+        )
+        return Adapters(
+            loop=self.loop,
+            thread=self.thread,
+            handshakes=self.sessions,
             sessions=self.sessions,
             questions=self.questions,
+            places=QuestionPlaces(limits, self.threads.size),
+            steps=StoredSteps(),
+            users=UserRows(),
             rights=self.rights,
             topics=self.announcements,
-            threads=self.threads,
+            post=mailbox.post,
+            user_code=user_code,
+            sealer=sealer,
+            cursor_keys=[derived_key(each, "cursors") for each in keys],
+            limits=limits,
             rates=self.rates,
+            coerce=mcp_settings.coerce,
             audit=self.audit,
-            halves_for_strangers=self._quotas.halves_for_strangers,
         )
-        self._start_services()
 
     def _start_services(self) -> None:
         self.doorbell = Doorbell(mcp_settings.doorbell, self._ticker.heard)
@@ -280,10 +315,7 @@ class Process:
     # -- streams ----------------------------------------------------------------
 
     def add_listener(self, listener: Listener, person: str = "") -> None:
-        """Open a stream; raise 503 or 429 where there are as many as there may be.
-
-        `person` is whose rates hold: of an anonymous caller that is its address.
-        """
+        """Open a stream, or raise 503 or 429; a stranger's `person` is an address."""
         self.refuse_if_stopping()
         # Somebody may have stopped the server while this request was on its way.
         self.catalogs.check_not_stopped(listener.server)

@@ -41,7 +41,6 @@ LASTING: Final = 1.5
 PART: Final = 8
 """A hot key has at least an eighth of its rate, divided by the living processes."""
 MAX_HOT_KEYS: Final = 50
-"""Hot keys that a row names."""
 LEAST_SHARE: Final = 0.02
 UNSURE: Final = 2.0
 """Up to so many times the rate a share is at most halved each second."""
@@ -51,7 +50,6 @@ WRITE_S: Final = 1.0
 TICK_S: Final = 0.25
 VERSION: Final = 1
 GREATEST: Final = 1e6
-"""Calls a second that no process has."""
 
 
 class HotKeys:
@@ -181,10 +179,7 @@ def demand_of(text: str) -> Mapping[str, float]:
 
 
 def _fewest_calls(bucket: Bucket, living: int) -> float:
-    """Return how many calls within the window make a key hot.
-
-    The more processes there are, the fewer calls of each make up a rate.
-    """
+    """Return how many calls within the window make a key hot: few of many processes."""
     whole = WINDOW_S / bucket.interval
     fewest = FEWEST if living <= FEW else REPEATED
     return max(fewest, math.ceil(whole / PART / living))
