@@ -218,7 +218,6 @@ class CallLog:
                 self._schedule_writing()
 
     def _next_batch(self) -> CallBatch:
-        """Return the next batch: the calls that have waited longest."""
         with self._lock:
             records = self._pending.take_first(MOST_ROWS)
         tallies, self._tallies = self._tallies, Tallies()
@@ -241,7 +240,6 @@ class CallLog:
                 waiting.set_result(None)
 
     async def _write_with_retries(self, batch: CallBatch) -> None:
-        """Write a batch; retry as long as the database is unavailable."""
         attempt = 0
         while True:
             try:

@@ -28,7 +28,6 @@ RETAINED_FAILURES: Final = 50
 
 
 def expired_calls(limits: Limits) -> list[ExpiredRows]:
-    """Return the expired rows, table by table."""
     now = NowMilliseconds()
     oldest = now - int(limits.calls_kept * 1_000)
     calls = Call.objects.older_than(oldest)

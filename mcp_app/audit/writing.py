@@ -139,7 +139,6 @@ Rows = Mapping[SharedValues, Sequence[Own]]
 
 
 def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
-    """Insert what fills whole statements; return the rows that are left."""
     left: dict[SharedValues, Sequence[Own]] = {}
     table = connection.ops.quote_name(Call._meta.db_table)
     with connection.cursor() as cursor:
@@ -354,13 +353,11 @@ def stored_name(identity: object) -> str:
 
 
 def may_be_cut(name: str) -> bool:
-    """Whether a stored name may be shorter than what it stands for."""
     shortest = MAX_TEXT_BYTES - BYTES_OF_CHARACTER
     return len(name) >= MAX_NAME_LENGTH or len(name.encode()) > shortest
 
 
 def is_counted(shared: Sequence[str | int]) -> bool:
-    """Return whether a call is one of clients: trials of staff are not counted."""
     return shared[_PRINCIPAL] != CONSOLE
 
 

@@ -82,7 +82,6 @@ def split_into_parts(
 
 
 def _lines(rows: Mapping[SharedValues, Sequence[Own]]) -> Iterator[str]:
-    """Yield each row in the text format of COPY; what is shared is made once."""
     for shared, each in rows.items():
         begin = "\t".join([str(value).translate(_ESCAPED) for value in shared])
         for time_ms, took_us, size, arguments_size, digest, failure, error in each:
@@ -224,7 +223,6 @@ def count_statement(
 
 
 def client_statement(table: str, sought: CallQuery, most: int) -> Statement:
-    """Return what counts the newest calls, so many at most, by their client."""
     rows, values = _looked_at(table, "principal_client, time_ms, id", sought, most)
     statement = (
         f"SELECT principal_client, COUNT(*) FROM ({rows}) AS looked "  # noqa: S608 - our own names

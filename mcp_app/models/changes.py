@@ -71,7 +71,6 @@ class ChangeQuerySet(models.QuerySet["Change"]):
     def _unrecorded_refs(
         self, recorded: _TransactionChanges, kind: str, refs: Iterable[str]
     ) -> list[str]:
-        """Return those refs of which no row that is still there says it."""
         requested = dict.fromkeys(refs)
         keys = [
             recorded.rows[kind, ref]
@@ -262,7 +261,6 @@ class WatchedRow(models.Model):
         self._stored = self._served_values()
 
     def is_served(self) -> bool:
-        """Whether clients may notice that the row is there."""
         return True
 
     def _columns_to_save(self, requested: Iterable[str] | None) -> set[str]:

@@ -44,10 +44,6 @@ class Demanding(Protocol):
 
 
 def group_names(text: str) -> tuple[str, ...]:
-    """Return the lines of a column of groups, as they are; () only for nothing.
-
-    Where they name nothing, that is still no demand that everybody meets.
-    """
     names = tuple(line for line in text.split("\n") if line)
     return names if names or not text else (text,)
 

@@ -77,7 +77,6 @@ class SessionQuerySet(RecordedRows["Session"]):
             continue
 
     def empty_some(self) -> bool:
-        """Delete a portion of messages; return whether there may be more."""
         using = self._write_alias()
         keys = list(self.using(using).values_list("pk", flat=True))
         parts = (keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE))
@@ -166,7 +165,6 @@ class SessionQuerySet(RecordedRows["Session"]):
         return self.filter(principal_key=Principal.ANONYMOUS.key)
 
     def held(self) -> SessionQuerySet:
-        """Return those of HTTP+SSE, which a process holds; an index finds them."""
         return self.filter(holder__gt="")
 
     def alive(self, *, idle_s: float, age_s: float) -> SessionQuerySet:
@@ -249,7 +247,6 @@ class SubscriptionQuerySet(RecordedRows["Subscription"]):
         return self.filter(worker_id=worker_id)
 
     def watched(self, digests: Iterable[str]) -> set[str]:
-        """Return the digests that anybody watches, of these."""
         rows = self.filter(uri_digest__in=list(digests))
         return set(rows.order_by().values_list("uri_digest", flat=True).distinct())
 

@@ -73,7 +73,6 @@ class StopRows(models.QuerySet["Stop"]):
         return self.filter(scope__in=WIDE)
 
     def of(self, scope: str, row: PublishedRow | None = None) -> Self:
-        """Return the stops of just this; `row` is the server or definition."""
         kind, ref = _kind_and_ref(row)
         return self.filter(scope=scope, kind=kind, ref=ref)
 
@@ -111,7 +110,6 @@ class StopRows(models.QuerySet["Stop"]):
         return stops
 
     def of_rows(self, rows: Sequence[PublishedRow]) -> list[Stop]:
-        """Return the stops that hold any of these rows by itself; one statement."""
         if not rows:
             return []
         keys = {str(row.pk) for row in rows}
@@ -137,7 +135,6 @@ class StopRows(models.QuerySet["Stop"]):
         return stops
 
     def count_cancelled(self, pk: int, calls: int) -> None:
-        """Keep that so many calls were cancelled because of a stop; nobody is told."""
         self.filter(pk=pk).update(cancelled=models.F("cancelled") + calls)
 
 
@@ -186,7 +183,6 @@ class Stop(CheckedRow):
 
     @property
     def what(self) -> str:
-        """What is stopped, as people call it."""
         if self.scope in (Scope.EVERYTHING, Scope.CHANGES):
             return str(Scope(self.scope).label)
         return visible(self.name, None) or f"{self.kind} {self.ref}"
@@ -242,7 +238,6 @@ def _record_stops(stops: Iterable[Stop], using: str) -> None:
 
 
 def is_stopped(model: type[PublishedRow]) -> models.Exists:
-    """Return the condition that a stop holds a row of a model by itself."""
     key = models.Q(ref=Cast(models.OuterRef("pk"), models.CharField()))
     stops = Stop.objects.on().filter(kind=str(model._meta.model_name))
     return models.Exists(stops.filter(key | _name_condition(model)))

@@ -154,7 +154,6 @@ class EventQuerySet(CurrentRows["Event"]):
         self.filter(stream_id=stream, seq=seq).update(payload=payload)
 
     def after(self, stream: int, seq: int) -> Iterable[tuple[int, str]]:
-        """Return the next events of a stream, `AT_ONCE` at most: number and payload."""
         rows = self.filter(stream_id=stream, seq__gt=seq).order_by("seq")
         return rows.values_list("seq", "payload")[:AT_ONCE]
 
@@ -237,7 +236,6 @@ NumberedText: TypeAlias = tuple[int, str]
 
 class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
     def log(self, sessions: Sequence[int], payload: str) -> None:
-        """Add a message to each of these sessions, in the caller's transaction."""
         rows = [
             LoggedMessage(session_id=pk, payload=payload, created_ms=NowMilliseconds())
             for pk in sessions

@@ -65,11 +65,9 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
     _private_columns = PRIVATE
 
     def of(self, token: str) -> AccessTokenRows:
-        """Return the row (one at most) of a token."""
         return self.filter(digest=digest(token))
 
     def of_families(self, families: Sequence[str]) -> Iterator[AccessToken]:
-        """Yield all rows of these families, ended ones, too."""
         for at in range(0, len(families), TOKEN_BATCH_SIZE):
             some = families[at : at + TOKEN_BATCH_SIZE]
             yield from self.filter(family__in=some).order_by("pk")
@@ -122,7 +120,6 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         models.QuerySet.update(self.filter(pk=key), expires=end)
 
     def note_ends(self, keys: Iterable[int], now: datetime) -> None:
-        """Revoke tokens; whoever does it says whose rights changed."""
         models.QuerySet.update(self.filter(pk__in=keys), revoked=now)
 
     def note_uses(self, keys: Iterable[int], now: datetime) -> None:
@@ -209,7 +206,6 @@ class AccessToken(CheckedRow):
 
     @property
     def is_app(self) -> bool:
-        """Whether it is a connected app, which only keys that it is issued open."""
         return self.prefix.startswith(APP)
 
     @property
@@ -217,7 +213,6 @@ class AccessToken(CheckedRow):
         return frozenset(split_words(self.tags))
 
     def network_list(self) -> tuple[Network, ...]:
-        """Return where the token is good; raise ValueError for what is no network."""
         return tuple(map(ip_network, split_words(self.networks)))
 
     def problems(self) -> Iterator[tuple[str, str]]:

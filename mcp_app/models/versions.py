@@ -36,7 +36,6 @@ class VersionRows(models.QuerySet["DefinitionVersion"]):
     """Versions are made, and never changed."""
 
     def of(self, row: PublishedRow) -> VersionRows:
-        """Return the versions of a row, the newest first."""
         return self.filter(kind=row.kind_of_row, ref=str(row.pk)).order_by("-number")
 
     def update(self, **values: Any) -> NoReturn:
@@ -304,7 +303,6 @@ class PublishedRow(WatchedRow):
 
     @property
     def state(self) -> State:
-        """The row's state apart from stops, as `with_states()` has it."""
         if self.broken:
             return State.BROKEN
         served = self.served_hash()
@@ -313,25 +311,21 @@ class PublishedRow(WatchedRow):
         return State.PUBLISHED if served == self.content_hash else State.CHANGED
 
     def served_hash(self) -> str:
-        """Return the hash of what clients see, "" for nothing."""
         return "" if self.published is None else self.published.hash
 
     def served_name_hash(self) -> str:
-        """Return the digest of what clients call it: its name, URI or slug."""
         raise NotImplementedError
 
     def content_columns(self) -> tuple[str, ...]:
         return self.CONTENT
 
     def working_content(self) -> JsonObject:
-        """Return what would be published now."""
         return content_of(self, self.content_columns())
 
     def working_hash(self) -> str:
         return hash_of(self.working_content())
 
     def put_content(self, content: Mapping[str, Any]) -> None:
-        """Make the working copy what a version says; nothing is saved."""
         put_content(self, self.content_columns(), content)
 
     def _columns_to_save(self, requested: Iterable[str] | None) -> set[str]:

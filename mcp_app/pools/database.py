@@ -60,7 +60,6 @@ would wait for all of them.
 
 
 def unavailable() -> Unavailable:
-    """Return the answer to a request that needs the database in an outage."""
     return Unavailable("The database cannot be reached.", retry_after=RETRY_SECONDS)
 
 
@@ -205,7 +204,6 @@ class DatabaseThreads:
 
     @property
     def busy(self) -> bool:
-        """Whether work is queued, or is being done by a thread that was not cut off."""
         with self._lock:
             return not self._queue.empty() or any(
                 hand.doing is not None and hand.cut_at == NEVER
@@ -294,7 +292,6 @@ class DatabaseThreads:
                 self._ensure_thread()
 
     def _give_up(self, hand: PoolThread, doing: RunningWork, now: float) -> None:
-        """Cut off one thread; the caller holds the lock."""
         again = hand.cut_at > NEVER
         if now - hand.cut_at < AGAIN_S:
             return
@@ -377,7 +374,6 @@ def _logging_failures() -> Iterator[None]:
 
 
 def _close_all() -> None:
-    """Close the connections of this thread, one by one; raises nothing."""
     with _logging_failures():
         for each in connections.all(initialized_only=True):
             with _logging_failures():
@@ -448,7 +444,6 @@ POOLS = (
 
 
 def give_up_hanging(after: float | None = None) -> None:
-    """Cut off hanging work in all pools; see `DatabaseThreads.give_up`."""
     for pool in POOLS:
         try:
             pool.give_up(after)
@@ -457,7 +452,6 @@ def give_up_hanging(after: float | None = None) -> None:
 
 
 def give_up_everything() -> None:
-    """Refuse queued work in all pools, and cut off all that is running."""
     for pool in POOLS:
         pool.refuse_queued()
     give_up_hanging(0.0)

@@ -81,7 +81,6 @@ def _resolve_future(
 
 
 def submit(function: Callable[[], object]) -> None:
-    """Run a function in that thread, after everything that is queued there."""
     SyncToAsync.single_thread_executor.submit(function)
 
 

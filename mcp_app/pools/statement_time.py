@@ -64,7 +64,6 @@ def time_limit(alias: str, seconds: float) -> Iterator[None]:
 
 
 def is_time_limit(error: Error) -> bool:
-    """Whether a database says that a statement took longer than it may."""
     words = {each for each in error.args[:1] if isinstance(each, str | int)}
     return not _ENDED.isdisjoint({getattr(error.__cause__, "sqlstate", None), *words})
 
@@ -123,8 +122,6 @@ def _looking_at(clock: _Clock) -> Callable[..., Any]:
 def _read_limiter(
     limit: Callable[[str, int], str],
 ) -> Callable[[Any, _Clock], AbstractContextManager[None]]:
-    """Return what writes the time that is left into each statement that reads."""
-
     @contextmanager
     def statement_limiter(connection: Any, clock: _Clock) -> Iterator[None]:
         def execute_with_limit(

@@ -115,7 +115,6 @@ class SharedPlaces:
             raise
 
     def release_place(self, owner: Owner) -> None:
-        """Give a place back; whoever is next gets it."""
         self._free += 1
         self._occupied -= Counter([_share_key(owner)])
         while self._turns.number:
@@ -261,7 +260,6 @@ class UserThreads:
         self._start_threads()
 
     def close(self) -> None:
-        """Let idle threads end; running jobs go on."""
         with self._lock:
             self._closed = True
             for _ in range(self._threads):
@@ -270,12 +268,10 @@ class UserThreads:
 
     @property
     def uncounted_threads(self) -> int:
-        """How many threads wait for an answer or hang."""
         return len(self._uncounted)
 
     @property
     def lost_threads(self) -> int:
-        """How many threads still run for a call that is over."""
         with self._lock:
             return sum(job.is_unwanted for job in self._uncounted)
 
@@ -404,7 +400,6 @@ class UserThreads:
         connections.close_all()
 
     def _finish_job(self, job: Job) -> bool:
-        """Forget a job that was run; return whether its thread is still needed."""
         with self._lock:
             job.is_unwanted = True
             self._end_job(job)

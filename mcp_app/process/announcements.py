@@ -104,11 +104,9 @@ class Announcements:
         self._untold: set[tuple[str, str]] = set()
 
     def read(self) -> ChangeSet:
-        """Return the new changes; blocks, with one statement if there are none."""
         return self._reader.read_changes()
 
     def seen(self, change_set: ChangeSet) -> None:
-        """Queue loaded changes for announcement, and start compaction."""
         before = self._reader.last_number
         self._reader.advance_past(change_set)
         for batch in self._pending:

@@ -194,7 +194,6 @@ class Revocation:
         return {slug: each.server.access for slug, each in catalogs.items()}
 
     def close_after_access_change(self, before: Mapping[str, tuple[str, ...]]) -> None:
-        """End the streams of servers whose ways changed; their clients reconnect."""
         now = self.access_by_server()
         for listener in self._listeners:
             slug = listener.server

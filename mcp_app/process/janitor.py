@@ -190,7 +190,6 @@ class Upkeep:
             await log_writer.run(end_own_streams, self._row.id, unknown)
 
     async def end_orphans(self) -> None:
-        """End the streams and the HTTP+SSE sessions of dead processes."""
         dead = self._peers.orphaning()
         if dead and self._steady():
             await log_writer.run(claim_orphans, self._row.id, dead)
@@ -247,7 +246,6 @@ class Ticker:
         self._process.spawn_task(self._process.check_for_changes())
 
     def start_ticking(self) -> None:
-        """Start ticking, until no stream and no call is open any more."""
         token_cache.mark_unsure()
         if self._watching is None:
             self._beaten = self._process.loop.time()

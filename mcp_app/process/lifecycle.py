@@ -145,7 +145,6 @@ _logged: set[str] = set()
 
 
 def log_problems() -> None:
-    """Log the definitions in code that are not served, or to nobody."""
     _log_sentences_once(logging.ERROR, registry_problems(mcp))
     _log_sentences_once(
         logging.WARNING, [sentence for sentence, _ in unknown_rules(mcp)]
@@ -187,14 +186,11 @@ class Drainable(Protocol):
 
 
 def install_drain(process: Drainable) -> None:
-    """Drain the process before its server handles SIGTERM or SIGINT."""
     if threading.current_thread() is threading.main_thread():
         _Drain(process).install_handlers()
 
 
 class _Drain:
-    """Holds back the signals of one process."""
-
     def __init__(self, process: Drainable) -> None:
         self._process = process
         self._previous: dict[int, Previous] = {}

@@ -129,7 +129,6 @@ class Catalogs:
         return () if catalog is None else catalog.personal_lists
 
     def load_changes(self, change_set: ChangeSet) -> None:
-        """Load what the changes name, and replace the affected catalogs."""
         # A changed server may offer overlays that were made without a change row.
         everything = change_set.everything or bool(change_set.refs_of_kind("server"))
         servers = row_loader.load_servers() if everything else self._servers
@@ -182,7 +181,6 @@ class Catalogs:
         }
 
     def missing_overlays(self) -> list[CatalogPlace]:
-        """Return the places of declared definitions that have no overlay row yet."""
         return [place for place in self._declared if place not in self._overlays]
 
     # -- rows -------------------------------------------------------------------

@@ -181,7 +181,6 @@ class Uploads:
         return task
 
     def end_upload(self, task: Reader) -> None:
-        """Remove a task that has read its body, or never will."""
         self._reading.pop(task, None)
         if self._owners:
             self._owners.pop(task, None)

@@ -51,7 +51,6 @@ class Bucket:
         self.set_share(1.0)
 
     def set_share(self, share: float) -> None:
-        """Let only a part of the rate and of the burst be used here."""
         self.cost = self.interval / share
         """What a call takes out, in seconds."""
         # Where the part of the burst is less than one call, one is possible.
@@ -188,7 +187,6 @@ class Rates:
             return Charge(request, self._tool_bucket(person, entry, now))
 
     def is_current(self, charge: Charge, now: float) -> bool:
-        """Whether nobody can have other buckets of the same keys."""
         buckets = self._persons
         return charge.tool.turn == buckets.turn and now < buckets.turns_at
 

@@ -189,7 +189,6 @@ class RunningCalls:
             self._timer = self._loop.call_later(LASTING_AFTER, self._find_lasting)
 
     def beat(self) -> None:
-        """Send the heartbeats of all running calls that have lasted."""
         for waiting in tuple(self._lasting.values()):
             waiting.beat()
 

@@ -284,7 +284,6 @@ class Process:
     async def cancel_elsewhere(
         self, session: OpenSession, request_id: str | int
     ) -> None:
-        """Cancel a request of a session that does not run here, if it runs at all."""
         if await reader.run(self._row.others_live):
             key = call.request_key(request_id)
             await writer.run(changes.record_cancel, session.pk, key)
@@ -332,7 +331,6 @@ class Process:
             return
 
     def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]:
-        """Let something run beside the requests; it is kept until it is done."""
         return self.announcements.spawn_task(work)
 
     async def announced_number(self) -> int:
@@ -400,7 +398,6 @@ class Process:
         await drain_process(self, patience, end)
 
     def stop_timers(self) -> None:
-        """Begin nothing any more that nobody has asked for."""
         self._ticker.stop()
         self._hanging.cancel()
         self._janitor.stop()
@@ -421,7 +418,6 @@ class Process:
 
 
 def _replace_threads() -> None:
-    """A check hangs: let others go on in place of the threads that it needs."""
     checks.replace_hanging()
     for pool in (reader, lookups, writer):
         pool.replace_hanging(TIMEOUT / 2)
