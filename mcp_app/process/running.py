@@ -37,8 +37,8 @@ LASTING_AFTER = 0.005
 """Seconds after which a call gets a timer for its time limit and its client is watched.
 Most calls are over by then."""
 
-Answer: TypeAlias = tuple[int, bytes]
-Work: TypeAlias = Coroutine[Any, Any, Answer]
+HttpAnswer: TypeAlias = tuple[int, bytes]
+Work: TypeAlias = Coroutine[Any, Any, HttpAnswer]
 
 
 class Waiting(Protocol):
@@ -50,7 +50,7 @@ class Waiting(Protocol):
     def beat(self) -> None:
         """Called when a heartbeat is due."""
 
-    def finished(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Called when the task of the call is done or was cancelled."""
 
 
@@ -58,7 +58,7 @@ if sys.version_info >= (3, 12):
 
     def _start_task(
         loop: asyncio.AbstractEventLoop, work: Work
-    ) -> asyncio.Task[Answer]:
+    ) -> asyncio.Task[HttpAnswer]:
         if loop.get_task_factory() is not None:
             # The site makes its tasks itself, perhaps to watch them.
             return loop.create_task(work)
@@ -69,7 +69,7 @@ else:
 
     def _start_task(
         loop: asyncio.AbstractEventLoop, work: Work
-    ) -> asyncio.Task[Answer]:
+    ) -> asyncio.Task[HttpAnswer]:
         return loop.create_task(work)
 
 
@@ -211,7 +211,7 @@ class RunningCalls:
             self._owned[principal_key] = left
 
     def _finish_call(
-        self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Answer]
+        self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[HttpAnswer]
     ) -> None:
         self.end_call(exchange)
         waiting.finished(task)

@@ -16,7 +16,7 @@ from mcp_app.server.exchange import End
 from mcp_app.streams.questions import AnswerStatus
 
 if TYPE_CHECKING:
-    from mcp_app.process.running import Answer
+    from mcp_app.process.running import HttpAnswer
     from mcp_app.process.runtime import Process
     from mcp_app.protocol.envelope import Message
     from mcp_app.server.exchange import Exchange
@@ -45,7 +45,7 @@ class Together:
         self._bodies = refused
         self._size = 0
 
-    async def answer_request(self, exchange: Exchange) -> Answer:
+    async def answer_request(self, exchange: Exchange) -> HttpAnswer:
         """Answer one request; the answers share a size limit."""
         answer = await self._answer_exchange(exchange)
         self._size += len(answer[1])
@@ -59,7 +59,7 @@ class Together:
         )
         return dispatch.encoded_refusal(exchange.revision, exchange.request_id, error)
 
-    async def _answer_exchange(self, exchange: Exchange) -> Answer:
+    async def _answer_exchange(self, exchange: Exchange) -> HttpAnswer:
         return await dispatch.answer_request(exchange)
 
     def lasting(self) -> None:
@@ -68,7 +68,7 @@ class Together:
     def beat(self) -> None:
         self._reply.beat()
 
-    def finished(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Note one answer; the last one sends them all."""
         self._open -= 1
         if not task.cancelled() and task.exception() is None:

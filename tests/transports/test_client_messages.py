@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from mcp_app.process.running import Answer
+from mcp_app.process.running import HttpAnswer
 from mcp_app.protocol.envelope import Notification
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server.exchange import Exchange
@@ -95,14 +95,14 @@ class Reply:
     def beat(self) -> None:
         self.told.append("beat")
 
-    def finished(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         self.silent += 1
 
 
 class Sized(Together):
     """A batch whose requests are answered by a text of so many bytes."""
 
-    async def _answer_exchange(self, exchange: Exchange) -> Answer:
+    async def _answer_exchange(self, exchange: Exchange) -> HttpAnswer:
         size = cast("int", exchange.params["size"])
         return 200, b'"' + b"x" * (size - 2) + b'"'
 
@@ -117,19 +117,19 @@ def exchange(size: int = 10, request_id: int = 1) -> Exchange:
     return cast("Exchange", asked)
 
 
-async def done(work: Any) -> asyncio.Task[Answer]:
-    task: asyncio.Task[Answer] = asyncio.ensure_future(work)
+async def done(work: Any) -> asyncio.Task[HttpAnswer]:
+    task: asyncio.Task[HttpAnswer] = asyncio.ensure_future(work)
     await asyncio.wait([task])
     return task
 
 
-async def cancelled() -> asyncio.Task[Answer]:
-    task: asyncio.Task[Answer] = asyncio.create_task(asyncio.sleep(60, (200, b"1")))
+async def cancelled() -> asyncio.Task[HttpAnswer]:
+    task: asyncio.Task[HttpAnswer] = asyncio.create_task(asyncio.sleep(60, (200, b"1")))
     task.cancel()
     return await done(task)
 
 
-async def broken() -> Answer:
+async def broken() -> HttpAnswer:
     raise ZeroDivisionError
 
 

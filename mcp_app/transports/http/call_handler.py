@@ -31,7 +31,7 @@ from mcp_app.transports.http.resumption import Returning
 from mcp_app.transports.open_streams import ListenStream
 
 if TYPE_CHECKING:
-    from mcp_app.process.running import Answer
+    from mcp_app.process.running import HttpAnswer
     from mcp_app.process.runtime import Process
     from mcp_app.streams.request_log import OwnedStream, RequestLog
 
@@ -194,13 +194,15 @@ class LoggedTogether(Together):
         self._current = current
         self._followers = current.followers
 
-    async def _answer_exchange(self, exchange: Exchange) -> Answer:
+    async def _answer_exchange(self, exchange: Exchange) -> HttpAnswer:
         session = exchange.session
         if session is not None and runs_once(exchange):
             return await self._answered_once(exchange, session)
         return await dispatch.answer_request(exchange)
 
-    async def _answered_once(self, exchange: Exchange, session: OpenSession) -> Answer:
+    async def _answered_once(
+        self, exchange: Exchange, session: OpenSession
+    ) -> HttpAnswer:
         """Answer a request that has its own row, which keeps the answer."""
         try:
             stream = await self._begin_stream(exchange, session)
@@ -251,7 +253,7 @@ class LoggedTogether(Together):
 
     async def _answered_elsewhere(
         self, exchange: Exchange, stream: OwnedStream
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Return the answer of the process that took this one for dead."""
         place = place_after(stream)
         body = None if place is None else await self._followers.wait_for_last(place)

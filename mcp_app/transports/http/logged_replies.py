@@ -24,7 +24,7 @@ from mcp_app.transports.http.responses import OK, Connection, send_json
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from mcp_app.process.running import Answer
+    from mcp_app.process.running import HttpAnswer
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.open_session import OpenSession
@@ -87,7 +87,7 @@ class LoggedReply(Reply):
     """Ends the connection."""
     _rest: Place | None = None
     """The place from which another process goes on."""
-    _last: Answer | None = None
+    _last: HttpAnswer | None = None
     """The answer, while it is being logged."""
 
     def __init__(
@@ -178,7 +178,7 @@ class LoggedReply(Reply):
         if self._logged_stream().key is not None:
             self.began()
 
-    def _take_answer(self, answer: Answer | None) -> None:
+    def _take_answer(self, answer: HttpAnswer | None) -> None:
         stream = self._stream
         if stream is None and (
             answer is None or self._left or self._is_json_answer(answer)
@@ -213,7 +213,7 @@ class LoggedReply(Reply):
         # Earlier messages may be of use, such as cancelled questions.
         asyncio.get_running_loop().call_later(LAST_WORDS_S, self._resolve_answer, None)
 
-    def _is_json_answer(self, answer: Answer) -> bool:
+    def _is_json_answer(self, answer: HttpAnswer) -> bool:
         """Whether an answer is sent as JSON, if nothing was streamed before."""
         return self._connection.accepts.json or answer[0] != OK
 
@@ -272,7 +272,7 @@ class LoggedReply(Reply):
             stream.requests, storage_error(stream.failure or StreamFenced())
         )
 
-    def conclude(self, answer: Answer | None) -> Awaitable[object]:
+    def conclude(self, answer: HttpAnswer | None) -> Awaitable[object]:
         if self._rest is None or self._left:
             return super().conclude(answer)
         self._over = True

@@ -31,7 +31,7 @@ from mcp_app.catalog.type_hints import scalar_members
 from mcp_app.interface.principal import Rights
 from mcp_app.process.background import process
 from mcp_app.process.quotas import Queues
-from mcp_app.process.running import Answer
+from mcp_app.process.running import HttpAnswer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
 from mcp_app.protocol.errors import ParseError, Unavailable
@@ -401,7 +401,7 @@ class PlainCall(Exchange):
             audit, tool.circumstances, written(arguments), self._began, len(body)
         )
 
-    def _answer_of(self, output: Any) -> Coroutine[Any, Any, Answer]:
+    def _answer_of(self, output: Any) -> Coroutine[Any, Any, HttpAnswer]:
         """Return the answer of any call whose function has returned, or raised."""
         handler: Handler
         if self._raised is not None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 from typing import Any, Final
 
 from mcp_app.process.quotas import Queues
-from mcp_app.process.running import Answer, RunningCalls
+from mcp_app.process.running import HttpAnswer, RunningCalls
 from mcp_app.protocol import framing
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams.log_writer import Beside
@@ -206,7 +206,7 @@ class Reply:
     _events: EventStream | None = None
     _timer: asyncio.TimerHandle | None = None
     _watching: asyncio.Future[Any] | None = None
-    _finished: asyncio.Future[Answer | None] | None = None
+    _finished: asyncio.Future[HttpAnswer | None] | None = None
     _over = False
     _left = False
 
@@ -232,7 +232,7 @@ class Reply:
 
     async def run_call(
         self,
-        call: Awaitable[Answer],
+        call: Awaitable[HttpAnswer],
         running: RunningCalls,
         task: asyncio.Task[Any] | None,
     ) -> None:
@@ -242,7 +242,7 @@ class Reply:
         """
         exchange = self._require_exchange()
         running.begin_call(exchange, self, task)
-        answer: Answer | None
+        answer: HttpAnswer | None
         try:
             answer = await call
         except asyncio.CancelledError:
@@ -254,7 +254,7 @@ class Reply:
             self.over()
         await self.conclude(answer)
 
-    def expected(self, finished: asyncio.Future[Answer | None]) -> None:
+    def expected(self, finished: asyncio.Future[HttpAnswer | None]) -> None:
         """Give the answer to a future: somebody else than `deliver_answer` sends it."""
         self._finished = finished
 
@@ -285,7 +285,7 @@ class Reply:
             raise RuntimeError("This reply was already sent.")
         return self._exchange
 
-    def conclude(self, answer: Answer | None) -> Awaitable[object]:
+    def conclude(self, answer: HttpAnswer | None) -> Awaitable[object]:
         """Send the answer, or end the stream of a call that has none."""
         self._over = True
         if answer is None:
@@ -298,7 +298,7 @@ class Reply:
         self._open_events().queue_message(body)
         return self._end_events()
 
-    def finished(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Take the answer; a cancelled or failed call has none."""
         broken = task.cancelled() or task.exception() is not None
         self._take_answer(None if broken else task.result())
@@ -307,11 +307,11 @@ class Reply:
         """Send this answer."""
         self._take_answer((status, body))
 
-    def _take_answer(self, answer: Answer | None) -> None:
+    def _take_answer(self, answer: HttpAnswer | None) -> None:
         """Let `deliver_answer` send an answer, or end without one."""
         self._resolve_answer(answer)
 
-    def _resolve_answer(self, answer: Answer | None) -> None:
+    def _resolve_answer(self, answer: HttpAnswer | None) -> None:
         if self._finished is not None and not self._finished.done():
             self._finished.set_result(answer)
 

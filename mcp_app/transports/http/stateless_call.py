@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from mcp_app.catalog.snapshot import ToolEntry
-    from mcp_app.process.running import Answer
+    from mcp_app.process.running import HttpAnswer
     from mcp_app.protocol.json_types import JsonObject
     from mcp_app.streams.open_session import OpenSession
     from mcp_app.transports.http.plain_headers import KnownTool, ToolKey
@@ -84,8 +84,8 @@ class StatelessCall(PlainCall):
         except Exception as error:
             self._log_failure(error)
 
-    async def _conclude_call(self, answering: Awaitable[Answer]) -> None:
-        answer: Answer | None
+    async def _conclude_call(self, answering: Awaitable[HttpAnswer]) -> None:
+        answer: HttpAnswer | None
         try:
             answer = await answering
         except asyncio.CancelledError:
@@ -136,7 +136,7 @@ class StatelessCall(PlainCall):
             self._reply = Reply(self, self)
         return self._reply
 
-    def finished(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Do nothing: the call has no task of its own."""
 
 
@@ -158,8 +158,8 @@ class SessionCall(PlainCall):
 
     sign = f'"{METHOD}"'.encode()
     session: OpenSession
-    _waiting: asyncio.Future[Answer | None] | None = None
-    _answer: Answer | None = None
+    _waiting: asyncio.Future[HttpAnswer | None] | None = None
+    _answer: HttpAnswer | None = None
     _left = False
     """The connection is over, and the call goes on."""
 
@@ -197,7 +197,7 @@ class SessionCall(PlainCall):
         finally:
             self._note_connection_end()
 
-    async def _run_call(self) -> Answer:
+    async def _run_call(self) -> HttpAnswer:
         """Return the answer.
 
         `StatelessCall.serve` has the same lines: a coroutine that both await would add
@@ -283,7 +283,7 @@ class SessionCall(PlainCall):
         """Return the `Returning` of this client."""
         return Returning(self, self.process, self.principal)
 
-    def finished(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Take the answer of the call; one that was cancelled has none."""
         if self._reply is not None:
             self._reply.finished(task)
@@ -296,11 +296,11 @@ class SessionCall(PlainCall):
         if self._left:
             self._forget_reply()
 
-    def _resolve_answer(self, answer: Answer | None) -> None:
+    def _resolve_answer(self, answer: HttpAnswer | None) -> None:
         if not self._answer_future().done():
             self._answer_future().set_result(answer)
 
-    def _answer_future(self) -> asyncio.Future[Answer | None]:
+    def _answer_future(self) -> asyncio.Future[HttpAnswer | None]:
         """Return the answer that the connection waits for."""
         if self._waiting is None:
             self._waiting = self.adapters.loop.create_future()

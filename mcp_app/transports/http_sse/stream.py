@@ -18,7 +18,7 @@ from mcp_app.transports.open_streams import StandingStream
 
 if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
-    from mcp_app.process.running import Answer
+    from mcp_app.process.running import HttpAnswer
     from mcp_app.process.runtime import Process
     from mcp_app.server.exchange import Exchange
     from mcp_app.streams.log_writer import Beside
@@ -228,7 +228,7 @@ class PostedCall:
     def beat(self) -> None:
         """The session's stream has its own heartbeats."""
 
-    def finished(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Log the answer; a call that was cancelled has none."""
         self._exchange = None
         stream = self._stream

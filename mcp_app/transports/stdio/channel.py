@@ -17,7 +17,7 @@ from mcp_app.transports.open_streams import ListenStream, OpenStream
 
 if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
-    from mcp_app.process.running import Answer, Waiting
+    from mcp_app.process.running import HttpAnswer, Waiting
     from mcp_app.process.runtime import Process
     from mcp_app.protocol.json_types import JsonObject
     from mcp_app.server.subscriptions import Interest
@@ -74,7 +74,7 @@ class Alone:
     def send_answer(self, status: int, body: bytes) -> None:
         self._write(body)
 
-    def finished(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Write the answer; a call that was cancelled has none."""
         if not task.cancelled() and task.exception() is None:
             self._write(task.result()[1])
@@ -122,7 +122,7 @@ class RunningCall:
     def beat(self) -> None:
         """A pipe needs no heartbeat."""
 
-    def finished(self, task: asyncio.Task[Answer]) -> None:
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Send the answer of a finished call."""
         self._exchange = None
         loop = self._channel.current.loop
@@ -131,7 +131,7 @@ class RunningCall:
         else:
             self._write_answer(task)
 
-    def _write_answer(self, task: asyncio.Task[Answer]) -> None:
+    def _write_answer(self, task: asyncio.Task[HttpAnswer]) -> None:
         self._channel.free_request_id(self._request_id, self)
         self._answers.finished(task)
 
