@@ -39,9 +39,6 @@ def test_a_coroutine_runs_in_the_thread_of_the_loop(background: Background) -> N
     assert thread is background.run_on_loop(where)
     assert thread is not threading.current_thread()
     assert (thread.name, thread.daemon) == ("mcp-loop", True)
-
-
-def test_what_it_raises_is_raised_here(background: Background) -> None:
     with pytest.raises(KeyError, match="no"):
         background.run_on_loop(fails)
 
@@ -55,16 +52,13 @@ def test_many_threads_wait_side_by_side(background: Background) -> None:
         return number
 
     with ThreadPoolExecutor(8) as threads:
+        # They begin one loop.
+        loops = set(threads.map(lambda _: background.run_on_loop(where), range(64)))
+        assert len(loops) == 1
         found = threads.map(
             lambda number: background.run_on_loop(partial(meet, number)), range(8)
         )
         assert list(found) == list(range(8))
-
-
-def test_they_begin_one_loop(background: Background) -> None:
-    with ThreadPoolExecutor(8) as threads:
-        found = set(threads.map(lambda _: background.run_on_loop(where), range(64)))
-    assert len(found) == 1
 
 
 def test_a_fork_has_a_loop_of_its_own(background: Background) -> None:

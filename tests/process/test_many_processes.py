@@ -19,7 +19,6 @@ from tests.process.clusters import (
     LISTED,
     Cluster,
     asked_for_secrets,
-    listed,
     on_clusters,
     secrets,
 )
@@ -38,20 +37,28 @@ def rounds(cluster: Cluster) -> Iterator[tuple[str, list[str]]]:
     return cluster.turns(4 if cluster.kind == "postgresql-redis" else 2)
 
 
+def asleep(session: Session, urls: list[str]) -> list[Answer]:
+    """Begin a call at each of these processes."""
+    calls = [session.at(each).called("drill_sleep", seconds=30) for each in urls]
+    return [call.until(lambda answer: answer.raw) for call in calls]
+
+
+def assert_ended(cluster: Cluster, session: Session, *answers: Answer) -> None:
+    """A session is gone everywhere; what it had open has ended, without an answer."""
+    for each in cluster.urls:
+        assert session.at(each).request("ping").whole().status == 404
+    for answer in answers:
+        assert not any("id" in message for message in answer.whole().messages)
+
+
 @on_clusters("mariadb", others=["sqlite", "postgresql-redis"])
 def test_a_closed_session_is_closed_everywhere(cluster: Cluster) -> None:
     for here, others in rounds(cluster):
         session = Session(here)
-        calls = [session.at(each).called("drill_sleep", seconds=30) for each in others]
         standing = [session.at(each).standing() for each in others]
-        for call in calls:
-            call.until(lambda answer: answer.raw)
+        calls = asleep(session, others)
         assert session.close().whole().status == 204
-        for each in cluster.urls:
-            assert session.at(each).request("ping").whole().status == 404
-        # What ran there has ended, without an answer.
-        for answer in (*calls, *standing):
-            assert not any("id" in message for message in answer.whole().messages)
+        assert_ended(cluster, session, *calls, *standing)
 
 
 @on_clusters("sqlite", others=["postgresql-redis", "mariadb"])
@@ -77,27 +84,20 @@ def test_what_is_logged_elsewhere_comes_to_the_session(
 def test_sessions_that_staff_end_are_ended_everywhere(cluster: Cluster) -> None:
     for here, others in rounds(cluster):
         session = Session(here)
-        calls = [session.at(each).called("drill_sleep", seconds=30) for each in others]
         standing = session.standing()
-        for call in calls:
-            call.until(lambda answer: answer.raw)
+        calls = asleep(session, others)
         with closing(Staff(here)) as staff:
             page = staff.get("/admin/mcp_app/session/").text
             keys = re.findall(r'name="_selected_action" value="(\d+)"', page)
             staff.act("mcp_app/session", "end_sessions", *keys)
-        for each in cluster.urls:
-            assert session.at(each).request("ping").whole().status == 404
-        for answer in (*calls, standing):
-            assert not any("id" in message for message in answer.whole().messages)
+        assert_ended(cluster, session, *calls, standing)
 
 
 @on_clusters("sqlite", others=["postgresql-redis", "mariadb"])
 def test_staff_cancel_a_call_wherever_it_runs(cluster: Cluster) -> None:
     for here, others in rounds(cluster):
         session = Session(here)
-        calls = [session.at(each).called("drill_sleep", seconds=30) for each in others]
-        for call in calls:
-            call.until(lambda answer: answer.raw)
+        calls = asleep(session, others)
         with closing(Staff(here)) as staff:
             assert staff.cancel_calls() == len(calls)
             # It was true when the page answered.
@@ -238,20 +238,6 @@ def touch(url: str) -> None:
 def updated(answer: Answer) -> int:
     methods = [message.get("method") for message in answer.messages]
     return methods.count(UPDATED)
-
-
-@on_clusters("mariadb", others=["sqlite", "postgresql-redis"])
-def test_what_staff_stop_is_stopped_everywhere(cluster: Cluster) -> None:
-    for here, _ in rounds(cluster):
-        listen = listening(cluster.urls[0], toolsListChanged=True)
-        with closing(Staff(here)) as staff:
-            key = staff.key("mcp_app/tool", LISTED)
-            for action, there in (("stop_chosen", False), ("start_chosen", True)):
-                seen = len(listen.messages)
-                staff.act("mcp_app/tool", action, key)
-                for each in cluster.urls:
-                    assert (LISTED in listed(each)) is there
-                listen.until(lambda each, seen=seen: len(each.messages) > seen)  # type: ignore[misc]
 
 
 def settled(listen: Answer) -> int:

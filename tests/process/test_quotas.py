@@ -93,9 +93,7 @@ def test_t20_strangers_leave_half_of_the_streams_to_who_signs_in(
     opened = [site.listens(QUOTAS_NOBODY) for _ in range(7)]
     assert opened == [200] * (3 if signs_in else 6) + [503] * (4 if signs_in else 1)
     assert site.listens(ANNA) == (200 if signs_in else 503)
-
-
-def test_limits_are_switched_off() -> None:
+    # Limits can be switched off.
     site = Site(rates=False, running_calls=1, streams_per_process=1)
     assert site.admits(ANNA, calls=10)
     assert [site.listens(QUOTAS_NOBODY, NEAR) for _ in range(3)] == [200] * 3
@@ -127,7 +125,10 @@ def queues() -> Queues:
 
 
 def test_t19_the_fullest_is_ended_first(queues: Queues) -> None:
-    small, full, newest = [Waiting(queues) for _ in range(3)]
+    sent, small, full, newest = [Waiting(queues) for _ in range(4)]
+    # What was sent counts no more.
+    sent.change(90)
+    sent.change(-90)
     small.change(20)
     full.change(50)
     newest.change(30)
@@ -152,16 +153,6 @@ def test_t19_as_many_are_ended_as_it_takes(queues: Queues) -> None:
     assert queues._waiting == 80
 
 
-def test_what_was_sent_counts_no_more(queues: Queues) -> None:
-    one, another = Waiting(queues), Waiting(queues)
-    one.change(90)
-    one.change(-90)
-    another.change(90)
-    assert not one.over
-    assert not another.over
-    assert queues._filled == {another}
-
-
 # -- uploads ---------------------------------------------------------------------------
 
 
@@ -184,6 +175,10 @@ class Upload:
         self.task = asyncio.create_task(self._read(arrived, owner))
         await self._progress()
         return self
+
+    async def ends(self) -> str:
+        """Let it end; return what became of it."""
+        return await (await self.grow(0)).outcome()
 
     async def grow(self, size: int) -> Upload:
         """Let it hold so many bytes; 0 is its end."""
@@ -228,16 +223,12 @@ async def bodies() -> Uploads:
     return Uploads(asyncio.get_running_loop(), MOST)
 
 
-async def test_a_stop_gives_up_all_of_them(bodies: Uploads) -> None:
+async def test_a_stop_gives_up_all_that_were_not_read(bodies: Uploads) -> None:
+    body = await Upload(bodies).begin()
+    assert await body.ends() == "read"
     begun = [await Upload(bodies).begin(), await Upload(bodies).begin()]
     bodies.give_up_all()
     assert [await each.outcome() for each in begun] == ["given up", "given up"]
-
-
-async def test_what_was_read_is_given_up_no_more(bodies: Uploads) -> None:
-    body = await (await Upload(bodies).begin()).grow(0)
-    assert await body.outcome() == "read"
-    bodies.give_up_all()
     assert body.task is not None
     assert not body.task.cancelling()
 
@@ -271,8 +262,7 @@ async def test_t19_a_body_has_ten_seconds_and_one_for_each_kib(
             await each.grow(size)
     bodies._cancel_overdue()
     assert await late.outcome() == "given up"
-    await early.grow(0)
-    assert await early.outcome() == "read"
+    assert await early.ends() == "read"
 
 
 async def test_one_timer_looks_for_all_as_long_as_there_are_any(
@@ -291,8 +281,7 @@ async def test_one_timer_looks_for_all_as_long_as_there_are_any(
     assert await old.outcome() == "given up"
     # The young one is looked for further.
     assert bodies._timer is not None
-    await young.grow(0)
-    assert await young.outcome() == "read"
+    assert await young.ends() == "read"
     await until(lambda: bodies._timer is None)
 
 
@@ -313,8 +302,7 @@ async def test_t19_the_body_whose_last_piece_is_oldest_makes_room(
     # 120 bytes are too many: one goes, and 90 are left.
     assert await third.outcome() == "given up"
     for each in (first, newcomer):
-        await each.grow(0)
-        assert await each.outcome() == "read"
+        assert await each.ends() == "read"
     assert (bodies._total_size, bodies._sizes, bodies._cancelled) == (0, {}, set())
 
 
@@ -322,19 +310,12 @@ async def test_t19_one_body_alone_has_the_size_that_a_body_may_have(
     bodies: Uploads,
 ) -> None:
     others = [await (await Upload(bodies).begin()).grow(40) for _ in range(2)]
+    # One in one piece takes no room.
+    whole = await Upload(bodies).begin()
     large = await (await Upload(bodies).begin()).grow(MOST + 1)
     assert [await each.outcome() for each in others] == ["given up", "given up"]
     await large.grow(2 * MOST)
-    await large.grow(0)
-    assert await large.outcome() == "read"
-
-
-async def test_t19_a_body_in_one_piece_takes_no_room(bodies: Uploads) -> None:
-    whole = await Upload(bodies).begin()
-    await (await Upload(bodies).begin()).grow(2 * MOST)
-    await whole.grow(0)
-    assert await whole.outcome() == "read"
-    bodies.give_up_all()
+    assert [await each.ends() for each in (whole, large)] == ["read", "read"]
 
 
 async def test_t19_a_refused_request_drives_nobody_out(bodies: Uploads) -> None:
@@ -347,8 +328,7 @@ async def test_t19_a_refused_request_drives_nobody_out(bodies: Uploads) -> None:
     # Others do not stop at it.
     await honest.grow(61)
     assert await again.outcome() == "given up"
-    await honest.grow(0)
-    assert await honest.outcome() == "read"
+    assert await honest.ends() == "read"
 
 
 async def test_t19_strangers_send_eight_bodies_in_pieces_from_an_address(
@@ -364,10 +344,10 @@ async def test_t19_strangers_send_eight_bodies_in_pieces_from_an_address(
     await other.grow(1)
     await known.grow(1)
     # One that has ended makes room for another.
-    assert await (await some[0].grow(0)).outcome()
+    assert await some[0].ends()
     ninth = await (await Upload(bodies).begin(owner=near)).grow(1)
     for each in (*some[1:8], other, known, ninth):
-        assert await (await each.grow(0)).outcome()
+        assert await each.ends()
     assert not bodies._owners
 
 
@@ -380,7 +360,7 @@ async def test_t19_who_has_signed_in_keeps_the_room_that_strangers_want(
     for each in strange:
         await each.grow(30)
     assert [await each.outcome() for each in strange[:1]] == ["given up"]
-    assert await (await hers.grow(0)).outcome() == "read"
+    assert await hers.ends() == "read"
 
 
 async def test_t19_of_people_the_one_with_most_gives_way(bodies: Uploads) -> None:
@@ -388,7 +368,7 @@ async def test_t19_of_people_the_one_with_most_gives_way(bodies: Uploads) -> Non
     first = await (await Upload(bodies).begin(owner=bert)).grow(20)
     hers = [await (await Upload(bodies).begin(owner=anna)).grow(45) for _ in range(2)]
     assert await hers[0].outcome() == "given up"
-    assert await (await first.grow(0)).outcome() == "read"
+    assert await first.ends() == "read"
 
 
 @pytest.mark.parametrize(

@@ -182,15 +182,13 @@ def site(tmp_path: Path) -> dict[str, str]:
 def test_two_processes_of_a_site(
     site: dict[str, str], other: dict[str, str], words: str
 ) -> None:
-    one = started("uvicorn", site)
-    two = started("uvicorn", {**site, **other})
+    both = [started("uvicorn", site), started("uvicorn", {**site, **other})]
     try:
-        for each in (one, two):
+        for each in both:
             assert called(each.url, "drill_add", a=1, b=1).whole().messages
-        status, found = told_by(site, one.url)
+        status, found = told_by(site, both[0].url)
     finally:
-        ends = [each.stop() for each in (one, two)]
-    assert ends == [0, 0]
+        assert [each.stop() for each in both] == [0, 0]
     assert found["processes"]["what"] == words
     assert problems(found) == (["processes"] if other else [])
     assert status == (1 if other else 0)
