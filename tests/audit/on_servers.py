@@ -36,9 +36,7 @@ def in_thread(work: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("is_first", [True, False])
 @pytest.mark.parametrize("committed", [True, False])
-def test_who_writes_again_waits_for_what_is_not_decided(
-    is_first: bool, committed: bool
-) -> None:
+def test_who_writes_again_waits_for_a_result(is_first: bool, committed: bool) -> None:
     """A connection breaks, and the server has yet to learn of it."""
     given: CallBatch = batch(record(), record())
     if not is_first:
@@ -90,9 +88,7 @@ async def test_a_row_that_the_database_refuses_is_counted() -> None:
     assert (rows, dropped) in ((0, {key: 2}), (1, {key: 1}))
 
 
-def test_two_who_remove_old_calls_do_not_wait_for_each_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_two_who_remove_old_calls_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry, "PORTION", 2)
     for _ in range(4):
         call(time_ms=NowMilliseconds() - 1_000)

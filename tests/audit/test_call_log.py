@@ -114,9 +114,7 @@ async def test_what_gathered_is_written_when_its_second_is_over() -> None:
     assert await figures(kept) == (4, 4, 0)
 
 
-async def test_many_do_not_wait_for_their_second(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_many_do_not_wait_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_log, "MOST_ROWS", 10)
     monkeypatch.setattr(call_log, "EVERY", 600.0)
     kept = log()
@@ -189,9 +187,7 @@ async def test_who_stops_writes_no_more(monkeypatch: pytest.MonkeyPatch) -> None
     assert await figures() == (2, 2, 0)
 
 
-async def test_where_there_is_no_room_calls_are_counted(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_without_room_calls_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     kept = log(most=5)
     with caplog.at_level(logging.WARNING, "mcp_app.audit"):
         async with held():
@@ -210,9 +206,7 @@ async def test_where_there_is_no_room_calls_are_counted(
     assert await figures(kept) == (9, 16, 7)
 
 
-async def test_a_small_room_is_emptied_before_it_is_full(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_small_room_is_emptied_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_log, "EVERY", 600.0)
     kept = log(most=2)
     for _ in range(2):

@@ -137,9 +137,7 @@ def call(server: DrillServer) -> int:
 
 
 @on_database("mysql", "postgresql")
-def test_counters_are_exact_however_many_write_them(
-    environment: Mapping[str, str],
-) -> None:
+def test_counters_are_exact_whoever_writes_them(environment: Mapping[str, str]) -> None:
     run = partial(run_python, environment, "-c", WRITE)
     with ThreadPoolExecutor(WRITERS) as pool:
         list(pool.map(run, map(str, range(WRITERS))))
@@ -156,9 +154,7 @@ def test_counters_are_exact_however_many_write_them(
 
 
 @on_database("postgresql", "mysql")
-def test_a_process_that_is_killed_loses_what_nobody_has_seen(
-    environment: Mapping[str, str],
-) -> None:
+def test_who_is_killed_loses_what_nobody_saw(environment: Mapping[str, str]) -> None:
     """What is written is whole, and goes on to be counted by the next process."""
     with serving(environment) as server:
         for _ in range(20):
@@ -177,9 +173,7 @@ def test_a_process_that_is_killed_loses_what_nobody_has_seen(
 
 
 @on_database("mysql", "postgresql")
-def test_a_process_that_stops_writes_its_calls_first(
-    environment: Mapping[str, str],
-) -> None:
+def test_who_stops_writes_its_calls_first(environment: Mapping[str, str]) -> None:
     with serving(environment) as server:
         for _ in range(10):
             assert call(server) == 200
@@ -189,9 +183,7 @@ def test_a_process_that_stops_writes_its_calls_first(
 
 
 @on_database("postgresql", "mysql")
-def test_cut_connections_neither_lose_nor_double_a_call(
-    environment: Mapping[str, str],
-) -> None:
+def test_cuts_neither_lose_nor_double_a_call(environment: Mapping[str, str]) -> None:
     """First at random, then at commits that the database gets, or does not get."""
     answered, over = count(), Event()
     with (
@@ -226,9 +218,7 @@ def test_cut_connections_neither_lose_nor_double_a_call(
 
 
 @on_database("mysql", "postgresql")
-def test_calls_of_an_outage_are_counted_when_it_is_over(
-    environment: Mapping[str, str],
-) -> None:
+def test_calls_of_an_outage_are_counted_later(environment: Mapping[str, str]) -> None:
     limits = json.dumps({"audit_buffer": 4, "rates": False})
     with (
         relay(environment["DATABASE_URL"]) as way,

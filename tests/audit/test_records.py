@@ -29,9 +29,7 @@ def gathered(records: list[CallRecord]) -> PendingCalls:
 
 
 @given(NAMES, st.integers(0, 15))
-def test_calls_are_taken_in_the_order_in_which_they_came(
-    names: list[str], count: int
-) -> None:
+def test_calls_are_taken_in_the_order_they_came(names: list[str], count: int) -> None:
     records = [record(number, name=name) for number, name in enumerate(names)]
     waiting = gathered(records)
     assert (len(waiting), calls_of(waiting)) == (len(records), records)

@@ -221,9 +221,7 @@ def break_commit(monkeypatch: pytest.MonkeyPatch, happens: bool = True) -> None:
     monkeypatch.setattr(kind, "_commit", broken)
 
 
-def test_a_commit_that_breaks_after_a_refusal_counts_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_broken_commit_counts_refusals_once(monkeypatch: pytest.MonkeyPatch) -> None:
     refusing(monkeypatch, DataError("too long"), "bad")
     given = batch(record(client="bad"), record())
     break_commit(monkeypatch)
@@ -257,9 +255,7 @@ def test_what_passes_by_itself_is_no_refusal(
     assert (Call.objects.count(), totals("dropped")) == (2, {KEY: 0})
 
 
-def test_a_connection_that_is_cut_is_no_refusal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_cut_connection_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     given = batch(record(), record())
     given.broke = TOGETHER
     insert = CallQuerySet.insert
@@ -278,7 +274,7 @@ def test_a_connection_that_is_cut_is_no_refusal(
     assert totals("dropped") == {KEY: 0}
 
 
-def test_a_counter_that_is_refused_takes_no_other_with_it(
+def test_a_refused_counter_takes_no_other_along(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     raise_by = CallStatisticQuerySet.raise_by

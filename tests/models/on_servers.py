@@ -30,9 +30,7 @@ def told(databases: list[str]) -> list[checks.CheckMessage]:
     return check_databases(None, databases=databases)
 
 
-def test_more_processes_than_there_are_connections(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_more_processes_than_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(["default"]) == []
     monkeypatch.setenv("WEB_CONCURRENCY", "1000")
     assert told([]) == []

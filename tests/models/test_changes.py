@@ -53,9 +53,7 @@ def switched(tool: Tool) -> None:
         (Server(slug="a"), "server"),
     ],
 )
-def test_a_row_of_each_kind_changes_when_it_is_published(
-    row: PublishedRow, kind: str
-) -> None:
+def test_a_row_of_each_kind_that_is_published(row: PublishedRow, kind: str) -> None:
     row.pk = None
     row.save(force_insert=True)
     row.save()
@@ -241,9 +239,7 @@ def test_many_are_said_together() -> None:
         assert changes() == [("x", each) for each in "1234*"]
 
 
-def test_beyond_many_rows_one_change_stands_for_them_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_beyond_many_rows_one_change_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_REFS", 3)
     for number in range(6):
         published(Tool(name=f"t{number}"))

@@ -114,9 +114,7 @@ def test_what_cannot_be_saved_says_so_at_its_field(
         (prompt(), "name", "Another prompt has this name."),
     ],
 )
-def test_a_second_row_of_the_same_name_is_refused(
-    row: DefinitionRow, field: str, said: str
-) -> None:
+def test_no_two_rows_have_one_name(row: DefinitionRow, field: str, said: str) -> None:
     for first in (tool(), resource(), template(), prompt()):
         first.save()
     with pytest.raises(ValidationError) as caught:

@@ -68,9 +68,7 @@ def test_what_gave_way_to_a_writer_is_done_again() -> None:
 
 
 @pytest.mark.parametrize("by_each", [False, True])
-def test_rows_are_deleted_by_their_keys(
-    monkeypatch: pytest.MonkeyPatch, by_each: bool
-) -> None:
+def test_rows_go_by_their_keys(monkeypatch: pytest.MonkeyPatch, by_each: bool) -> None:
     def delete(model: Any, keys: Any, column: str = "pk") -> None:
         if by_each:
             expiry._delete_one_by_one("default", model, keys, column)

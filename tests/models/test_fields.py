@@ -107,9 +107,7 @@ def test_the_digest_follows_its_text() -> None:
 @pytest.mark.parametrize(
     "field", [DigestField(of="uri"), DigestField(unique=True), JSONTextField()]
 )
-def test_migrations_can_make_the_field_again(
-    field: DigestField | JSONTextField,
-) -> None:
+def test_migrations_make_the_field_again(field: DigestField | JSONTextField) -> None:
     _, _, positional, options = field.deconstruct()
     again = type(field)(*positional, **options)
     assert again.deconstruct() == field.deconstruct()

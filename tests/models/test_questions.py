@@ -44,9 +44,7 @@ def test_the_first_answer_counts(own: Session) -> None:
 
 
 @pytest.mark.parametrize("tell", [True, False])
-def test_an_answer_that_nobody_waits_for_elsewhere_is_no_change(
-    own: Session, tell: bool
-) -> None:
+def test_an_answer_that_nobody_needs_is_no_change(own: Session, tell: bool) -> None:
     Question.objects.ask(own.pk, "q")
     Question.objects.answer(own.pk, "q", "yes", tell=tell)
     assert told() == (["q"] if tell else [])

@@ -43,9 +43,7 @@ def test_the_migrations_make_a_default_server_for_who_has_a_token() -> None:
     ],
 )
 @TOKENS
-def test_what_cannot_be_saved_says_so(
-    columns: dict[str, Any], field: str, said: str
-) -> None:
+def test_what_cannot_be_saved(columns: dict[str, Any], field: str, said: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Server(**{"slug": "shop", **columns}).full_clean()
     assert said in " ".join(caught.value.message_dict[field])

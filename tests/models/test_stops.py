@@ -113,9 +113,7 @@ def test_what_cannot_be_a_stop(columns: dict[str, Any], rule: str) -> None:
         ("x" * 600, "x" * 499 + "…"),
     ],
 )
-def test_nothing_stays_on_because_of_how_a_reason_is_written(
-    written: str, kept: str
-) -> None:
+def test_nothing_stays_on_because_of_its_reason(written: str, kept: str) -> None:
     made = Stop.objects.make(Scope.EVERYTHING, by=By(written), reason=written)
     made.refresh_from_db()
     assert (made.reason, made.by_name) == (kept, kept.replace("x" * 245, "", 1))
@@ -187,9 +185,7 @@ def test_which_are_wide(tool: Tool) -> None:
         (Server(slug="shop"), {"slug": "shop"}),
     ],
 )
-def test_the_database_and_python_agree_on_what_is_held(
-    row: Any, named: dict[str, str]
-) -> None:
+def test_database_and_python_agree_on_the_held(row: Any, named: dict[str, str]) -> None:
     """By its key, and by what clients call it should it be deleted and made again."""
     model = type(row)
 

@@ -116,9 +116,7 @@ def test_a_few_at_once(row: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     assert numbered(row, 2) == [(3, "c")]
 
 
-def test_one_change_stands_for_many(
-    row: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_change_for_many(row: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logged_rows, "MOST_TOLD", 1)
     LoggedMessage.objects.log([row.pk, own_session().pk], "a")
     assert told() == ["*"]

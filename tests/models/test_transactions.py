@@ -154,9 +154,7 @@ def test_our_own_transaction_is_undone_by_an_error() -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="a statement of SQLite's")
-def test_on_sqlite_it_waits_for_the_lock_before_it_reads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_on_sqlite_it_waits_before_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {**connection.settings_dict["OPTIONS"]}
     options.pop("transaction_mode", None)
     monkeypatch.setitem(connection.settings_dict, "OPTIONS", options)

@@ -111,9 +111,7 @@ async def test_a_statement_that_hangs_is_given_up(threads: DatabaseThreads) -> N
             await asyncio.sleep(0.01)
 
 
-async def test_who_was_given_up_before_it_had_a_connection_gets_none(
-    threads: DatabaseThreads,
-) -> None:
+async def test_who_was_given_up_gets_no_connection(threads: DatabaseThreads) -> None:
     began, released, wrote = (threading.Event() for _ in range(3))
 
     def hangs() -> None:

@@ -152,9 +152,7 @@ async def test_t20_keys_that_nobody_has_are_looked_up_seldom(
     assert 0 < pause <= batching.SPACING_S
 
 
-async def test_others_are_served_between_the_answers_of_strangers(
-    batches: Numbers,
-) -> None:
+async def test_others_are_served_between_strangers_answers(batches: Numbers) -> None:
     turns: list[str] = []
 
     async def serve_others() -> None:
@@ -222,9 +220,7 @@ async def test_the_next_statement_does_not_wait_for_the_answers_of_strangers(
     assert await answers_of(strangers) == [None] * 50
 
 
-async def test_strangers_get_their_answer_though_the_work_is_cancelled(
-    batches: Numbers,
-) -> None:
+async def test_strangers_get_answers_though_work_is_cancelled(batches: Numbers) -> None:
     with batches.doubles.busy():
         first, *waiting = await batches.ask_meanwhile(1, *range(200, 220))
     await first
@@ -234,9 +230,7 @@ async def test_strangers_get_their_answer_though_the_work_is_cancelled(
     assert await answers_of(waiting) == [None] * 20
 
 
-async def test_who_waits_for_the_next_statement_is_refused_when_it_is_cancelled(
-    batches: Numbers,
-) -> None:
+async def test_who_waits_is_refused_when_work_is_cancelled(batches: Numbers) -> None:
     with batches.doubles.busy():
         waiting = await batches.ask_meanwhile(1, 2, 3)
         assert batches._task is not None
@@ -247,9 +241,7 @@ async def test_who_waits_for_the_next_statement_is_refused_when_it_is_cancelled(
     assert await batches.load_value(4) == 8
 
 
-async def test_who_waits_for_a_second_try_is_refused_when_it_is_cancelled(
-    batches: Numbers,
-) -> None:
+async def test_who_waits_for_a_second_try_is_refused_then(batches: Numbers) -> None:
     with batches.doubles.busy():
         first, bad, *waiting = await batches.ask_meanwhile(1, BAD, 2, 3)
     await first

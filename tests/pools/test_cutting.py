@@ -95,7 +95,7 @@ def test_what_has_gone_back_is_not_cancelled(pair: Pair) -> None:
     assert pair.wrapper.connection is another
 
 
-def test_where_no_thread_can_cancel_it_is_shut(
+def test_without_a_thread_it_is_shut(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_thread(self: threading.Thread) -> None:

@@ -82,9 +82,7 @@ async def test_the_log_says_why_it_is_one_not_each_time(
     ]
 
 
-async def test_work_that_nobody_waits_for_any_more_is_not_begun(
-    threads: DatabaseThreads,
-) -> None:
+async def test_work_that_nobody_waits_for_is_left(threads: DatabaseThreads) -> None:
     ran: list[str] = []
     go, begun = threading.Event(), threading.Event()
 
@@ -118,9 +116,7 @@ async def test_as_many_threads_as_it_says() -> None:
 
 
 @pytest.mark.usefixtures("served_rows")
-async def test_a_thread_has_connections_of_its_own_and_closes_them(
-    threads: DatabaseThreads,
-) -> None:
+async def test_a_thread_closes_its_own_connections(threads: DatabaseThreads) -> None:
     def is_open() -> bool:
         return connection.connection is not None
 
@@ -133,9 +129,7 @@ async def test_a_thread_has_connections_of_its_own_and_closes_them(
     assert not await threads.run(is_open)
 
 
-async def test_closed_threads_end_and_others_take_their_place(
-    threads: DatabaseThreads,
-) -> None:
+async def test_closed_threads_end_and_others_begin(threads: DatabaseThreads) -> None:
     first = await threads.run(threading.current_thread)
     threads.close()
     await asyncio.to_thread(first.join, PATIENCE_S)
@@ -167,9 +161,7 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[DatabaseThreads]:
 
 
 @pytest.mark.usefixtures("served_rows")
-async def test_a_reader_keeps_its_connection_while_there_is_work(
-    reading: DatabaseThreads,
-) -> None:
+async def test_a_reader_keeps_its_connection_at_work(reading: DatabaseThreads) -> None:
     reads = Reads()
     for _ in range(3):
         await reading.run(reads)
@@ -191,9 +183,7 @@ async def test_a_reader_closes_its_connection_where_there_is_none(
 
 
 @pytest.mark.usefixtures("served_rows")
-async def test_a_reader_reads_again_where_its_kept_connection_was_cut(
-    reading: DatabaseThreads,
-) -> None:
+async def test_a_reader_reads_again_after_a_cut(reading: DatabaseThreads) -> None:
     reads = Reads(2)
     assert await reading.run(reads) == 1
     assert await reading.run(reads) == 3
@@ -211,9 +201,7 @@ async def test_a_reader_does_not_try_for_ever(reading: DatabaseThreads) -> None:
     assert await reading.run(reads) == 5
 
 
-async def test_what_waits_behind_a_statement_that_hangs_is_done_by_others(
-    threads: DatabaseThreads,
-) -> None:
+async def test_others_do_what_waits_behind_a_hang(threads: DatabaseThreads) -> None:
     hanging = await hang(threads)
     waiting = asyncio.ensure_future(threads.run(threading.current_thread))
     await asyncio.sleep(0)
@@ -333,9 +321,7 @@ def no_thread(self: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
-async def test_where_no_thread_can_be_started_nobody_waits_for_one(
-    threads: DatabaseThreads,
-) -> None:
+async def test_without_a_thread_nobody_waits_for_one(threads: DatabaseThreads) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threading.Thread, "start", no_thread)
         with pytest.raises(Unavailable):
@@ -425,9 +411,7 @@ async def cut_after(seconds: float, pool: DatabaseThreads, clock: Clock) -> None
 
 
 @pytest.mark.parametrize("size", [1, 2])
-async def test_what_is_only_slow_gets_more_time_whatever_else_ends(
-    clock: Clock, size: int
-) -> None:
+async def test_what_is_only_slow_gets_more_time(clock: Clock, size: int) -> None:
     pool = DatabaseThreads("test-slow", size, patience=30.0)
     barrier = threading.Barrier(size)
     await asyncio.gather(*(pool.run(barrier.wait, PATIENCE_S) for _ in range(size)))
@@ -475,9 +459,7 @@ async def test_work_that_begins_while_other_work_is_judged_is_not_cut(
     assert [await first.future, await second.future] == ["well", "well"]
 
 
-async def test_an_open_file_does_not_keep_other_connections_from_being_cut(
-    threads: DatabaseThreads,
-) -> None:
+async def test_an_open_file_does_not_keep_others_open(threads: DatabaseThreads) -> None:
     here, there = socket.socketpair()
     silent = SimpleNamespace(alias="silent", vendor="postgresql", connection=here)
     file = SimpleNamespace(alias="file", vendor="sqlite", connection=object())
@@ -510,9 +492,7 @@ async def test_what_waits_can_be_refused(threads: DatabaseThreads) -> None:
     await hanging.ends_well()
 
 
-async def test_a_pool_is_busy_while_somebody_waits_for_it(
-    threads: DatabaseThreads,
-) -> None:
+async def test_a_pool_is_busy_while_somebody_waits(threads: DatabaseThreads) -> None:
     busy = [threads.busy]
     hanging = await hang(threads)
     busy.append(threads.busy)

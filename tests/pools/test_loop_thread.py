@@ -76,9 +76,7 @@ async def test_an_exception() -> None:
         KeyboardInterrupt(),
     ],
 )
-async def test_an_exception_that_means_more_to_a_future_or_a_loop(
-    error: BaseException,
-) -> None:
+async def test_an_exception_that_means_more_to_a_loop(error: BaseException) -> None:
     with pytest.raises(
         RuntimeError, match=f"The function raised {type(error).__name__}"
     ) as raised:

@@ -122,9 +122,7 @@ def test_who_waits_for_an_answer_lets_others_work(scene: Scene) -> None:
     assert settled(lambda: alive(scene.pool) == SIZE)
 
 
-def test_a_job_that_waits_in_the_queue_gets_the_place_of_one_that_asks(
-    scene: Scene,
-) -> None:
+def test_a_queued_job_gets_the_place_of_one_that_asks(scene: Scene) -> None:
     jobs = scene.hold(SIZE)
     scene.begin()
     assert scene.idle()
@@ -274,9 +272,7 @@ def test_a_substitute_that_cannot_be_started_does_not_hurt_who_waits(
     assert settled(lambda: alive(scene.pool) == SIZE)
 
 
-def test_idle_threads_end_after_a_while(
-    monkeypatch: pytest.MonkeyPatch, scene: Scene
-) -> None:
+def test_idle_threads_end_then(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
     monkeypatch.setattr(user_threads, "IDLE_SECONDS", 0.02)
     scene.hold(SIZE)
     scene.finish(SIZE)

@@ -37,9 +37,7 @@ def cut(number: int) -> None:
         cursor.execute(CUT[connection.vendor], [number])
 
 
-async def test_async_code_has_a_connection_when_the_database_is_back(
-    process: Process,
-) -> None:
+async def test_async_code_has_a_connection_after_an_outage(process: Process) -> None:
     await process.gate.wait_for_check()
     number = await sync_to_async(connection_id)()
     await writer.run(cut, number)

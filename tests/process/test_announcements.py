@@ -147,9 +147,7 @@ TOOLS: Final = ("list", "tools:default")
 PROMPTS: Final = ("list", "prompts:default")
 
 
-async def test_the_number_follows_what_was_announced(
-    announcements: Announcements,
-) -> None:
+async def test_the_number_follows_announcements(announcements: Announcements) -> None:
     listening = stream(announcements)
     announcements.seen(ChangeSet(number=4))
     assert await announcements.wait_for_first_batch() == 4
@@ -162,9 +160,7 @@ async def test_the_number_follows_what_was_announced(
     assert announcements.announced_number == 6
 
 
-async def test_news_are_announced_in_their_order_and_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_news_are_announced_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FRESHNESS", 0.02)
     announcements = announcing(live=True)
     listening = stream(announcements)
@@ -179,7 +175,7 @@ async def test_news_are_announced_in_their_order_and_together(
     assert (listening.told[-1], listening.numbers) == ("tools", [2, 3])
 
 
-async def test_what_a_stream_has_seen_elsewhere_is_not_told_again(
+async def test_what_was_seen_elsewhere_is_not_told(
     announcements: Announcements,
 ) -> None:
     streams = [stream(announcements, seen) for seen in (6, 7)]
@@ -189,9 +185,7 @@ async def test_what_a_stream_has_seen_elsewhere_is_not_told_again(
     assert [each.told for each in streams] == [["tools"], []]
 
 
-async def test_a_number_that_is_known_is_not_raised_by_a_later_change(
-    announcements: Announcements,
-) -> None:
+async def test_no_later_change_raises_a_number(announcements: Announcements) -> None:
     listening = stream(announcements, seen=6)
     announcements.seen(changed(6, TOOLS))
     announcements.seen(changed(7, TOOLS))
@@ -247,9 +241,7 @@ async def test_what_gets_no_number_is_announced_all_the_same(
     assert "no such database" in caplog.text
 
 
-async def test_it_is_known_what_was_announced_at_a_mark(
-    announcements: Announcements,
-) -> None:
+async def test_a_mark_knows_what_was_announced(announcements: Announcements) -> None:
     announcements.seen(ChangeSet(number=5, unfolded=frozenset({11, 12})))
     announcements.seen(
         ChangeSet(
@@ -273,9 +265,7 @@ async def test_it_is_known_what_was_announced_at_a_mark(
     await done(announcements)
 
 
-async def test_what_a_stream_that_comes_back_is_told(
-    announcements: Announcements,
-) -> None:
+async def test_a_stream_that_comes_back_is_told(announcements: Announcements) -> None:
     announcements.seen(ChangeSet(number=5, unfolded=frozenset({11})))
     announcements.seen(ChangeSet(rows=(TOOLS,), number=6, numbers={TOOLS: 6}))
     mark, listening = announcements.current_mark(), Stream("default", *LISTS)

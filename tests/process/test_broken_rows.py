@@ -38,7 +38,7 @@ def wait_until(file: Path, processes: int, lacking: int) -> None:
     raise AssertionError(reasons(file))
 
 
-def test_a_process_that_lacks_a_definition_says_so_while_it_runs(
+def test_a_process_that_lacks_a_definition_says_it_while_it_runs(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "db.sqlite3"

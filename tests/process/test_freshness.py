@@ -92,9 +92,7 @@ def now() -> float:
     return time.monotonic()
 
 
-async def test_requests_that_come_soon_are_served_without_a_statement(
-    gate: Gate,
-) -> None:
+async def test_requests_that_come_soon_need_no_statement(gate: Gate) -> None:
     arrived = now()
     assert not gate.fresh(arrived)
     await gate.wait_until_fresh(arrived)
@@ -109,9 +107,7 @@ async def test_requests_that_come_soon_are_served_without_a_statement(
     assert gate.database.checks == 2
 
 
-async def test_after_half_of_the_time_a_check_starts_that_nobody_waits_for(
-    gate: Gate,
-) -> None:
+async def test_after_half_of_the_time_a_check_starts_by_itself(gate: Gate) -> None:
     await gate.wait_until_fresh(now())
     gate.database.answers.clear()
     for _ in range(5):
@@ -127,9 +123,7 @@ async def test_after_half_of_the_time_a_check_starts_that_nobody_waits_for(
     await gate.wait_until_fresh(now() + LONG)
 
 
-async def test_what_was_checked_before_it_became_stale_is_not_enough(
-    gate: Gate,
-) -> None:
+async def test_a_check_from_before_it_was_stale_is_not_enough(gate: Gate) -> None:
     # Neither is a check that had begun.
     [waiting] = await gate.hold()
     gate.mark_stale()
@@ -142,9 +136,7 @@ async def test_what_was_checked_before_it_became_stale_is_not_enough(
         gate.mark_stale()
 
 
-async def test_a_process_for_which_nobody_waits_checks_for_each_request(
-    gate: Gate,
-) -> None:
+async def test_where_nobody_waits_each_request_is_checked_for(gate: Gate) -> None:
     gate.trust(now())
     for count in (1, 2, 3):
         arrived = now()
@@ -252,9 +244,7 @@ async def test_a_check_that_fails_refuses_nobody_who_waits_for_the_next(
     assert gate.database.checks == 2
 
 
-async def test_a_check_that_hangs_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_hanging_check_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freshness, "TIMEOUT", 0.02)
     given_up: list[bool] = []
     gate = Gate(lambda: given_up.append(True))
@@ -268,7 +258,7 @@ async def test_a_check_that_hangs_is_left_alone(
     assert given_up == [True]
 
 
-async def test_what_takes_long_to_load_is_waited_for(
+async def test_slow_loading_is_waited(
     gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A large catalog makes requests slow; they are not refused."""
@@ -278,9 +268,7 @@ async def test_what_takes_long_to_load_is_waited_for(
     assert gate.database.loaded == [1]
 
 
-async def test_a_client_that_leaves_does_not_end_the_check_of_others(
-    gate: Gate,
-) -> None:
+async def test_a_client_that_leaves_ends_no_check_of_others(gate: Gate) -> None:
     leaves, stays = await gate.hold(2)
     leaves.cancel()
     await asyncio.sleep(0)

@@ -56,9 +56,7 @@ async def test_many_who_ask_are_answered_by_one_look(asked: Health, gate: Gate) 
     assert gate.database.checks == 1
 
 
-async def test_an_outage_is_looked_at_once_in_a_second(
-    asked: Health, gate: Gate
-) -> None:
+async def test_an_outage_is_looked_at_once_a_second(asked: Health, gate: Gate) -> None:
     gate.database.error = OperationalError("gone")
     assert await asked.failing_part() == DATABASE
     gate.database.error = None
@@ -66,9 +64,7 @@ async def test_an_outage_is_looked_at_once_in_a_second(
     assert gate.database.checks == 1
 
 
-async def test_a_database_that_answers_and_takes_nothing(
-    asked: Health, gate: Gate
-) -> None:
+async def test_a_database_that_answers_and_is_full(asked: Health, gate: Gate) -> None:
     async def refuses() -> None:
         raise Unavailable("The database is read-only.")
 

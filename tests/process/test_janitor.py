@@ -62,9 +62,7 @@ async def test_it_sweeps_again_and_again(monkeypatch: pytest.MonkeyPatch) -> Non
     assert await writer.run(old_rows) == 0
 
 
-async def test_a_round_waits_for_none_before_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_round_waits_for_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, may_end = (threading.Event() for _ in range(3))
 
     def slow() -> int | None:

@@ -95,9 +95,7 @@ def identities(catalog: Catalog) -> dict[str, set[str]]:
     return {name: set(getattr(catalog, name)) for name in LISTS}
 
 
-def test_long_lists_of_tools(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_tool_lists(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     rows()
     published(Server(slug="team", access="public"))
     found = published(Server(slug="found", access="public", listing="search"))
@@ -302,9 +300,7 @@ def test_an_empty_overlay_changes_nothing(loading: Loading) -> None:
     assert ("tools", "declared_tool") not in loading.catalogs.missing_overlays()
 
 
-def test_an_overlay_is_laid_over_the_code_where_it_is_published(
-    loading: Loading,
-) -> None:
+def test_an_overlay_is_laid_over_code_where_it_is_published(loading: Loading) -> None:
     row = overlay(title="Better", tags="other", permission="mcp_app.view_tool")
     assert not loading.after(row)["default"].tools["declared_tool"].definition.title
     after = loading.after(published(row))
@@ -314,9 +310,7 @@ def test_an_overlay_is_laid_over_the_code_where_it_is_published(
     assert "declared_tool" not in after["shop"].tools
 
 
-def test_an_overlay_of_what_code_has_no_more_is_kept_and_not_served(
-    loading: Loading,
-) -> None:
+def test_an_overlay_of_what_code_lacks_is_kept_and_unserved(loading: Loading) -> None:
     row = Tool.objects.create(name="vanished", source="code", title="T")
     assert "vanished" not in loading.after(published(row))["default"].tools
 

@@ -62,9 +62,7 @@ def test_a_closed_session_is_closed_everywhere(cluster: Cluster) -> None:
 
 
 @on_clusters("sqlite", others=["postgresql-redis", "mariadb"])
-def test_what_is_logged_elsewhere_comes_to_the_session(
-    cluster: Cluster, operator: Operator
-) -> None:
+def test_what_is_logged_elsewhere_comes(cluster: Cluster, operator: Operator) -> None:
     """From a program of the site, at whichever process the client is."""
     session, last = Session(cluster.urls[0]), None
     for number, (here, _) in enumerate(rounds(cluster)):
@@ -186,9 +184,7 @@ def test_a_right_that_was_taken_away_is_gone_everywhere(
 
 
 @on_clusters("postgresql-redis", others=["sqlite", "mariadb"])
-def test_a_stream_that_comes_back_elsewhere_is_told_what_it_missed_once(
-    cluster: Cluster,
-) -> None:
+def test_a_stream_that_comes_back_is_told_what_it_missed_once(cluster: Cluster) -> None:
     for here, (there, elsewhere, *_) in islice(rounds(cluster), 2):
         session = Session(here)
         session.request("resources/subscribe", uri=URI).whole()

@@ -140,9 +140,7 @@ def test_the_end_of_the_stream_is_the_end_everywhere(cluster: Cluster) -> None:
 
 
 @on_clusters("postgresql-redis", others=["postgresql", "mariadb"])
-def test_the_process_with_the_stream_is_killed(
-    cluster: Cluster, doomed: DrillServer
-) -> None:
+def test_the_streams_process_is_killed(cluster: Cluster, doomed: DrillServer) -> None:
     """The session ends, and its calls with it; nobody else notices."""
     others = cluster.urls[1:]
     sleeps, asks = (cancelled(cluster, f"drill_{each}") for each in ("sleep", "ask"))
@@ -184,9 +182,7 @@ def test_the_process_with_the_stream_is_killed(
 
 
 @on_clusters("sqlite", others=["postgresql", "mariadb"])
-def test_the_process_that_runs_the_call_is_killed(
-    cluster: Cluster, doomed: DrillServer
-) -> None:
+def test_the_calls_process_is_killed(cluster: Cluster, doomed: DrillServer) -> None:
     """The client is told that nobody knows what became of it, and goes on."""
     key = uuid4().hex
     holder, *others = cluster.urls
@@ -211,9 +207,7 @@ def test_the_process_that_runs_the_call_is_killed(
 
 
 @on_clusters("mariadb", others=["postgresql"])
-def test_a_process_that_stops_waits_for_calls_elsewhere(
-    cluster: Cluster, doomed: DrillServer
-) -> None:
+def test_who_stops_waits_for_calls(cluster: Cluster, doomed: DrillServer) -> None:
     session, idle = OldSession(doomed.url), OldSession(doomed.url)
     call = session.at(cluster.urls[0]).called("drill_sleep", seconds=2)
     assert doomed.stop() == 0

@@ -237,9 +237,7 @@ def until_health(url: str, status: int) -> Answer:
 
 
 @at("postgresql", "mysql")
-def test_connections_that_say_nothing_any_more(
-    server: DrillServer, passage: Passage
-) -> None:
+def test_connections_that_say_nothing(server: DrillServer, passage: Passage) -> None:
     """The host was lost without a word; another answers in its place."""
     url, session = server.url, Session(server.url)
     counting = count_on(session, 50)

@@ -298,9 +298,7 @@ def test_healthy_behind_nginx(any_nginx: Nginx, certificate: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_lines_of_nginx_at_any_server(
-    any_nginx: Nginx, certificate: Path, fault: str
-) -> None:
+def test_nginx_at_any_server(any_nginx: Nginx, certificate: Path, fault: str) -> None:
     mends(any_nginx, certificate, fault)
 
 

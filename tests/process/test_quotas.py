@@ -86,9 +86,7 @@ def test_streams_of_an_address() -> None:
 
 
 @pytest.mark.parametrize("signs_in", [True, False])
-def test_t20_strangers_leave_half_of_the_streams_to_who_signs_in(
-    signs_in: bool,
-) -> None:
+def test_t20_strangers_leave_half_of_the_streams_to_members(signs_in: bool) -> None:
     site = Site(signs_in=signs_in, streams_per_process=6)
     opened = [site.listens(QUOTAS_NOBODY) for _ in range(7)]
     assert opened == [200] * (3 if signs_in else 6) + [503] * (4 if signs_in else 1)
@@ -288,9 +286,7 @@ async def test_one_timer_looks_for_all_as_long_as_there_are_any(
 # -- room ------------------------------------------------------------------------
 
 
-async def test_t19_the_body_whose_last_piece_is_oldest_makes_room(
-    bodies: Uploads,
-) -> None:
+async def test_t19_the_body_whose_piece_is_oldest_makes_room(bodies: Uploads) -> None:
     first, second, third = [await Upload(bodies).begin() for _ in range(3)]
     for each in (first, second, third, first):
         await each.grow(30)
@@ -306,9 +302,7 @@ async def test_t19_the_body_whose_last_piece_is_oldest_makes_room(
     assert (bodies._total_size, bodies._sizes, bodies._cancelled) == (0, {}, set())
 
 
-async def test_t19_one_body_alone_has_the_size_that_a_body_may_have(
-    bodies: Uploads,
-) -> None:
+async def test_t19_one_body_alone_has_all_that_a_body_may_have(bodies: Uploads) -> None:
     others = [await (await Upload(bodies).begin()).grow(40) for _ in range(2)]
     # One in one piece takes no room.
     whole = await Upload(bodies).begin()
@@ -331,9 +325,7 @@ async def test_t19_a_refused_request_drives_nobody_out(bodies: Uploads) -> None:
     assert await honest.ends() == "read"
 
 
-async def test_t19_strangers_send_eight_bodies_in_pieces_from_an_address(
-    bodies: Uploads,
-) -> None:
+async def test_t19_strangers_send_eight_bodies_from_an_address(bodies: Uploads) -> None:
     near, far = (Owner(f"@203.0.113.{n}", stranger=True) for n in (7, 8))
     some = [await Upload(bodies).begin(owner=near) for _ in range(9)]
     for each in some[:8]:
@@ -351,9 +343,7 @@ async def test_t19_strangers_send_eight_bodies_in_pieces_from_an_address(
     assert not bodies._owners
 
 
-async def test_t19_who_has_signed_in_keeps_the_room_that_strangers_want(
-    bodies: Uploads,
-) -> None:
+async def test_t19_members_keep_the_room_that_strangers_want(bodies: Uploads) -> None:
     anna, near = Owner("u1", stranger=False), Owner("@203.0.113.7", stranger=True)
     hers = await (await Upload(bodies).begin(owner=anna)).grow(40)
     strange = [await Upload(bodies).begin(owner=near) for _ in range(3)]

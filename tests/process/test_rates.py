@@ -136,9 +136,7 @@ def test_nobody_in_particular_has_no_limit(limited: Rates) -> None:
     assert len(off) == 0
 
 
-def test_a_plain_call_takes_from_both_buckets_or_from_none(
-    limited: Rates, clock: Clock
-) -> None:
+def test_a_plain_call_takes_from_both_or_none(limited: Rates, clock: Clock) -> None:
     charge = limited.charge_of(ANNA, entry())
     assert charge is not None
     admitted = [limited.admits(charge, clock.now) for _ in range(11)]

@@ -52,9 +52,7 @@ def test_a_client_goes_from_process_to_process(urls: list[str]) -> None:
 
 
 @on_clusters("mariadb", others=["postgresql"])
-def test_a_process_is_killed_in_the_middle_of_a_call(
-    urls: list[str], doomed: DrillServer
-) -> None:
+def test_a_process_is_killed_in_a_call(urls: list[str], doomed: DrillServer) -> None:
     """Nothing is run again, and the client is told that the outcome is not known."""
     survivor, key = urls[0], uuid4().hex
     session = Session(doomed.url)
@@ -88,9 +86,7 @@ def lines(answer: Answer) -> int:
 
 
 @on_clusters("postgresql-redis", others=["postgresql", "mariadb"])
-def test_a_client_that_is_sent_away_comes_back_to_another_process(
-    urls: list[str],
-) -> None:
+def test_a_client_that_is_sent_away_goes_to_another_process(urls: list[str]) -> None:
     here, there = urls
     session = Session(here)
     for elsewhere in (there, here):

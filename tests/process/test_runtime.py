@@ -144,9 +144,7 @@ async def test_a_check_that_finds_nothing_is_one_statement(site: Site) -> None:
 
 @pytest.mark.databases
 @pytest.mark.usefixtures("quickly")
-async def test_a_published_row_is_live_after_a_moment(
-    connect: Connect, tool: str
-) -> None:
+async def test_a_published_row_is_live_in_a_moment(connect: Connect, tool: str) -> None:
     client = await connect(STATELESS)
     rows = Tool.objects.filter(name=tool)
     changes: list[tuple[Callable[[], object], str | None]] = [
@@ -181,9 +179,7 @@ def _write(name: str, text: str) -> None:
 
 
 @pytest.mark.usefixtures("quickly")
-async def test_a_change_in_a_transaction_is_live_with_its_commit(
-    connect: Connect, tool: str
-) -> None:
+async def test_a_change_is_live_with_its_commit(connect: Connect, tool: str) -> None:
     client = await connect(STATELESS)
 
     def rolled_back() -> None:
@@ -248,9 +244,7 @@ async def test_a_load_that_fails_loses_no_change(connect: Connect, tool: str) ->
 
 
 @pytest.mark.databases
-async def test_a_session_is_not_unknown_because_the_database_is_away(
-    site: Site,
-) -> None:
+async def test_no_session_is_unknown_because_the_database_is_away(site: Site) -> None:
     """Clients throw sessions away on 404."""
     client = await site.connect(STATEFUL)
     await site.check()
@@ -294,9 +288,7 @@ async def told(stream: Visit) -> str:
 
 
 @pytest.mark.databases
-async def test_a_stream_that_nobody_would_end_is_ended_with_a_beat(
-    process: Process,
-) -> None:
+async def test_a_stream_that_nobody_would_end_ends_at_a_beat(process: Process) -> None:
     """Whatever went wrong: its client must not wait for as long as we live."""
     session = await log_writer.run(own_session)
     streams = [
@@ -317,7 +309,7 @@ async def test_a_stream_that_nobody_would_end_is_ended_with_a_beat(
     await log_writer.run(erase)
 
 
-async def test_notifying_in_a_transaction_reaches_every_stream_of_both_eras(
+async def test_notifying_in_a_transaction_reaches_streams_of_both_eras(
     site: Site,
 ) -> None:
     new, old = await site.connect(STATELESS), await site.connect(STATEFUL)
@@ -481,9 +473,7 @@ async def test_a_change_that_cannot_be_written_waits_for_the_database(
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 1}}])
 @pytest.mark.usefixtures("after_a_second")
-async def test_streams_and_calls_have_heartbeats_and_look_for_changes(
-    site: Site,
-) -> None:
+async def test_streams_and_calls_have_heartbeats_and_find_changes(site: Site) -> None:
     client = await site.connect(STATELESS)
     listen = await listening(client, toolsListChanged=True)
     call = client.begin(
@@ -565,9 +555,7 @@ async def test_a_process_that_closes_leaves_no_thread(process: Process) -> None:
         assert not each.is_alive(), each.name
 
 
-async def test_a_process_that_closes_looks_for_nothing_any_more(
-    process: Process,
-) -> None:
+async def test_a_process_that_closes_looks_for_nothing(process: Process) -> None:
     listener = Listening("default", "tools")
     process.listeners.add(listener)
     process.watch()
@@ -716,9 +704,7 @@ async def test_a_session_whose_call_runs_is_not_idle(site: Site, stage: Stage) -
 # -- what cannot be served ---------------------------------------------------------
 
 
-async def test_a_process_reports_the_rows_that_its_code_cannot_serve(
-    site: Site,
-) -> None:
+async def test_a_process_reports_rows_that_its_code_cannot_serve(site: Site) -> None:
     await site.check()
     assert site.process.build_report().broken == ()
     rows = Tool.objects.filter(kind="function", published__isnull=False)

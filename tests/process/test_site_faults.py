@@ -179,9 +179,7 @@ def site(tmp_path: Path) -> dict[str, str]:
         ({"SECRET_KEY": f"other {KEY}"}, "Processes have different secret keys."),
     ],
 )
-def test_two_processes_of_a_site(
-    site: dict[str, str], other: dict[str, str], words: str
-) -> None:
+def test_two_processes(site: dict[str, str], other: dict[str, str], words: str) -> None:
     both = [started("uvicorn", site), started("uvicorn", {**site, **other})]
     try:
         for each in both:

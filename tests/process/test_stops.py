@@ -154,9 +154,7 @@ async def test_a_stopped_tool_that_one_may_not_see_is_unknown(site: Site) -> Non
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_resources_templates_and_prompts_one_by_one(
-    site: Site, version: str
-) -> None:
+async def test_resources_templates_prompts_one_by_one(site: Site, version: str) -> None:
     client = await site.connect(version)
     await site.stop(Scope.DEFINITION, "resource", URI)
     assert URI not in await listed(client, "resources")
@@ -303,7 +301,7 @@ async def test_open_streams_end(site: Site) -> None:
     await other.leave()
 
 
-async def test_no_stream_opens_at_a_stopped_server(
+async def test_no_stream_opens_then(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = await site.connect(A_STATEFUL)
@@ -555,9 +553,7 @@ def _ledger(key: str) -> int:
 
 
 @pytest.mark.parametrize("version", [A_STATEFUL, STATELESS])
-async def test_a_body_that_comes_late_is_served_as_things_are_then(
-    site: Site, version: str
-) -> None:
+async def test_a_late_body_is_served_as_things_are(site: Site, version: str) -> None:
     client = await site.connect(version)
     arguments = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
     body = client.post(client.message("tools/call", arguments))
@@ -573,9 +569,7 @@ async def test_a_body_that_comes_late_is_served_as_things_are_then(
     assert unavailable(await outcome(visit))
 
 
-async def test_a_call_that_waits_for_a_thread_does_not_begin(
-    site: Site, stage: Stage
-) -> None:
+async def test_a_call_without_a_thread_does_not_begin(site: Site, stage: Stage) -> None:
     client = await site.connect(STATELESS)
     site.process.threads.size = 1
     first = client.begin("tools/call", {"name": "waits_sync", "arguments": {}})

@@ -187,9 +187,7 @@ async def test_a_stream_that_is_cut_between_two_announcements(site: Site) -> Non
     stream = await site.pass_by(site.b, stream.ids[-1])
 
 
-async def test_a_stream_without_an_id_gets_what_its_client_cannot_have(
-    site: Site,
-) -> None:
+async def test_a_stream_without_an_id_gets_what_its_client_lacks(site: Site) -> None:
     await site.notify("tools")
     for at in (site.a, site.b):
         stream = await site.standing(at)
@@ -278,9 +276,7 @@ async def test_a_model_whose_instances_are_watched(site: Site) -> None:
 # -- while others announce ------------------------------------------------------------
 
 
-async def test_what_was_told_at_one_process_is_not_told_again_at_the_next(
-    site: Site,
-) -> None:
+async def test_what_was_told_at_one_process_is_not_told_at_the_next(site: Site) -> None:
     """It sees the change later, and announces it when the client is there."""
     first = await site.standing(site.a)
     await writer.run(notify, "tools")
@@ -465,9 +461,7 @@ async def test_a_stream_that_is_the_newest_no_more_when_it_is_open(
     assert [number(each) for each in again.ids] == [number(stream.ids[-1])]
 
 
-async def test_the_place_of_the_newest_is_taken_by_another_one_here(
-    site: Site,
-) -> None:
+async def test_the_place_of_the_newest_is_taken_by_another_one_here(site: Site) -> None:
     streams = [await site.standing(site.a) for _ in range(3)]
     await writer.run(notify, "tools")
     assert await told(streams[2]) == [TOOLS]
@@ -548,7 +542,7 @@ async def test_a_stream_that_ends_before_it_is_open(
     assert stream.comments == 0
 
 
-async def test_an_outage_while_a_stream_is_opened(
+async def test_an_outage_at_opening(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(seen: int) -> MissedTopics:
@@ -581,9 +575,7 @@ async def listening(client: Client, *uris: str) -> Visit:
     return stream
 
 
-async def test_a_listen_stream_says_what_it_watches(
-    process: Process, connect: Connect
-) -> None:
+async def test_a_listen_stream_says_it(process: Process, connect: Connect) -> None:
     client = await connect(STATELESS)
     first = await listening(client, URI, OTHER)
     assert await reader.run(_watched) == sorted([URI, OTHER])

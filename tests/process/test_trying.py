@@ -73,9 +73,7 @@ def test_each_round_of_questions_is_at_another_process(
 
 
 @on_clusters("mariadb", others=["sqlite", "postgresql"])
-def test_what_is_sent_again_to_any_process_is_run_once(
-    cluster: Cluster, staff: list[Staff]
-) -> None:
+def test_what_is_sent_again_is_run_once(cluster: Cluster, staff: list[Staff]) -> None:
     path, key = path_of(cluster, "drill_ledger"), uuid4().hex
 
     def open_page() -> dict[str, Any]:

@@ -198,9 +198,7 @@ def test_staff_try_it(both: Both, staff: Trier) -> None:
     assert "stream" in staff.read(path, form)
 
 
-def test_who_tries_gets_the_page_also_where_lines_are_wanted(
-    both: Both, staff: Trier
-) -> None:
+def test_who_tries_gets_the_page_for_lines_too(both: Both, staff: Trier) -> None:
     path = page_of_tool(both.database, "drill_count")
     form = {name: value or "1" for name, value in staff.fields(path).items()}
     told = staff.read(path, form, {"Accept": "application/x-ndjson, text/html"})
