@@ -38,11 +38,6 @@ def around(age_ms: int) -> tuple[int, int]:
     return age_ms - MARGIN_MS, age_ms + MARGIN_MS
 
 
-def test_nothing_expires_where_nothing_is() -> None:
-    assert list(expired().values()) == [0] * 5
-    assert [each.remove() for each in expired_calls(LIMITS)] == [None] * 5
-
-
 def test_each_kind_of_row_has_its_own_age() -> None:
     for age_ms in around(2 * DAY_S * 1_000):
         call(time_ms=NowMilliseconds() - age_ms)

@@ -57,11 +57,6 @@ def test_calls_are_found_by_what_they_have_in_common(names: list[str]) -> None:
     }
 
 
-def test_what_calls_have_in_common_is_kept_once() -> None:
-    first, second = calls_of(gathered([record(name="add"), record(name="add")]))
-    assert first[0] is second[0]
-
-
 def test_what_was_taken_is_not_known_for_ever() -> None:
     waiting = gathered([record(name="left")])
     for number in range(20):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_app.audit.tallies import Subject, Tallies, Tally, period_start_ms
+from mcp_app.audit.tallies import Subject, Tallies, Tally
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS
 
@@ -62,8 +62,3 @@ def test_rows_have_one_order() -> None:
         for subject in subjects:
             tallies.add_calls(0, subject, [1])
     assert forth.sorted_rows() == back.sorted_rows()
-
-
-def test_when_a_time_began() -> None:
-    assert period_start_ms(HOUR_MS + 61_001, 60) == HOUR_MS + 60_000
-    assert period_start_ms(HOUR_MS + 61_001, 3_600) == HOUR_MS

@@ -26,8 +26,7 @@ class Clock:
 
 
 def test_they_are_counted_by_hour_reason_and_client() -> None:
-    clock = Clock()
-    counted = TurnedAway(clock)
+    counted = TurnedAway(clock := Clock())
     for client in ("curl/8", "curl/8", "other"):
         counted.count_refusal(Reason.HOST, client)
     counted.count_refusal(Reason.JSON, "curl/8")
@@ -42,8 +41,7 @@ def test_they_are_counted_by_hour_reason_and_client() -> None:
 
 
 def test_after_a_day_they_are_forgotten() -> None:
-    clock = Clock()
-    counted = TurnedAway(clock)
+    counted = TurnedAway(clock := Clock())
     counted.count_refusal(Reason.HOST, "")
     clock.now += (HOURS - 1) * HOUR_S
     assert len(counted.counts_of_day()) == 1
@@ -67,8 +65,7 @@ def test_however_many_clients_there_are_little_is_kept() -> None:
 
 
 def test_who_fills_an_hour_does_not_fill_the_next() -> None:
-    clock = Clock()
-    counted = TurnedAway(clock)
+    counted = TurnedAway(clock := Clock())
     for number in range(GROUPS + 5):
         counted.count_refusal(Reason.NOBODY, f"client {number}")
     clock.now += HOUR_S

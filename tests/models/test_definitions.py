@@ -27,14 +27,6 @@ def prompt(**columns: Any) -> Prompt:
     return Prompt(**{"name": "answer", **columns})
 
 
-@pytest.mark.parametrize("row", [tool(), resource(), template(), prompt()])
-def test_a_plain_row_is_fine_and_is_saved(row: DefinitionRow) -> None:
-    row.full_clean()
-    row.save()
-    row.full_clean()
-    assert type(row)._default_manager.get() == row
-
-
 @pytest.mark.parametrize(
     ("row", "field", "said"),
     [
@@ -120,7 +112,3 @@ def test_no_two_rows_have_one_name(row: DefinitionRow, field: str, said: str) ->
     with pytest.raises(ValidationError) as caught:
         row.full_clean()
     assert said in " ".join(caught.value.message_dict[field])
-
-
-def test_a_row_is_called_by_its_title_or_name() -> None:
-    assert [str(tool()), str(tool(title="Find"))] == ["find_orders", "Find"]

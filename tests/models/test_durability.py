@@ -63,9 +63,7 @@ def test_postgresql(others: dict[str, str], found: list[Kind]) -> None:
 )
 def test_mysql(others: dict[str, str], found: list[Kind]) -> None:
     assert kinds(durability.on_mysql, MYSQL, **others) == found
-
-
-def test_mariadb_calls_the_isolation_otherwise() -> None:
+    # MariaDB calls the isolation otherwise.
     values = {"tx_isolation": "REPEATABLE-READ"}
     assert kinds(durability.on_mysql, values) == [Kind.ISOLATION]
     assert kinds(durability.on_mysql, {}) == []

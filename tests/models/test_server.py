@@ -49,17 +49,9 @@ def test_what_cannot_be_saved(columns: dict[str, Any], field: str, said: str) ->
     assert said in " ".join(caught.value.message_dict[field])
 
 
-@pytest.mark.parametrize(
-    ("access", "names"),
-    [
-        ("", ()),
-        ("public", ("public",)),
-        ("token", ("token",)),
-        ("site, token", ("site", "token")),
-    ],
-)
 @TOKENS
-def test_who_may_come_in(access: str, names: tuple[str, ...]) -> None:
-    server = Server(slug="shop", access=access, website_url="https://example.org/a")
-    server.full_clean()
-    assert server.access_names == names
+def test_who_may_come_in() -> None:
+    for access in ("", "public", "token", "site, token"):
+        server = Server(slug="shop", access=access, website_url="https://example.org/a")
+        server.full_clean()
+        assert ", ".join(server.access_names) == access

@@ -49,14 +49,6 @@ def test_the_client_and_the_user_of_a_session() -> None:
         assert Session(principal_key=key).user_id == user_id
 
 
-def test_sessions_expire_when_idle_or_old() -> None:
-    idle = session("idle", seen_ms=50)
-    old = session("old", created_ms=50, seen_ms=2000)
-    session("fresh", seen_ms=2000)
-    expired = Session.objects.expired(seen_before_ms=100, created_before_ms=100)
-    assert set(expired) == {idle, old}
-
-
 def test_a_resource_is_watched_once_and_only_while_the_session_lives() -> None:
     made = session()
     Subscription.objects.create(session=made, uri="x:a")
@@ -86,20 +78,6 @@ def test_a_resource_is_watched_by_a_session_or_by_a_process() -> None:
         Subscription.objects.create(worker_id="w", uri="x:a")
     Worker.objects.all().delete()
     assert Subscription.objects.get().worker is None
-
-
-def test_the_newest_stream_of_a_session() -> None:
-    made, other = session(), session("other")
-    Change.objects.all().delete()
-    assert Session.objects.stream_opened(made.pk, "first", 7) == 1
-    assert Session.objects.stream_opened(made.pk, "second", 5) == 2
-    made.refresh_from_db()
-    assert (made.stream, made.streams, made.seen) == ("second", 2, 5)
-    other.refresh_from_db()
-    assert (other.stream, other.streams, other.seen) == ("", 0, 0)
-    told = set(Change.objects.values_list("kind", "ref"))
-    assert told == {("session", str(made.pk))}
-    assert Session.objects.stream_opened(made.pk + 99, "third", 5) == 0
 
 
 def test_the_level_of_a_session_is_told_to_all_unless_it_is_gone() -> None:

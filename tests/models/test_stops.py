@@ -77,15 +77,6 @@ def test_a_stop_outlives_who_made_it_and_what_it_stops(tool: Tool) -> None:
     assert (made.by_name, made.what) == ("ana", "add_order")
 
 
-def test_to_count_what_was_cancelled_tells_nobody(tool: Tool) -> None:
-    made = Stop.objects.make(Scope.EVERYTHING, by=KIM)
-    count = Change.objects.count()
-    for calls in (2, 3):
-        Stop.objects.count_cancelled(made.pk, calls)
-    made.refresh_from_db()
-    assert (made.cancelled, Change.objects.count()) == (5, count)
-
-
 @pytest.mark.parametrize(
     ("columns", "rule"),
     [
@@ -140,14 +131,6 @@ def test_a_stop_holds_its_row_and_what_is_called_so(tool: Tool) -> None:
     assert made.holds(draft)
     prompt = Prompt.objects.create(name="add_order")
     assert not made.holds(prompt)
-
-
-def test_a_server_is_held_by_its_address() -> None:
-    server = Server.objects.create(slug="shop", title="Shop")
-    made = Stop.objects.make(Scope.SERVER, server, by=KIM)
-    server.delete()
-    assert made.holds(Server.objects.create(slug="shop"))
-    assert not made.holds(Server.objects.create(slug="other", title="shop"))
 
 
 def test_a_row_of_another_scope(tool: Tool) -> None:

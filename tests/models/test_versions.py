@@ -276,8 +276,3 @@ def test_python_and_the_database_agree_on_states(model: type[Any]) -> None:
         assert row.reckoned_state == state, row
     reckoned = states.filter(reckoned_state=State.CHANGED)
     assert {row.state for row in reckoned} == {State.CHANGED}
-
-
-def test_the_default_server_is_published() -> None:
-    server = Server.objects.get(slug="default")
-    assert (server.state, server.published_id is None) == (State.PUBLISHED, False)

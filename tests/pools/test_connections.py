@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -22,34 +21,8 @@ def in_new_thread(function: Callable[[], Any]) -> Any:
         return executor.submit(function).result()
 
 
-def test_what_was_opened_inside_is_closed_after() -> None:
-    def look() -> list[bool]:
-        found = []
-        with without_old_connections:
-            connection.ensure_connection()
-            found.append(connection.connection is not None)
-        found.append(connection.connection is not None)
-        return found
-
-    assert in_new_thread(look) == [True, False]
-
-
-def test_what_was_open_before_is_closed_at_the_beginning() -> None:
-    def look() -> bool:
-        connection.ensure_connection()
-        with without_old_connections:
-            return connection.connection is not None
-
-    assert in_new_thread(look) is False
-
-
-def test_a_thread_without_connections_gets_none() -> None:
-    def look() -> bool:
-        with without_old_connections:
-            assert threading.current_thread() is not threading.main_thread()
-        return connection.connection is not None
-
-    assert in_new_thread(look) is False
+def is_open() -> bool:
+    return connection.connection is not None
 
 
 def raises() -> None:
@@ -57,13 +30,22 @@ def raises() -> None:
     raise LookupError
 
 
-def test_an_exception_passes_and_the_connection_is_closed() -> None:
-    def look() -> bool:
+def test_connections_are_closed_before_and_after() -> None:
+    def look() -> list[bool]:
+        # Where there is none, none is opened.
+        with without_old_connections:
+            found = [is_open()]
+        with without_old_connections:
+            connection.ensure_connection()
+        found.append(is_open())
+        connection.ensure_connection()
+        with without_old_connections:
+            found.append(is_open())
         with pytest.raises(LookupError), without_old_connections:
             raises()
-        return connection.connection is not None
+        return [*found, is_open()]
 
-    assert in_new_thread(look) is False
+    assert in_new_thread(look) == [False] * 4
 
 
 ENDS: dict[str, str] = {

@@ -55,11 +55,8 @@ def raising(error: BaseException) -> Callable[[], None]:
     return function
 
 
-async def test_a_result() -> None:
+async def test_a_result_and_an_exception() -> None:
     assert await settled(lambda: 42) == 42
-
-
-async def test_an_exception() -> None:
     error = KeyError("no")
     with pytest.raises(KeyError) as raised:
         await settled(raising(error))
@@ -69,11 +66,8 @@ async def test_an_exception() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        StopIteration(3),
-        asyncio.CancelledError(),
-        GeneratorExit(),
-        SystemExit(3),
-        KeyboardInterrupt(),
+        *(StopIteration(3), asyncio.CancelledError(), GeneratorExit()),
+        *(SystemExit(3), KeyboardInterrupt()),
     ],
 )
 async def test_an_exception_that_means_more_to_a_loop(error: BaseException) -> None:
@@ -90,6 +84,13 @@ async def test_nothing_is_called_for_nobody() -> None:
     future.cancel()
     settle_future(loop.call_soon_threadsafe, future, lambda: called.append(1))
     assert called == []
+
+    def closed(*_: object) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    future = loop.create_future()
+    settle_future(closed, future, lambda: 42)
+    assert not future.done()
 
 
 async def test_who_leaves_meanwhile_gets_nothing() -> None:
@@ -112,16 +113,6 @@ async def test_who_leaves_meanwhile_gets_nothing() -> None:
     await asyncio.to_thread(thread.join, 5)
     await asyncio.sleep(0)
     assert future.cancelled()
-
-
-async def test_a_loop_that_is_closed() -> None:
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def closed(*_: object) -> None:
-        raise RuntimeError("Event loop is closed")
-
-    settle_future(closed, future, lambda: 42)
-    assert not future.done()
 
 
 # -- mailbox ---------------------------------------------------------------------------

@@ -52,6 +52,9 @@ def test_what_ends_in_time_is_answered() -> None:
     with time_limit("default", LONG_S):
         assert ask("SELECT 2") == 2
     assert ask("SELECT 3") == 3
+    # Other errors stay what they are.
+    with pytest.raises(DatabaseError), time_limit("default", LONG_S):
+        ask("SELECT nothing FROM nowhere")
 
 
 def test_a_statement_that_comes_too_late_is_not_begun() -> None:
@@ -62,11 +65,6 @@ def test_a_statement_that_comes_too_late_is_not_begun() -> None:
 
     with pytest.raises(TimeIsUp):
         late()
-
-
-def test_other_errors_stay_what_they_are() -> None:
-    with pytest.raises(DatabaseError), time_limit("default", LONG_S):
-        ask("SELECT nothing FROM nowhere")
 
 
 def test_it_ends_with_its_block() -> None:

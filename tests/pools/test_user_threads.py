@@ -173,16 +173,6 @@ def test_a_lost_thread_gives_its_place_away_and_comes_back(scene: Scene) -> None
     assert settled(lambda: alive(scene.pool) == SIZE)
 
 
-def test_a_job_that_has_not_begun_is_taken_back(scene: Scene) -> None:
-    scene.hold(SIZE)
-    (waiting,) = scene.begin()
-    scene.pool.give_up_job(waiting)
-    scene.finish(SIZE)
-    scene.hold()
-    assert scene.idle()
-    assert scene.pool.uncounted_threads == 0
-
-
 def test_a_job_that_is_done_is_not_lost(scene: Scene) -> None:
     """Its caller may be cancelled before it has heard of the end."""
     scene.go.set()
