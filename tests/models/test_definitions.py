@@ -14,6 +14,11 @@ def tool(**columns: Any) -> Tool:
     return Tool(**{"name": "find_orders", **columns})
 
 
+def taking(parameter: str) -> Tool:
+    schema = f'{{"type": "object", "properties": {{"a": {parameter}}}}}'
+    return tool(input_schema=schema)
+
+
 def resource(**columns: Any) -> Resource:
     return Resource(**{"name": "Returns", "uri": "shop://returns", **columns})
 
@@ -43,30 +48,9 @@ def prompt(**columns: Any) -> Prompt:
         (tool(icons='[{"src": "x"}]'), "icons", "https:"),
         (tool(input_schema="{"), "input_schema", "not JSON"),
         (tool(input_schema='{"type": "string"}'), "input_schema", '"object"'),
-        (
-            tool(
-                input_schema='{"type": "object", "properties": '
-                '{"a": {"$ref": "https://example.org/x"}}}'
-            ),
-            "input_schema",
-            "https://example.org/x",
-        ),
-        (
-            tool(
-                input_schema='{"type": "object", "properties": '
-                '{"a": {"type": "object", "x-mcp-header": "A"}}}'
-            ),
-            "input_schema",
-            "x-mcp-header",
-        ),
-        (
-            tool(
-                input_schema='{"type": "object", "properties": '
-                '{"a": {"description": "\\u202e"}}}'
-            ),
-            "input_schema",
-            "U+202E",
-        ),
+        (taking('{"$ref": "https://x.org/x"}'), "input_schema", "https://x.org/x"),
+        (taking('{"type": "object", "x-mcp-header": "A"}'), "input_schema", "x-mcp-"),
+        (taking('{"description": "\\u202e"}'), "input_schema", "U+202E"),
         (tool(output_schema='{"type": "array"}'), "output_schema", '"object"'),
         (resource(uri="returns"), "uri", "not an absolute URI"),
         (resource(uri="shop://a b"), "uri", "not an absolute URI"),

@@ -13,7 +13,7 @@ from typing import Final
 from tests.drill.piped import database, environment
 from tests.drill.ports import HOST, free_port
 from tests.drill.programs import Program
-from tests.drill.running import START_S
+from tests.drill.running import START_S, DrillServer, started
 from tests.process.streaming import called
 from tests.wire.programs import wire_checked
 
@@ -60,6 +60,17 @@ class Command(Program):
     def serves(self) -> bool:
         answer = called(self.url, "drill_add", a=1, b=1)
         return answer.until(lambda each: each.ended).status == 200
+
+
+@contextmanager
+def serving(server: str, env: Mapping[str, str]) -> Iterator[DrillServer]:
+    """Run a server, which must end well."""
+    running = started(server, env)
+    try:
+        yield running
+        assert running.stop() == 0, running.output
+    finally:
+        running.kill()
 
 
 @contextmanager

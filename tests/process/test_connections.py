@@ -14,8 +14,9 @@ import pytest
 from mcp_app.conf import McpSettings
 from mcp_app.pools.batching import of_process
 from tests.drill.databases import MYSQL, POSTGRES, PREPARED
-from tests.drill.running import THERE, started
+from tests.drill.running import THERE
 from tests.marks import long_cases
+from tests.process.programs import serving
 from tests.process.streaming import PATIENCE_S, Session, listening, stateless
 
 pytestmark = pytest.mark.programs
@@ -47,15 +48,10 @@ def on_postgresql(name: str) -> Iterator[Count]:
 def on_mysql(name: str) -> Iterator[Count]:
     driver: Any = pytest.importorskip("MySQLdb")
     server = urlsplit(MYSQL)
+    where = {"host": server.hostname or "127.0.0.1", "port": server.port or 3306}
+    who = {"user": server.username or "root", "password": server.password or ""}
     with (
-        closing(
-            driver.connect(
-                host=server.hostname or "127.0.0.1",
-                port=server.port or 3306,
-                user=server.username or "root",
-                password=server.password or "",
-            )
-        ) as connection,
+        closing(driver.connect(**where, **who)) as connection,
         closing(connection.cursor()) as cursor,
     ):
 
@@ -77,13 +73,9 @@ def counted(request: pytest.FixtureRequest) -> Iterator[tuple[str, Count]]:
     with (
         PREPARED[request.param]() as url,
         COUNTS[request.param](url.rpartition("/")[2]) as count,
+        serving("uvicorn", {"DATABASE_URL": url, **THERE}) as drill,
     ):
-        drill = started("uvicorn", {"DATABASE_URL": url, **THERE})
-        try:
-            yield drill.url, count
-            assert drill.stop() == 0, drill.output
-        finally:
-            drill.kill()
+        yield drill.url, count
 
 
 def test_no_more_than_the_formula_says(counted: tuple[str, Count]) -> None:

@@ -12,9 +12,10 @@ from typing import Final
 import pytest
 
 from tests.drill.ports import HOST
-from tests.drill.running import DrillServer, started
+from tests.drill.running import DrillServer
 from tests.marks import long_cases
 from tests.process.nginx import Nginx
+from tests.process.programs import serving
 from tests.process.slow_clients import PATIENCE_S, SlowClient, unread_call
 from tests.process.streaming import Stateless, listening, stateless_request
 
@@ -32,9 +33,8 @@ SHORT: Final = {
 @pytest.fixture(scope="module")
 def server() -> Iterator[DrillServer]:
     settings = {"MCP_LIMITS": json.dumps(LIMITS), "MCP_TRUSTED_PROXIES": "1"}
-    running = started("uvicorn", settings)
-    yield running
-    assert running.stop() == 0, running.output
+    with serving("uvicorn", settings) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from tests.drill.running import THERE, DrillServer, started
 from tests.invalidation.redis_servers import RedisServer
 from tests.marks import long_cases
 from tests.process.passages import Passage, through
+from tests.process.programs import serving
 from tests.process.streaming import (
     PATIENCE_S,
     Answer,
@@ -92,12 +93,10 @@ def passage(vendor: str) -> Iterator[Passage]:
 def server(vendor: str, passage: Passage) -> Iterator[DrillServer]:
     with PREPARED[vendor]() as url:
         away = {"DATABASE_URL": through(url, PORTS[vendor], passage), **THERE}
-        drill = started("uvicorn", {**away, **LIMITS})
         try:
-            yield drill
-            assert drill.stop() == 0, drill.output
+            with serving("uvicorn", {**away, **LIMITS}) as drill:
+                yield drill
         finally:
-            drill.kill()
             # What is stranded may hold a table, without which no database is removed.
             passage.cut()
 
@@ -160,12 +159,9 @@ def all_is_refused(url: str, session: Session) -> None:
 def postgresql() -> Iterator[tuple[str, str]]:
     """The address of a server, and that of its database."""
     with PREPARED["postgresql"]() as database:
-        drill = started("uvicorn", {"DATABASE_URL": database, **THERE, **LIMITS})
-        try:
+        environment = {"DATABASE_URL": database, **THERE, **LIMITS}
+        with serving("uvicorn", environment) as drill:
             yield drill.url, database
-            assert drill.stop() == 0, drill.output
-        finally:
-            drill.kill()
 
 
 def test_a_database_that_is_read_only_for_a_while(postgresql: tuple[str, str]) -> None:

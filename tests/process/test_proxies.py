@@ -15,11 +15,11 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from mcp_app.protocol.revisions import REVISIONS
-from tests.drill.running import DrillServer, started
+from tests.drill.running import DrillServer
 from tests.marks import long_cases
 from tests.process.certificates import write_certificate
 from tests.process.nginx import Nginx, replaced
-from tests.process.programs import program
+from tests.process.programs import program, serving
 from tests.process.proxies import Apache, HaProxy, Proxy
 
 pytestmark = [pytest.mark.django_db, pytest.mark.programs]
@@ -38,9 +38,8 @@ Findings = dict[str, dict[str, str]]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[DrillServer]:
-    running = started("uvicorn", ENVIRONMENT)
-    yield running
-    assert running.stop() == 0, running.output
+    with serving("uvicorn", ENVIRONMENT) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -255,9 +254,8 @@ def upstream(request: pytest.FixtureRequest) -> Iterator[int]:
         with program("uvicorn", ENVIRONMENT, "--workers", "4") as workers:
             yield workers.port
         return
-    running = started(request.param, ENVIRONMENT)
-    yield running.port
-    assert running.stop() == 0, running.output
+    with serving(request.param, ENVIRONMENT) as running:
+        yield running.port
 
 
 @pytest.fixture(scope="module", params=[Apache, HaProxy])

@@ -28,7 +28,7 @@ from tests.drill.running import (
 )
 from tests.process.clusters import python_environment
 from tests.process.nginx import Nginx
-from tests.process.programs import program
+from tests.process.programs import program, serving
 from tests.process.streaming import called
 from tests.process.test_proxies import (
     ENVIRONMENT,
@@ -194,9 +194,6 @@ def test_two_processes(site: dict[str, str], other: dict[str, str], words: str) 
 
 def test_sqlite_without_wal(site: dict[str, str]) -> None:
     site["DATABASE_URL"] += "?init_command=PRAGMA%20journal_mode%3DDELETE"
-    running = started("uvicorn", site)
-    try:
+    with serving("uvicorn", site) as running:
         _, found = told_by(site, running.url)
-    finally:
-        assert running.stop() == 0
     assert found["mcp_app.W015"]["what"].startswith("SQLite has journal_mode = delete")

@@ -12,7 +12,8 @@ from typing import Final
 
 import pytest
 
-from tests.drill.running import DrillServer, started
+from tests.drill.running import DrillServer
+from tests.process.programs import serving
 from tests.process.slow_clients import (
     PATIENCE_S,
     Dribble,
@@ -33,9 +34,9 @@ LET_GO: Final = "returned without completing response"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[DrillServer]:
-    running = started("uvicorn", {"PATIENCE": "1", "MCP_LIMITS": json.dumps(LIMITS)})
-    yield running
-    assert running.stop() == 0, running.output
+    environment = {"PATIENCE": "1", "MCP_LIMITS": json.dumps(LIMITS)}
+    with serving("uvicorn", environment) as running:
+        yield running
 
 
 @pytest.fixture

@@ -90,23 +90,6 @@ def test_what_is_allowed_needs_no_stream(server: DrillServer, method: str) -> No
     assert told["allow"] == "POST, DELETE, OPTIONS"
 
 
-def test_a_large_body(server: DrillServer) -> None:
-    status, _, answer = asked(
-        server, "POST", body=b"x" * (5 * 1024 * 1024), headers=JSON
-    )
-    assert status == 413
-    assert "larger than" in answer["error"]["message"]
-
-
-def test_who_takes_streams_alone_is_told(server: DrillServer) -> None:
-    headers, body = stateless_request("tools/call", **CALL)
-    status, _, answer = asked(
-        server, "POST", body=body, headers={**headers, "Accept": "text/event-stream"}
-    )
-    assert status == 406
-    assert "application/json" in answer["error"]["message"]
-
-
 def test_no_stream_is_opened(server: DrillServer) -> None:
     session = Session(server.url)
     headers = {**session.headers, "Accept": "text/event-stream"}
@@ -117,20 +100,38 @@ def test_no_stream_is_opened(server: DrillServer) -> None:
     assert session.close().whole().status == 204
 
 
-@pytest.mark.parametrize("path", ["/mcp/sse", "/mcp/messages?session_id=a"])
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_no_old_transport(server: DrillServer, method: str, path: str) -> None:
-    status, _, answer = asked(server, method, path, headers=JSON)
-    assert (status, answer["error"]["code"]) == (501, -32600)
-    assert "WSGI" in answer["error"]["message"]
+CALLED: Final = stateless_request("tools/call", **CALL)
+LISTENING: Final = stateless_request(
+    "subscriptions/listen", notifications={"toolsListChanged": True}
+)
+EVENTS_ALONE: Final = ({**CALLED[0], "Accept": "text/event-stream"}, CALLED[1])
+LARGE: Final = (JSON, b"x" * (5 * 1024 * 1024))
+OLD: Final = ("/mcp/sse", "/mcp/messages?session_id=a")
 
 
-def test_listening_is_no_method(server: DrillServer) -> None:
-    headers, body = stateless_request(
-        "subscriptions/listen", notifications={"toolsListChanged": True}
-    )
-    status, _, answer = asked(server, "POST", body=body, headers=headers)
-    assert (status, answer["error"]["code"]) == (404, -32601)
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "status", "code", "words"),
+    [
+        ("POST", "/mcp", LARGE, 413, -32600, "larger than"),
+        ("POST", "/mcp", EVENTS_ALONE, 406, -32600, "application/json"),
+        *(("GET", path, (JSON, b""), 501, -32600, "WSGI") for path in OLD),
+        *(("POST", path, (JSON, b""), 501, -32600, "WSGI") for path in OLD),
+        ("POST", "/mcp", LISTENING, 404, -32601, ""),
+    ],
+)
+def test_what_needs_a_stream_or_is_too_large(
+    server: DrillServer,
+    method: str,
+    path: str,
+    sent: tuple[dict[str, str], bytes],
+    status: int,
+    code: int,
+    words: str,
+) -> None:
+    headers, body = sent
+    found, _, answer = asked(server, method, path, body, headers)
+    assert (found, answer["error"]["code"]) == (status, code)
+    assert words in answer["error"]["message"]
 
 
 def test_odd_requests_are_answered_as_under_asgi(both: Both) -> None:
