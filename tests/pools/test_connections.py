@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final
 
+import psycopg
 import pytest
-from django.db import connection
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+    connection,
+)
 
-from mcp_app.pools.connections import without_old_connections
+from mcp_app.models import Session
+from mcp_app.pools import connections
+from mcp_app.pools.connections import (
+    ConnectionKiller,
+    cannot_write,
+    is_outage,
+    may_be_refused,
+    without_old_connections,
+)
+from mcp_app.pools.database import writer
+from mcp_app.protocol.errors import Unavailable
+from tests.process.outages import read_only
 
 pytestmark = pytest.mark.usefixtures("served_rows")
 
@@ -85,3 +109,169 @@ def test_a_process_ends_after_the_threads_of_a_closed_pool(pool: str) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert ended.stdout == "closed\n"
+
+
+# -- cutting ---------------------------------------------------------------------------
+
+
+PATIENCE_S: Final = 60
+
+
+class Pair:
+    """A connection as Django has it, and its other end."""
+
+    def __init__(self) -> None:
+        self.here, self.there = socket.socketpair()
+        self.there.settimeout(PATIENCE_S)
+        self.wrapper: Any = SimpleNamespace(connection=self)
+
+    def fileno(self) -> int:
+        return self.here.fileno()
+
+    def cancel_safe(self, timeout: float) -> None:
+        """Let the thread end its statement, and give the connection back."""
+        self.wrapper.connection = None
+
+    def line(self) -> ConnectionKiller:
+        line = ConnectionKiller.from_wrapper(self.wrapper)
+        assert line is not None
+        return line
+
+    def is_open(self) -> bool:
+        try:
+            self.here.send(b"1")
+        except BrokenPipeError:
+            return False
+        return self.there.recv(1) == b"1"
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    pair = Pair()
+    with pair.here, pair.there:
+        yield pair
+
+
+def test_a_connection_that_is_shut_breaks(pair: Pair) -> None:
+    assert pair.is_open()
+    pair.line().break_connection()
+    assert not pair.is_open()
+
+
+def test_what_went_back_to_a_pool_is_left_alone(pair: Pair) -> None:
+    line = pair.line()
+    pair.wrapper.connection = None
+    line.break_connection()
+    assert pair.is_open()
+
+
+def test_what_goes_back_while_it_is_cancelled_is_left_alone(pair: Pair) -> None:
+    connections._cancel_and_shut(pair.line())
+    assert pair.is_open()
+
+
+def test_what_has_gone_back_is_not_cancelled(pair: Pair) -> None:
+    line = pair.line()
+    pair.wrapper.connection = another = object()
+    connections._cancel_and_shut(line)
+    assert pair.wrapper.connection is another
+
+
+def test_without_a_thread_it_is_shut(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(connections, "_hears_of_cancelling", lambda _: True)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    connections.cut_connections([pair.line()])
+    assert not pair.is_open()
+
+
+def test_what_has_no_socket_cannot_be_cut() -> None:
+    assert ConnectionKiller.from_wrapper(SimpleNamespace(connection=object())) is None
+
+
+# -- outages ---------------------------------------------------------------------------
+
+
+def of_psycopg(state: str) -> Exception:
+    """Return what Django raises for an error that PostgreSQL knows by this code."""
+    cause = psycopg.errors.lookup(state)("said the server")
+    kind = next(
+        each
+        for each in (OperationalError, InternalError, DataError, DatabaseError)
+        if isinstance(cause, getattr(psycopg, each.__name__))
+    )
+    error = kind("said the server")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "writes_nothing"),
+    [
+        (OperationalError(2006, "Server has gone away"), False),
+        (InterfaceError("connection already closed"), False),
+        (of_psycopg("57P01"), False),
+        (of_psycopg("25P03"), False),
+        (of_psycopg("25006"), True),
+        (of_psycopg("53100"), True),
+        (OperationalError(1290, "running with the --read-only option"), True),
+        (OperationalError(1792, "in a READ ONLY transaction"), True),
+        (OperationalError(1836, "Running in read-only mode"), True),
+        (OperationalError(1114, "The table is full"), True),
+        (OperationalError(1021, "Disk full"), True),
+        (OperationalError("attempt to write a readonly database"), True),
+        (OperationalError("database or disk is full"), True),
+    ],
+)
+def test_what_is_an_outage(error: Exception, *, writes_nothing: bool) -> None:
+    assert is_outage(error)
+    assert cannot_write(error) == writes_nothing
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        of_psycopg("25P02"),
+        of_psycopg("XX000"),
+        InternalError({"odd": 1}),
+        InternalError(),
+        ProgrammingError("25006"),
+        IntegrityError(1062, "Duplicate entry"),
+        DataError("too long"),
+        psycopg.errors.lookup("25006")("of a driver that user code asks itself"),
+        ValueError("25006"),
+    ],
+)
+def test_what_is_none(error: Exception) -> None:
+    assert not is_outage(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OperationalError(1366, "Incorrect string value"), True),
+        (OperationalError(2006, "Server has gone away"), True),
+        (DataError("too long"), True),
+        (OperationalError(1114, "The table is full"), False),
+        (OperationalError(1205, "Lock wait timeout exceeded"), False),
+        (OperationalError("database is locked"), False),
+        (of_psycopg("55P03"), False),
+        (of_psycopg("57014"), False),
+    ],
+)
+def test_what_may_be_refused(error: Exception, *, expected: bool) -> None:
+    assert may_be_refused(error) == expected
+
+
+@pytest.mark.databases
+@pytest.mark.usefixtures("served_rows")
+async def test_a_database_that_writes_nothing_is_a_503() -> None:
+    with read_only():
+        assert await writer.run(Session.objects.exists) in (True, False)
+        with pytest.raises(Unavailable):
+            await writer.run(Session.objects.filter(pk=-1).update, seen_ms=1)
+    await writer.run(Session.objects.filter(pk=-1).update, seen_ms=1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,9 +15,7 @@ from django.utils import timezone
 from mcp_app.auth import caches
 from mcp_app.auth.permissions import RightsCache
 from mcp_app.auth.token_cache import token_cache
-from mcp_app.catalog.stops import RETRY_S
 from mcp_app.conf import BY_TOKEN
-from mcp_app.interface.principal import Principal
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import AccessToken, Server
 from mcp_app.pools.database import writer
@@ -30,6 +27,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.streams.listeners import Listeners
 from tests.asgi_client import Client
 from tests.published import published
+from tests.streams.test_listeners import Stream
 from tests.wire.middleware import WireCheck
 
 SLUG = "kept"
@@ -162,37 +160,7 @@ async def test_only_so_many_are_kept(
 # -- revocation ------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class Stream:
-    """A stream that changes are written to."""
-
-    server: str
-    lasts: bool = False
-    principal: Principal = Principal.ANONYMOUS
-    owner: str = ""
-    session: str = ""
-    seen: int = 0
-    ends: list[int | None] = field(default_factory=list)
-
-    def watched(self, what: str) -> str | None:
-        return None
-
-    def watching(self) -> Iterable[str]:
-        return ()
-
-    def tell(self, what: Sequence[str], number: int) -> None:
-        """Nothing is told."""
-
-    def beat(self) -> None:
-        """Nothing is beaten."""
-
-    def end(self, *, retry_ms: int | None = None) -> None:
-        self.ends.append(retry_ms)
-
-
-def revocation(
-    *streams: Stream, access: dict[str, str] | None = None, stopped: Iterable[str] = ()
-) -> Revocation:
+def revocation(*streams: Stream, access: dict[str, str] | None = None) -> Revocation:
     """Return those of a process with these servers, by the ways in."""
     listeners = Listeners()
     for each in streams:
@@ -203,7 +171,7 @@ def revocation(
         )
         for slug, ways in (access or {}).items()
     }
-    catalogs: Any = SimpleNamespace(by_slug=servers, stopped=frozenset(stopped))
+    catalogs: Any = SimpleNamespace(by_slug=servers, stopped=frozenset())
     return Revocation(
         listeners,
         RunningCalls(asyncio.get_running_loop()),
@@ -229,22 +197,12 @@ async def test_where_others_come_in(before: str, now: str, ends: bool) -> None:
     known = revocation(access={"shop": before, "office": "token"}).access_by_server()
     later = revocation(own, other, access={"shop": now, "office": "token"})
     later.close_after_access_change(known)
-    assert own.ends == ([None] if ends else [])
-    assert other.ends == []
+    assert own.told == (["end None"] if ends else [])
+    assert other.told == []
 
 
 async def test_what_was_not_known_before_or_is_gone_now_is_left_alone() -> None:
     new, gone = Stream("new"), Stream("gone")
     later = revocation(new, gone, access={"new": "token"})
     later.close_after_access_change({"gone": ("token",)})
-    assert (new.ends, gone.ends) == ([], [])
-
-
-async def test_streams_of_a_stopped_server_end_and_come_back_later() -> None:
-    own, lasting, other = Stream("shop"), Stream("shop", lasts=True), Stream("office")
-    revocation(own, lasting, other, stopped=["shop"]).close_stopped()
-    (retry_ms,) = own.ends
-    assert retry_ms is not None
-    assert RETRY_S[0] * 1_000 <= retry_ms <= RETRY_S[1] * 1_000
-    # One that is part of a connection goes on: its server is told apart there.
-    assert (lasting.ends, other.ends) == ([], [])
+    assert (new.told, gone.told) == ([], [])

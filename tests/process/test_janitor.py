@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from collections.abc import Awaitable
@@ -16,6 +17,7 @@ from mcp_app.models.expiry import ExpiredRows
 from mcp_app.pools.database import writer
 from mcp_app.process import janitor
 from mcp_app.process.janitor import Janitor
+from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
 
 pytestmark = pytest.mark.usefixtures("served_rows")
@@ -113,3 +115,23 @@ async def test_an_outage_is_logged(
         await sweeping.remove_expired()
     sweeping.stop()
     assert "The janitor could not reach the database" in caplog.text
+
+
+# -- heap ------------------------------------------------------------------------------
+
+
+async def test_it_is_frozen_once_the_catalogs_are_loaded(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(janitor, "_is_frozen", False)
+    process.gate.mark_stale()
+    before = gc.get_freeze_count()
+    await process.gate.wait_for_check()
+    assert gc.get_freeze_count() > before
+    later = [[] for _ in range(1_000)]  # type: list[list[object]]
+    frozen = gc.get_freeze_count()
+    process.gate.mark_stale()
+    await process.gate.wait_for_check()
+    # Another load freezes nothing more: what comes and goes is collected.
+    assert gc.get_freeze_count() <= frozen
+    assert len(later) == 1_000

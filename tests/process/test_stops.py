@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any, Final, cast
@@ -11,7 +12,7 @@ import pytest
 from django.core.handlers.asgi import ASGIHandler
 from django.test import Client as Browser
 
-from mcp_app.catalog.stops import SERVER_OFF, SWITCHED_OFF
+from mcp_app.catalog.stops import RETRY_S, SERVER_OFF, SWITCHED_OFF
 from mcp_app.invalidation import workers
 from mcp_app.models import Call, DefinitionRow, Server, Stop, Tool
 from mcp_app.models.stops import By, Running, Scope
@@ -295,7 +296,8 @@ async def test_open_streams_end(site: Site) -> None:
     await listen.message()
     await site.stop(Scope.SERVER, name="default")
     await standing.body()
-    assert b"retry:" in standing.raw
+    (retry,) = re.findall(rb"retry: (\d+)", standing.raw)
+    assert RETRY_S[0] <= int(retry) / 1_000 <= RETRY_S[1]
     assert (await listen.messages())[-1]["result"]
     assert not other.ended
     await other.leave()
