@@ -25,7 +25,6 @@ async def kept(process: Process) -> list[Call]:
 
 
 async def counted() -> dict[tuple[str, str, str, str], int]:
-    """Return how many calls were counted, by server, kind, name and outcome."""
     return await writer.run(totals)
 
 

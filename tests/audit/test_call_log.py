@@ -85,7 +85,6 @@ async def held() -> AsyncIterator[None]:
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> None:
-    """Let writing fail with these errors, one after the other."""
     left = list(errors)
 
     def fail(batch: CallBatch) -> int:

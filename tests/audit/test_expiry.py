@@ -60,7 +60,6 @@ def test_each_kind_of_row_has_its_own_age() -> None:
 
 
 def calls(*outcomes: str) -> list[int]:
-    """Write calls that ended so, as the audit does; return their keys."""
     newest = max(left(), default=0)
     write(batch(*(record(outcome=each) for each in outcomes)))
     return [

@@ -82,8 +82,6 @@ def environment(request: pytest.FixtureRequest) -> Iterator[Mapping[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How many calls have a row, and how many were counted: all, and by name."""
-
     rows: int
     calls: int
     dropped: int
@@ -184,7 +182,6 @@ def test_who_stops_writes_its_calls_first(environment: Mapping[str, str]) -> Non
 
 @on_database("postgresql", "mysql")
 def test_cuts_neither_lose_nor_double_a_call(environment: Mapping[str, str]) -> None:
-    """First at random, then at commits that the database gets, or does not get."""
     answered, over = count(), Event()
     with (
         relay(environment["DATABASE_URL"]) as way,

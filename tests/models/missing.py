@@ -14,7 +14,6 @@ ELSEWHERE: Final = "not_there_yet"
 
 @contextmanager
 def missing(model: type[Model]) -> Iterator[None]:
-    """Look for the rows of a model in a table that does not exist."""
     for field in model._meta.concrete_fields:
         # It is kept from its first use on, with the name of the table.
         assert field.cached_col.alias == model._meta.db_table

@@ -59,7 +59,6 @@ def test_before_the_tables_are_made(model: type[Model]) -> None:
 
 
 def test_what_is_logged_late_is_not_passed_by() -> None:
-    """And who logs waits for nobody, nor anybody for it."""
     row, messages = own_session(), LoggedMessage.objects
     with ThreadPoolExecutor(1) as pool, transaction.atomic():
         messages.log([row.pk], "late")

@@ -37,7 +37,6 @@ def test_too_many_offers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tools_and_documents_end_each_other() -> None:
-    """A tool that is deleted can be made again, and a document keeps no tool alive."""
     row = document()
     tools = [Tool.objects.create(name=name, kind="http") for name in ("a", "b")]
     for tool in tools:

@@ -11,7 +11,6 @@ pytestmark = pytest.mark.django_db
 
 
 def test_only_tables_with_a_page_have_those_of_django() -> None:
-    """Whoever gives rights sees all permissions in one list."""
     ours = apps.get_app_config("mcp_app").get_models()
     with_page = {each for each in ours if each in admin.site._registry}
     usual = Permission.objects.filter(

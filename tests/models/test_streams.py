@@ -27,7 +27,6 @@ def erased() -> Iterator[None]:
 
 
 def test_what_begins_while_a_session_is_deleted_goes_too() -> None:
-    """Whoever cascades to a session has no lock before."""
     row = own_session()
     opened(row, b"1")
     collector = Collector(using="default", origin=row)

@@ -26,8 +26,6 @@ BAD: Final = 13
 
 
 class Doubles:
-    """Doubles numbers below a hundred, and notes what it was asked for."""
-
     def __init__(self) -> None:
         self.asked: list[list[int]] = []
         self.began = threading.Event()
@@ -44,7 +42,6 @@ class Doubles:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Let work that begins within the block wait for its end."""
         self.began.clear()
         self.may_end.clear()
         yield

@@ -197,7 +197,6 @@ def test_what_has_no_socket_cannot_be_cut() -> None:
 
 
 def of_psycopg(state: str) -> Exception:
-    """Return what Django raises for an error that PostgreSQL knows by this code."""
     cause = psycopg.errors.lookup(state)("said the server")
     kind = next(
         each

@@ -161,14 +161,6 @@ def reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[DatabaseThreads]:
 
 
 @pytest.mark.usefixtures("served_rows")
-async def test_a_reader_keeps_its_connection_at_work(reading: DatabaseThreads) -> None:
-    reads = Reads()
-    for _ in range(3):
-        await reading.run(reads)
-    assert len(set(reads.connections)) == 1
-
-
-@pytest.mark.usefixtures("served_rows")
 async def test_a_reader_closes_its_connection_where_there_is_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -184,10 +176,11 @@ async def test_a_reader_closes_its_connection_where_there_is_none(
 
 @pytest.mark.usefixtures("served_rows")
 async def test_a_reader_reads_again_after_a_cut(reading: DatabaseThreads) -> None:
-    reads = Reads(2)
-    assert await reading.run(reads) == 1
-    assert await reading.run(reads) == 3
-    assert reads.connections[2] is not reads.connections[1]
+    reads = Reads(4)
+    assert [await reading.run(reads) for _ in range(3)] == [1, 2, 3]
+    assert len(set(reads.connections)) == 1
+    assert await reading.run(reads) == 5
+    assert reads.connections[4] is not reads.connections[3]
 
 
 @pytest.mark.usefixtures("served_rows")
@@ -227,7 +220,6 @@ async def test_what_was_left_between_two_pieces_of_work_ends_with_its_pool() -> 
 async def test_what_a_thread_has_in_hand_when_it_is_left_is_done(
     monkeypatch: pytest.MonkeyPatch, closes: bool
 ) -> None:
-    """It is in the queue no more, and nobody does it yet."""
     taken, goes_on, take = threading.Event(), threading.Event(), database._next
 
     def slowly(*arguments: Any) -> Any:
@@ -254,7 +246,6 @@ async def test_what_a_thread_has_in_hand_when_it_is_left_is_done(
 async def test_so_many_threads_are_left_alone_and_no_more(
     threads: DatabaseThreads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each holds a connection of the site's database."""
     monkeypatch.setattr(database, "MAX_ABANDONED", 2)
     released, began = threading.Event(), threading.Semaphore(0)
     hanging: list[asyncio.Future[bool]] = []
@@ -382,8 +373,6 @@ async def test_a_connection_that_cannot_be_closed_does_not_end_a_thread(
 
 
 class Clock:
-    """Goes on when it is told to."""
-
     def __init__(self) -> None:
         self.now = 1_000.0
 

@@ -35,7 +35,6 @@ class Scene:
         return [self.pool.submit(self._hold, f"hold {i}", owner) for i in range(count)]
 
     def hold(self, count: int = 1, owner: Owner = UNKNOWN) -> list[Job]:
-        """Begin so many jobs, and wait until each has a thread."""
         jobs = self.begin(count, owner)
         assert len(self.threads(count)) == count
         return jobs
@@ -60,7 +59,6 @@ class Scene:
         return {self.ended.get(timeout=PATIENCE_S) for _ in range(count)}
 
     def uncounted(self, count: int) -> bool:
-        """Wait until so many threads wait or hang."""
         return settled(lambda: self.pool.uncounted_threads == count)
 
     def idle(self) -> bool:
@@ -174,7 +172,6 @@ def test_a_lost_thread_gives_its_place_away_and_comes_back(scene: Scene) -> None
 
 
 def test_a_job_that_is_done_is_not_lost(scene: Scene) -> None:
-    """Its caller may be cancelled before it has heard of the end."""
     scene.go.set()
     for _ in range(3 * scene.pool.ceiling):
         (job,) = scene.hold()
@@ -226,7 +223,6 @@ def no_thread(self: threading.Thread) -> None:
 def test_where_no_thread_can_be_started_the_next_job_is_refused(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who was refused must not be served later, and no place is lost."""
     with monkeypatch.context() as full:
         full.setattr(threading.Thread, "start", no_thread)
         for _ in range(SIZE):

@@ -190,7 +190,6 @@ def _database(kind: str, directory: Path) -> Iterator[str]:
 
 @contextmanager
 def _serving(environment: Mapping[str, str]) -> Iterator[list[str]]:
-    """Run the processes, and demand that each ends well."""
     servers: list[DrillServer] = []
 
     def start(_: int) -> None:

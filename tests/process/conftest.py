@@ -23,7 +23,6 @@ def _interruptible() -> None:
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A cluster of the kind that the test names as its parameter."""
     with clusters.cluster(request.param) as made:
         yield made
 
@@ -37,7 +36,6 @@ def served(cluster: Cluster) -> Iterator[Site]:
 
 @pytest.fixture(scope="session")
 def operator(served: Site) -> Operator:
-    """A program of the cluster's site that runs commands, and code."""
     return served.operator
 
 

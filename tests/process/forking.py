@@ -36,7 +36,6 @@ def connection_id() -> int:
 
 
 async def requests() -> dict[str, Any]:
-    """Make requests that need every kind of thread; return what came of them."""
     client_class = import_string("tests.asgi_client.Client")
     check_class = import_string("tests.wire.middleware.WireCheck")
     application = import_string("mcp_project.asgi.application")

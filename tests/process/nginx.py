@@ -89,7 +89,6 @@ class Nginx:
 
     @property
     def log(self) -> str:
-        """What it has written, from the level `info` on."""
         return self._program.output
 
     def _answers(self) -> bool:

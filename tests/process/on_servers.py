@@ -52,7 +52,6 @@ async def test_async_code_has_a_connection_after_an_outage(process: Process) -> 
 
 
 def test_a_sweep_that_gives_way_to_a_writer_goes_on() -> None:
-    """The writer has the stream of an expired session, and wants the session."""
     row = own_session()
     Session.objects.filter(pk=row.pk).update(seen_ms=0)
     key = opened(row)

@@ -70,6 +70,5 @@ def read_only() -> Iterator[None]:
 
 
 def _begin_anew() -> None:
-    """Let nobody keep a connection."""
     for pool in POOLS:
         pool.close()

@@ -43,8 +43,6 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Command(Program):
-    """A server's own command that runs."""
-
     def __init__(self, name: str, env: Mapping[str, str], *options: str) -> None:
         self.port = free_port()
         self.url = f"http://{HOST}:{self.port}/mcp"

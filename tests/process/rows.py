@@ -36,7 +36,6 @@ def one_number(url: str, statement: str) -> int:
 def until_number(
     url: str, statement: str, enough: Callable[[int], bool], within: float = PATIENCE_S
 ) -> int:
-    """Wait until the number that a statement selects is enough, and return it."""
     end = time.monotonic() + within
     while not enough(found := one_number(url, statement)):
         assert time.monotonic() < end, (statement, found)

@@ -21,8 +21,6 @@ TAKEN: Final = 4_096
 
 
 class SlowClient:
-    """A connection whose client waits."""
-
     def __init__(self, url: str, headers: Mapping[str, str], length: int) -> None:
         where = urlsplit(url)
         self._socket = socket.socket()
@@ -38,7 +36,6 @@ class SlowClient:
             self._socket.sendall(data)
 
     def status(self) -> int:
-        """Wait for the answer, and return its status; 0 if there is none."""
         with suppress(OSError):
             # What is left of the body may have reset the connection.
             found = self._socket.recv(TAKEN).split(b" ", 2)
@@ -60,7 +57,6 @@ def half_body(url: str, size: int, missing: int = 1) -> SlowClient:
 
 
 def unread_call(url: str, **arguments: object) -> SlowClient:
-    """Call a tool that tells of its progress, and take nothing."""
     params = {"name": "drill_count", "arguments": arguments}
     headers, body = stateless_request(
         "tools/call", **params, _meta={"progressToken": 1}

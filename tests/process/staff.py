@@ -72,7 +72,6 @@ class Staff(httpx.Client):
         assert done.status_code == HTTPStatus.FOUND, done.text
 
     def cancel_calls(self) -> int:
-        """Cancel all calls that have a row; return how many."""
         page = self.get("/admin/mcp_app/session/live/").text
         buttons = re.findall(r'formaction="([^"]+/cancel/)"', page)
         for each in buttons:

@@ -191,7 +191,6 @@ def _request(method: str, params: JsonObject) -> bytes:
 def stateless(
     url: str, method: str, headers: Mapping[str, str] | None = None, **params: Any
 ) -> Answer:
-    """Begin a request of the stateless era; `headers` come beside its own."""
     own, body = stateless_request(method, **params)
     return Answer(url, "POST", {**own, **(headers or {})}, body)
 
@@ -214,8 +213,6 @@ def listening(
 
 
 class Caller(ABC):
-    """What a client of either era can do."""
-
     @abstractmethod
     def request(self, method: str, **params: Any) -> Answer:
         """Begin a request."""
@@ -235,8 +232,6 @@ class Caller(ABC):
 
 
 class Stateless(Caller):
-    """A client of the stateless era."""
-
     def __init__(self, url: str, capabilities: JsonObject = CAPABILITIES) -> None:
         self._url = url
         self._meta = {f"{META}clientCapabilities": capabilities}
@@ -247,8 +242,6 @@ class Stateless(Caller):
 
 
 class SessionRefused(Exception):
-    """No session was opened."""
-
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.status, answer.raw)
         self.status = answer.status

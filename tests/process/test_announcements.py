@@ -72,7 +72,6 @@ def stream(announcements: Announcements, seen: int = 0) -> Stream:
 
 
 async def done(announcements: Announcements) -> None:
-    """Wait until there is nothing more to do."""
     async with asyncio.timeout(60):
         while announcements._tasks:
             await asyncio.gather(*announcements._tasks, return_exceptions=True)
@@ -321,7 +320,6 @@ async def test_work_beside_the_requests_is_held_until_it_is_done(
 
 
 async def test_only_what_its_client_may_read_is_told() -> None:
-    """Lists are told in any case, and in an outage everything is."""
     away = False
 
     async def hears(listener: Listener, uri: str) -> bool:

@@ -62,7 +62,6 @@ class Known:
             row.delete()
 
     async def asks(self, token: str = "") -> int:
-        """Let a client of this token, or of the first, ask; return the status."""
         headers = {"authorization": f"Bearer {token or self.tokens[0]}"}
         client = Client(self.application, path=f"/mcp/{SLUG}", headers=headers)
         return (await client.call("drill_add", a=1, b=2)).status
@@ -161,7 +160,6 @@ async def test_only_so_many_are_kept(
 
 
 def revocation(*streams: Stream, access: dict[str, str] | None = None) -> Revocation:
-    """Return those of a process with these servers, by the ways in."""
     listeners = Listeners()
     for each in streams:
         listeners.add(each)

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.programs
     "prepared_url", ["mysql", *long_cases("sqlite", "postgresql")], indirect=True
 )
 def test_a_fork_after_the_first_request(prepared_url: str) -> None:
-    """Nothing of the parent is used: no connection, no thread, no loop, no id."""
     finished = subprocess.run(
         [sys.executable, "-m", "tests.process.forking"],
         cwd=ROOT,

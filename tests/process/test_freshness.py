@@ -61,7 +61,6 @@ class Gate(FreshnessGate):
         self.trust(float("inf"))
 
     def gone_by(self, seconds: float) -> None:
-        """Let it be so much later."""
         self._started -= seconds
         self._failed -= seconds
         self._reckon()
@@ -77,7 +76,6 @@ class Gate(FreshnessGate):
         return waiting
 
     async def refuse(self) -> Unavailable:
-        """Refuse a request that comes now."""
         with pytest.raises(Unavailable) as raised:
             await self.wait_until_fresh(now())
         return raised.value
@@ -226,8 +224,6 @@ async def test_all_who_wait_for_a_check_that_fails_are_refused(gate: Gate) -> No
 async def test_a_check_that_fails_refuses_nobody_who_waits_for_the_next(
     gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first of them starts it, and the others join it."""
-
     async def first_fails() -> ChangeSet:
         news = await gate.database.check()
         if news.number == 1:

@@ -173,5 +173,4 @@ def written() -> dict[str, tuple[list[str], int]]:
 @pytest.mark.xdist_group("stopping")
 @pytest.mark.parametrize("case", CASES)
 def test_order(written: dict[str, tuple[list[str], int]], case: str) -> None:
-    """The server learns of a signal when the process has drained, and not before."""
     assert written[case] == OUTPUTS[case]

@@ -191,7 +191,6 @@ def improved(name: str) -> Tool:
 
 
 def chosen(tool: Tool) -> Server:
-    """Let a server offer only this."""
     server = Server.objects.get(slug="shop")
     server.selection = "chosen"
     server.save()
@@ -352,7 +351,6 @@ def test_a_server_may_choose_a_row_that_nobody_was_told_of(loading: Loading) -> 
 
 
 def test_two_rows_under_one_name_do_not_take_each_other_along(loading: Loading) -> None:
-    """The database refuses it; a hand in the database does not."""
     Tool.objects.filter(name="stored_tool").update(published_identity=None)
     other = published(Tool(name="stored_tool2", kind="text", config=CONTENT))
     version = other.published

@@ -38,7 +38,6 @@ def rounds(cluster: Cluster) -> Iterator[tuple[str, list[str]]]:
 
 
 def asleep(session: Session, urls: list[str]) -> list[Answer]:
-    """Begin a call at each of these processes."""
     calls = [session.at(each).called("drill_sleep", seconds=30) for each in urls]
     return [call.until(lambda answer: answer.raw) for call in calls]
 
@@ -63,7 +62,6 @@ def test_a_closed_session_is_closed_everywhere(cluster: Cluster) -> None:
 
 @on_clusters("sqlite", others=["postgresql-redis", "mariadb"])
 def test_what_is_logged_elsewhere_comes(cluster: Cluster, operator: Operator) -> None:
-    """From a program of the site, at whichever process the client is."""
     session, last = Session(cluster.urls[0]), None
     for number, (here, _) in enumerate(rounds(cluster)):
         stream = session.at(here).standing(last)

@@ -67,7 +67,6 @@ def _status(nginx: Nginx, address: str, claimed: str) -> int:
 
 
 def test_what_a_stream_has_to_say_comes_at_once(nginx: Nginx) -> None:
-    """It stays open: without its end, a proxy that collects would send nothing."""
     listening(nginx.url, toolsListChanged=True).leave()
 
 

@@ -45,7 +45,6 @@ def until_cancelled(cluster: Cluster, tool: str, count: int) -> None:
 
 @on_clusters("postgresql-redis", others=["sqlite", "postgresql", "mariadb"])
 def test_messages_come_to_any_process(cluster: Cluster) -> None:
-    """All that is said comes once, in its order, and to its own session."""
     sessions = [OldSession(url) for url in cluster.urls]
     begun = []
     for number, session in enumerate(sessions):
@@ -141,7 +140,6 @@ def test_the_end_of_the_stream_is_the_end_everywhere(cluster: Cluster) -> None:
 
 @on_clusters("postgresql-redis", others=["postgresql", "mariadb"])
 def test_the_streams_process_is_killed(cluster: Cluster, doomed: DrillServer) -> None:
-    """The session ends, and its calls with it; nobody else notices."""
     others = cluster.urls[1:]
     sleeps, asks = (cancelled(cluster, f"drill_{each}") for each in ("sleep", "ask"))
     before = one_number(cluster.database, OPEN)
@@ -183,7 +181,6 @@ def test_the_streams_process_is_killed(cluster: Cluster, doomed: DrillServer) ->
 
 @on_clusters("sqlite", others=["postgresql", "mariadb"])
 def test_the_calls_process_is_killed(cluster: Cluster, doomed: DrillServer) -> None:
-    """The client is told that nobody knows what became of it, and goes on."""
     key = uuid4().hex
     holder, *others = cluster.urls
     session = OldSession(holder)

@@ -52,7 +52,6 @@ def ledger(request_id: str, seconds: float) -> bytes:
 
 
 def count_on(session: Session, delay_ms: int) -> Answer:
-    """Begin a call that tells of its progress."""
     arguments = {"n": COUNT, "delay_ms": delay_ms}
     meta = {"progressToken": "p"}
     name = "drill_count"
@@ -157,7 +156,6 @@ def all_is_refused(url: str, session: Session) -> None:
 
 @pytest.fixture
 def postgresql() -> Iterator[tuple[str, str]]:
-    """The address of a server, and that of its database."""
     with PREPARED["postgresql"]() as database:
         environment = {"DATABASE_URL": database, **THERE, **LIMITS}
         with serving("uvicorn", environment) as drill:
@@ -234,7 +232,6 @@ def until_health(url: str, status: int) -> Answer:
 
 @at("postgresql", "mysql")
 def test_connections_that_say_nothing(server: DrillServer, passage: Passage) -> None:
-    """The host was lost without a word; another answers in its place."""
     url, session = server.url, Session(server.url)
     counting = count_on(session, 50)
     (line,) = session.send(ledger("once", 0)).whole().messages
@@ -276,7 +273,6 @@ def updated(answer: Answer) -> Any:
 
 
 def test_a_doorbell_that_is_away_for_a_while() -> None:
-    """Changes are found by looking; when it is back it rings again."""
     with ExitStack() as stack:
         bell = RedisServer()
         bell.start()

@@ -59,7 +59,6 @@ def nginx(
 
 @pytest.fixture(autouse=True)
 def _site(settings: Settings) -> None:
-    """The command runs with the settings of the site."""
     settings.SECRET_KEY = KEY
     settings.ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
     settings.MCP = {"TRUSTED_PROXIES": 1, "LIMITS": LIMITS}
@@ -188,7 +187,6 @@ def test_lines_to_take_out(nginx: Nginx, certificate: Path) -> None:
 
 
 def test_what_is_not_there(nginx: Nginx, certificate: Path) -> None:
-    """A page of another site, a redirect to a slash, another key."""
     page = "default_type text/html; return 200 '<h1>Hi</h1>';"
     nginx.reconfigure(lambda text: inside(text, page))
     status, found = checked(nginx.url, certificate)
@@ -206,7 +204,6 @@ def test_what_is_not_there(nginx: Nginx, certificate: Path) -> None:
 
 
 def test_redirects_of_others(nginx: Nginx, certificate: Path, tmp_path: Path) -> None:
-    """To a login, and from http to https."""
     login = "    location = /mcp { return 302 /accounts/login/?next=/mcp; }\n"
     nginx.reconfigure(
         lambda text: replaced(text, {MCP_LOCATION: f"{login}{MCP_LOCATION}"})

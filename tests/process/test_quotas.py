@@ -47,7 +47,6 @@ class Site:
         return True
 
     def listens(self, principal: Principal, address: str = "") -> int:
-        """Open a stream; return 200, or the status of the refusal."""
         listener: Any = Listener(principal)
         try:
             self.quotas.check_streams(listener, address)
@@ -102,8 +101,6 @@ def test_t20_strangers_leave_half_of_the_streams_to_members(signs_in: bool) -> N
 
 @dataclass(eq=False)
 class Waiting:
-    """A queue that only counts."""
-
     queues: Queues
     waiting: int = 0
     over: bool = False
@@ -175,7 +172,6 @@ class Upload:
         return self
 
     async def ends(self) -> str:
-        """Let it end; return what became of it."""
         return await (await self.grow(0)).outcome()
 
     async def grow(self, size: int) -> Upload:
@@ -251,7 +247,6 @@ async def test_who_is_cancelled_by_others_goes(bodies: Uploads, given_up: bool) 
 async def test_t19_a_body_has_ten_seconds_and_one_for_each_kib(
     size: int, seconds: float
 ) -> None:
-    """At most a minute, however much has come."""
     bodies, now = Uploads(asyncio.get_running_loop(), 2**30), time.monotonic()
     late = await Upload(bodies).begin(now - seconds - 1)
     early = await Upload(bodies).begin(now - seconds + 5)

@@ -19,7 +19,6 @@ COUNT: Final = 40
 
 @pytest.fixture
 def urls(cluster: Cluster) -> list[str]:
-    """Two processes with one database."""
     return cluster.urls[:2]
 
 
@@ -53,7 +52,6 @@ def test_a_client_goes_from_process_to_process(urls: list[str]) -> None:
 
 @on_clusters("mariadb", others=["postgresql"])
 def test_a_process_is_killed_in_a_call(urls: list[str], doomed: DrillServer) -> None:
-    """Nothing is run again, and the client is told that the outcome is not known."""
     survivor, key = urls[0], uuid4().hex
     session = Session(doomed.url)
     body = ledger("seven", key=key, seconds=300)

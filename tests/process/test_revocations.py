@@ -21,7 +21,6 @@ pytestmark = pytest.mark.programs
     indirect=["cluster"],
 )
 def test_tokens_are_revoked(served: Site, tokens: int) -> None:
-    """By a command and on a page; their streams end, and others go on."""
     found = kept(revocations(served, tokens), tokens)
     assert all(each.ended is not None for each in found)
 

@@ -127,7 +127,6 @@ async def test_a_fault_in_looking_after_one_call_does_not_keep_others_from_it(
     process: Process,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody else would see that the client of a later one leaves."""
     faults: list[object] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))

@@ -348,18 +348,6 @@ async def test_async_callers(site: Site) -> None:
     await left(listen)
 
 
-async def test_a_stream_hears_of_its_own_server_only(site: Site) -> None:
-    here = await listening(await site.connect(STATELESS), toolsListChanged=True)
-    there = await listening(
-        await site.connect(STATELESS, path="/mcp/pages"), toolsListChanged=True
-    )
-    await writer.run(mcp_app.notify, "tools", "pages")
-    await site.check()
-    assert await told(there) == TOOLS
-    await here.quiet()
-    await leave(here, there)
-
-
 async def test_each_change_of_many_is_told_once(site: Site) -> None:
     client = await site.connect(STATELESS)
     listen = await listening(client, toolsListChanged=True, resourceSubscriptions=[URI])
@@ -402,7 +390,6 @@ async def test_more_changes_than_can_be_read_change_everything(
 
 @pytest.mark.databases
 async def test_a_change_that_was_committed_late_is_told(site: Site) -> None:
-    """Its id was drawn before that of a change which has been seen."""
     client = await site.connect(STATELESS)
     listen = await listening(client, resourceSubscriptions=[URI])
 
@@ -508,7 +495,6 @@ async def test_a_heartbeat_that_fails_is_not_the_last_look(
 async def test_what_is_open_ends_when_its_session_is_too_old(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a statement for each, and without whoever sweeps."""
     monkeypatch.setattr(janitor, "AGED", 0.01)
     old, young = await site.connect(STATEFUL), await site.connect(STATEFUL)
     streams = [await each.standing() for each in (old, young)]
@@ -642,7 +628,6 @@ async def test_a_stopping_process_takes_nothing_new(site: Site) -> None:
 
 
 async def owned_by_another(connect: Connect, jump_s: int) -> None:
-    """Let a call be another process's, whose row is from before the clock jumped."""
     client = await connect(STATEFUL)
     assert await said(client, "logs") is not None
     await writer.run(_give_away, jump_s)

@@ -133,7 +133,6 @@ def test_clocks_that_differ(certificate: Path) -> None:
 
 
 def test_two_processes_with_two_keys(certificate: Path, tmp_path: Path) -> None:
-    """Some probes are known, and some are not."""
     other = {**ENVIRONMENT, "SECRET_KEY": "a key of another process: 0123456789"}
     one, two = started("uvicorn", ENVIRONMENT), started("uvicorn", other)
     upstream = f"server 127.0.0.1:{one.port};"

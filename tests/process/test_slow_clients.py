@@ -41,7 +41,6 @@ def server() -> Iterator[DrillServer]:
 
 @pytest.fixture
 def clients() -> Iterator[list[SlowClient]]:
-    """What is closed when the test is over."""
     made: list[SlowClient] = []
     yield made
     for each in made:
@@ -49,7 +48,6 @@ def clients() -> Iterator[list[SlowClient]]:
 
 
 def serves(server: DrillServer) -> bool:
-    """Make a call whose body of 3 MiB comes in pieces."""
     padding = {"example.org/padding": "x" * 3 * MIB}
     call = Stateless(server.url)
     *_, answer = call.messages("drill_add", {"a": 1, "b": 2}, padding)

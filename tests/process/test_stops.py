@@ -61,7 +61,6 @@ class Site:
     async def stop(
         self, scope: str, kind: str = "", name: str = "", running: str = Running.CANCEL
     ) -> Stop:
-        """Stop something, and let the process know."""
         row: Any = None
         if scope == Scope.SERVER:
             row = await reader.run(lambda: Server.objects.get(slug=name))
@@ -73,14 +72,12 @@ class Site:
         return made
 
     async def start(self, *ended: Stop) -> None:
-        """End stops, and let the process know."""
         keys = [each.pk for each in ended]
         assert len(await writer.run(workers.start, keys, by=KIM)) == len(keys)
         await self.check()
 
 
 def waiting(client: Client) -> Visit:
-    """Begin to call a tool that waits."""
     return client.begin("tools/call", {"name": "waits", "arguments": {}})
 
 
@@ -105,7 +102,6 @@ def switched_off(found: Outcome) -> bool:
 
 
 def unavailable(found: Outcome) -> bool:
-    """Whether a request was refused so that a client comes back later."""
     refused = (found.status, found.error["code"], found.error["message"])
     assert refused == (503, -32603, SERVER_OFF), found.raw
     return int(found.headers["retry-after"]) > 0
@@ -526,7 +522,6 @@ async def test_a_call_of_something_else_goes_on(site: Site, stage: Stage) -> Non
 async def test_a_call_that_waits_for_its_row_is_refused(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has stopped it was answered before its row was there."""
     from mcp_app.transports.http import call_handler  # noqa: PLC0415
 
     client = await site.connect(A_STATEFUL)

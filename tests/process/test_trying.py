@@ -36,7 +36,6 @@ def for_real(page: str, text: str, **chosen: str) -> dict[str, Any]:
 
 @pytest.fixture
 def staff(cluster: Cluster) -> Iterator[list[Staff]]:
-    """A superuser, at each process."""
     with closing(Staff(cluster.urls[0])) as admin, ExitStack() as stack:
         others = [stack.enter_context(admin.at(url)) for url in cluster.urls[1:]]
         yield [admin, *others]

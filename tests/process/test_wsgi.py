@@ -150,7 +150,6 @@ def test_a_foreign_host(server: DrillServer) -> None:
 
 
 def test_a_session_goes_on_where_there_are_no_streams(both: Both) -> None:
-    """Two deployments, one database: as far as rows suffice."""
     before = dropped(both.database)
     session = Session(both.streaming.url)
     standing = session.standing()
@@ -186,7 +185,6 @@ def test_a_session_that_began_without_streams(both: Both) -> None:
 
 
 def test_staff_try_it(both: Both, staff: Trier) -> None:
-    """A question is asked and answered; a session has no way to ask one, as there."""
     path = page_of_tool(both.database, "drill_ask")
     form = {name: value or "Why?" for name, value in staff.fields(path).items()}
     asked = staff.read(path, form)
@@ -221,7 +219,6 @@ def dropped(database: Path) -> int:
 
 
 def test_its_end(tmp_path: Path) -> None:
-    """Calls that run have their time, and no row says that it lives."""
     database = prepared(tmp_path)
     drill = started("gunicorn", {"DATABASE_URL": f"sqlite:///{database}", **THERE})
     try:
