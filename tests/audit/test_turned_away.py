@@ -73,9 +73,7 @@ def test_who_fills_an_hour_does_not_fill_the_next() -> None:
     next_ms = START_MS + HOUR_S * 1_000
     assert counted.counts_of_day()[-1] == (next_ms, "nobody", "Claude Code", 1)
     assert (START_MS, "nobody", OTHERS, 5) in counted.counts_of_day()
-
-
-def test_what_no_database_takes_is_not_kept() -> None:
+    # What no database takes is not kept.
     counted = TurnedAway(Clock())
     counted.count_refusal(Reason.HOST, "a\0b\ud800")
     counted.count_refusal(Reason.HOST, "\0")

@@ -37,39 +37,27 @@ def test_json_is_kept_as_it_was_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("shape", "text", "said"),
     [
-        ("{", "not JSON"),
-        ('{"a": 1, "a": 2}', "twice"),
-        ('{"a": NaN}', "NaN"),
-        ('{"a": 1e400}', "1e400"),
-        ('{"a": "\\ud800"}', "surrogate"),
-        ('{"a": "\ud800"}', "surrogate"),
-        ('{"a": "\\u0000"}', "NUL"),
-        ("[1]", "JSON object"),
+        ("object", "{", "not JSON"),
+        ("object", '{"a": 1, "a": 2}', "twice"),
+        ("object", '{"a": NaN}', "NaN"),
+        ("object", '{"a": 1e400}', "1e400"),
+        ("object", '{"a": "\\ud800"}', "surrogate"),
+        ("object", '{"a": "\ud800"}', "surrogate"),
+        ("object", '{"a": "\\u0000"}', "NUL"),
+        *(("object", text, "JSON object") for text in ("[1]", "null")),
+        ("array", "{}", "JSON array"),
+        *(("object", text, None) for text in ("", "{}", '{"a": "NUL"}')),
+        ("object", '{"a": "\\\\u0000"}', None),
+        *(("array", "[]", None), ("any", "null", None), ("any", "3", None)),
     ],
 )
-def test_what_is_no_strict_json_is_refused(text: str, said: str) -> None:
-    problem = JSONTextField().problem(text)
-    assert problem is not None
-    assert said in problem
-
-
-@pytest.mark.parametrize(
-    ("shape", "text", "fine"),
-    [
-        *(("object", each, True) for each in ("", "{}", '{"a": "NUL"}')),
-        ("object", '{"a": "\\\\u0000"}', True),
-        ("array", "[]", True),
-        ("array", "{}", False),
-        ("object", "null", False),
-        ("any", "null", True),
-        ("any", "3", True),
-    ],
-)
-def test_shapes(shape: str, text: str, fine: bool) -> None:
-    field = JSONTextField(shape=shape)  # type: ignore[arg-type]
-    assert (field.problem(text) is None) is fine
+def test_what_is_no_strict_json_is_refused(
+    shape: Any, text: str, said: str | None
+) -> None:
+    problem = JSONTextField(shape=shape).problem(text)
+    assert problem is None if said is None else said in str(problem)
 
 
 @pytest.mark.django_db

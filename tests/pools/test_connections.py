@@ -208,62 +208,39 @@ def of_psycopg(state: str) -> Exception:
     return error
 
 
-@pytest.mark.parametrize(
-    ("error", "writes_nothing"),
-    [
+def test_what_is_an_outage() -> None:
+    for error, writes_nothing in (
         (OperationalError(2006, "Server has gone away"), False),
         (InterfaceError("connection already closed"), False),
-        (of_psycopg("57P01"), False),
-        (of_psycopg("25P03"), False),
-        (of_psycopg("25006"), True),
-        (of_psycopg("53100"), True),
-        (OperationalError(1290, "running with the --read-only option"), True),
-        (OperationalError(1792, "in a READ ONLY transaction"), True),
-        (OperationalError(1836, "Running in read-only mode"), True),
-        (OperationalError(1114, "The table is full"), True),
-        (OperationalError(1021, "Disk full"), True),
+        *((of_psycopg(state), False) for state in ("57P01", "25P03")),
+        *((of_psycopg(state), True) for state in ("25006", "53100")),
+        *(
+            (OperationalError(code, ""), True)
+            for code in (1290, 1792, 1836, 1114, 1021)
+        ),
         (OperationalError("attempt to write a readonly database"), True),
         (OperationalError("database or disk is full"), True),
-    ],
-)
-def test_what_is_an_outage(error: Exception, *, writes_nothing: bool) -> None:
-    assert is_outage(error)
-    assert cannot_write(error) == writes_nothing
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        of_psycopg("25P02"),
-        of_psycopg("XX000"),
-        InternalError({"odd": 1}),
-        InternalError(),
-        ProgrammingError("25006"),
-        IntegrityError(1062, "Duplicate entry"),
-        DataError("too long"),
+    ):
+        assert is_outage(error), error
+        assert cannot_write(error) == writes_nothing, error
+    for no_outage in (
+        *map(of_psycopg, ("25P02", "XX000")),
+        *(InternalError({"odd": 1}), InternalError(), ProgrammingError("25006")),
+        *(IntegrityError(1062, "Duplicate entry"), DataError("too long")),
         psycopg.errors.lookup("25006")("of a driver that user code asks itself"),
         ValueError("25006"),
-    ],
-)
-def test_what_is_none(error: Exception) -> None:
-    assert not is_outage(error)
+    ):
+        assert not is_outage(no_outage), no_outage
 
 
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (OperationalError(1366, "Incorrect string value"), True),
-        (OperationalError(2006, "Server has gone away"), True),
-        (DataError("too long"), True),
-        (OperationalError(1114, "The table is full"), False),
-        (OperationalError(1205, "Lock wait timeout exceeded"), False),
-        (OperationalError("database is locked"), False),
-        (of_psycopg("55P03"), False),
-        (of_psycopg("57014"), False),
-    ],
-)
-def test_what_may_be_refused(error: Exception, *, expected: bool) -> None:
-    assert may_be_refused(error) == expected
+def test_what_may_be_refused() -> None:
+    for error in (*map(OperationalError, (1366, 2006)), DataError("too long")):
+        assert may_be_refused(error), error
+    for passing in (
+        *map(OperationalError, (1114, 1205, "database is locked")),
+        *map(of_psycopg, ("55P03", "57014")),
+    ):
+        assert not may_be_refused(passing), passing
 
 
 @pytest.mark.databases

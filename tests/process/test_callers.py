@@ -197,9 +197,7 @@ async def test_where_others_come_in(before: str, now: str, ends: bool) -> None:
     later.close_after_access_change(known)
     assert own.told == (["end None"] if ends else [])
     assert other.told == []
-
-
-async def test_what_was_not_known_before_or_is_gone_now_is_left_alone() -> None:
+    # What was not known before, or is gone now, is left alone.
     new, gone = Stream("new"), Stream("gone")
     later = revocation(new, gone, access={"new": "token"})
     later.close_after_access_change({"gone": ("token",)})
