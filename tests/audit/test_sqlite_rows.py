@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.audit.writing import SIZES, insert_many, write
-from mcp_app.models import Call
+from mcp_app.models import Call, CallStatistic
 from mcp_app.models.call_rows import Own
 from tests.audit.records import batch, record
 
@@ -67,9 +67,13 @@ def test_old_sqlite_gets_no_statement_with_more_parameters_than_it_takes() -> No
     before = connection.connection.setlimit(category, 999)
     try:
         assert insert_many(connection, {SHARED: some}) == {}
+        write(batch(*(record(name=f"tool{number}") for number in range(120))))
     finally:
         connection.connection.setlimit(category, before)
-    assert Call.objects.count() == len(some)
+    assert Call.objects.count() == len(some) + 120
+    for seconds in (60, 3_600):
+        counted = CallStatistic.objects.filter(seconds=seconds)
+        assert len({row.name for row in counted}) == 120
 
 
 class OfAnotherDriver:

@@ -40,11 +40,9 @@ class OldSession:
         elsewhere._url = url
         return elsewhere
 
-    def post(self, body: bytes) -> Answer:
-        return Answer(f"{self._url}/messages?{self._query}", "POST", JSON, body)
-
     def send(self, body: bytes) -> Answer:
-        return self.post(body).whole()
+        url = f"{self._url}/messages?{self._query}"
+        return Answer(url, "POST", JSON, body).whole()
 
     def say(self, message: JsonObject) -> None:
         sent = self.send(encoded(**message))

@@ -94,14 +94,10 @@ def test_each_loop_keeps_its_process() -> None:
     assert running_process(found[0].loop) is None
 
 
-@pytest.mark.parametrize("patched", [True, False])
-def test_greenlets_are_refused(
-    background: Background, monkeypatch: pytest.MonkeyPatch, patched: bool
-) -> None:
-    monkey = SimpleNamespace(is_module_patched=lambda name: patched)
+def test_greenlets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkey = SimpleNamespace(is_module_patched=lambda name: False)
     monkeypatch.setitem(sys.modules, "gevent.monkey", monkey)
-    if not patched:
-        background.run_on_loop(where)
-        return
+    Background().run_on_loop(where)
+    monkey.is_module_patched = lambda name: True
     with pytest.raises(Unsuitable, match="gevent"):
-        background.run_on_loop(where)
+        Background().run_on_loop(where)

@@ -216,14 +216,12 @@ def test_a_change_replaces_one_entry_and_keeps_the_others(loading: Loading) -> N
         ]
 
 
-def test_a_server_that_does_not_offer_it_stays_as_it_is(loading: Loading) -> None:
+def test_a_new_name_takes_the_place_of_the_old_one(loading: Loading) -> None:
+    # A server that does not offer what changes stays as it is.
     before = loading.catalogs.by_slug
     after = loading.after(published(improved("stored_elsewhere")))
     assert after["shop"] is before["shop"]
     assert after["default"] is not before["default"]
-
-
-def test_a_new_name_takes_the_place_of_the_old_one(loading: Loading) -> None:
     row = Tool.objects.get(name="stored_tool")
     row.name = "renamed"
     row.save()

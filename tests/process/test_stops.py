@@ -155,6 +155,9 @@ async def test_resources_templates_prompts_one_by_one(site: Site, version: str) 
     client = await site.connect(version)
     await site.stop(Scope.DEFINITION, "resource", URI)
     assert URI not in await listed(client, "resources")
+    # No template answers in its place.
+    catalog = site.process.catalogs.serving("default")
+    assert [each.stopped for each in catalog.matches_of_uri(URI)] == [True]
     found = await client.request("resources/read", {"uri": URI})
     said = SWITCHED_OFF.format(what="resource")
     assert (found.error["code"], found.error["message"]) == (-32603, said)
@@ -177,14 +180,6 @@ async def test_resources_templates_prompts_one_by_one(site: Site, version: str) 
     }
     found = await client.request("completion/complete", asked)
     assert found.error["message"] == SWITCHED_OFF.format(what="prompt")
-
-
-async def test_no_template_answers_for_a_stopped_resource(site: Site) -> None:
-    client = await site.connect(STATELESS)
-    assert (await client.request("resources/read", {"uri": URI})).result
-    await site.stop(Scope.DEFINITION, "resource", URI)
-    catalog = site.process.catalogs.serving("default")
-    assert [each.stopped for each in catalog.matches_of_uri(URI)] == [True]
 
 
 async def test_clients_are_told(site: Site) -> None:
