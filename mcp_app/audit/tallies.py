@@ -106,7 +106,7 @@ def period_start_ms(time_ms: int, seconds: int) -> int:
 # report that as if they were away.  A batch that failed twice, or once with an error
 # that is no outage, is written again with savepoints and halved until the refused rows
 # are alone.  Their calls are counted as dropped.  Temporary problems (a lock, a full
-# disk) are waited for instead (`pools.outages`).
+# disk) are waited for instead (`pools.connections`).
 
 Thing = TypeVar("Thing")
 

@@ -149,7 +149,7 @@ class Call(models.Model):
         indexes = [
             models.Index(fields=["name", "time_ms"], name="mcp_call_name"),
             # Most calls are in none of these, and their rows cost less to write.
-            # Who reads along one names its rows (`call_pages.INDEXED`).
+            # Who reads along one names its rows (`call_rows.INDEXED`).
             PartialIndex(
                 fields=["outcome", "time_ms"],
                 name="mcp_call_outcome",

@@ -16,7 +16,7 @@ from mcp_app.protocol import jsonrpc
 LIVE_MS = 15_000
 """A process that has not renewed its row for so long is taken for dead.
 
-Who serves judges that by its own clock (`invalidation.peers`).
+Who serves judges that by its own clock (`invalidation.workers`).
 """
 
 MOST_SESSIONS = 2_000
