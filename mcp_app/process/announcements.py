@@ -197,11 +197,7 @@ class Announcements:
             announceable = [
                 each for each in batches if others or not each.change_set.first
             ]
-            numbers = ChainMap(*(each.numbers for each in reversed(announceable)))
-            everything = any(each.change_set.everything for each in announceable)
-            await self.announce_to_streams(
-                self._announcement(numbers, everything=everything)
-            )
+            await self.announce_to_streams(self._announcement_of(announceable))
 
     async def permitted_topics(
         self, listener: Listener, wanted: Sequence[str]
@@ -219,6 +215,11 @@ class Announcements:
                 ]
         except (DatabaseError, Unavailable, TimeoutError):
             return list(wanted)
+
+    def _announcement_of(self, batches: list[PendingChanges]) -> Announcement:
+        numbers = ChainMap(*(each.numbers for each in reversed(batches)))
+        everything = any(each.change_set.everything for each in batches)
+        return self._announcement(numbers, everything=everything)
 
     def _announcement(
         self, numbers: Mapping[Name, int | None], *, everything: bool

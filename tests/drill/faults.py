@@ -310,7 +310,7 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
     FOLDED_BY_ITS_OWN: [(compaction, "_compact_some", _compact_some)],
     NEW_STREAMS_FORGOTTEN: [
         (Announcements, "seen", _seen),
-        (Announcements, "_of", _of),
+        (Announcements, "_announcement_of", _of),
     ],
     LOOKED_WHEN_RUNG: [
         (FreshnessGate, "fresh", _fresh),
