@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from mcp_app.auth.token_cache import TokenCache, token_cache
 from mcp_app.models import AccessToken, Server, Tool
 from mcp_app.pools.database import writer
-from mcp_app.process import callers
 from mcp_app.process.callers import Callers
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.envelope import CallTemplate
@@ -722,9 +721,9 @@ FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
         "next((t for (_, n, _s), t in known_tools.items() if n == header), None)",
     ),
     "one digest for all": (
-        callers,
-        "_digest",
-        'blake2s(credential or b""',
+        Callers,
+        "at",
+        'blake2s(raw.get(b"authorization", b"")',
         'blake2s(b""',
     ),
     "a generation not looked at": (
