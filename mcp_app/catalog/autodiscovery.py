@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from django.apps import AppConfig
 from django.utils.module_loading import module_has_submodule
@@ -24,21 +24,9 @@ from mcp_app.protocol import jsonrpc
 MAX_TEXT_LENGTH: Final = 500
 """Characters of the text of an exception."""
 _IMPORTING: Final = frozenset(
-    [
-        __name__,
-        "importlib",
-        "importlib._bootstrap",
-        "importlib._bootstrap_external",
-    ]
+    [__name__, "importlib", "importlib._bootstrap", "importlib._bootstrap_external"]
 )
 """Modules that do nothing but import."""
-
-
-class _Passage(NamedTuple):
-    """A line that an exception passed, and the module that it is in."""
-
-    place: Place
-    module: str
 
 
 def import_modules(registry: Registry, configs: Iterable[AppConfig], name: str) -> None:
@@ -48,18 +36,17 @@ def import_modules(registry: Registry, configs: Iterable[AppConfig], name: str) 
     """
     with collecting(registry.problems):
         for config in configs:
-            if config.module is not None:
-                _import_submodule(registry, config.module, name)
-
-
-def _import_submodule(registry: Registry, package: ModuleType, name: str) -> None:
-    path = f"{package.__name__}.{name}"
-    try:
-        import_module(path)
-    except Exception as error:
-        if _has_submodule(package, name):
-            file = Path(package.__path__[0], *name.split(".")).with_suffix(".py")
-            record_problem(registry.problems, *_import_failure(path, file, error))
+            package = config.module
+            if package is None:
+                continue
+            path = f"{package.__name__}.{name}"
+            try:
+                import_module(path)
+            except Exception as error:
+                if _has_submodule(package, name):
+                    file = Path(package.__path__[0], *name.split("."))
+                    failure = _import_failure(path, file.with_suffix(".py"), error)
+                    record_problem(registry.problems, *failure)
 
 
 def _has_submodule(package: ModuleType, name: str) -> bool:
@@ -72,9 +59,17 @@ def _has_submodule(package: ModuleType, name: str) -> bool:
 
 def _import_failure(path: str, file: Path, error: Exception) -> tuple[Place, str]:
     """Return where the body of a module stops, and why."""
-    passages = _error_passages(error) or [_Passage(Place(str(file), 1), path)]
-    inside = [each.place for each in passages if each.module == path]
-    place, deepest = (inside or [passages[-1].place])[0], passages[-1].place
+    passages = [
+        (Place(frame.f_code.co_filename, line), module)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        for module in [str(frame.f_globals.get("__name__"))]
+        if module not in _IMPORTING
+    ]
+    if isinstance(error, SyntaxError) and error.filename:
+        passages.append((Place(error.filename, error.lineno or 1), ""))
+    deepest, _module = passages[-1] if passages else (Place(str(file), 1), path)
+    inside = [place for place, module in passages if module == path]
+    place = inside[0] if inside else deepest
     beyond = "" if deepest == place else f" (raised at {deepest})"
     served = (
         "Only what is declared above this line is served."
@@ -83,19 +78,6 @@ def _import_failure(path: str, file: Path, error: Exception) -> tuple[Place, str
     )
     sentence = f"the module {path} stops with {_error_text(error)}{beyond}."
     return place, f"{sentence} {_repair_advice(error)} {served}"
-
-
-def _error_passages(error: Exception) -> list[_Passage]:
-    """Return the lines that an exception passed, outermost first."""
-    passages = [
-        _Passage(Place(frame.f_code.co_filename, line), module)
-        for frame, line in traceback.walk_tb(error.__traceback__)
-        for module in [str(frame.f_globals.get("__name__"))]
-        if module not in _IMPORTING
-    ]
-    if isinstance(error, SyntaxError) and error.filename:
-        passages.append(_Passage(Place(error.filename, error.lineno or 1), ""))
-    return passages
 
 
 def _error_text(error: Exception) -> str:
@@ -122,31 +104,21 @@ def _repair_advice(error: Exception) -> str:
 # -- fingerprint -----------------------------------------------------------------------
 # The digest of what code declares: two processes that differ run different code.
 
-_SCALARS = (str, int, float, type(None))
-
 
 def fingerprint(registry: Registry) -> str:
     """Return the digest of all that code declares, and of the functions behind it.
 
     What these functions call is not in it.
     """
-    return sha256(
-        jsonrpc.canonical(sorted(_declared_lines(registry), key=str))
-    ).hexdigest()
-
-
-def _declared_lines(registry: Registry) -> Iterator[object]:
+    lines: list[object] = []
     for name, declared in vars(registry).items():
         for key, each in declared.items():
             if isinstance(each, Declaration):
-                yield [
-                    name,
-                    key,
-                    _comparable_value(each.definition),
-                    _function_code(each.function),
-                ]
+                definition = _comparable_value(each.definition)
+                lines.append([name, key, definition, _function_code(each.function)])
             elif isinstance(each, RegisteredFunction):
-                yield [name, _comparable_value(key), _function_code(each)]
+                lines.append([name, _comparable_value(key), _function_code(each)])
+    return sha256(jsonrpc.canonical(sorted(lines, key=str))).hexdigest()
 
 
 def _function_code(function: RegisteredFunction) -> object:
@@ -156,20 +128,15 @@ def _function_code(function: RegisteredFunction) -> object:
 
 def _comparable_value(value: Any) -> object:
     """Return what is the same in every process that runs the same code."""
-    if isinstance(value, _SCALARS):
+    if isinstance(value, str | int | float | None):
         return repr(value)
-    parts = _value_parts(value)
     if isinstance(value, Mapping | set | frozenset):
+        parts = value.items() if isinstance(value, Mapping) else value
         return sorted(map(_comparable_value, parts), key=str)
-    return [type(value).__qualname__, *map(_comparable_value, parts)]
-
-
-def _value_parts(value: Any) -> Iterable[object]:
-    """Return what a value is made of; nothing where only its type can be told."""
+    members: Iterable[object] = value if isinstance(value, list | tuple) else ()
     if isinstance(value, CodeType):
-        return value.co_code.hex(), value.co_names, value.co_consts
-    if isinstance(value, Mapping):
-        return value.items()
-    if is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, each.name) for each in fields(value)]
-    return value if isinstance(value, list | tuple | set | frozenset) else ()
+        members = value.co_code.hex(), value.co_names, value.co_consts
+    elif is_dataclass(value) and not isinstance(value, type):
+        members = [getattr(value, each.name) for each in fields(value)]
+    # Of anything else only the type can be told.
+    return [type(value).__qualname__, *map(_comparable_value, members)]

@@ -32,9 +32,8 @@ class Binding:
         if self.template is None:
             return self.uri
         names = self.template.variables
-        return self.template.expand(
-            {name: str(getattr(instance, name)) for name in names}
-        )
+        values = {name: str(getattr(instance, name)) for name in names}
+        return self.template.expand(values)
 
     def may_show_uri(self, uri: str) -> bool:
         """Whether a URI may show an instance of the model."""
@@ -79,16 +78,11 @@ def connect_signals(bindings: Iterable[Binding]) -> None:
         tell: Any = partial(_record_change, binding)
         for signal in (post_save, post_delete):
             # Without a sender: a proxy of the model, and a subclass, send their own.
-            signal.connect(
-                tell,
-                weak=False,
-                dispatch_uid=f"mcp_app {binding.uri}",
-            )
+            signal.connect(tell, weak=False, dispatch_uid=f"mcp_app {binding.uri}")
 
 
 def _record_change(
     binding: Binding, sender: type[Model], instance: Model, using: str, **_: object
 ) -> None:
-    if not issubclass(sender, binding.model):
-        return
-    record_resource(using, binding.uri_of_instance(instance))
+    if issubclass(sender, binding.model):
+        record_resource(using, binding.uri_of_instance(instance))

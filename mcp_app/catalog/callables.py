@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial, wraps
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints
 
 from asgiref.sync import iscoroutinefunction
 from django.core.exceptions import ValidationError
@@ -89,24 +89,32 @@ class Inspection:
 def inspect_function(function: Function) -> Inspection:
     """Read a function; raise `RegistrationError` for one that cannot be served."""
     layers = list(layers_of(function))
-    name = _qualified_name(layers[-1])
+    innermost = layers[-1]
+    module = getattr(innermost, "__module__", None) or type(innermost).__module__
+    name = (
+        f"{module}.{getattr(innermost, '__qualname__', type(innermost).__qualname__)}"
+    )
     _check_layers(name, layers)
     style: Literal["async", "sync"] = (
         "async" if any(iscoroutinefunction(layer) for layer in layers) else "sync"
     )
-    signature = _signature(name, function)
-    hints = _Hints(name, layers[-1])
+    try:
+        signature = _signature_of(function)
+    except (TypeError, ValueError) as error:
+        raise RegistrationError(f"{name} has no readable signature: {error}.") from None
+    hints = _Hints(name, innermost)
     parameters = [
-        _parameter(name, parameter, hints)
-        for parameter in signature.parameters.values()
+        _parameter(name, each, hints) for each in signature.parameters.values()
     ]
     context = _context_parameter(name, style, parameters)
+    # A partial's own docstring is that of `functools.partial`.
+    documented = next(each for each in layers if not isinstance(each, partial))
     return Inspection(
         function=function,
-        name=getattr(layers[-1], "__name__", name),
+        name=getattr(innermost, "__name__", name),
         qualified_name=name,
         style=style,
-        documentation=documentation(inspect.getdoc(_documented_layer(layers))),
+        documentation=documentation(inspect.getdoc(documented)),
         parameters=tuple(p for p in parameters if p.name != context),
         context=context,
         returns=hints.resolve_hint("the return value", signature.return_annotation),
@@ -132,17 +140,6 @@ def _inner_layer(layer: object) -> object | None:
     return called if inspect.isfunction(called) else None
 
 
-def _qualified_name(innermost: object) -> str:
-    module = getattr(innermost, "__module__", None) or type(innermost).__module__
-    name = getattr(innermost, "__qualname__", type(innermost).__qualname__)
-    return f"{module}.{name}"
-
-
-def _documented_layer(layers: list[object]) -> object:
-    """A partial's own docstring is that of `functools.partial`."""
-    return next(layer for layer in layers if not isinstance(layer, partial))
-
-
 def _check_layers(name: str, layers: list[object]) -> None:
     if not callable(layers[0]) or inspect.isclass(layers[0]):
         raise RegistrationError(
@@ -158,13 +155,6 @@ def _check_layers(name: str, layers: list[object]) -> None:
         )
 
 
-def _signature(name: str, function: Function) -> inspect.Signature:
-    try:
-        return _signature_of(function)
-    except (TypeError, ValueError) as error:
-        raise RegistrationError(f"{name} has no readable signature: {error}.") from None
-
-
 class _Hints:
     """The names that the annotations of a function are read with."""
 
@@ -177,19 +167,20 @@ class _Hints:
             return annotation
 
         if isinstance(annotation, _VALUES):
+            text, meant = repr(annotation), type(annotation).__name__
+            if isinstance(annotation, list):
+                text = f"[{', '.join(map(inspect.formatannotation, annotation))}]"
+                meant = f"list{text}" if len(annotation) == 1 else meant
             raise RegistrationError(
-                f"{self._owner}: the annotation {_annotation_text(annotation)} of"
-                f" {where} is a"
-                f" value, not a type. Write {_intended_type(annotation)}."
+                f"{self._owner}: the annotation {text} of {where} is a value, not a"
+                f" type. Write {meant}."
             )
 
         def annotation_holder() -> None: ...
 
         annotation_holder.__annotations__ = {"it": annotation}
         try:
-            return get_type_hints(annotation_holder, self._names, include_extras=True)[
-                "it"
-            ]
+            hints = get_type_hints(annotation_holder, self._names, include_extras=True)
         except Exception as error:
             lacking = getattr(error, "name", None)
             advice = f" Import {lacking}, and not under TYPE_CHECKING alone."
@@ -198,20 +189,7 @@ class _Hints:
                 f"readable when the function is registered: {error}."
                 f"{advice if lacking else ''}"
             ) from None
-
-
-def _annotation_text(annotation: Annotation) -> str:
-    if isinstance(annotation, list):
-        return f"[{', '.join(map(inspect.formatannotation, annotation))}]"
-    return repr(annotation)
-
-
-def _intended_type(value: object) -> str:
-    """Return the type that somebody may have meant who wrote a value."""
-    kind = type(value).__name__
-    if isinstance(value, list) and len(value) == 1:
-        return f"list[{inspect.formatannotation(value[0])}]"
-    return kind
+        return hints["it"]
 
 
 def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Parameter:
@@ -237,7 +215,6 @@ def _parameter(owner: str, parameter: inspect.Parameter, hints: _Hints) -> Param
 
 
 def _instead_of_many(parameter: inspect.Parameter) -> str:
-    """Return the type of one parameter in place of *these or **those."""
     hint = parameter.annotation
     each = hint if isinstance(hint, str) else inspect.formatannotation(hint)
     one = "str" if hint is MISSING else each
@@ -254,35 +231,28 @@ def _lacks_none(annotation: Annotation) -> bool:
 
 
 def _context_face(annotation: Annotation) -> type | None:
-    for face in _FACES.values():
-        if is_kind(annotation, face):
-            return face
-    return None
+    return next((face for face in _FACES.values() if is_kind(annotation, face)), None)
 
 
 def _context_parameter(
     owner: str, style: Literal["async", "sync"], parameters: list[Parameter]
 ) -> str | None:
-    contexts = {
-        parameter.name: faces
-        for parameter in parameters
-        if (
-            faces := set(
-                filter(None, map(_context_face, union_members(parameter.annotation)))
-            )
-        )
-    }
+    contexts = {}
+    for each in parameters:
+        faces = set(map(_context_face, union_members(each.annotation))) - {None}
+        if faces:
+            contexts[each.name] = faces
     if len(contexts) > 1:
         raise RegistrationError(
             f"{owner} takes the context twice: {', '.join(contexts)}."
         )
-    wanted = _FACES[style]
+    wanted, other = _FACES[style], _FACES["sync" if style == "async" else "async"]
     for name, faces in contexts.items():
         if wanted not in faces:
             raise RegistrationError(
                 f"{owner} is {'an' if style == 'async' else 'a'} {style} function, so "
                 f"its parameter {name} must be annotated with {wanted.__name__}, not "
-                f"with {faces.pop().__name__}."
+                f"with {other.__name__}."
             )
     return next(iter(contexts), None)
 
@@ -310,7 +280,12 @@ def build_rule(function: Judge, key: str = "", *, arguments: bool = False) -> Ru
     Raises `RegistrationError` for what could not be asked.
     """
     name = qualified_name(function)
-    if _returns_coroutine(function):
+    inner: object = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    called = getattr(type(inner), "__call__", None)  # noqa: B004 - not whether
+    # A coroutine is true whatever the rule says.
+    if any(map(inspect.iscoroutinefunction, (inner, called))):
         raise RegistrationError(
             f"{name}: a rule runs in a thread. Write it with def, not async def."
         )
@@ -322,14 +297,6 @@ def build_rule(function: Judge, key: str = "", *, arguments: bool = False) -> Ru
             " may_refund(request: AccessRequest) -> bool."
         ) from None
     return Rule(key or name, function, arguments)
-
-
-def _returns_coroutine(function: object) -> bool:
-    """Whether a call returns a coroutine, which is true whatever the rule says."""
-    while isinstance(function, partial):
-        function = function.func
-    called = getattr(type(function), "__call__", None)  # noqa: B004 - not whether
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 def object_rule(owner: str, binding: Binding | None, permission: str) -> Rule:
@@ -354,28 +321,16 @@ def object_rule(owner: str, binding: Binding | None, permission: str) -> Rule:
     def judge_instance(request: AccessRequest) -> bool:
         if request.arguments is None:
             return True
-        instance = _find_instance(
-            model, {name: request.arguments.get(name) for name in names}
-        )
+        values = {name: request.arguments.get(name) for name in names}
+        try:
+            rows = list(model._default_manager.filter(**values)[:2])
+        except (TypeError, ValueError, ValidationError):
+            # A text that no such column has.
+            return False
         has = getattr(request.user, "has_perm", None)
-        return (
-            instance is not None and has is not None and bool(has(permission, instance))
-        )
+        return len(rows) == 1 and has is not None and bool(has(permission, rows[0]))
 
-    judge_instance.__module__, judge_instance.__qualname__ = (
-        owner,
-        f"{permission} of {model._meta.label}",
-    )
-    return Rule(
-        f"{permission} of {binding.uri}", judge_instance, arguments=True, object=True
-    )
-
-
-def _find_instance(model: Any, values: Mapping[str, object]) -> object:
-    """Return the one instance that has these values, None where there is not one."""
-    try:
-        rows = list(model._default_manager.filter(**values)[:2])
-    except (TypeError, ValueError, ValidationError):
-        # A text that no such column has.
-        return None
-    return cast("object", rows[0]) if len(rows) == 1 else None
+    judge_instance.__module__ = owner
+    judge_instance.__qualname__ = f"{permission} of {model._meta.label}"
+    key = f"{permission} of {binding.uri}"
+    return Rule(key, judge_instance, arguments=True, object=True)

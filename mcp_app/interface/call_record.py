@@ -59,10 +59,6 @@ class CallRecord(NamedTuple):
     """What the client was told of it, shortened."""
 
 
-# -- outcomes --------------------------------------------------------------------------
-# What can become of a call.
-
-
 class Outcome(StrEnum):
     """How a call ended; the values are stored, and never change their meaning."""
 
@@ -104,11 +100,6 @@ class Outcome(StrEnum):
     """A fault of this server."""
 
 
-FINE: Final = (
-    Outcome.ANSWERED,
-    Outcome.ASKED,
-    Outcome.CANCELLED,
-    Outcome.CLIENT_GONE,
-)
+FINE: Final = (Outcome.ANSWERED, Outcome.ASKED, Outcome.CANCELLED, Outcome.CLIENT_GONE)
 """Outcomes that are not failures: nobody needs to act."""
 FAILED: Final = tuple(each.value for each in Outcome if each not in FINE)

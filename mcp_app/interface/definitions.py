@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeAlias, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 
 from mcp_app.interface.rules import (
     NO_REQUIREMENTS,
@@ -17,7 +21,8 @@ from mcp_app.interface.rules import (
     variable_problem,
     visible,
 )
-from mcp_app.protocol.content import Annotations, Icon, Role, Theme
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -149,90 +154,84 @@ class PromptDefinition(Definition):
 # -- decorations -----------------------------------------------------------------------
 # Icons, annotations and prompt arguments from the JSON that rows and forms hold.
 
-_ICON = frozenset({"src", "mimeType", "sizes", "theme"})
-_ANNOTATIONS = frozenset({"audience", "priority", "lastModified"})
-_ARGUMENT = frozenset({"name", "title", "description", "required", "suggestions"})
-_THEMES = (None, "light", "dark")
-_ROLES = ("user", "assistant")
+
+@cache
+def _members_reader(kind: type[Any]) -> TypeAdapter[list[Any]]:
+    # A dataclass without a config of its own takes this one only inside of a list.
+    config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel)
+    return TypeAdapter(list[kind], config=config)  # type: ignore[valid-type]
+
+
+def _read_members(
+    kind: type[Any], noun: str, value: object, depth: int = 0
+) -> list[Any]:
+    """Read a list of dataclasses; a place is told without so many steps."""
+    if not isinstance(value, list):
+        raise ValueError(f"The {noun}s are not a JSON list.")
+    try:
+        # As JSON: there a list is a tuple, too, and an object a dataclass.
+        return _members_reader(kind).validate_json(jsonrpc.write(value))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+    known = ", ".join(sorted(map(to_camel, kind.__dataclass_fields__)))
+    rule = problem["msg"].replace("Input should be", "it must be")
+    match problem["type"]:
+        case "unexpected_keyword_argument":
+            name = visible(str(problem["loc"][-1]))
+            sentence = f"An {noun} has no member “{name}”; it may have: {known}."
+        case "value_error":
+            sentence = rule.removeprefix("Value error, ")
+        case "dataclass_type":
+            sentence = f"An {noun} must be a JSON object, not {problem['input']!r:.80}."
+        case "missing":
+            sentence = f"An {noun} needs “{problem['loc'][-1]}”."
+        case _:
+            place = jsonrpc.path_text(problem["loc"][depth:])
+            sentence = f"{place} of the {noun}s is {problem['input']!r:.80}: {rule}."
+    raise ValueError(sentence)
 
 
 def icons_from_json(value: object) -> tuple[Icon, ...]:
     """Read a list of icons; ValueError says what is wrong."""
-    if not isinstance(value, list):
-        raise ValueError("The icons are not a JSON list.")
-    return tuple(_read_icon(item) for item in value)
-
-
-def _read_icon(value: object) -> Icon:
-    icon = _checked_members(value, _ICON, "An icon")
-    src, sizes, theme = icon.get("src"), icon.get("sizes"), icon.get("theme")
-    if not isinstance(src, str) or not src.startswith(("https://", "data:image/")):
-        raise ValueError("The src of an icon must be an https: or a data:image/ URI.")
-    if sizes is not None and not _is_string_list(sizes):
-        raise ValueError('The sizes of an icon must be a list such as ["48x48"].')
-    if theme not in _THEMES:
-        raise ValueError("The theme of an icon must be light or dark.")
-    return Icon(
-        src=src,
-        mime_type=_text_member(icon, "mimeType", "An icon") or None,
-        sizes=cast("Sequence[str] | None", sizes),
-        theme=cast("Theme | None", theme),
-    )
+    icons: list[Icon] = _read_members(Icon, "icon", value)
+    return tuple(replace(each, mime_type=each.mime_type or None) for each in icons)
 
 
 def annotations_from_json(value: object) -> Annotations:
     """Read the annotations of a resource or a block; ValueError says what is wrong."""
-    members = _checked_members(value, _ANNOTATIONS, "An annotation")
-    audience, priority = members.get("audience"), members.get("priority")
-    modified = _text_member(members, "lastModified", "An annotation") or None
-    if audience is not None and not _is_role_list(audience):
-        raise ValueError('The audience must be a list of "user" and "assistant".')
-    if priority is not None and not _is_fraction(priority):
-        raise ValueError("The priority must be a number from 0 to 1.")
-    if modified is not None:
-        _check_time(modified)
-    return Annotations(
-        audience=cast("Sequence[Role] | None", audience),
-        priority=cast("float | None", priority),
-        last_modified=modified,
-    )
+    read: Annotations
+    (read,) = _read_members(Annotations, "annotation", [value], depth=1)
+    if read.priority is not None and not 0 <= read.priority <= 1:
+        raise ValueError(
+            f"The priority is {read.priority}; it must be a number from 0 to 1."
+        )
+    modified = read.last_modified or None
+    try:
+        datetime.fromisoformat(modified or "2026-01-31")
+    except ValueError:
+        raise ValueError(
+            f"lastModified is “{modified}”; it must be a time of ISO 8601, for example "
+            "2026-01-31T12:00:00Z."
+        ) from None
+    return replace(read, last_modified=modified)
 
 
 def arguments_from_json(value: object) -> tuple[PromptArgument, ...]:
     """Read a prompt's list of arguments; ValueError says what is wrong."""
-    if not isinstance(value, list):
-        raise ValueError("The arguments are not a JSON list.")
-    arguments = tuple(_read_argument(item) for item in value)
+    arguments: list[PromptArgument] = _read_members(PromptArgument, "argument", value)
+    for each in arguments:
+        problem = (
+            argument_problem(each.name)
+            or text_problem(each.title)
+            or text_problem(each.description, lines=True)
+        )
+        if problem:
+            raise ValueError(problem)
+        _check_suggestions(each.name, each.suggestions)
     for name, count in Counter(each.name for each in arguments).items():
         if count > 1:
             raise ValueError(f"The argument {name} is there more than once.")
-    return arguments
-
-
-def _read_argument(value: object) -> PromptArgument:
-    members = _checked_members(value, _ARGUMENT, "An argument")
-    name, title = (
-        _text_member(members, "name", "An argument"),
-        _text_member(members, "title", "A title"),
-    )
-    description = _text_member(members, "description", "A description")
-    required = members.get("required", False)
-    if not isinstance(required, bool):
-        raise ValueError(f"“required” of the argument {name} must be true or false.")
-    problem = (
-        argument_problem(name)
-        or text_problem(title)
-        or text_problem(description, lines=True)
-    )
-    if problem:
-        raise ValueError(problem)
-    return PromptArgument(
-        name=name,
-        title=title,
-        description=description,
-        required=required,
-        suggestions=_suggestions(members.get("suggestions", []), name),
-    )
+    return tuple(arguments)
 
 
 def suggestions_from_json(value: object) -> Mapping[str, tuple[str, ...]]:
@@ -242,64 +241,16 @@ def suggestions_from_json(value: object) -> Mapping[str, tuple[str, ...]]:
     for name in value:
         if problem := variable_problem(name):
             raise ValueError(problem)
-    return {name: _suggestions(texts, name) for name, texts in value.items()}
+    for name, texts in value.items():
+        if not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
+            raise ValueError(f"The suggestions for {name} must be a list of texts.")
+        _check_suggestions(name, texts)
+    return {name: tuple(texts) for name, texts in value.items()}
 
 
-def _suggestions(value: object, name: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not _is_string_list(value):
-        raise ValueError(
-            f"The suggestions for {visible(name)} must be a list of texts."
-        )
-    if problem := suggestions_problem(value):
-        raise ValueError(f"Suggestions for {visible(name)}: {problem}")
-    return tuple(value)
-
-
-def _checked_members(
-    value: object, known: frozenset[str], what: str
-) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{what} must be a JSON object.")
-    for name in value:
-        if name not in known:
-            raise ValueError(
-                f"{what} has no member “{name}”; it may have: "
-                f"{', '.join(sorted(known))}."
-            )
-    return value
-
-
-def _text_member(value: Mapping[str, object], name: str, what: str) -> str:
-    text = value.get(name, "")
-    if not isinstance(text, str):
-        raise ValueError(f"{what} needs “{name}” as a text.")
-    return text
-
-
-def _is_string_list(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_role_list(value: object) -> bool:
-    return isinstance(value, list) and all(item in _ROLES for item in value)
-
-
-def _is_fraction(value: object) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and 0 <= value <= 1
-    )
-
-
-def _check_time(text: str) -> None:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(
-            f"lastModified is “{text}”; it must be a time of ISO 8601, for example "
-            "2026-01-31T12:00:00Z."
-        ) from None
+def _check_suggestions(name: str, texts: Sequence[str]) -> None:
+    if problem := suggestions_problem(texts):
+        raise ValueError(f"Suggestions for {name}: {problem}")
 
 
 # -- labels ----------------------------------------------------------------------------

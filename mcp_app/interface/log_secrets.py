@@ -54,7 +54,6 @@ def names_secret(name: str) -> bool:
 
 
 def _tells_of_secrets(name: str, value: object) -> bool:
-    """Whether a value says how many there are, or whether there is one."""
     if value is None or isinstance(value, bool):
         return True
     return isinstance(value, int) and _NUMBER.search(name) is not None
@@ -102,8 +101,6 @@ class LogSecrets:
 
 
 class _Search:
-    """One look through a JSON value."""
-
     def __init__(self) -> None:
         self.count = 0
 

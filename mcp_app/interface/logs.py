@@ -1,20 +1,19 @@
-"""What a site's LOGGING may name: records without ids of sessions, and as JSON."""
+"""What a site's LOGGING may name: records without ids of sessions, and as JSON.
+
+Works before the app registry is ready, as logging is configured before it.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 # -- access logs -----------------------------------------------------------------------
-# What a site's LOGGING may name, so that access logs have no ids of sessions.
-#
-# Nor have they access tokens, which some clients put into addresses, in vain.
-#
-# Works before the app registry is ready, as logging is configured before it.
+# They have no ids of sessions, nor access tokens, which some clients put into
+# addresses, in vain.
 
 _SECRET: Final = re.compile(r"((?:^|[?&])(?:session_id|access_token)=)[^&#\s\"']+")
 
@@ -29,13 +28,10 @@ class WithoutSessionIds(logging.Filter):
             record.args = tuple(map(_redact_secrets, record.args))
         elif isinstance(record.args, dict):
             # Some servers' mappings know more than they hold.
-            record.args.update(_redacted_values(record.args))
+            hidden = {name: _redact_secrets(each) for name, each in record.args.items()}
+            changed = {n: each for n, each in hidden.items() if each != record.args[n]}
+            record.args.update(changed)
         return True
-
-
-def _redacted_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    hidden = {name: _redact_secrets(value) for name, value in values.items()}
-    return {name: each for name, each in hidden.items() if each != values[name]}
 
 
 def _redact_secrets(value: Any) -> Any:
@@ -43,17 +39,12 @@ def _redact_secrets(value: Any) -> Any:
 
 
 # -- json logs -------------------------------------------------------------------------
-# What a site's LOGGING may name, so that each record is one line of JSON.
-#
-# Whatever a client calls itself or sends, it makes no second line, no control
-# character, and no field of more than 2 KiB (CWE-117).
-#
-# Works before the app registry is ready, as logging is configured before it.
+# Each record is one line of JSON.  Whatever a client calls itself or sends, it makes no
+# second line, no control character, and no field of more than 2 KiB (CWE-117).
 
 LARGEST: Final = 2048
 """Bytes of a field, as it is written."""
 CUT: Final = "..."
-_DELETE: Final = "\x7f"
 _OWN: Final = frozenset(
     vars(logging.LogRecord("", 0, "", 0, "", (), None)).keys() | {"message", "asctime"}
 )
@@ -100,4 +91,4 @@ def _bounded_text(text: str) -> str:
 
 def _json_text(value: object) -> str:
     # JSON lets this one pass, which terminals do not.
-    return json.dumps(value).replace(_DELETE, "\\u007f")
+    return json.dumps(value).replace("\x7f", "\\u007f")

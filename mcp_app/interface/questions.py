@@ -127,8 +127,6 @@ ElicitAnswer: TypeAlias = Accepted[Form] | Declined | Cancelled
 # -- roots -----------------------------------------------------------------------------
 # Files of the client: what lies within the folders that it opened (client/roots).
 
-HERE = ("", "localhost")
-
 
 def within(roots: Sequence[Root], path: str | os.PathLike[str]) -> Path:
     """Return where a path really leads, which is in a root; looks at the disk.
@@ -155,10 +153,9 @@ def within(roots: Sequence[Root], path: str | os.PathLike[str]) -> Path:
 
 
 def _existing_folders(roots: Sequence[Root]) -> Iterator[Path]:
-    """Yield where the roots really are; those that are not there are left out."""
     for root in roots:
         parts = urlsplit(root.uri)
-        if parts.scheme == "file" and parts.netloc in HERE:
+        if parts.scheme == "file" and parts.netloc in ("", "localhost"):
             try:
                 yield Path(url2pathname(parts.path)).resolve(strict=True)
             except (OSError, RuntimeError, ValueError):

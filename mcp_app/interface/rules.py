@@ -141,7 +141,7 @@ def text_problem(text: str, *, lines: bool = False) -> str | None:
     character = match.group()
     name = unicodedata.name(character, "a character without a name")
     return (
-        f"There is a hidden character {_code_point(character)} ({name}) at position"
+        f"There is a hidden character U+{ord(character):04X} ({name}) at position"
         f" {match.start() + 1}. Such characters can carry hidden instructions. Remove"
         " it."
     )
@@ -154,26 +154,16 @@ def suggestions_problem(suggestions: Sequence[str]) -> str | None:
             f"There are {len(suggestions)} suggestions; at most {MAX_SUGGESTIONS} are "
             "allowed."
         )
-    known: set[str] = set()
-    for each in suggestions:
-        if problem := _suggestion_problem(each):
-            return problem
-        if each in known:
+    for index, each in enumerate(suggestions):
+        if not each:
+            return "A suggestion is empty; write its text, or remove it."
+        if len(each) > MAX_SUGGESTION_LENGTH:
+            return _length_problem("suggestion", each, MAX_SUGGESTION_LENGTH)
+        if problem := text_problem(each):
+            return f"“{visible(each)}”: {problem}"
+        if each in suggestions[:index]:
             return f"“{visible(each)}” is suggested more than once."
-        known.add(each)
     return None
-
-
-def _suggestion_problem(suggestion: str) -> str | None:
-    if not suggestion:
-        return "A suggestion is empty; write its text, or remove it."
-    if len(suggestion) > MAX_SUGGESTION_LENGTH:
-        return (
-            f"“{visible(suggestion, 40)}” has {len(suggestion)} characters; a "
-            f"suggestion has at most {MAX_SUGGESTION_LENGTH}."
-        )
-    problem = text_problem(suggestion)
-    return f"“{visible(suggestion)}”: {problem}" if problem else None
 
 
 def visible(text: str, most: int | None = MESSAGE) -> str:
@@ -181,7 +171,7 @@ def visible(text: str, most: int | None = MESSAGE) -> str:
 
     It is cut after `most` characters; None leaves it whole.
     """
-    escaped = _HIDDEN.sub(lambda found: f"⟦{_code_point(found.group())}⟧", text)
+    escaped = _HIDDEN.sub(lambda hidden: f"⟦U+{ord(hidden.group()):04X}⟧", text)
     return escaped if most is None or len(escaped) <= most else f"{escaped[:most]}…"
 
 
@@ -204,10 +194,6 @@ def _without_hidden(text: str) -> str:
 def _length_problem(what: str, text: str, most: int) -> str:
     start, size = visible(text, 40), len(text)
     return f"“{start}” has {size} characters; a {what} has at most {most}."
-
-
-def _code_point(character: str) -> str:
-    return f"U+{ord(character):04X}"
 
 
 # -- access requirements ---------------------------------------------------------------

@@ -31,11 +31,8 @@ SSE_PART, MESSAGES_PART = "sse", "messages"
 """The two addresses of HTTP+SSE (2024-11-05), below that of a server."""
 PARTS = frozenset({SSE_PART, MESSAGES_PART})
 RESERVED_SLUGS = frozenset({*PARTS, HEALTH_SLUG})
-SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL = (
-    "search_tools",
-    "call_reading_tool",
-    "call_tool",
-)
+SEARCH_TOOLS, CALL_READING_TOOL = "search_tools", "call_reading_tool"
+CALL_TOOL = "call_tool"
 """The tools of a server whose tools are found by searching."""
 PUBLIC = "public"
 BY_TOKEN = "token"  # noqa: S105 - a name
