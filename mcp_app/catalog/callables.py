@@ -91,9 +91,8 @@ def inspect_function(function: Function) -> Inspection:
     layers = list(layers_of(function))
     innermost = layers[-1]
     module = getattr(innermost, "__module__", None) or type(innermost).__module__
-    name = (
-        f"{module}.{getattr(innermost, '__qualname__', type(innermost).__qualname__)}"
-    )
+    qualified = getattr(innermost, "__qualname__", type(innermost).__qualname__)
+    name = f"{module}.{qualified}"
     _check_layers(name, layers)
     style: Literal["async", "sync"] = (
         "async" if any(iscoroutinefunction(layer) for layer in layers) else "sync"
@@ -103,9 +102,7 @@ def inspect_function(function: Function) -> Inspection:
     except (TypeError, ValueError) as error:
         raise RegistrationError(f"{name} has no readable signature: {error}.") from None
     hints = _Hints(name, innermost)
-    parameters = [
-        _parameter(name, each, hints) for each in signature.parameters.values()
-    ]
+    parameters = [_parameter(name, p, hints) for p in signature.parameters.values()]
     context = _context_parameter(name, style, parameters)
     # A partial's own docstring is that of `functools.partial`.
     documented = next(each for each in layers if not isinstance(each, partial))

@@ -109,7 +109,7 @@ class RuleOptions(TypedDict, total=False):
 
 _RUN = frozenset(RunOptions.__annotations__)
 _HINTS = frozenset(ToolHints.__dataclass_fields__)
-_SCHEMAS = frozenset({"input_schema", "output_schema"})
+_SCHEMAS = ("input_schema", "output_schema")
 
 _MODEL = frozenset({"model", "object_permission"})
 _DEMANDS = frozenset({"permission", "groups", "rule"})
@@ -123,12 +123,15 @@ def declared_tool(function: RegisteredFunction, options: ToolOptions) -> Declare
     hints = {name: values[name] for name in _HINTS & values.keys()}
     # Also where a schema stands in for the types, they say how results are written.
     function.tool_runnable()
-    definition = ToolDefinition(
-        **_definition_members(function, values, _HINTS | _SCHEMAS),
-        hints=ToolHints(**hints),
-        input_schema=_input_schema(function, options.get("input_schema")),
-        output_schema=_output_schema(function, options.get("output_schema")),
-    )
+    for name in _SCHEMAS:
+        if values.get(name) is None:
+            values[name] = getattr(function.signature, name)
+        else:
+            _check_object_schema(function, name.partition("_")[0], values[name])
+    if problems := function.schema_problems(values["input_schema"]):
+        raise RegistrationError(f"{function.qualified_name}: {' '.join(problems)}")
+    members = _definition_members(function, values, _HINTS)
+    definition = ToolDefinition(**members, hints=ToolHints(**hints))
     return _checked_declaration(
         definition, function, _name_problem(definition.name, "tool")
     )
@@ -153,9 +156,8 @@ def declared_resource(
 ) -> DeclaredResource:
     """Make the resource of a function that needs no arguments."""
     check_options(function.qualified_name, "resource", ResourceOptions, options)
-    definition = ResourceDefinition(
-        uri=uri, **_definition_members(function, dict(options), _MODEL)
-    )
+    members = _definition_members(function, dict(options), _MODEL)
+    definition = ResourceDefinition(uri=uri, **members)
     _check_variables(function, uri, ())
     return _checked_declaration(definition, function, rules.uri_problem(uri))
 
@@ -182,9 +184,8 @@ def declared_template(
             " do not all have the same size."
         )
     members = _definition_members(function, values, _MODEL)
-    members["demands"] = members["demands"].combined_with(
-        AccessRequirements(rules=instances)
-    )
+    own = AccessRequirements(rules=instances)
+    members["demands"] = members["demands"].combined_with(own)
     definition = ResourceTemplateDefinition(uri_template=uri_template, **members)
     _check_variables(function, uri_template, template.variables)
     example = template.expand(dict.fromkeys(template.variables, "0"))
@@ -196,11 +197,8 @@ def _definition_members(
     options: Mapping[str, Any],
     without: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
-    members = {
-        name: value
-        for name, value in options.items()
-        if name not in _RUN | _DEMANDS | without
-    }
+    left_out = _RUN | _DEMANDS | without
+    members = {name: each for name, each in options.items() if name not in left_out}
     described = members.get("description")
     return {
         **members,
@@ -228,11 +226,11 @@ def _checked_declaration(
 
 
 def _definition_problems(definition: Definition) -> Iterator[str]:
+    permissions = map(rules.permission_problem, definition.demands.permissions)
+    tags = map(rules.tag_problem, sorted(definition.tags))
     yield from filter(
-        None, map(rules.permission_problem, definition.demands.permissions)
+        None, [*permissions, *tags, *map(meta_key_problem, definition.meta)]
     )
-    yield from filter(None, map(rules.tag_problem, sorted(definition.tags)))
-    yield from filter(None, map(meta_key_problem, definition.meta))
     if definition.timeout is not None and not 0 < definition.timeout < math.inf:
         yield f"The timeout is {definition.timeout}; it must be more than 0 seconds."
     if isinstance(definition, ToolDefinition):
@@ -247,27 +245,6 @@ def _definition_problems(definition: Definition) -> Iterator[str]:
         jsonrpc.write({**texts, "_meta": definition.meta})
     except jsonrpc.UnserializableValue as error:
         yield f"The definition cannot be written as JSON: {error}"
-
-
-def _input_schema(
-    function: RegisteredFunction, schema: JsonObject | None
-) -> JsonObject:
-    if schema is None:
-        return function.signature.input_schema
-    _check_object_schema(function, "input", schema)
-    problems = function.schema_problems(schema)
-    if problems:
-        raise RegistrationError(f"{function.qualified_name}: {' '.join(problems)}")
-    return schema
-
-
-def _output_schema(
-    function: RegisteredFunction, schema: JsonObject | None
-) -> JsonObject | None:
-    if schema is None:
-        return function.signature.output_schema
-    _check_object_schema(function, "output", schema)
-    return schema
 
 
 def _check_object_schema(
@@ -292,15 +269,13 @@ def _prompt_arguments(function: RegisteredFunction) -> Iterator[PromptArgument]:
     required = schema.get("required", ())
     for name, member in schema["properties"].items():
         problem = rules.argument_problem(name)
-        if problem or not _from_text(member, schema):
-            raise RegistrationError(
-                f"{function.qualified_name}: "
-                + (
-                    problem
-                    or f"The argument {name} of a prompt arrives as a text, but its"
-                    f" type cannot be read from a text. Write {name}: str."
-                )
+        if not problem and not _from_text(member, schema):
+            problem = (
+                f"The argument {name} of a prompt arrives as a text, but its type"
+                f" cannot be read from a text. Write {name}: str."
             )
+        if problem:
+            raise RegistrationError(f"{function.qualified_name}: {problem}")
         yield PromptArgument(
             name=name,
             title=member.get("title", ""),

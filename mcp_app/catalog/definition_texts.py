@@ -81,25 +81,21 @@ def texts_of_definition(definition: Definition) -> Iterator[DefinitionText]:
             yield DefinitionText("arguments", str(each.description), True, place)
     elif isinstance(definition, ResourceDefinition):
         yield DefinitionText("uri", definition.uri)
-        yield DefinitionText("mime_type", definition.mime_type)
     elif isinstance(definition, ResourceTemplateDefinition):
         yield DefinitionText("uri_template", definition.uri_template)
-        yield DefinitionText("mime_type", definition.mime_type)
     if isinstance(definition, ResourceDefinition | ResourceTemplateDefinition):
+        yield DefinitionText("mime_type", definition.mime_type)
         annotations = definition.annotations
-        yield from _texts_inside(
-            "annotations", {} if annotations is None else annotations.to_wire()
-        )
+        written = {} if annotations is None else annotations.to_wire()
+        yield from _texts_inside("annotations", written)
     yield from _suggestion_texts(definition)
 
 
 def _suggestion_texts(definition: Definition) -> Iterator[DefinitionText]:
-    """Yield what clients get while somebody fills in a name."""
     for name, suggestions in suggestions_of(definition).items():
+        column = SUGGESTING[type(definition)]
         for each in suggestions:
-            yield DefinitionText(
-                SUGGESTING[type(definition)], each, place=visible(name)
-            )
+            yield DefinitionText(column, each, place=visible(name))
 
 
 def prose_texts(definition: Definition) -> Iterator[tuple[str, str]]:
@@ -124,7 +120,7 @@ def _texts_inside(field: str, value: object) -> Iterator[DefinitionText]:
 
 
 def _json_bytes(value: object) -> bytes:
-    """Return JSON text; nothing for what is no JSON, which is told elsewhere."""
+    # What is no JSON is told elsewhere.
     try:
         return jsonrpc.write(value)
     except jsonrpc.UnserializableValue:
@@ -132,7 +128,6 @@ def _json_bytes(value: object) -> bytes:
 
 
 def _json_strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield all strings of a JSON value, keys included."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
@@ -158,6 +153,10 @@ MAX_COLUMN_LENGTH: Final = 20_000
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE tools USING"
     " fts5(name, title, description, parameters, tokenize='porter unicode61')"
+)
+_INSERT: Final = (
+    "INSERT INTO tools (rowid, name, title, description, parameters)"
+    " VALUES (?, ?, ?, ?, ?)"
 )
 _FIND: Final = (
     "SELECT rowid FROM tools WHERE tools MATCH ?"
@@ -199,11 +198,7 @@ class SearchIndex:
             (at, *(text[:MAX_COLUMN_LENGTH] for text in _indexed_texts(tool)))
             for at, tool in enumerate(tools)
         )
-        columns = "rowid, name, title, description, parameters"
-        self._database.executemany(
-            f"INSERT INTO tools ({columns}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
-            rows,
-        )
+        self._database.executemany(_INSERT, rows)
 
     def __del__(self) -> None:
         self._database.close()

@@ -17,13 +17,11 @@ from mcp_app.catalog.type_hints import Annotation, bare_hint
 
 def check_result(owner: str, annotation: Annotation) -> None:
     """Raise `RegistrationError` if a result has a model or a queryset in it."""
-    row_type = _inner_row_type(annotation)
-    if row_type is not None:
+    if row_type := _inner_row_type(annotation):
         raise RegistrationError(
             f"{owner}: the result {type_text(annotation)} has"
-            f" {_row_type_text(row_type)}, which"
-            ' cannot be written as JSON. Return dicts, for example list(qs.values("id",'
-            ' "name")).'
+            f" {_row_type_text(row_type)}, which cannot be written as JSON. Return"
+            ' dicts, for example list(qs.values("id", "name")).'
         )
 
 
@@ -35,17 +33,14 @@ def check_parameter(owner: str, name: str, annotation: Annotation) -> None:
     model = row_type.__name__ if issubclass(row_type, Model) else "Model"
     raise RegistrationError(
         f"{owner}: the parameter {name} takes {_row_type_text(row_type)}, which no"
-        f" client can"
-        f" send. Take its key, for example {name}_id: int, and read it with"
+        f" client can send. Take its key, for example {name}_id: int, and read it with"
         f" {model}.objects.get(pk={name}_id)."
     )
 
 
 def _row_type_text(row_type: type) -> str:
-    model = issubclass(row_type, Model)
-    return (
-        f"the Django model {row_type.__name__}" if model else f"a {row_type.__name__}"
-    )
+    article = "the Django model" if issubclass(row_type, Model) else "a"
+    return f"{article} {row_type.__name__}"
 
 
 def _inner_row_type(annotation: Annotation) -> type | None:

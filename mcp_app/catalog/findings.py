@@ -17,7 +17,6 @@ from typing import (
     Any,
     Final,
     ParamSpec,
-    Protocol,
     TypeAlias,
     TypeVar,
     cast,
@@ -44,13 +43,9 @@ class Level(Enum):
 
     @property
     def label(self) -> _StrPromise:
-        return _LABELS[self]
-
-
-_LABELS = {
-    Level.MUST_FIX: _("Must be fixed before publishing"),
-    Level.ADVICE: _("Advice"),
-}
+        if self is Level.MUST_FIX:
+            return _("Must be fixed before publishing")
+        return _("Advice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +149,6 @@ _USAGE: Final = {
     "rule": '@mcp.rule("key")',
     "open_model": 'mcp.open_model(Order, fields=["number", "state"], rows="all")',
 }
-_NAMES: Final = {"open_model": "mcp.open_model"}
-"""Of what is no decorator."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -173,12 +166,6 @@ Problems: TypeAlias = dict[str, Place]
 """The place of each problem, by its sentence."""
 
 _collecting: ContextVar[Problems | None] = ContextVar("collecting", default=None)
-
-
-class Registering(Protocol):
-    """What has problems: a registry."""
-
-    problems: Problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +207,9 @@ def origin_of(module: str) -> Origin:
 
 
 def _calling_place() -> Place:
-    frame = next(each for each in _calling_frames() if not _is_own_frame(each))
+    for frame in _calling_frames():
+        if _module_name(frame).partition(".")[0] != _PACKAGE:
+            break
     return Place(frame.f_code.co_filename, frame.f_lineno)
 
 
@@ -231,7 +220,7 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
 
     @wraps(method)
     def decorator(*arguments: Arguments.args, **options: Arguments.kwargs) -> Any:
-        problems = cast("Registering", arguments[0]).problems
+        problems: Problems = cast("Any", arguments[0]).problems
         with_function = len(arguments) > 1 and callable(arguments[1])
         try:
             _check_count(signature, method.__name__, arguments)
@@ -257,9 +246,9 @@ def _check_count(
         signature.bind(*arguments)
     except TypeError:
         got = ", ".join(map(_value_text, arguments[1:])) or "nothing"
+        at = "" if decorator == "open_model" else "@"
         raise RegistrationError(
-            f"{_NAMES.get(decorator, f'@mcp.{decorator}')} got {got}. Write it like"
-            f" {_USAGE[decorator]}."
+            f"{at}mcp.{decorator} got {got}. Write it like {_USAGE[decorator]}."
         ) from None
 
 
@@ -308,7 +297,6 @@ def _return_unchanged(function: Any) -> Any:
 
 
 def _collectable_error(problems: Problems, error: Exception) -> Exception:
-    """Return an error that is to be recorded; raise it if nobody collects."""
     if _collecting.get() is not problems:
         raise error
     return error
@@ -327,10 +315,6 @@ def _calling_frames() -> Iterator[FrameType]:
 
 def _module_name(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
-
-
-def _is_own_frame(frame: FrameType) -> bool:
-    return _module_name(frame).partition(".")[0] == _PACKAGE
 
 
 # -- options ---------------------------------------------------------------------------
@@ -362,29 +346,20 @@ def _option_problems(
     elif name in _LISTS and isinstance(value, str):
         yield f"The option {name} is {value!r}: write a list."
     elif not (isinstance(value, Promise) and name in _TRANSLATED):
-        yield from _type_problems(name, value, hints[name])
-
-
-def _type_problems(name: str, value: object, hint: Annotation) -> Iterator[str]:
-    try:
-        _adapter(hint).validate_python(value, strict=True)
-    except ValidationError as error:
-        # Of a union each member has its say: one sentence is enough.
-        problem = error.errors()[0]["msg"].replace("Input should be", "it must be")
-        yield f"The option {name} is {value!r:.80}: {problem}."
+        try:
+            _adapter(hints[name]).validate_python(value, strict=True)
+        except ValidationError as error:
+            # Of a union each member has its say: one sentence is enough.
+            problem = error.errors()[0]["msg"].replace("Input should be", "it must be")
+            yield f"The option {name} is {value!r:.80}: {problem}."
 
 
 def _nearest_first(name: str, known: Iterable[str]) -> list[str]:
     def name_likeness(option: str) -> float:
-        return SequenceMatcher(
-            None, _without_underscores(name), _without_underscores(option)
-        ).ratio()
+        plain, other = name.replace("_", ""), option.replace("_", "")
+        return SequenceMatcher(None, plain, other).ratio()
 
     return sorted(known, key=name_likeness, reverse=True)
-
-
-def _without_underscores(name: str) -> str:
-    return name.replace("_", "")
 
 
 _hints = cache(get_type_hints)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from mcp_app.protocol.json_types import JsonObject
 
@@ -58,37 +57,39 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
             " elicit_url() instead (client/elicitation)."
         )
     single = _without_null(name, schema)
-    read = _KINDS.get(str(single.get("type")), _refuse_type)
+    read = _KINDS.get(str(single.get("type")))
+    if read is None:
+        raise UnfitForm(
+            f"The field {name} is of the type {single.get('type', 'object')!r}; forms "
+            "allow texts, numbers, yes or no, and choices."
+        )
     allowed = _with_fitting_default(read(name, single))
     _check_counts(name, allowed)
-    _check_offered(name, allowed)
+    if wrong := missing_choices(allowed):
+        raise UnfitForm(
+            f"The default of the field {name} is {allowed['default']!r}, but "
+            f"{wrong[0]!r} is none of its choices."
+        )
     lost = single.keys() - allowed.keys() - {"const"}
     if exact and lost:
         raise UnfitForm(
             f"The field {name} has {', '.join(sorted(lost))}, which this kind of"
             " field cannot have."
         )
-    return (
-        allowed if exact else _only_members(frozenset(allowed) - {"pattern"}, allowed)
-    )
+    if not exact:
+        allowed.pop("pattern", None)
+    return allowed
 
 
 def missing_choices(schema: JsonObject) -> list[object]:
     """Return the values of a field's default that are none of its choices."""
-    offered, default = _offered_choices(schema), schema.get("default")
-    if offered is None or default is None:
+    around, default = schema.get("items", schema), schema.get("default")
+    titled = around.get("oneOf", around.get("anyOf"))
+    if default is None or (titled is None and "enum" not in around):
         return []
+    offered = around.get("enum") or [choice["const"] for choice in titled]
     chosen = default if isinstance(default, list) else [default]
     return [value for value in chosen if value not in offered]
-
-
-def _offered_choices(schema: JsonObject) -> list[object] | None:
-    """Return the choices of a field, None where it is free."""
-    around = schema.get("items", schema)
-    if "enum" in around:
-        return list(around["enum"])
-    titled = around.get("oneOf", around.get("anyOf"))
-    return None if titled is None else [choice["const"] for choice in titled]
 
 
 def _without_null(name: str, schema: JsonObject) -> JsonObject:
@@ -117,14 +118,12 @@ def _text_field(name: str, schema: JsonObject) -> JsonObject:
     return allowed
 
 
-def _number_field(name: str, schema: JsonObject) -> JsonObject:
+def _plain_field(name: str, schema: JsonObject) -> JsonObject:
+    if schema["type"] == "boolean":
+        return _only_members(_COMMON, schema)
     if "enum" in schema or "const" in schema:
         raise UnfitForm(f"The choices of the field {name} must be texts.")
     return _only_members(_NUMBER, schema)
-
-
-def _boolean_field(name: str, schema: JsonObject) -> JsonObject:
-    return _only_members(_COMMON, schema)
 
 
 def _choices_field(name: str, schema: JsonObject) -> JsonObject:
@@ -142,18 +141,11 @@ def _choices_field(name: str, schema: JsonObject) -> JsonObject:
     return {**allowed, "items": {"type": "string", "enum": texts}}
 
 
-def _refuse_type(name: str, schema: JsonObject) -> JsonObject:
-    raise UnfitForm(
-        f"The field {name} is of the type {schema.get('type', 'object')!r}; forms "
-        "allow texts, numbers, yes or no, and choices."
-    )
-
-
 _KINDS = {
     "string": _text_field,
-    "number": _number_field,
-    "integer": _number_field,
-    "boolean": _boolean_field,
+    "number": _plain_field,
+    "integer": _plain_field,
+    "boolean": _plain_field,
     "array": _choices_field,
 }
 
@@ -172,15 +164,6 @@ def _check_counts(name: str, schema: JsonObject) -> None:
             )
 
 
-def _check_offered(name: str, schema: JsonObject) -> None:
-    wrong = missing_choices(schema)
-    if wrong:
-        raise UnfitForm(
-            f"The default of the field {name} is {schema['default']!r}, but "
-            f"{wrong[0]!r} is none of its choices."
-        )
-
-
 def _check_texts(name: str, choices: object) -> None:
     if not isinstance(choices, list) or not all(
         isinstance(choice, str) for choice in choices
@@ -189,27 +172,22 @@ def _check_texts(name: str, choices: object) -> None:
 
 
 def _check_titled(name: str, choices: object) -> None:
-    if not isinstance(choices, list) or not all(map(_is_titled, choices)):
-        raise UnfitForm(
-            f"Each choice of the field {name} needs a const and a title, both texts."
-        )
-
-
-def _is_titled(choice: Any) -> bool:
-    return (
-        isinstance(choice, Mapping)
-        and choice.keys() == {"const", "title"}
-        and all(isinstance(text, str) for text in choice.values())
-    )
+    for choice in choices if isinstance(choices, list) else [None]:
+        texts = choice if isinstance(choice, Mapping) else {}
+        if texts.keys() != {"const", "title"} or not all(
+            isinstance(text, str) for text in texts.values()
+        ):
+            raise UnfitForm(
+                f"Each choice of the field {name} needs a const and a title, both"
+                " texts."
+            )
 
 
 def _with_fitting_default(schema: JsonObject) -> JsonObject:
     """A default that JSON writes in another way (a Decimal) is no answer."""
-    if "default" not in schema:
-        return schema
-    default = schema["default"]
-    wanted = _DEFAULTS[schema["type"]]
-    fits = isinstance(default, wanted) and (
-        bool in wanted or not isinstance(default, bool)
-    )
-    return schema if fits else _only_members(frozenset(schema) - {"default"}, schema)
+    default, wanted = schema.get("default"), _DEFAULTS[schema["type"]]
+    if not isinstance(default, wanted) or (
+        isinstance(default, bool) and bool not in wanted
+    ):
+        schema.pop("default", None)
+    return schema

@@ -91,12 +91,10 @@ def _asking_calls(function: Any) -> Iterator[ast.Call]:
     except (OSError, SyntaxError, TypeError):
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _last_name(node.func) in _ASKING:
-            yield node
-
-
-def _last_name(node: ast.expr) -> str:
-    return getattr(node, "attr", "") or getattr(node, "id", "")
+        if isinstance(node, ast.Call):
+            called = node.func
+            if getattr(called, "attr", getattr(called, "id", "")) in _ASKING:
+                yield node
 
 
 def _texts_of_call(
@@ -119,11 +117,8 @@ def _plain_value(node: ast.expr, names: Mapping[str, object]) -> object:
         return names.get(node.id)
     if isinstance(node, ast.Attribute):
         owner = _plain_value(node.value, names)
-        return (
-            getattr(owner, node.attr, None)
-            if isinstance(owner, ModuleType | type)
-            else None
-        )
+        is_plain = isinstance(owner, ModuleType | type)
+        return getattr(owner, node.attr, None) if is_plain else None
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError):
@@ -136,12 +131,6 @@ def _texts_of_form(form: object) -> Iterator[tuple[str, object]]:
         for field in getattr(form, "base_fields", {}).values():
             yield from (("title", field.label), ("description", field.help_text))
     elif isinstance(form, type | Mapping):
-        yield from _texts_of_schema(_schema_of_form(form))
-
-
-def _schema_of_form(form: type | Mapping[str, object]) -> JsonObject:
-    try:
-        return form_schema(form).schema
-    except Exception:
         # What is no form is refused where it is asked for.
-        return {"properties": {}}
+        with suppress(Exception):
+            yield from _texts_of_schema(form_schema(form).schema)

@@ -45,11 +45,8 @@ def form_properties(form: forms.BaseForm) -> dict[str, JsonObject]:
 
 def required_fields(form: forms.BaseForm) -> list[str]:
     """Return the names of the fields that must be there."""
-    return [
-        name
-        for name, field in form.fields.items()
-        if field.required and not field.disabled
-    ]
+    fields = form.fields.items()
+    return [name for name, each in fields if each.required and not each.disabled]
 
 
 def form_problems(form: forms.BaseForm) -> Iterator[str]:
@@ -60,16 +57,14 @@ def form_problems(form: forms.BaseForm) -> Iterator[str]:
 
 
 def _schema_of_field(name: str, field: _Field, initial: object) -> JsonObject:
-    described = next(
-        (_SCHEMAS[kind] for kind in type(field).__mro__ if kind in _SCHEMAS), None
-    )
-    if described is None or isinstance(field.widget, forms.PasswordInput):
+    known = [_SCHEMAS[kind] for kind in type(field).__mro__ if kind in _SCHEMAS]
+    if not known or isinstance(field.widget, forms.PasswordInput):
         raise UnfitForm(
             f"The field {name} is a {type(field).__name__}, which clients cannot show"
             " in a form."
         )
     schema = {
-        **described(field),
+        **known[0](field),
         "title": str(field.label or pretty_name(name)),
         "description": str(field.help_text),
         "default": _json_default(initial),
@@ -77,10 +72,7 @@ def _schema_of_field(name: str, field: _Field, initial: object) -> JsonObject:
     if missing_choices(schema):
         # It may come from a row that is older than the choices.
         del schema["default"]
-    return {member: value for member, value in schema.items() if value not in _EMPTY}
-
-
-_EMPTY = (None, "")
+    return {name: value for name, value in schema.items() if value not in (None, "")}
 
 
 def _json_default(initial: object) -> object:
@@ -116,10 +108,6 @@ def _json_limit(value: Any) -> int | float | None:
     return limit if limit is None or isinstance(limit, int) else float(limit)
 
 
-def _boolean_schema(field: _Field) -> JsonObject:
-    return {"type": "boolean"}
-
-
 def _choice_schema(field: _Field) -> JsonObject:
     return {"type": "string", "oneOf": list(_titled_choices(field.choices))}
 
@@ -152,7 +140,7 @@ _SCHEMAS: Mapping[type, Callable[[_Field], JsonObject]] = {
     forms.IntegerField: _number_schema("integer"),
     forms.FloatField: _number_schema("number"),
     forms.DecimalField: _number_schema("number"),
-    forms.BooleanField: _boolean_schema,
+    forms.BooleanField: lambda field: {"type": "boolean"},
     forms.ChoiceField: _choice_schema,
     forms.MultipleChoiceField: _choices_schema,
     forms.ModelMultipleChoiceField: _choices_schema,
@@ -167,7 +155,6 @@ __all__ = ["FormError", "FormSchema", "UnfitForm", "for_revision", "form_schema"
 Form = TypeVar("Form")
 
 _MAX_CACHED_FORMS = 256
-_UNSEEN = frozenset({"pattern"})
 _AROUND = frozenset(
     {"$schema", "type", "properties", "required", "title", "description"}
 )
@@ -207,11 +194,17 @@ def form_schema(source: FormSource[Form]) -> FormSchema[Any]:
 
 def for_revision(schema: JsonObject, revision: Revision) -> JsonObject:
     """Return the schema as a revision has it, raise `ClientCannot` where it cannot."""
-    properties = {
-        name: _revised_field(name, field, revision)
-        for name, field in schema["properties"].items()
-    }
+    properties = {}
+    unseen = set() if revision.elicitation_defaults else {"default"}
+    for name, field in schema["properties"].items():
+        known = field if revision.elicitation_choices else _older_choices(name, field)
+        kept = {"default"} if known["type"] == "boolean" else set()
+        properties[name] = _without_members(known, {"pattern", *unseen} - kept)
     return {**schema, "properties": properties}
+
+
+def _without_members(schema: JsonObject, members: Iterable[str]) -> JsonObject:
+    return {name: value for name, value in schema.items() if name not in members}
 
 
 def _of_json_schema(source: Mapping[str, Any]) -> FormSchema[JsonObject]:
@@ -264,7 +257,10 @@ def _of_python_type(source: type[Any]) -> FormSchema[Any]:
         try:
             return types.validate_python(answer)
         except ValidationError as error:
-            raise FormError(list(_sentences(error))) from None
+            problems = error.errors(include_url=False, include_context=False)
+            raise FormError(
+                [f"{jsonrpc.path_text(p['loc'])}: {p['msg']}." for p in problems]
+            ) from None
 
     return FormSchema(schema, _answer_reader(schema, read_answer))
 
@@ -289,8 +285,7 @@ class _FormJsonSchema(ShortJsonSchema):
 
 def _flat_schema(fields: dict[str, JsonObject], required: Iterable[str]) -> JsonObject:
     needed = list(required)
-    unknown = [name for name in needed if name not in fields]
-    if unknown:
+    if unknown := [name for name in needed if name not in fields]:
         raise UnfitForm(
             f"The form requires {', '.join(unknown)}, but has no such field."
         )
@@ -310,25 +305,11 @@ def _answer_reader(
         members = {
             name: answer[name] for name in schema["properties"] if name in answer
         }
-        violations = validator.violations(members)
-        if violations:
+        if violations := validator.violations(members):
             raise FormError([f"{each.path}: {each.message}" for each in violations])
         return read(members)
 
     return parse_answer
-
-
-def _sentences(error: ValidationError) -> Iterator[str]:
-    for problem in error.errors(include_url=False, include_context=False):
-        yield f"{jsonrpc.path_text(problem['loc'])}: {problem['msg']}."
-
-
-def _revised_field(name: str, field: JsonObject, revision: Revision) -> JsonObject:
-    known = field if revision.elicitation_choices else _older_choices(name, field)
-    unseen = _UNSEEN
-    if not revision.elicitation_defaults and known["type"] != "boolean":
-        unseen |= {"default"}
-    return {member: value for member, value in known.items() if member not in unseen}
 
 
 def _older_choices(name: str, field: JsonObject) -> JsonObject:
@@ -343,7 +324,7 @@ def _older_choices(name: str, field: JsonObject) -> JsonObject:
         return field
     choices = field["oneOf"]
     return {
-        **{member: value for member, value in field.items() if member != "oneOf"},
+        **_without_members(field, ["oneOf"]),
         "enum": [choice["const"] for choice in choices],
         "enumNames": [choice["title"] for choice in choices],
     }

@@ -78,9 +78,8 @@ class ShortJsonSchema(GenerateJsonSchema):
         return _without_class_name(super().dataclass_schema(schema), schema["cls"])
 
     def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
-        return _without_class_name(
-            super().typed_dict_schema(schema), schema.get("cls", dict)
-        )
+        written = super().typed_dict_schema(schema)
+        return _without_class_name(written, schema.get("cls", dict))
 
 
 def text_like(name: str) -> JsonObject:
@@ -126,7 +125,13 @@ def json_schema(
     except PydanticUserError as error:
         text = str(types).removeprefix("TypeAdapter(").removesuffix(")")
         raise _unserialisable(owner, text, error) from None
-    schema = _with_choices_in_line(_with_root(schema))
+    if "enum" in schema:
+        schema.pop("title", None)
+    elif "$ref" in schema:
+        # The protocol wants the type of the root to be readable at once.
+        name = schema["$ref"].removeprefix(_DEFINITIONS)
+        schema = {**schema["$defs"][name], "$defs": schema["$defs"]}
+    schema = _with_choices_in_line(schema)
     # Clients choose the field of a form by its format.
     return _with_examples(schema) if generator is ShortJsonSchema else schema
 
@@ -175,35 +180,19 @@ def _without_class_name(schema: JsonSchemaValue, cls: type) -> JsonSchemaValue:
     return schema
 
 
-def _with_root(schema: JsonObject) -> JsonObject:
-    """The protocol wants the type of the root to be readable at once."""
-    if "enum" in schema:
-        return _without_member(schema, "title")
-    if "$ref" not in schema:
-        return schema
-    name = schema["$ref"].removeprefix(_DEFINITIONS)
-    return {**schema["$defs"][name], "$defs": schema["$defs"]}
-
-
 def _with_choices_in_line(schema: JsonObject) -> JsonObject:
-    definitions = schema.get("$defs", {})
-    choices = {
-        _DEFINITIONS + name: _without_member(definition, "title")
-        for name, definition in definitions.items()
-        if "enum" in definition or definition.get("type") == "string"
-    }
+    choices, remaining = {}, {}
+    for name, definition in schema.get("$defs", {}).items():
+        if "enum" in definition or definition.get("type") == "string":
+            choices[_DEFINITIONS + name] = _without_member(definition, "title")
+        else:
+            remaining[name] = definition
     if not choices:
         return schema
-    remaining = {
-        name: definition
-        for name, definition in definitions.items()
-        if _DEFINITIONS + name not in choices
-    }
     rest = _without_member(schema, "$defs")
-    whole: JsonObject = _inline_choices(
-        {**rest, "$defs": remaining} if remaining else rest, choices
-    )
-    return whole
+    whole = {**rest, "$defs": remaining} if remaining else rest
+    inlined: JsonObject = _inline_choices(whole, choices)
+    return inlined
 
 
 def _inline_choices(node: Annotation, choices: Mapping[str, JsonObject]) -> Annotation:

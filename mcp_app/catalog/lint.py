@@ -101,19 +101,16 @@ def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:
     ):
         for key, each in declared.items():
             place = registry.origins[what, key].place
-            for rule in _missing_rules(registry, each.definition):
+            for rule in each.definition.demands.rules:
+                if rule in registry.rules:
+                    continue
                 close = get_close_matches(rule, registry.rules, 1)
                 meant = f" Did you mean {close[0]!r}?" if close else ""
-                sentence = (
-                    f"{key!r} requires the rule {rule!r}, which no code registers"
+                sentence = f"{key!r} requires the rule {rule!r}, which no code"
+                yield (
+                    f"{place}: {sentence} registers, so nobody will see it.{meant}",
+                    rule,
                 )
-                yield f"{place}: {sentence}, so nobody will see it.{meant}", rule
-
-
-def _missing_rules(registry: Registry, definition: Definition) -> Iterator[str]:
-    for rule in definition.demands.rules:
-        if rule not in registry.rules:
-            yield rule
 
 
 def _argument_names(registry: Registry, reference: str) -> list[str] | None:
@@ -144,13 +141,12 @@ def findings(definition: Definition) -> list[Finding]:
 
 
 def _name_findings(definition: Definition) -> Iterator[Finding]:
-    if problem := name_problem(definition.name):
-        yield must_fix("name-not-allowed", "name", problem)
-
-
-def _tool_name(definition: ToolDefinition) -> Iterator[Finding]:
-    """Models' interfaces know tools by name; prompts do not reach them."""
     name = definition.name
+    if problem := name_problem(name):
+        yield must_fix("name-not-allowed", "name", problem)
+    if not isinstance(definition, ToolDefinition):
+        # Models' interfaces know tools by name; prompts do not reach them.
+        return
     values = {"name": visible(name), "count": len(name), "limit": LONG_NAME}
     if len(name) > LONG_NAME:
         message = _(
@@ -234,19 +230,14 @@ def _hint_findings(definition: ToolDefinition) -> Iterator[Finding]:
             " you do not say it, clients assume that it may."
         )
         yield advice("deleting-unsaid", "destructive", message)
-    if hints.read_only and (verb := _changing_verb(definition.name)):
+    match = _WORD.match(definition.name.rpartition(".")[2])
+    verb = match.group() if match else ""
+    if hints.read_only and verb.lower() in _CHANGING:
         message = _(
             "The name begins with “%(verb)s”, but the tool is marked as read-only."
             " Check which is right."
         )
         yield advice("hints-doubtful", "read_only", message % {"verb": verb})
-
-
-def _changing_verb(name: str) -> str | None:
-    """Return the verb that a name begins with, where it is one of change."""
-    match = _WORD.match(name.rpartition(".")[2])
-    verb = match.group() if match else ""
-    return verb if verb.lower() in _CHANGING else None
 
 
 def _tool_schema_findings(definition: ToolDefinition) -> Iterator[Finding]:
@@ -284,19 +275,14 @@ def _size_findings(definition: ToolDefinition) -> Iterator[Finding]:
         yield advice("tokens-many", "", message)
 
 
-def _hidden_text_findings(definition: Definition) -> Iterator[Finding]:
-    return hidden_findings(texts_of_definition(definition))
-
-
 _EVERY: tuple[Callable[[Any], Iterator[Finding]], ...] = (
     description_findings,
-    _hidden_text_findings,
+    lambda definition: hidden_findings(texts_of_definition(definition)),
     order_findings,
 )
 _RULES: Mapping[type[Definition], tuple[Callable[[Any], Iterator[Finding]], ...]] = {
     ToolDefinition: (
         _name_findings,
-        _tool_name,
         *_EVERY,
         _hint_findings,
         _tool_schema_findings,
