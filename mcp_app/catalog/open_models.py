@@ -67,6 +67,7 @@ _KINDS: Mapping[type[AnyField], FieldKind] = {
     models.JSONField: FieldKind.OTHER,
 }
 _CHOOSING: Final = frozenset({FieldKind.TEXT, FieldKind.NUMBER})
+_NOT_ASKED_BY: Final = frozenset({FieldKind.TO_MANY, FieldKind.OTHER})
 
 
 class Link(NamedTuple):
@@ -141,13 +142,7 @@ class OpenField:
     @property
     def may_be_empty(self) -> bool:
         """Whether there may be nothing; a hidden row on the other side is nothing."""
-        if self.is_relation:
-            return True
-        return bool(self.source.null or self._may_be_blank)
-
-    @property
-    def _may_be_blank(self) -> bool:
-        return self.kind in _CHOOSING and bool(self.source.blank)
+        return self.nullable or (self.kind in _CHOOSING and bool(self.source.blank))
 
     @property
     def nullable(self) -> bool:
@@ -155,7 +150,6 @@ class OpenField:
 
 
 def _through_key(source: AnyField, *, forward: bool) -> AnyField:
-    """Return a foreign key of the table behind a many-to-many relation."""
     own = not isinstance(source, ForeignObjectRel)
     relation = source if own else source.remote_field
     through = relation.remote_field.through
@@ -227,11 +221,11 @@ def open_model(
     single = dict(permissions or {})
     make = _FieldMaker(opened, single)
     visible_fields = make.open_fields("fields", fields)
-    filter_fields = (
-        make.open_fields("filters", filters)
-        if filters is not None
-        else _filterable_fields(visible_fields)
-    )
+    if filters is not None:
+        filter_fields = make.open_fields("filters", filters)
+    else:
+        fields_by_name = visible_fields.items()
+        filter_fields = {n: f for n, f in fields_by_name if f.kind not in _NOT_ASKED_BY}
     for name in single.keys() - visible_fields.keys() - filter_fields.keys():
         raise RegistrationError(
             f"{owner}: permissions names {name!r}, which is neither in fields nor in"
@@ -248,14 +242,6 @@ def open_model(
         permission=permission,
         title=title or str(opened._meta.verbose_name_plural).capitalize(),
     )
-
-
-def _filterable_fields(fields: Mapping[str, OpenField]) -> Mapping[str, OpenField]:
-    return {
-        name: each
-        for name, each in fields.items()
-        if each.kind not in (FieldKind.TO_MANY, FieldKind.OTHER)
-    }
 
 
 def _checked_model(model: object) -> type[Model]:
@@ -280,34 +266,23 @@ def _checked_model(model: object) -> type[Model]:
 
 @dataclass(frozen=True)
 class _FieldMaker:
-    """Makes the open fields of a model."""
-
     model: type[Model]
     permissions: Mapping[str, str]
 
     def open_fields(self, argument: str, names: object) -> Mapping[str, OpenField]:
         if not isinstance(names, Sequence) or isinstance(names, str) or not names:
             raise RegistrationError(
-                f"{self._model_label}: {argument} is {names!r}. It must be a list of"
-                f" names of"
-                ' fields, such as ["number", "state"].'
+                f"{self.model._meta.label}: {argument} is {names!r}. It must be a list"
+                ' of names of fields, such as ["number", "state"].'
             )
         return {str(name): self._open_field(argument, name) for name in names}
 
-    @property
-    def _model_label(self) -> str:
-        label: str = self.model._meta.label
-        return label
-
     @cached_property
     def _sources_by_name(self) -> Mapping[str, AnyField]:
-        """Return all that can be named: columns, bare keys, and relations."""
         sources: dict[str, AnyField] = {}
         for each in self.model._meta.get_fields(include_hidden=False):
-            if isinstance(each, ForeignObjectRel):
-                sources[str(each.get_accessor_name())] = each
-            else:
-                sources[each.name] = each
+            reverse = isinstance(each, ForeignObjectRel)
+            sources[str(each.get_accessor_name() if reverse else each.name)] = each
         return sources
 
     def _open_field(self, argument: str, name: object) -> OpenField:
@@ -318,8 +293,9 @@ class _FieldMaker:
             kind = self._relation_kind(argument, str(name), source)
         else:
             kind = self._column_kind(argument, str(name), source)
-        if argument == "filters" and kind in (FieldKind.TO_MANY, FieldKind.OTHER):
-            why = f"nobody can ask by a {_kind_noun(kind, source)}"
+        if argument == "filters" and kind in _NOT_ASKED_BY:
+            many = kind is FieldKind.TO_MANY
+            why = f"nobody can ask by a {kind.value if many else type(source).__name__}"
             raise self._field_error(argument, name, why)
         permission = self.permissions.get(str(name), "")
         return OpenField(str(name), kind, source, permission)
@@ -335,8 +311,9 @@ class _FieldMaker:
         meant = f" Did you mean {close[0]!r}?" if close else ""
         attribute = isinstance(name, str) and hasattr(self.model, name)
         what = "is no column and no relation" if attribute else "does not exist"
+        label = self.model._meta.label
         raise RegistrationError(
-            f"{self._model_label}: {argument} names {name!r}, which {what}.{meant}"
+            f"{label}: {argument} names {name!r}, which {what}.{meant}"
         )
 
     def _relation_kind(self, argument: str, name: str, source: AnyField) -> FieldKind:
@@ -360,20 +337,15 @@ class _FieldMaker:
         kinds = (_KINDS[each] for each in type(source).__mro__ if each in _KINDS)
         kind = next(kinds, None)
         if kind is None:
-            raise self._field_error(
-                argument, name, f"a {type(source).__name__} has no form in JSON"
-            )
+            why = f"a {type(source).__name__} has no form in JSON"
+            raise self._field_error(argument, name, why)
         if source.primary_key:
             return FieldKind.KEY
         return FieldKind.CHOICE if source.choices and kind in _CHOOSING else kind
 
     def _field_error(self, argument: str, name: object, why: str) -> RegistrationError:
-        message = f"{self._model_label}: {argument} names {name!r}, but {why}."
-        return RegistrationError(message)
-
-
-def _kind_noun(kind: FieldKind, source: AnyField) -> str:
-    return kind.value if kind is FieldKind.TO_MANY else type(source).__name__
+        label = self.model._meta.label
+        return RegistrationError(f"{label}: {argument} names {name!r}, but {why}.")
 
 
 def missing_targets(opened: OpenModels) -> Iterator[tuple[str, str]]:
@@ -392,9 +364,7 @@ def missing_targets(opened: OpenModels) -> Iterator[tuple[str, str]]:
                 )
 
 
-def rows_of_everybody(
-    opened: OpenModels,
-) -> Iterator[tuple[OpenModel, OpenModel, str]]:
+def rows_of_everybody(opened: OpenModels) -> Iterator[tuple[OpenModel, OpenModel, str]]:
     """Yield each model with all rows that belongs to a limited one, which, and how.
 
     How is a lookup: its own relation leads there, or the other has a list of its rows.
@@ -406,11 +376,8 @@ def rows_of_everybody(
             if each.is_relation and each.target_model is other.model:
                 yield model, other, each.source.name
         for each in other.all_fields.values():
-            if (
-                each.is_relation
-                and each.target_model is model.model
-                and not each.source.concrete
-            ):
+            reverse = each.is_relation and not each.source.concrete
+            if reverse and each.target_model is model.model:
                 yield model, other, each.source.field.name
 
 

@@ -23,6 +23,7 @@ from mcp_app.catalog.type_hints import (
     bare_hint,
     hint_origin,
     is_kind,
+    scalar_schema,
     union_members,
 )
 from mcp_app.interface.questions import (
@@ -62,25 +63,28 @@ def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
     if _is_content(returned):
         return ToolReturns(None, _declared_content_output)
     if returned in SCALARS:
-        return ToolReturns(
-            _wrapped_schema({"type": SCALARS[returned][0]}), scalar_output
-        )
+        return ToolReturns(scalar_schema(returned), scalar_output)
     try:
         types = type_adapter(owner, annotation)
         schema = json_schema(owner, types, "serialization")
     except RegistrationError:
-        _check_result(owner, annotation)
+        # Models can be imported only where Django is set up.
+        from mcp_app.catalog.django_types import check_result  # noqa: PLC0415
+
+        check_result(owner, annotation)
         raise
-    if schema.get("type") == "object":
-        return ToolReturns(schema, _object_converter(types))
-    return ToolReturns(_wrapped_schema(schema), _wrapped_converter(types))
+    is_object = schema.get("type") == "object"
 
+    def convert(value: object) -> ToolOutput:
+        if isinstance(value, ToolOutput):
+            return value
+        plain = _dump_value(types, value)
+        if not is_object:
+            return _result_output(plain)
+        structured = cast("Mapping[str, object]", plain)
+        return ToolOutput(_json_blocks(plain), structured=structured)
 
-def _check_result(owner: str, annotation: Annotation) -> None:
-    # Models can be imported only where Django is set up.
-    from mcp_app.catalog.django_types import check_result  # noqa: PLC0415
-
-    check_result(owner, annotation)
+    return ToolReturns(schema if is_object else _wrapped_schema(schema), convert)
 
 
 def content_output(value: object) -> ToolOutput:
@@ -104,8 +108,9 @@ def resource_output(value: object, *, uri: str, mime_type: str) -> ResourceOutpu
         raise ResourceNotFound(uri)
     if isinstance(value, ResourceOutput):
         return value
-    contents = _returned_contents(value)
-    if contents:
+    items = value if _is_sequence(value) else (value,)
+    contents = tuple(item for item in items if isinstance(item, ResourceContents))
+    if contents and len(contents) == len(items):
         return ResourceOutput(contents)
     return ResourceOutput((_build_contents(value, uri, mime_type),))
 
@@ -162,11 +167,7 @@ def _item_types(annotation: Annotation) -> Iterator[Annotation]:
 def _wrapped_schema(schema: JsonObject) -> JsonObject:
     inner = dict(schema)
     definitions = inner.pop("$defs", None)
-    whole = {
-        "type": "object",
-        "properties": {"result": inner},
-        "required": ["result"],
-    }
+    whole = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     return {**whole, "$defs": definitions} if definitions else whole
 
 
@@ -185,27 +186,6 @@ def scalar_output(value: object) -> ToolOutput:
     return _result_output(jsonable_value(value))
 
 
-def _object_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOutput]:
-    def convert_object(value: object) -> ToolOutput:
-        if isinstance(value, ToolOutput):
-            return value
-        dumped = _dump_value(types, value)
-        return ToolOutput(
-            _json_blocks(dumped), structured=cast("Mapping[str, object]", dumped)
-        )
-
-    return convert_object
-
-
-def _wrapped_converter(types: TypeAdapter[object]) -> Callable[[object], ToolOutput]:
-    def convert_result(value: object) -> ToolOutput:
-        if isinstance(value, ToolOutput):
-            return value
-        return _result_output(_dump_value(types, value))
-
-    return convert_result
-
-
 def _result_output(plain: object) -> ToolOutput:
     blocks = (Text(plain),) if isinstance(plain, str) else _json_blocks(plain)
     return ToolOutput(blocks, structured={"result": plain})
@@ -215,11 +195,7 @@ def _dump_value(types: TypeAdapter[object], value: object) -> object:
     """Dump by the declared type, or as well as possible where it does not fit."""
     try:
         return types.dump_python(
-            value,
-            mode="json",
-            by_alias=True,
-            warnings=False,
-            fallback=_nearer_to_json,
+            value, mode="json", by_alias=True, warnings=False, fallback=_nearer_to_json
         )
     except (PydanticSerializationError, TypeError, UnicodeDecodeError):
         return jsonable_value(value)
@@ -244,34 +220,21 @@ def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, list | tuple)
 
 
-def _returned_contents(value: object) -> tuple[ResourceContents, ...]:
-    items = value if _is_sequence(value) else (value,)
-    contents = tuple(item for item in items if isinstance(item, ResourceContents))
-    return contents if len(contents) == len(items) else ()
-
-
 def _content_block(value: object) -> Block:
     if isinstance(value, Block):
         return value
-    return Text(_model_text(value))
-
-
-def _model_text(value: object) -> str:
     plain = jsonable_value(value)
-    return plain if isinstance(plain, str) else json_text(plain)
+    return Text(plain if isinstance(plain, str) else json_text(plain))
 
 
 def _build_contents(value: object, uri: str, mime_type: str) -> ResourceContents:
     if isinstance(value, bytes):
         kind = mime_type or "application/octet-stream"
         return ResourceContents(uri=uri, blob=value, mime_type=kind)
-    plain = jsonable_value(value)
-    if isinstance(plain, str):
-        return ResourceContents(
-            uri=uri, text=plain, mime_type=mime_type or "text/plain"
-        )
-    kind = mime_type or "application/json"
-    return ResourceContents(uri=uri, text=jsonrpc.write(plain).decode(), mime_type=kind)
+    text, kind = jsonable_value(value), "text/plain"
+    if not isinstance(text, str):
+        text, kind = jsonrpc.write(text).decode(), "application/json"
+    return ResourceContents(uri=uri, text=text, mime_type=mime_type or kind)
 
 
 def _prompt_message(value: object) -> PromptMessage:

@@ -196,6 +196,7 @@ def plain_tool(
         or not is_plain_value(definition.name)
     ):
         return None
+    # Only if a value of each type is all that the schema asks for.
     types = _sufficient(runnable.types, definition.input_schema)
     return PlainTool(
         names=() if types is None else tuple(types),
@@ -213,7 +214,6 @@ def plain_tool(
 def _sufficient(
     types: Mapping[str, type] | None, schema: Mapping[str, Any]
 ) -> Mapping[str, type] | None:
-    """Return the types if a value of each is all that a schema asks for."""
     if types is None or not schema.keys() <= _ONLY_MEMBERS:
         return None
     properties = schema.get("properties", {})

@@ -151,7 +151,12 @@ class Registry:
             registered = _build_function(function, options)
             binding = _model_binding(registered, uri, options.get("model"))
             self._resolve_rule(options)
-            rules = _judging_instances(registered, binding, options)
+            permission = options.get("object_permission")
+            rules = (
+                [object_rule(registered.qualified_name, binding, permission)]
+                if permission
+                else []
+            )
             if "{" in uri:
                 keys = tuple(rule.key for rule in rules)
                 template = declared_template(registered, uri, options, keys)
@@ -295,8 +300,7 @@ class Registry:
             raise RegistrationError(
                 f"{_declarer_name(entry)}: the {what} {key!r} is already declared by"
                 f" {_declarer_name(known)} ({self.origins[place].place}). Give one of"
-                f" the"
-                f" two another {_IDENTITIES[what]}."
+                f" the two another {_IDENTITIES[what]}."
             )
         entries[key] = entry
         self.origins[place] = origin
@@ -320,12 +324,11 @@ def _decorator(
     options: DefinitionOptions,
 ) -> Any:
     """Return what stands behind the @: with a function at hand, the function."""
-    if function_or_name is None:
-        return declare
     if isinstance(function_or_name, str):
         options["name"] = function_or_name
-        return declare
-    return declare(function_or_name)
+    elif function_or_name is not None:
+        return declare(function_or_name)
+    return declare
 
 
 def _build_function(
@@ -354,16 +357,6 @@ def _model_binding(
     from mcp_app.catalog.bindings import bind_model  # noqa: PLC0415
 
     return bind_model(function.qualified_name, uri, model)
-
-
-def _judging_instances(
-    function: RegisteredFunction, binding: Binding | None, options: ResourceOptions
-) -> list[Rule]:
-    """Return the rule about the instance that is read, if there is one."""
-    permission = options.get("object_permission")
-    if not permission:
-        return []
-    return [object_rule(function.qualified_name, binding, permission)]
 
 
 def _declarer_name(entry: RegisteredFunction | Declaration[Any] | Rule) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from django.db import models
 
@@ -42,19 +42,15 @@ from mcp_app.models.changes import ANY
 from mcp_app.models.definitions import Source
 from mcp_app.models.fields import DEMANDS, split_lines, split_words
 from mcp_app.models.stops import Running, Scope, is_stopped
-from mcp_app.protocol.content import Annotations, Icon
+from mcp_app.protocol.content import Icon
 from mcp_app.protocol.json_types import JsonObject
 
 logger = logging.getLogger("mcp_app")
 
 Defined_co = TypeVar("Defined_co", bound=Definition, covariant=True)
 
-DEFINITION_ROWS: tuple[type[DefinitionRow], ...] = (
-    Tool,
-    Resource,
-    ResourceTemplate,
-    Prompt,
-)
+DEFINITION_ROWS: tuple[type[DefinitionRow], ...]
+DEFINITION_ROWS = (Tool, Resource, ResourceTemplate, Prompt)
 MODELS: Mapping[str, type[DefinitionRow]] = {
     str(model._meta.model_name): model for model in DEFINITION_ROWS
 }
@@ -122,7 +118,7 @@ def load_servers(*, stopped: bool = True) -> dict[str, ServerDefinition]:
     rows = Server.objects.filter(published__isnull=False).select_related("published")
     if not stopped:
         rows = rows.filter(~is_stopped(Server))
-    return {row.slug: _published_server(row) for row in rows}
+    return {row.slug: server_definition(row, _published_content(row)) for row in rows}
 
 
 def load_stops() -> Stops:
@@ -131,9 +127,8 @@ def load_stops() -> Stops:
     rows: dict[Key, list[Halt]] = {}
     names: dict[Key, list[Halt]] = {}
     columns = ("scope", "kind", "ref", "served", "pk", "running")
-    for scope, kind, ref, served, pk, running in Stop.objects.on().values_list(
-        *columns
-    ):
+    stops = Stop.objects.on().values_list(*columns)
+    for scope, kind, ref, served, pk, running in stops:
         halt = Halt(pk, running == Running.CANCEL)
         if not kind:
             scopes.setdefault(scope, []).append(halt)
@@ -210,12 +205,8 @@ def definition_of(
         kind=str(content.get("kind", "text")),
         config=config,
         key=key,
-        uploads={
-            name: uploads[name] for name in _upload_digests(config) if name in uploads
-        },
-        stated=frozenset(
-            name for name, value in content.items() if value is not None and value != {}
-        ),
+        uploads={n: uploads[n] for n in _upload_digests(config) if n in uploads},
+        stated=frozenset(n for n, value in content.items() if value not in (None, {})),
     )
 
 
@@ -224,33 +215,24 @@ def uploads_of(content: JsonObject) -> Mapping[str, bytes]:
     return _load_uploads([content])
 
 
-def _read_rows(
-    rows: Iterable[DefinitionRow],
-) -> Iterator[StoredRow | UnreadableRow]:
+def _read_rows(rows: Iterable[DefinitionRow]) -> Iterator[StoredRow | UnreadableRow]:
     contents = {row: _published_content(row) for row in rows}
     uploads = _load_uploads(contents.values())
     for row, content in contents.items():
+        key = _key_of_row(row)
+        version = 0 if row.published is None else row.published.number
         if row.from_code:
-            yield StoredOverlay(
-                _key_of_row(row), row.identity, content, _version_number(row)
-            )
+            yield StoredOverlay(key, row.identity, content, version)
             continue
         try:
-            stored = definition_of(_key_of_row(row), content, uploads)
-            yield replace(stored, version=_version_number(row))
+            yield replace(definition_of(key, content, uploads), version=version)
         except ValueError as error:
-            logger.warning(
-                "The %s %r is not served: %s", row.kind_of_row, row.name, error
-            )
-            yield UnreadableRow(_key_of_row(row), str(error))
+            logger.warning("The %s %r is not served: %s", key[0], row.name, error)
+            yield UnreadableRow(key, str(error))
 
 
-def _published_content(row: DefinitionRow) -> JsonObject:
+def _published_content(row: DefinitionRow | Server) -> JsonObject:
     return {} if row.published is None else row.published.read()
-
-
-def _version_number(row: DefinitionRow) -> int:
-    return 0 if row.published is None else row.published.number
 
 
 def _key_of_row(row: DefinitionRow) -> Key:
@@ -282,24 +264,6 @@ def _upload_digests(config: object) -> Iterator[str]:
             yield from _upload_digests(inner)
 
 
-class _DescriptionColumns(TypedDict):
-    name: str
-    title: str
-    description: str
-    icons: tuple[Icon, ...]
-    demands: AccessRequirements
-    timeout: float | None
-    tags: frozenset[str]
-    position: int
-
-
-class _Readable(_DescriptionColumns):
-    mime_type: str
-    annotations: Annotations | None
-    ttl_ms: int
-    public: bool
-
-
 def tags_of(content: JsonObject) -> frozenset[str]:
     """Return the tags of a definition's content."""
     return frozenset(split_words(content.get("tags", "")))
@@ -315,7 +279,7 @@ def demands_of(content: Mapping[str, Any]) -> AccessRequirements:
     return read_requirements({**values, "groups": groups})
 
 
-def _description_columns(content: JsonObject) -> _DescriptionColumns:
+def _description_columns(content: JsonObject) -> dict[str, Any]:
     return {
         "name": content.get("name", ""),
         "title": content.get("title", ""),
@@ -328,7 +292,7 @@ def _description_columns(content: JsonObject) -> _DescriptionColumns:
     }
 
 
-def _readable_columns(content: JsonObject) -> _Readable:
+def _readable_columns(content: JsonObject) -> dict[str, Any]:
     annotations = content.get("annotations")
     return {
         **_description_columns(content),
@@ -351,13 +315,11 @@ def _tool_definition(content: JsonObject) -> ToolDefinition:
 
 def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHints:
     """Return the hints of a tool's content; what is not said there is inherited."""
-    from_code = inherited or ToolHints()
-    return ToolHints(
-        read_only=content.get("read_only", from_code.read_only),
-        destructive=content.get("destructive", from_code.destructive),
-        idempotent=content.get("idempotent", from_code.idempotent),
-        open_world=content.get("open_world", from_code.open_world),
-    )
+    own = {name: content[name] for name in _HINTS if name in content}
+    return replace(inherited or ToolHints(), **own)
+
+
+_HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
 def _resource_definition(content: JsonObject) -> ResourceDefinition:
@@ -389,11 +351,6 @@ _READERS: Mapping[str, Callable[..., Definition]] = {
 }
 
 
-def _published_server(row: Server) -> ServerDefinition:
-    content = {} if row.published is None else row.published.read()
-    return server_definition(row, content)
-
-
 def server_definition(
     row: Server, content: JsonObject | None = None
 ) -> ServerDefinition:
@@ -412,8 +369,13 @@ def server_definition(
         demands=demands_of({name: getattr(row, name) for name in DEMANDS}),
         page_size=row.page_size,
         selection=cast("Selection", content.get("selection", "all")),
-        tags=frozenset(split_words(content.get("tags", ""))),
-        chosen=_chosen_keys(content.get("chosen", {})),
+        tags=tags_of(content),
+        chosen=frozenset(
+            (LISTS[name], str(pk))
+            for name, keys in content.get("chosen", {}).items()
+            if name in LISTS
+            for pk in keys
+        ),
         listing=cast("ToolList", content.get("listing", "all")),
         listed_tags=frozenset(split_words(content.get("listed_tags", ""))),
         key=(row.kind_of_row, str(row.pk)),
@@ -427,15 +389,6 @@ LISTS: Mapping[str, str] = {
     "prompts": "prompt",
 }
 """The lists of a server, and the kind of the rows in each."""
-
-
-def _chosen_keys(chosen: Mapping[str, Iterable[int]]) -> frozenset[Key]:
-    return frozenset(
-        (LISTS[name], str(pk))
-        for name, keys in chosen.items()
-        if name in LISTS
-        for pk in keys
-    )
 
 
 def _server_icons(slug: str, content: JsonObject) -> tuple[Icon, ...]:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext_lazy
 
 from mcp_app.catalog.definition_texts import (
     DefinitionText,
@@ -50,12 +50,10 @@ _ORDER = re.compile(
 def description_findings(definition: Definition) -> Iterator[Finding]:
     """Yield what a description lacks, or has too much of."""
     text = str(definition.description)
+    names = {_only_letters(definition.name), _only_letters(str(definition.title))}
     if not text.strip():
         yield _missing_description(definition)
-    elif _only_letters(text) in {
-        _only_letters(definition.name),
-        _only_letters(str(definition.title)),
-    }:
+    elif _only_letters(text) in names:
         message = _("The description only repeats the name. Say more.")
         yield advice("description-repeats-name", "description", message)
     if len(text) > LONG_DESCRIPTION:
@@ -240,13 +238,10 @@ def parameter_findings(schema: Schema) -> Iterator[Finding]:
             )
             values = {"keyword": keyword}
             yield advice("schema-choice-at-top", "input_schema", message % values)
-    members = parameters(schema)
+    members = parameters(schema).items()
     for rule, is_problem, sentence in _PARAMETER_RULES:
-        names = [
-            name for name, member in members.items() if is_problem(name, member, schema)
-        ]
-        if names:
-            message = sentence(len(names)) % {"names": names_text(names)}
+        if names := [name for name, each in members if is_problem(name, each, schema)]:
+            message = sentence % {"names": names_text(names), "count": len(names)}
             yield advice(rule, "input_schema", message)
 
 
@@ -283,13 +278,8 @@ def _misspelt_keywords(
         if keyword not in _KEYWORDS
     )
     for keyword, path in islice(unknown, _LOOKED_UP):
-        if close := _closest_keyword(keyword):
+        for close in difflib.get_close_matches(keyword[:40], _KEYWORDS, 1, _ALIKE):
             yield keyword, jsonrpc.path_text(path), close
-
-
-def _closest_keyword(keyword: str) -> str | None:
-    close = difflib.get_close_matches(keyword[:40], _KEYWORDS, 1, _ALIKE)
-    return close[0] if close else None
 
 
 def _recursive(schema: Schema) -> list[str]:
@@ -315,19 +305,13 @@ def _constant_tags(schema: Schema, subschemas: Iterable[Subschema]) -> Iterator[
     """Yield the places of choices whose `discriminator` is a bare `const`."""
     for each in subschemas:
         tag = _as_mapping(each.schema.get("discriminator")).get("propertyName")
-        choices = [*_choices_of(each.schema.get("oneOf"), schema)]
-        if any(_is_bare_constant(choice, tag) for choice in choices):
-            yield jsonrpc.path_text(each.path)
-
-
-def _choices_of(choices: object, schema: Schema) -> Iterator[Schema]:
-    for choice in choices if isinstance(choices, list) else []:
-        yield _referenced_schema(choice, schema)
-
-
-def _is_bare_constant(choice: Schema, tag: object) -> bool:
-    member = _as_mapping(_as_mapping(choice.get("properties")).get(tag))
-    return "const" in member and "enum" not in member
+        choices = each.schema.get("oneOf")
+        for choice in choices if isinstance(choices, list) else []:
+            properties = _referenced_schema(choice, schema).get("properties")
+            member = _as_mapping(_as_mapping(properties).get(tag))
+            if "const" in member and "enum" not in member:
+                yield jsonrpc.path_text(each.path)
+                break
 
 
 def _as_mapping(value: object) -> Mapping[Any, Any]:
@@ -343,15 +327,10 @@ def _referenced_schema(member: object, schema: Schema) -> Schema:
 
 
 def _lacks_description(name: str, member: object, schema: Schema) -> bool:
-    return member is not False and not _has_keyword(member, "description", schema)
-
-
-def _has_keyword(member: object, keyword: str, schema: Schema) -> bool:
-    """Whether a parameter, or the definition that it refers to, has a keyword."""
     own = _as_mapping(member)
-    if str(own.get(keyword, "")).strip():
-        return True
-    return "$ref" in own and bool(_referenced_schema(own, schema).get(keyword))
+    if member is False or str(own.get("description", "")).strip():
+        return False
+    return "$ref" not in own or not _referenced_schema(own, schema).get("description")
 
 
 def _lacks_type(name: str, member: object, schema: Schema) -> bool:
@@ -364,42 +343,31 @@ def _has_refused_name(name: str, member: object, schema: Schema) -> bool:
     return _PARAMETER.fullmatch(name) is None
 
 
-def _undescribed_sentence(count: int) -> str:
-    return ngettext(
-        "The parameter %(names)s has no description. Without one models guess; say "
-        "what it means.",
-        "The parameters %(names)s have no description. Without one models guess; say "
-        "what they mean.",
-        count,
-    )
-
-
-def _untyped_sentence(count: int) -> str:
-    return ngettext(
-        "The parameter %(names)s accepts anything. Give it a type, or models guess "
-        "what to send.",
-        "The parameters %(names)s accept anything. Give them types, or models guess "
-        "what to send.",
-        count,
-    )
-
-
-def _refused_sentence(count: int) -> str:
-    return ngettext(
-        "The name of the parameter %(names)s does not work with every client: Claude"
-        " accepts only letters, digits and _ . -, at most 64 of them.",
-        "The names of the parameters %(names)s do not work with every client: Claude"
-        " accepts only letters, digits and _ . -, at most 64 of them.",
-        count,
-    )
-
-
-_PARAMETER_RULES: tuple[
-    tuple[str, Callable[[str, object, Schema], bool], Callable[[int], str]], ...
-] = (
-    ("parameter-description-missing", _lacks_description, _undescribed_sentence),
-    ("parameter-type-missing", _lacks_type, _untyped_sentence),
-    ("parameter-name-refused", _has_refused_name, _refused_sentence),
+_UNDESCRIBED = ngettext_lazy(
+    "The parameter %(names)s has no description. Without one models guess; say "
+    "what it means.",
+    "The parameters %(names)s have no description. Without one models guess; say "
+    "what they mean.",
+    "count",
+)
+_UNTYPED = ngettext_lazy(
+    "The parameter %(names)s accepts anything. Give it a type, or models guess "
+    "what to send.",
+    "The parameters %(names)s accept anything. Give them types, or models guess "
+    "what to send.",
+    "count",
+)
+_REFUSED = ngettext_lazy(
+    "The name of the parameter %(names)s does not work with every client: Claude"
+    " accepts only letters, digits and _ . -, at most 64 of them.",
+    "The names of the parameters %(names)s do not work with every client: Claude"
+    " accepts only letters, digits and _ . -, at most 64 of them.",
+    "count",
+)
+_PARAMETER_RULES: tuple[tuple[str, Callable[[str, object, Schema], bool], Any], ...] = (
+    ("parameter-description-missing", _lacks_description, _UNDESCRIBED),
+    ("parameter-type-missing", _lacks_type, _UNTYPED),
+    ("parameter-name-refused", _has_refused_name, _REFUSED),
 )
 
 

@@ -109,7 +109,6 @@ def _text_findings(server: ServerDefinition) -> Iterator[Finding]:
 def _reserved_name_findings(
     server: ServerDefinition, tools: Iterable[ToolDefinition]
 ) -> Iterator[Finding]:
-    """Tell tools that are called like those that search."""
     for tool in tools if server.uses_search else ():
         if tool.name in (SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL):
             message = _(
@@ -123,17 +122,14 @@ def _reserved_name_findings(
 def _duplicate_findings(
     title: str, definitions: Iterable[Definition]
 ) -> Iterator[Finding]:
-    identities = Counter(map(_definition_identity, definitions))
+    identities = Counter(
+        (type(each), getattr(each, _UNIQUE[type(each)][0])) for each in definitions
+    )
     for (kind, value), count in identities.items():
         if count > 1:
             field, message = _UNIQUE[kind]
             values = {"server": title, "value": visible(value)}
             yield must_fix("twice", field, message % values)
-
-
-def _definition_identity(definition: Definition) -> tuple[type[Definition], str]:
-    field, _message = _UNIQUE[type(definition)]
-    return type(definition), getattr(definition, field)
 
 
 def _tool_count_findings(

@@ -78,19 +78,18 @@ class Entry(Generic[AnyDefinition, Output]):
     @property
     def place_in_list(self) -> Place:
         """Where lists have it: by position, then by name."""
-        definition = self.definition
-        if definition.name == self.identity:
-            return definition.position, _shorten_text(definition.name)
-        return definition.position, _shorten_text(f"{definition.name}\n{self.identity}")
+        text = name = self.definition.name
+        if name != self.identity:
+            text = f"{name}\n{self.identity}"
+        return self.definition.position, _shorten_text(text)
 
     def encoded_text(self, revision: Revision) -> bytes:
         """Return the definition as JSON text for a list of that revision."""
         version = revision.version
-        text = self._encoded.get(version)
-        if text is None:
-            text = jsonrpc.write(self._show(self.definition, revision))
-            self._encoded[version] = text
-        return text
+        if version not in self._encoded:
+            shown_entry = self._show(self.definition, revision)
+            self._encoded[version] = jsonrpc.write(shown_entry)
+        return self._encoded[version]
 
 
 @dataclass(slots=True, eq=False)
@@ -268,28 +267,23 @@ class Listing:
         """Return the page that follows a place; None stands for the beginning."""
         start = 0 if after is None else bisect_right(self._places, after)
         key = (revision.version, start)
-        page = self._pages.get(key)
-        if page is None:
-            page = self._build_page(revision, start)
-            # Clients choose the place, so only the places of our own pages are kept.
-            if start % self._page_size == 0:
-                self._pages[key] = page
+        if key in self._pages:
+            return self._pages[key]
+        end = start + self._page_size
+        entries = self._entries[start:end]
+        texts = b",".join([entry.encoded_text(revision) for entry in entries])
+        more = end < len(self._entries)
+        items = orjson.Fragment(b"[" + texts + b"]")
+        page = Page(items, entries[-1].place_in_list if more else None)
+        # Clients choose the place, so only the places of our own pages are kept.
+        if start % self._page_size == 0:
+            self._pages[key] = page
         return page
 
     def first_result(self, revision: Revision) -> bytes | None:
         """Return the encoded result of the first page, where it was made for all."""
         page = self._pages.get((revision.version, 0))
         return None if page is None else page.result
-
-    def _build_page(self, revision: Revision, start: int) -> Page:
-        end = start + self._page_size
-        entries = self._entries[start:end]
-        texts = b",".join([entry.encoded_text(revision) for entry in entries])
-        more = end < len(self._entries)
-        return Page(
-            orjson.Fragment(b"[" + texts + b"]"),
-            entries[-1].place_in_list if more else None,
-        )
 
 
 def _entry_demands(entry: Entry[Any, Any]) -> AccessRequirements:
@@ -358,11 +352,12 @@ class Catalog:
         """What the lists show."""
         if self._search_tools is not None:
             self._add_search_tools(self._search_tools)
-        listed = (each.demands for each in self.offered.values())
-        stopped = (_entry_demands(each) for each in self._all_stopped())
-        self.demands = frozenset[AccessRequirements]().union(
-            *listed, filter(None, [self.server.demands, *stopped])
-        )
+        demands = {self.server.demands}
+        for listed in self.offered.values():
+            demands |= listed.demands
+        for entries in self.stopped.values():
+            demands.update(map(_entry_demands, entries.values()))
+        self.demands = frozenset(demands - {NO_REQUIREMENTS})
         """Everything that is demanded of who uses the server and sees all of it."""
         self.restricted = bool(self.demands)
         self.open = self.public and not self.restricted
@@ -392,10 +387,6 @@ class Catalog:
         names = ("resources" if name == "templates" else name for name in restricted)
         return tuple(dict.fromkeys(names))
 
-    def _all_stopped(self) -> Iterator[Entry[Any, Any]]:
-        for entries in self.stopped.values():
-            yield from entries.values()
-
     def with_changes(self, changes: Changes, stopped: Changes | None = None) -> Catalog:
         """Return the catalog with some entries replaced; the others are the same.
 
@@ -405,14 +396,19 @@ class Catalog:
         result.stopped = _merged_entries(self.stopped, stopped or {})
         listings = dict(self.offered)
         for name, entries in changes.items():
-            known = self._offered_entries(name)
+            known: Mapping[str, Entry[Any, Any]] = getattr(self, name)
+            if name == "tools" and self._search_tools is not None:
+                # Without the tools that search.
+                known = {each.identity: each for each in self.offered[name]}
             differing = {
                 identity: entry
                 for identity, entry in entries.items()
                 if entry is not known.get(identity)
             }
             if differing:
-                listings[name] = _changed_listing(listings[name], known, differing)
+                gone = [known[identity] for identity in differing if identity in known]
+                new = filter(None, differing.values())
+                listings[name] = listings[name].with_changes(gone, new)
                 setattr(result, name, _replace_entries(known, differing))
         same = all(listings[name] is self.offered[name] for name in LISTS)
         if same and result.stopped == self.stopped:
@@ -420,13 +416,6 @@ class Catalog:
         result.offered = listings
         result._complete_catalog()
         return result
-
-    def _offered_entries(self, name: str) -> Mapping[str, Entry[Any, Any]]:
-        """Return what is offered in a list, without the tools that search."""
-        known: Mapping[str, Entry[Any, Any]] = getattr(self, name)
-        if name == "tools" and self._search_tools is not None:
-            return {each.identity: each for each in self.offered[name]}
-        return known
 
     def matches_of_uri(self, uri: str) -> Iterator[TemplateMatch]:
         """Yield what a URI may name: a resource, then each template that fits.
@@ -477,14 +466,11 @@ class Catalog:
     def server_info(self, revision: Revision) -> orjson.Fragment:
         """Return the server's `Implementation`, encoded."""
         version = revision.version
-        info = self._info.get(version)
-        if info is None:
-            implementation = revision.known_members(
-                "implementation", self.server.implementation()
-            )
-            info = orjson.Fragment(jsonrpc.write(implementation))
-            self._info[version] = info
-        return info
+        if version not in self._info:
+            own = self.server.implementation()
+            members = revision.known_members("implementation", own)
+            self._info[version] = orjson.Fragment(jsonrpc.write(members))
+        return self._info[version]
 
 
 def _merged_entries(
@@ -496,15 +482,6 @@ def _merged_entries(
         for name in (*known, *changes)
     }
     return {name: entries for name, entries in both.items() if entries}
-
-
-def _changed_listing(
-    listed: Listing,
-    known: Mapping[str, Entry[Any, Any]],
-    differing: Mapping[str, Entry[Any, Any] | None],
-) -> Listing:
-    gone = [known[identity] for identity in differing if identity in known]
-    return listed.with_changes(gone, filter(None, differing.values()))
 
 
 def _replace_entries(

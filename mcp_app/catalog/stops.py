@@ -57,10 +57,8 @@ class Stops:
 
     def of_server(self, server: ServerDefinition) -> tuple[Halt, ...]:
         """Return the stops that keep a server from serving anything."""
-        return (
-            *self.everything,
-            *self._halts_of_keys(server.key, ("server", server.slug)),
-        )
+        own = self._halts_of_keys(server.key, ("server", server.slug))
+        return (*self.everything, *own)
 
     def of_definition(
         self, definition: Definition, key: Key | None, name: Key
@@ -124,7 +122,5 @@ def fitting_suggestions(suggestions: Sequence[str], typed: str) -> Completion:
     wanted = typed.casefold()
     folded = [(each, each.casefold()) for each in suggestions]
     first = [each for each, text in folded if text.startswith(wanted)]
-    inside = [
-        each for each, text in folded if wanted in text and not text.startswith(wanted)
-    ]
-    return Completion([*first, *inside])
+    inside = [each for each, text in folded if wanted in text]
+    return Completion([*dict.fromkeys([*first, *inside])])

@@ -127,41 +127,25 @@ def _with_extensions(annotation: Annotation) -> Annotation:
     changed = tuple(_with_extensions(argument) for argument in arguments)
     if all(new is old for new, old in zip(changed, arguments, strict=True)):
         return annotation
-    return _with_arguments(annotation, changed)
-
-
-def _with_arguments(
-    annotation: Annotation, arguments: tuple[Annotation, ...]
-) -> Annotation:
     outer = hint_origin(annotation)
     if outer is Annotated:
-        return Annotated[(arguments[0], *hint_metadata(annotation))]
-    if outer is types.UnionType:
-        return reduce(or_, arguments)
-    return outer[arguments]
+        return Annotated[(changed[0], *hint_metadata(annotation))]
+    return reduce(or_, changed) if outer is types.UnionType else outer[changed]
 
 
 def _rebuild_typed_dict(declared: Annotation) -> type:
-    hints = get_type_hints(declared, include_extras=True)
-    rebuilt = typed_dict(
-        declared.__name__,
-        {
-            name: _typed_dict_member(
-                _with_extensions(hint), name in declared.__required_keys__
-            )
-            for name, hint in hints.items()
-        },
-    )
+    members = {}
+    for name, hint in get_type_hints(declared, include_extras=True).items():
+        member = _with_extensions(hint)
+        if hint_origin(member) not in {Required, NotRequired}:
+            is_required = name in declared.__required_keys__
+            member = (Required if is_required else NotRequired)[member]
+        members[name] = member
+    rebuilt = typed_dict(declared.__name__, members)
     for name in ("__doc__", "__module__", "__pydantic_config__"):
         if hasattr(declared, name):
             setattr(rebuilt, name, getattr(declared, name))
     return rebuilt
-
-
-def _typed_dict_member(hint: Annotation, required: bool) -> Annotation:
-    if hint_origin(hint) in {Required, NotRequired}:
-        return hint
-    return Required[hint] if required else NotRequired[hint]
 
 
 # -- scalars ---------------------------------------------------------------------------
@@ -206,11 +190,8 @@ class ScalarOutput(ToolOutput):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ToolOutput):
             return NotImplemented
-        return (
-            (self.content, self.structured) == (other.content, other.structured)
-            and not other.is_error
-            and other.meta is None
-        )
+        members = (other.content, other.structured, other.is_error, other.meta)
+        return (self.content, self.structured, False, None) == members
 
     def __hash__(self) -> int:
         return hash(self.value)
