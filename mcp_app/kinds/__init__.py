@@ -108,11 +108,16 @@ def serving_problems(
     usable_kind = usable_kinds(registry).get(kind)
     if usable_kind is None:
         return [Problem("kind", no_such_kind(kind))]
-    return [
-        *_identity_conflicts(definition, registry),
-        *_suggestion_problems(definition, registry),
-        *usable_kind.config_problems(definition, config, uploads),
-    ]
+    problems = []
+    field, value, declared = _unique_column(definition, registry)
+    if value in declared:
+        taken = f"“{value}” is declared in code already; choose another one."
+        problems.append(Problem(field, taken))
+    try:
+        completers_of(definition, registry)
+    except KindError as error:
+        problems.append(Problem(SUGGESTING[type(definition)], error.message))
+    return problems + usable_kind.config_problems(definition, config, uploads)
 
 
 def completers_of(
@@ -127,15 +132,6 @@ def completers_of(
     from mcp_app.kinds.query import suggesting  # noqa: PLC0415 - few rows need it
 
     return suggesting.completers_of(definition, registry)
-
-
-def _suggestion_problems(definition: Definition, registry: Registry) -> list[Problem]:
-    """Say which suggestions name fields that are not there."""
-    try:
-        completers_of(definition, registry)
-    except KindError as error:
-        return [Problem(SUGGESTING[type(definition)], error.message)]
-    return []
 
 
 def findings_with_kind(
@@ -187,7 +183,6 @@ _UNREADABLE = frozenset({"schema-refused", "uri-not-allowed"})
 def _unused_suggestions(
     definition: Definition, registry: Registry
 ) -> Iterator[Finding]:
-    """Tell suggestions that no client gets, because code completes the argument."""
     _column, reference, _declared = _unique_column(definition, registry)
     for name in suggestions_of(definition):
         if (reference, name) in registry.completers:
@@ -198,15 +193,6 @@ def _unused_suggestions(
             )
             field = SUGGESTING[type(definition)]
             yield advice("suggestions-unused", field, message % {"name": name})
-
-
-def _identity_conflicts(definition: Definition, registry: Registry) -> list[Problem]:
-    field, value, declared = _unique_column(definition, registry)
-    if value not in declared:
-        return []
-    return [
-        Problem(field, f"“{value}” is declared in code already; choose another one.")
-    ]
 
 
 def _unique_column(

@@ -7,16 +7,14 @@ image, audio, resource and resource_link.  Bytes stand there in base64 (`data`, 
 
 from __future__ import annotations
 
-import binascii
 from base64 import b64decode
 from collections.abc import Callable, Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from mcp_app.interface.definitions import annotations_from_json, icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
 from mcp_app.kinds.kind import KindError, Uploads, refuse_unknown_members
 from mcp_app.protocol.content import (
-    Annotations,
     Audio,
     Block,
     EmbeddedResource,
@@ -28,11 +26,6 @@ from mcp_app.protocol.content import (
 from mcp_app.protocol.json_types import JsonObject
 
 _EVERY = ("type", "annotations", "_meta")
-
-
-class _Extras(TypedDict):
-    annotations: Annotations | None
-    meta: Mapping[str, object] | None
 
 
 def block_from_json(value: object, uploads: Uploads) -> Block:
@@ -67,7 +60,11 @@ def text_member(value: JsonObject, name: str) -> str:
 def content_bytes(value: JsonObject, name: str, uploads: Uploads) -> bytes:
     """Return the bytes that stand in base64 in `name`, or were uploaded."""
     if "upload" not in value:
-        return _decode_base64(text_member(value, name), name)
+        text = text_member(value, name)
+        try:
+            return b64decode(text, validate=True)
+        except ValueError:
+            raise KindError(f"“{name}” is not base64.") from None
     if name in value:
         raise KindError(f"Give either “{name}” or “upload”, not both.")
     digest = text_member(value, "upload")
@@ -75,13 +72,6 @@ def content_bytes(value: JsonObject, name: str, uploads: Uploads) -> bytes:
         return uploads[digest]
     except KeyError:
         raise KindError(f"No uploaded file has the digest {visible(digest)}.") from None
-
-
-def _decode_base64(text: str, name: str) -> bytes:
-    try:
-        return b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise KindError(f"“{name}” is not base64.") from None
 
 
 def _valid_uri_member(value: JsonObject) -> str:
@@ -95,14 +85,14 @@ def _optional_text(value: JsonObject, name: str) -> str | None:
     return text_member(value, name) if name in value else None
 
 
-def _extra_members(block: JsonObject) -> _Extras:
+def _extra_members(block: JsonObject) -> dict[str, Any]:
     annotations, meta = block.get("annotations"), block.get("_meta")
-    return {
-        "annotations": None
-        if annotations is None
-        else annotations_from_json(annotations),
-        "meta": None if meta is None else require_object(meta, "“_meta”"),
-    }
+    extras: dict[str, Any] = {}
+    if annotations is not None:
+        extras["annotations"] = annotations_from_json(annotations)
+    if meta is not None:
+        extras["meta"] = require_object(meta, "“_meta”")
+    return extras
 
 
 def _text_block(block: JsonObject, uploads: Uploads) -> Block:
@@ -110,17 +100,14 @@ def _text_block(block: JsonObject, uploads: Uploads) -> Block:
     return Text(text_member(block, "text"), **_extra_members(block))
 
 
-def _image_block(block: JsonObject, uploads: Uploads) -> Block:
-    return Image(*_media_members(block, uploads), **_extra_members(block))
-
-
-def _audio_block(block: JsonObject, uploads: Uploads) -> Block:
-    return Audio(*_media_members(block, uploads), **_extra_members(block))
-
-
-def _media_members(block: JsonObject, uploads: Uploads) -> tuple[bytes, str]:
+def _media_block(block: JsonObject, uploads: Uploads) -> Block:
     refuse_unknown_members(block, *_EVERY, "data", "upload", "mimeType")
-    return content_bytes(block, "data", uploads), text_member(block, "mimeType")
+    data, media_type = (
+        content_bytes(block, "data", uploads),
+        text_member(block, "mimeType"),
+    )
+    kind = Image if block["type"] == "image" else Audio
+    return kind(data, media_type, **_extra_members(block))
 
 
 def _resource_block(block: JsonObject, uploads: Uploads) -> Block:
@@ -133,7 +120,7 @@ def _resource_block(block: JsonObject, uploads: Uploads) -> Block:
         text=_optional_text(inner, "text"),
         blob=content_bytes(inner, "blob", uploads) if bytes_there else None,
         mime_type=_optional_text(inner, "mimeType"),
-        meta=_extra_members(inner)["meta"],
+        **_extra_members(inner),
     )
     return EmbeddedResource(contents, **_extra_members(block))
 
@@ -141,29 +128,25 @@ def _resource_block(block: JsonObject, uploads: Uploads) -> Block:
 def _resource_link(block: JsonObject, uploads: Uploads) -> Block:
     members = ("uri", "name", "title", "description", "mimeType", "size", "icons")
     refuse_unknown_members(block, *_EVERY, *members)
-    icons = block.get("icons")
+    icons, size = block.get("icons"), block.get("size")
+    if size is not None and (type(size) is not int or size < 0):
+        raise KindError("“size” must be a whole number of bytes.")
     return ResourceLink(
         uri=_valid_uri_member(block),
         name=text_member(block, "name"),
         title=_optional_text(block, "title"),
         description=_optional_text(block, "description"),
         mime_type=_optional_text(block, "mimeType"),
-        size=_size_in_bytes(block.get("size")),
+        size=size,
         icons=None if icons is None else icons_from_json(icons),
         **_extra_members(block),
     )
 
 
-def _size_in_bytes(value: Any) -> int | None:
-    if value is None or (type(value) is int and value >= 0):
-        return value
-    raise KindError("“size” must be a whole number of bytes.")
-
-
 _MAKERS: Mapping[str, Callable[[JsonObject, Uploads], Block]] = {
     "text": _text_block,
-    "image": _image_block,
-    "audio": _audio_block,
+    "image": _media_block,
+    "audio": _media_block,
     "resource": _resource_block,
     "resource_link": _resource_link,
 }

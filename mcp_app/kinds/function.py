@@ -15,7 +15,6 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import RegisteredFunction
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.signatures import Signature
 from mcp_app.interface.definitions import (
     EMPTY_SCHEMA,
     Definition,
@@ -81,8 +80,15 @@ class FunctionKind(Kind):
         function = self.registry.functions.get(str(config.get("function")))
         if function is None:
             return definition
+        schema = function.signature.input_schema
+        changes: dict[str, Any] = {}
         try:
-            return _with_signature(definition, function.signature)
+            if isinstance(definition, ToolDefinition):
+                changes["input_schema"] = schema
+                changes["output_schema"] = function.signature.output_schema
+            elif isinstance(definition, PromptDefinition):
+                changes["arguments"] = _arguments(schema)
+            return replace(definition, **changes)
         except RegistrationError as error:
             raise KindError(str(error)) from None
 
@@ -94,31 +100,29 @@ class FunctionKind(Kind):
     ) -> Runnable[ToolOutput]:
         function = self._fitting_function(definition, config)
         try:
-            return _returning(function, definition.output_schema).tool_runnable()
+            promised = definition.output_schema is not None
+            if promised and function.signature.output_schema is None:
+                # Only the row says that it returns an object.
+                function = RegisteredFunction(
+                    function.function,
+                    key=function.key,
+                    atomic=function.atomic,
+                    database=function.database,
+                    returns=dict,
+                )
+            return function.tool_runnable()
         except RegistrationError as error:
             raise KindError(str(error)) from None
 
     def resource_runnable(
-        self,
-        definition: ResourceDefinition,
-        config: JsonObject,
-        uploads: Uploads = NO_UPLOADS,
+        self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> Runnable[object]:
         return self._fitting_function(definition, config).resource_runnable()
 
-    def template_runnable(
-        self,
-        definition: ResourceTemplateDefinition,
-        config: JsonObject,
-        uploads: Uploads = NO_UPLOADS,
-    ) -> Runnable[object]:
-        return self._fitting_function(definition, config).resource_runnable()
+    template_runnable = resource_runnable
 
     def prompt_runnable(
-        self,
-        definition: PromptDefinition,
-        config: JsonObject,
-        uploads: Uploads = NO_UPLOADS,
+        self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> Runnable[PromptOutput]:
         return self._fitting_function(definition, config).prompt_runnable()
 
@@ -131,9 +135,7 @@ class FunctionKind(Kind):
         except KindError as error:
             return [Problem.from_error(error)]
         field, schema = _client_arguments(definition)
-        return [
-            Problem(field, sentence) for sentence in function.schema_problems(schema)
-        ]
+        return [Problem(field, each) for each in function.schema_problems(schema)]
 
     def _fitting_function(
         self, definition: Definition, config: JsonObject
@@ -151,22 +153,15 @@ class FunctionKind(Kind):
         key = config.get("function")
         if not isinstance(key, str) or not key:
             raise KindError("Choose a function.")
-        function = self.registry.functions.get(key)
-        if function is None:
-            raise KindError(_no_such_function(key, self.registry.functions))
-        return function
-
-
-def _with_signature(definition: AnyDefinition, signature: Signature) -> AnyDefinition:
-    if isinstance(definition, ToolDefinition):
-        return replace(
-            definition,
-            input_schema=signature.input_schema,
-            output_schema=signature.output_schema,
-        )
-    if isinstance(definition, PromptDefinition):
-        return replace(definition, arguments=_arguments(signature.input_schema))
-    return definition
+        known = self.registry.functions
+        if key in known:
+            return known[key]
+        advice = "A developer registers one with @mcp.function in an app's mcp.py"
+        if close := difflib.get_close_matches(key, known, 3):
+            advice = f"Similar names: {', '.join(close)}"
+        elif known:
+            advice = f"Registered: {', '.join(sorted(known)[:10])}"
+        raise KindError(f"No function is registered as “{key}”. {advice}.")
 
 
 def _arguments(schema: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
@@ -179,21 +174,6 @@ def _arguments(schema: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
             required=name in required,
         )
         for name, about in schema.get("properties", {}).items()
-    )
-
-
-def _returning(
-    function: RegisteredFunction, schema: Mapping[str, object] | None
-) -> RegisteredFunction:
-    """Return the function as one that returns an object, where only the row says so."""
-    if schema is None or function.signature.output_schema is not None:
-        return function
-    return RegisteredFunction(
-        function.function,
-        key=function.key,
-        atomic=function.atomic,
-        database=function.database,
-        returns=dict,
     )
 
 
@@ -217,15 +197,3 @@ def _strings_schema(names: Collection[str], required: Collection[str]) -> JsonOb
         "properties": {name: {"type": "string"} for name in names},
         "required": list(required),
     }
-
-
-def _no_such_function(key: str, known: Collection[str]) -> str:
-    sentence = f"No function is registered as “{key}”."
-    close = difflib.get_close_matches(key, known, 3)
-    if close:
-        return f"{sentence} Similar names: {', '.join(close)}."
-    if known:
-        return f"{sentence} Registered: {', '.join(sorted(known)[:10])}."
-    return (
-        f"{sentence} A developer registers one with @mcp.function in an app's mcp.py."
-    )

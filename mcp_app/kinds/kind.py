@@ -263,14 +263,14 @@ class Kind:
     ) -> list[Problem]:
         """Say why a definition cannot be made runnable."""
         try:
-            if wrong := list(self._config_errors(definition, config, uploads)):
-                return [Problem.from_error(each) for each in wrong]
-            self.definition_runnable(definition, config, uploads)
+            wrong = list(self._config_errors(definition, config, uploads))
+            if not wrong:
+                self.definition_runnable(definition, config, uploads)
         except KindError as error:
-            return [Problem.from_error(error)]
+            wrong = [error]
         except Exception as error:
-            return [Problem.from_error(self._kind_error_from(error))]
-        return []
+            wrong = [self._kind_error_from(error)]
+        return [Problem.from_error(each) for each in wrong]
 
     def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
@@ -285,9 +285,8 @@ class Kind:
         if not violations:
             # What is published stays as it was written, whatever a check does to it.
             sentences = self.check(definition, deepcopy(config), uploads) or ()
-            yield from map(
-                KindError, [sentences] if isinstance(sentences, str) else sentences
-            )
+            listed = [sentences] if isinstance(sentences, str) else sentences
+            yield from map(KindError, listed)
 
     def _kind_error_from(self, error: Exception) -> KindError:
         logger.error(

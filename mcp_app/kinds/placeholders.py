@@ -80,38 +80,28 @@ def fill_placeholders(value: Any, values: Mapping[str, object]) -> Any:
     Raises `InvalidParams` where all strings together grow beyond the limit of a
     text.  What a value contains is never looked at again.
     """
-    return _Filling(values).fill_value(value)
+    left = limit = mcp_settings.limits.text
 
-
-class _Filling:
-    def __init__(self, values: Mapping[str, object]) -> None:
-        self._values = values
-        self._limit = mcp_settings.limits.text
-        self._left = self._limit
-
-    def fill_value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self._filled_text(value)
+    def fill_value(value: Any) -> Any:
+        nonlocal left
         if isinstance(value, dict):
-            return {name: self.fill_value(inner) for name, inner in value.items()}
+            return {name: fill_value(inner) for name, inner in value.items()}
         if isinstance(value, list):
-            return [self.fill_value(inner) for inner in value]
-        return value
-
-    def _filled_text(self, text: str) -> str:
-        pieces = _PLACEHOLDER.split(text)
+            return [fill_value(inner) for inner in value]
+        if not isinstance(value, str):
+            return value
+        pieces = _PLACEHOLDER.split(value)
         if len(pieces) > 1:
-            pieces[1::2] = [
-                value_as_text(self._values.get(name)) for name in pieces[1::2]
-            ]
+            pieces[1::2] = [value_as_text(values.get(name)) for name in pieces[1::2]]
             # Counted before joining: many placeholders times a long value.
-            self._left -= sum(map(len, pieces))
-            if self._left < 0:
+            left -= sum(map(len, pieces))
+            if left < 0:
                 raise InvalidParams(
-                    f"With these values the text is longer than {self._limit} "
-                    "characters."
+                    f"With these values the text is longer than {limit} characters."
                 )
         return "".join(pieces)
+
+    return fill_value(value)
 
 
 def value_as_text(value: object) -> str:
@@ -124,11 +114,8 @@ def value_as_text(value: object) -> str:
 def _all_strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _all_strings(inner)
-    elif isinstance(value, list):
-        for inner in value:
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _all_strings(inner)
 
 
@@ -142,14 +129,11 @@ def _member_names(value: object) -> Iterator[str]:
 
 
 def _no_such_name(name: str, names: Collection[str], noun: str) -> str:
-    sentence = f"{{{{{name}}}}} is not {_indefinite_article(noun)} {noun}."
+    article = "an" if noun[0] in "aeiou" else "a"
+    sentence = f"{{{{{name}}}}} is not {article} {noun}."
     close = difflib.get_close_matches(name, names, 1)
     if close:
         return f"{sentence} Did you mean {{{{{close[0]}}}}}?"
     if names:
         return f"{sentence} Available: {', '.join(names)}."
     return f"{sentence} There are no {noun}s."
-
-
-def _indefinite_article(noun: str) -> str:
-    return "an" if noun[0] in "aeiou" else "a"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -33,14 +34,8 @@ from mcp_app.protocol.json_types import JsonObject
 # `text` with its `type`.
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
-REPEAT, COMMAS, SPACES, PIPES, BRACKETS = (
-    "repeat",
-    "commas",
-    "spaces",
-    "pipes",
-    "brackets",
-)
-STYLES: Final = (REPEAT, COMMAS, SPACES, PIPES, BRACKETS)
+STYLES: Final = ("repeat", "commas", "spaces", "pipes", "brackets")
+REPEAT, COMMAS, SPACES, PIPES, BRACKETS = STYLES
 """How lists and objects stand in a query; OpenAPI's style and explode say the same."""
 SEVERAL: Final = "several"
 MAX_PAIRS: Final = 50
@@ -128,8 +123,8 @@ class HttpCall:
     """What a config asks of another site; `body` is as the config has it."""
 
     site: Site
-    method: str
     path: str
+    method: str = "GET"
     segments: str = ""
     query: tuple[Pair, ...] = ()
     headers: tuple[Pair, ...] = ()
@@ -160,36 +155,24 @@ def read_http_config(
     key = config.get("site", "")
     if not key:
         return None, [Incomplete(_("Choose a site."))]
-    site = usable_sites().get(key)
-    if site is None:
-        return None, [KindError(_no_such_site(key))]
+    sites = usable_sites()
+    if key not in sites:
+        message = _("The settings have no site “%(key)s” that can be used.")
+        message %= {"key": key}
+        if sites:
+            message += " " + _("There is: %(keys)s.") % {"keys": ", ".join(sites)}
+        return None, [KindError(message)]
     if not config.get("path"):
         return None, [Incomplete(_("Write the path, such as /tickets."))]
-    problems = [*_config_problems(config, site, names, noun)]
-    return (None if problems else _build_call(config, site)), problems
-
-
-def _no_such_site(key: str) -> str:
-    message = _("The settings have no site “%(key)s” that can be used.") % {"key": key}
-    if usable_sites():
-        message += " " + _("There is: %(keys)s.") % {"keys": ", ".join(usable_sites())}
-    return message
-
-
-def _build_call(config: JsonObject, site: Site) -> HttpCall:
-    return HttpCall(
-        site=site,
-        method=config.get("method", "GET"),
-        path=config["path"],
-        segments=config.get("segments", ""),
-        query=pairs_from_json(config.get("query", ())),
-        headers=pairs_from_json(config.get("headers", ())),
-        body=config.get("body"),
-        take=config.get("take", ""),
-        keep=tuple(config.get("keep", ())),
-        most=config.get("most"),
-        errors=config.get("errors", {}),
-    )
+    if problems := [*_config_problems(config, sites[key], names, noun)]:
+        return None, problems
+    changes: dict[str, Any] = {
+        "site": sites[key],
+        "query": pairs_from_json(config.get("query", ())),
+        "headers": pairs_from_json(config.get("headers", ())),
+        "keep": tuple(config.get("keep", ())),
+    }
+    return HttpCall(**{**config, **changes}), []
 
 
 def pairs_from_json(entries: Collection[JsonObject]) -> tuple[Pair, ...]:
@@ -218,17 +201,10 @@ def _config_problems(
     media_type = "" if body is None else body.get("type", "")
     if problem := header_problem("Content-Type", media_type):
         yield KindError(_("The type of the body is a header %s") % problem)
-    yield from _keep_problems(config.get("keep", ()))
-
-
-def _keep_problems(paths: Collection[str]) -> Iterator[KindError]:
-    for path in paths:
-        for other in paths:
-            if other.startswith(f"{path}."):
-                message = _(
-                    "“%(path)s” holds “%(other)s” already. Leave one of them out."
-                )
-                yield KindError(message % {"path": path, "other": other})
+    for path, other in product(config.get("keep", ()), repeat=2):
+        if other.startswith(f"{path}."):
+            message = _("“%(path)s” holds “%(other)s” already. Leave one of them out.")
+            yield KindError(message % {"path": path, "other": other})
 
 
 def _placeholder_problems(
@@ -292,14 +268,16 @@ def _header_problems(name: str, value: str, site: Site) -> Iterator[KindError]:
 def call_sentence(call: HttpCall, definition: Definition) -> str:
     """Return what a tool or resource calls, what it gives, and what it changes."""
     details = {"method": call.method, "url": call.url, "site": call.site.title}
-    if isinstance(definition, ToolDefinition):
-        message = _("This tool calls %(method)s %(url)s of %(site)s")
-    else:
+    if not isinstance(definition, ToolDefinition):
         message = _("This reads %(url)s of %(site)s")
-    parts = [message % details + _result_clause(call) + "."]
-    if isinstance(definition, ToolDefinition):
-        parts.append(_change_sentence(call, definition))
-    return " ".join(parts)
+        return f"{message % details}{_result_clause(call)}."
+    message = _("This tool calls %(method)s %(url)s of %(site)s")
+    change = _("It adds or changes things.")
+    if call.only_reads or definition.hints.read_only:
+        change = _("It only reads.")
+    elif call.method == "DELETE":
+        change = _("It deletes things.")
+    return f"{message % details}{_result_clause(call)}. {change}"
 
 
 def _result_clause(call: HttpCall) -> str:
@@ -311,11 +289,3 @@ def _result_clause(call: HttpCall) -> str:
     if call.take:
         return _(" and gives “%(part)s”") % {"part": call.take}
     return _(" and gives what it answers")
-
-
-def _change_sentence(call: HttpCall, definition: ToolDefinition) -> str:
-    if call.only_reads or definition.hints.read_only:
-        return _("It only reads.")
-    if call.method == "DELETE":
-        return _("It deletes things.")
-    return _("It adds or changes things.")

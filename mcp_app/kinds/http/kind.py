@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
@@ -104,9 +105,10 @@ class HttpKind(Kind):
             hints = replace(definition.hints, open_world=True)
             return cast("AnyDefinition", replace(definition, hints=hints))
         site = usable_sites().get(str(config.get("site")))
+        if site is None or not site.per_caller:
+            return definition
         if isinstance(definition, ResourceDefinition | ResourceTemplateDefinition):
-            public = definition.public and not (site is not None and site.per_caller)
-            return cast("AnyDefinition", replace(definition, public=public))
+            return cast("AnyDefinition", replace(definition, public=False))
         return definition
 
     def changes_elsewhere(self, definition: Definition, config: JsonObject) -> str:
@@ -133,31 +135,13 @@ class HttpKind(Kind):
         return caller.site_runnable(run, content_output)
 
     def resource_runnable(
-        self,
-        definition: ResourceDefinition,
-        config: JsonObject,
-        uploads: Uploads = NO_UPLOADS,
-    ) -> Runnable[object]:
-        return self._contents_runnable(definition, config)
-
-    def template_runnable(
-        self,
-        definition: ResourceTemplateDefinition,
-        config: JsonObject,
-        uploads: Uploads = NO_UPLOADS,
-    ) -> Runnable[object]:
-        return self._contents_runnable(definition, config)
-
-    def _contents_runnable(
-        self, definition: Definition, config: JsonObject
+        self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> Runnable[object]:
         caller = SiteCaller(definition.name, configured_call(definition, config))
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> object:
             access_request = await caller.access_request(ctx, values)
-            answer = await caller.request_answer(
-                values, access_request, repeatable=True
-            )
+            answer = await caller.request_answer(values, access_request, True)
             try:
                 content = await caller.read_content(answer, values)
             except NothingThere:
@@ -166,18 +150,17 @@ class HttpKind(Kind):
 
         return caller.site_runnable(run, lambda value: value)
 
+    template_runnable = resource_runnable
+
     def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
-        wrong = list(super()._config_errors(definition, config, uploads))
-        if wrong:
+        if wrong := list(super()._config_errors(definition, config, uploads)):
             yield from wrong
             return
         call, problems = read_http_config(config, *allowed_names(definition))
         yield from problems
-        if call is None or isinstance(definition, ToolDefinition):
-            return
-        if not call.only_reads:
+        if call and not call.only_reads and not isinstance(definition, ToolDefinition):
             yield KindError(_("A resource is read with GET."))
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
@@ -190,12 +173,8 @@ class HttpKind(Kind):
                 "The parameter %(name)s is not used anywhere. Use it in the call, or"
                 " remove it."
             )
-            findings += unused_findings(
-                names,
-                used,
-                lambda said: must_fix(UNUSED, "input_schema", said),
-                message,
-            )
+            tell = partial(must_fix, UNUSED, "input_schema")
+            findings += unused_findings(names, used, tell, message)
             findings += _hint_findings(definition, config.get("method", "GET"))
         findings += _shared_key(definition, config)
         return findings
@@ -356,15 +335,13 @@ class SiteCaller:
             return ToolOutput((Text(DONE),))
         if isinstance(content, str):
             return ToolOutput((Text(content),), meta=UNTRUSTED)
-        if isinstance(content, Media):
-            return ToolOutput((self._media_block(content),), meta=UNTRUSTED)
-        structured = content if isinstance(content, dict) else {"result": content}
-        return ToolOutput((), structured=structured, meta=UNTRUSTED)
-
-    def _media_block(self, media: Media) -> Image | Audio:
+        if not isinstance(content, Media):
+            structured = content if isinstance(content, dict) else {"result": content}
+            return ToolOutput((), structured=structured, meta=UNTRUSTED)
+        media_type = content.media_type
         for family, make in (("image/", Image), ("audio/", Audio)):
-            if media.media_type.startswith(family):
-                return make(media.body, media.media_type)
-        sort = media.media_type or _("something without a type")
+            if media_type.startswith(family):
+                return ToolOutput((make(content.body, media_type),), meta=UNTRUSTED)
+        sort = media_type or _("something without a type")
         message = f"{self.call.site.title} sent {sort}, which cannot be shown."
         raise ExternalError(message, Outcome.SHAPE)

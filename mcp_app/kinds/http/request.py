@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -29,7 +30,7 @@ from mcp_app.kinds.http.config import (
     pairs_from_json,
     quoted_path,
 )
-from mcp_app.kinds.placeholders import value_as_text
+from mcp_app.kinds.placeholders import fill_placeholders, value_as_text
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
 
@@ -46,9 +47,7 @@ def request_for(call: HttpCall, values: Values, *, idempotent: bool) -> SiteRequ
     A value that is missing was not given, nor was one that is null: only in JSON it is
     null.
     """
-    present_values = {
-        name: value for name, value in values.items() if value is not None
-    }
+    present_values = {n: value for n, value in values.items() if value is not None}
     body, media_type = _encode_body(call, values, present_values)
     headers = [*_filled_headers(call.headers, present_values)]
     if media_type:
@@ -114,14 +113,11 @@ def _filled_headers(
 ) -> Iterator[tuple[str, str]]:
     for each in pair_templates:
         if placeholders.names_in_value(each.value) <= values.keys():
-            alone = placeholders.only_name(each.value)
-            if alone:
-                yield (
-                    each.name,
-                    ",".join(map(value_as_text, _flatten_value(values[alone]))),
-                )
+            if alone := placeholders.only_name(each.value):
+                parts = map(value_as_text, _flatten_value(values[alone]))
+                yield each.name, ",".join(parts)
             else:
-                yield each.name, placeholders.fill_placeholders(each.value, values)
+                yield each.name, fill_placeholders(each.value, values)
 
 
 def _encode_pairs(
@@ -142,14 +138,11 @@ def _encode_pairs(
 def _encode_pair(
     pair: Pair, values: Values, reserved_names: Collection[str]
 ) -> Iterable[tuple[str, str]]:
-    names = placeholders.names_in_value(pair.value)
-    if not names <= values.keys():
+    if not placeholders.names_in_value(pair.value) <= values.keys():
         return ()
     name = quote(pair.name, safe="[]")
     alone = placeholders.only_name(pair.value)
-    value = (
-        values[alone] if alone else placeholders.fill_placeholders(pair.value, values)
-    )
+    value = values[alone] if alone else fill_placeholders(pair.value, values)
     if isinstance(value, list):
         return _encode_list(name, value, pair.style) if value else ()
     if isinstance(value, dict):
@@ -177,14 +170,13 @@ def _encode_list(name: str, value: list[Any], style: str) -> Iterable[tuple[str,
 def _encode_object(
     name: str, value: dict[str, Any], style: str
 ) -> Iterable[tuple[str, str]]:
+    if style in _SEPARATORS:
+        parts = map(_quote_value, _flatten_value(value))
+        return ((name, _SEPARATORS[style].join(parts)),)
+    members = [(_quote_value(key), _quote_value(each)) for key, each in value.items()]
     if style == REPEAT:
-        return ((_quote_value(key), _quote_value(each)) for key, each in value.items())
-    if style == BRACKETS:
-        return (
-            (f"{name}[{_quote_value(key)}]", _quote_value(each))
-            for key, each in value.items()
-        )
-    return ((name, _SEPARATORS[style].join(map(_quote_value, _flatten_value(value)))),)
+        return members
+    return ((f"{name}[{member}]", each) for member, each in members)
 
 
 def _encode_body(
@@ -193,34 +185,22 @@ def _encode_body(
     """Return a body and its type; a body whose only value was not given is none."""
     if call.body is None:
         return None, ""
-    ((kind, part),) = ((name, call.body[name]) for name in _BODIES if name in call.body)
-    body = _BODIES[kind](part, values if kind == "json" else present_values)
-    if body is None:
-        return None, ""
+    match call.body:
+        case {"json": part}:
+            value = _filled_or_absent(part, values)
+            if value is _ABSENT:
+                return None, ""
+            body, media_type = jsonrpc.write(value), JSON
+        case {"form": part}:
+            form = _encode_pairs(pairs_from_json(part), present_values)
+            body, media_type = form.encode(), FORM
+        case _:
+            body = str(fill_placeholders(call.body["text"], present_values)).encode()
+            media_type = ""
     if len(body) > MOST_BODY:
         raise Forbidden(f"The body would be larger than {MOST_BODY:,} bytes.")
-    return body, call.body.get("type", _TYPES.get(kind, ""))
+    return body, call.body.get("type", media_type)
 
-
-def _encode_json(part: object, values: Values) -> bytes | None:
-    value = _filled_or_absent(part, values)
-    return None if value is _ABSENT else jsonrpc.write(value)
-
-
-def _encode_form(part: Any, values: Values) -> bytes:
-    return _encode_pairs(pairs_from_json(part), values).encode()
-
-
-def _encode_text(part: str, values: Values) -> bytes:
-    return str(placeholders.fill_placeholders(part, values)).encode()
-
-
-_BODIES: Final[Mapping[str, Callable[[Any, Values], bytes | None]]] = {
-    "json": _encode_json,
-    "form": _encode_form,
-    "text": _encode_text,
-}
-_TYPES: Final = {"json": JSON, "form": FORM}
 
 _ABSENT: Final = object()
 
@@ -231,15 +211,12 @@ def _filled_or_absent(part: object, values: Values) -> object:
     Members and entries whose value was not given are left out.
     """
     if isinstance(part, str):
-        alone = placeholders.only_name(part)
-        if alone:
+        if alone := placeholders.only_name(part):
             return values.get(alone, _ABSENT)
-        return placeholders.fill_placeholders(part, values)
+        return fill_placeholders(part, values)
     if isinstance(part, dict):
-        members = (
-            (name, _filled_or_absent(each, values)) for name, each in part.items()
-        )
-        return {name: each for name, each in members if each is not _ABSENT}
+        members = {n: _filled_or_absent(each, values) for n, each in part.items()}
+        return {name: each for name, each in members.items() if each is not _ABSENT}
     if isinstance(part, list):
         entries = (_filled_or_absent(each, values) for each in part)
         return [each for each in entries if each is not _ABSENT]
@@ -286,7 +263,11 @@ async def content_of(call: HttpCall, answer: SiteAnswer) -> object:
         return None
     media_type = answer.media_type
     if is_json_type(media_type):
-        return _select_result(call, await _read_json(call, answer))
+        try:
+            value = await _read_off_loop(_clean_json, answer)
+        except ParseError:
+            raise _shape_error(call, "is no JSON that can be read") from None
+        return _select_result(call, value)
     if call.take or call.keep:
         raise _shape_error(call, "is no JSON")
     if media_type.startswith("text/"):
@@ -297,13 +278,6 @@ async def content_of(call: HttpCall, answer: SiteAnswer) -> object:
 def is_json_type(media_type: str) -> bool:
     """Whether a media type is JSON, also by its suffix (RFC 6839, section 3.1)."""
     return media_type == "application/json" or media_type.endswith("+json")
-
-
-async def _read_json(call: HttpCall, answer: SiteAnswer) -> object:
-    try:
-        return await _read_off_loop(_clean_json, answer)
-    except ParseError:
-        raise _shape_error(call, "is no JSON that can be read") from None
 
 
 async def _read_off_loop(read: Callable[[SiteAnswer], Any], answer: SiteAnswer) -> Any:
@@ -329,23 +303,17 @@ def _shape_error(call: HttpCall, what: str) -> ExternalError:
 
 def _select_result(call: HttpCall, value: object) -> object:
     """Return what `take`, `keep` and `most` leave of a value."""
-    value = _extract_part(call, value) if call.take else value
-    if isinstance(value, list):
-        count = len(value)
-        value = value[: call.most] if call.most else value
-        entries = [_pick_members(call, each) for each in value]
-        if len(entries) == count:
-            return entries
-        note = f"These are the first {len(entries)} of {count}."
-        return {"result": entries, "note": note}
-    return _pick_members(call, value)
-
-
-def _extract_part(call: HttpCall, value: object) -> object:
     try:
-        return _value_at_path(value, call.take)
+        value = _value_at_path(value, call.take) if call.take else value
     except LookupError:
         raise _shape_error(call, f"has no “{call.take}”") from None
+    if not isinstance(value, list):
+        return _pick_members(call, value)
+    entries = [_pick_members(call, each) for each in value[: call.most]]
+    if len(entries) == len(value):
+        return entries
+    note = f"These are the first {len(entries)} of {len(value)}."
+    return {"result": entries, "note": note}
 
 
 def _value_at_path(value: Any, path: str) -> object:
@@ -384,7 +352,7 @@ def refusal_error(
     status, title = answer.status, call.site.title
     own = call.errors.get(str(answer.status))
     if own is not None:
-        message = str(placeholders.fill_placeholders(own, values))
+        message = str(fill_placeholders(own, values))
     elif status in _NO_KEY:
         message = (
             f"{title} did not accept this site's key. Do not retry; tell the user."
@@ -392,7 +360,10 @@ def refusal_error(
     elif status == HTTPStatus.NOT_FOUND:
         message = f"{title} has nothing there."
     elif status == HTTPStatus.TOO_MANY_REQUESTS:
-        message = f"{title} is busy. Try again {_retry_phrase(answer)}."
+        after, later = answer.headers.get("retry-after", "").strip(), "later"
+        if re.fullmatch("[0-9]{1,9}", after):
+            later = f"in {min(int(after), MAX_WAIT_S)} seconds"
+        message = f"{title} is busy. Try again {later}."
     elif status // 100 == CLIENT_ERROR:
         message = (
             f"{title} did not take the request ({status}). {_answer_excerpt(answer)}"
@@ -407,25 +378,14 @@ CLIENT_ERROR: Final = 4
 _NO_KEY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
-def _retry_phrase(answer: SiteAnswer) -> str:
-    after = answer.headers.get("retry-after", "").strip()
-    if re.fullmatch("[0-9]{1,9}", after):
-        return f"in {min(int(after), MAX_WAIT_S)} seconds"
-    return "later"
-
-
 def _answer_excerpt(answer: SiteAnswer) -> str:
     """Return the beginning of what a site says about a request, as one line."""
-    media_type = answer.media_type
-    is_text = media_type.startswith("text/")
-    if len(answer.body) > IN_THREAD or not (is_text or is_json_type(media_type)):
-        return ""
-    try:
-        text = (
-            _clean_text(answer)
-            if is_text
-            else jsonrpc.write(_clean_json(answer)).decode()
-        )
-    except (ParseError, ValueError):
-        return ""
+    text = ""
+    if len(answer.body) > IN_THREAD:
+        return text
+    if answer.media_type.startswith("text/"):
+        text = _clean_text(answer)
+    elif is_json_type(answer.media_type):
+        with suppress(ParseError, ValueError):
+            text = jsonrpc.write(_clean_json(answer)).decode()
     return " ".join(text.split())[:MAX_EXCERPT_LENGTH]

@@ -10,8 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain
+from itertools import chain, count
 from typing import Any, Final, TypeVar
 
 from django.utils.translation import gettext as _
@@ -94,22 +93,18 @@ def _operations(
     document: JsonObject,
 ) -> Iterator[tuple[str, str, JsonObject, JsonObject | Unusable]]:
     paths: JsonObject = document.get("paths") or {}
-    for path, item in paths.items():
+    for path, part in paths.items():
         if not path.startswith("/"):
             continue
-        resolved_item = _resolve_part(document, item)
-        if isinstance(resolved_item, Unusable):
+        item = _resolve_part(document, part)
+        if isinstance(item, Unusable):
             # Nobody knows which operations these are.
-            yield "ANY", path, {}, resolved_item
+            yield "ANY", path, {}, item
             continue
         for method in METHODS:
-            if method.lower() in resolved_item:
-                yield (
-                    method,
-                    path,
-                    resolved_item,
-                    _resolve_part(document, resolved_item[method.lower()]),
-                )
+            name = method.lower()
+            if name in item:
+                yield method, path, item, _resolve_part(document, item[name])
 
 
 def _resolve_part(document: JsonObject, part: Any) -> JsonObject | Unusable:
@@ -172,11 +167,9 @@ class _OperationReader:
         except Exception:
             logger.exception("An operation of an OpenAPI document cannot be read")
             return Offer(**described, bar=_("it cannot be read; the log says why"))
+        remarks = tuple(dict.fromkeys(self.remarks))
         return Offer(
-            **described,
-            input_schema=schema,
-            config=self.config,
-            remarks=tuple(dict.fromkeys(self.remarks)),
+            **described, input_schema=schema, config=self.config, remarks=remarks
         )
 
     def _tool_base_name(self, about: JsonObject) -> str:
@@ -189,17 +182,11 @@ class _OperationReader:
     def _offer_summary(self, about: JsonObject) -> str:
         """Return the summary, with an operationId that is lost in the name."""
         summary = _trimmed_text(about.get("summary"), MAX_SUMMARY_LENGTH)
-        operation_id = about.get("operationId")
-        if (
-            not isinstance(operation_id, str)
-            or operation_id.isascii()
-            or operation_id in summary
-        ):
+        name = about.get("operationId")
+        if not isinstance(name, str) or name.isascii() or name in summary:
             return summary
-        return _trimmed_text(
-            f"{summary} ({operation_id})" if summary else operation_id,
-            MAX_SUMMARY_LENGTH,
-        )
+        text = f"{summary} ({name})" if summary else name
+        return _trimmed_text(text, MAX_SUMMARY_LENGTH)
 
     def _offer_tags(self, about: JsonObject) -> Iterator[str]:
         tags = about.get("tags")
@@ -236,8 +223,8 @@ class _OperationReader:
         if len(query) > MAX_PAIRS or len(headers) > MAX_PAIRS:
             raise Unusable(_("it has more than %d parameters") % MAX_PAIRS)
         self.config["path"] = self._path_with_placeholders(in_path)
-        self.config.update({"query": query} if query else {})
-        self.config.update({"headers": headers} if headers else {})
+        pairs = {"query": query, "headers": headers}
+        self.config.update({name: each for name, each in pairs.items() if each})
         self._answers(operation)
         self._read_request_body(operation)
         self._remark_servers(item, operation)
@@ -250,10 +237,8 @@ class _OperationReader:
         originals = _PLACE.findall(self.address)
         if originals and originals[-1] in self._reserved:
             self.config["segments"] = SEVERAL
+        message = _("%(name)s may have no slash: it is not the last value of the path")
         for original in self._reserved.difference(originals[-1:]):
-            message = _(
-                "%(name)s may have no slash: it is not the last value of the path"
-            )
             self.remarks.append(message % {"name": original[:60]})
         for original in originals:
             if original not in in_path:
@@ -295,13 +280,13 @@ class _OperationReader:
     ) -> str:
         """Add a parameter of the tool, and return its name."""
         original = parameter["name"]
-        base, number = argument_name(original), 1
+        base = argument_name(original)
         if names[original] > 1 or base in self.properties:
             base = f"{base}_in_{place}"
-        name = base
-        while name in self.properties:
-            number += 1
-            name = f"{base}_{number}"
+        numbered = (f"{base}_{number}" for number in count(2))
+        name = next(
+            each for each in chain([base], numbered) if each not in self.properties
+        )
         schema = self.translator.translate(parameter.get("schema", {}))
         about = _trimmed_text(parameter.get("description"), MAX_TEXT_LENGTH)
         self.properties[name] = _describe_schema(schema, original, about)
@@ -312,16 +297,14 @@ class _OperationReader:
     def _path_argument(self, parameter: JsonObject) -> dict[str, str]:
         """Return the argument of a parameter of the path, by its name there."""
         style = parameter.get("style", "simple")
-        if style != "simple" or (
-            parameter.get("explode") and self._is_object(parameter)
-        ):
+        exploded = parameter.get("explode") and self._is_object(parameter)
+        if style != "simple" or exploded:
             message = _("%(name)s is written in a way that cannot be sent: %(style)s")
             details = {"name": parameter["name"][:60], "style": str(style)[:60]}
             raise Unusable(message % details)
         if parameter["name"] not in _PLACE.findall(self.address):
-            self._leave_out_parameter(
-                {**parameter, "required": False}, _("the path does not have it")
-            )
+            optional = {**parameter, "required": False}
+            self._leave_out_parameter(optional, _("the path does not have it"))
             return {}
         if parameter.get("allowReserved") is True:
             self._reserved.add(parameter["name"])
@@ -330,22 +313,18 @@ class _OperationReader:
     def _query_pair(
         self, parameter: JsonObject, names: Counter[str]
     ) -> list[JsonObject]:
-        if parameter["name"] in self.site.secret_query:
-            self.remarks.append(
-                _("%(name)s is left out: the settings set it")
-                % {"name": parameter["name"]}
-            )
-            return []
-        if "content" in parameter:
+        original, style = parameter["name"], pair_style_of(parameter)
+        if original in self.site.secret_query:
+            optional = {**parameter, "required": False}
+            self._leave_out_parameter(optional, _("the settings set it"))
+        elif "content" in parameter:
             self._leave_out_parameter(parameter, _("it is JSON inside the address"))
-            return []
-        style = pair_style_of(parameter)
-        if style is None:
+        elif style is None:
             self._leave_out_parameter(parameter, _("its style is unknown"))
-            return []
-        name = self._add_argument(parameter, "query", names)
-        pair = {"name": parameter["name"], "value": "{{" + name + "}}"}
-        return [pair if style == REPEAT else {**pair, "as": style}]
+        else:
+            name = self._add_argument(parameter, "query", names)
+            return [_pair_of(original, name, style)]
+        return []
 
     def _header_pair(
         self, parameter: JsonObject, names: Counter[str]
@@ -355,12 +334,12 @@ class _OperationReader:
             return []
         if RESERVED_HEADERS.fullmatch(original) or "content" in parameter:
             self._leave_out_parameter(parameter, _("no tool may set this header"))
-            return []
-        if parameter.get("explode") and self._is_object(parameter):
+        elif parameter.get("explode") and self._is_object(parameter):
             self._leave_out_parameter(parameter, _("it is an object"))
-            return []
-        name = self._add_argument(parameter, "header", names)
-        return [{"name": original, "value": "{{" + name + "}}"}]
+        else:
+            name = self._add_argument(parameter, "header", names)
+            return [_pair_of(original, name)]
+        return []
 
     def _is_object(self, parameter: JsonObject) -> bool:
         schema = parameter.get("schema")
@@ -400,10 +379,8 @@ class _OperationReader:
         self.remarks.append(_("the body is left out: it is %s") % what)
 
     def json_body(self, media_type: str, media: JsonObject, required: bool) -> None:
-        own = (
-            _bare_media_type(media_type) != "application/json" and "*" not in media_type
-        )
-        body: JsonObject = {"type": media_type} if own else {}
+        usual = _bare_media_type(media_type) == "application/json"
+        body: JsonObject = {} if usual or "*" in media_type else {"type": media_type}
         self.config["body"] = body
         schema = self._translate_media(media)
         lifted = self._liftable_arguments(schema)
@@ -422,15 +399,8 @@ class _OperationReader:
         pairs = []
         for each, name in lifted.items():
             about = encoding.get(each, {}) if isinstance(encoding, dict) else {}
-            style = (
-                pair_style_of({"in": "query", **about})
-                if isinstance(about, dict)
-                else None
-            )
-            pair = {"name": each, "value": "{{" + name + "}}"}
-            pairs.append(
-                pair if style in (None, REPEAT) else {**pair, "as": str(style)}
-            )
+            style = pair_style_of(about) if isinstance(about, dict) else None
+            pairs.append(_pair_of(each, name, style or REPEAT))
         self._lift_arguments(schema, lifted, required)
         self.config["body"] = {"form": pairs}
 
@@ -449,11 +419,10 @@ class _OperationReader:
         if not isinstance(schema, dict) or schema.keys() & _COMPOSED:
             return None
         properties = schema.get("properties")
-        if schema.get("type", "object") != "object":
-            return None
         if not isinstance(properties, dict) or not properties:
             return None
-        if schema.get("additionalProperties") not in (None, False):
+        others = schema.get("additionalProperties")
+        if schema.get("type", "object") != "object" or others not in (None, False):
             return None
         lifted = {each: argument_name(each) for each in self._count_parts(properties)}
         names = set(lifted.values())
@@ -468,15 +437,11 @@ class _OperationReader:
             name = schema["$ref"].rpartition("/")[2]
             schema = self.translator.definition(name)
         for each, name in lifted.items():
-            self.properties[name] = _describe_schema(
-                schema["properties"][each], each, ""
-            )
+            own = schema["properties"][each]
+            self.properties[name] = _describe_schema(own, each, "")
         if required and isinstance(schema.get("required"), list):
-            self.required += [
-                lifted[each]
-                for each in schema["required"]
-                if isinstance(each, str) and each in lifted
-            ]
+            names = [each for each in schema["required"] if isinstance(each, str)]
+            self.required += [lifted[each] for each in names if each in lifted]
 
     def _whole_body(self, schema: Any, required: bool) -> str:
         name = "body"
@@ -496,14 +461,13 @@ class _OperationReader:
         servers = own or self.document.get("servers")
         known = servers[:MAX_SERVERS] if isinstance(servers, list) else []
         urls = [str(each.get("url", "")) for each in known if isinstance(each, dict)]
-        if (
-            any(is_same_server(url, self.site, any_host=not own) for url in urls)
-            or not urls
-        ):
-            return
-        message = _("the document has it at %(theirs)s, but the call goes to %(ours)s")
-        details = {"theirs": urls[0][:MAX_SUMMARY_LENGTH], "ours": self.site.url}
-        self.remarks.append(message % details)
+        same = any(is_same_server(url, self.site, any_host=not own) for url in urls)
+        if urls and not same:
+            theirs = urls[0][:MAX_SUMMARY_LENGTH]
+            message = _(
+                "the document has it at %(theirs)s, but the call goes to %(ours)s"
+            )
+            self.remarks.append(message % {"theirs": theirs, "ours": self.site.url})
 
     # -- the rest --------------------------------------------------------------------
 
@@ -528,18 +492,17 @@ class _OperationReader:
         schema: JsonObject = {"type": "object", "properties": self.properties}
         if self.required:
             schema["required"] = list(dict.fromkeys(self.required))
-        definitions = self.translator.definitions_of(schema)
-        if definitions:
+        if definitions := self.translator.definitions_of(schema):
             schema["$defs"] = definitions
         text = serialize_schema(schema)
         self.size = len(text)
+        refused = _("its schema is refused: %(error)s")
         try:
             schemas.check_schema(schema)
         except schemas.SchemaError as error:
-            message = _("its schema is refused: %(error)s") % {"error": error}
-            raise Unusable(message) from None
+            raise Unusable(refused % {"error": error}) from None
         if hidden := text_problem(text.decode(), lines=True):
-            raise Unusable(_("its schema is refused: %(error)s") % {"error": hidden})
+            raise Unusable(refused % {"error": hidden})
         _call, problems = read_http_config(self.config, self.properties, "parameter")
         for problem in problems:
             raise Unusable(_("it cannot be called: %s") % problem.message)
@@ -562,27 +525,28 @@ def _describe_schema(schema: Any, original: str, about: str) -> Any:
     return {**schema, "description": text} if text else schema
 
 
+def _pair_of(original: str, name: str, style: str = REPEAT) -> JsonObject:
+    """Return the pair of a config that an argument fills."""
+    pair = {"name": original, "value": "{{" + name + "}}"}
+    return pair if style == REPEAT else {**pair, "as": style}
+
+
 def _bare_media_type(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
 
 
-_BODIES: Final[
-    tuple[
-        tuple[
-            Callable[[str], bool],
-            Callable[[_OperationReader, str, JsonObject, bool], None],
-        ],
-        ...,
-    ]
-] = (
+def _is_form_type(media_type: str) -> bool:
+    return media_type == "application/x-www-form-urlencoded"
+
+
+def _is_text_type(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type.endswith(("/xml", "+xml"))
+
+
+_TakeBody = Callable[[_OperationReader, str, JsonObject, bool], None]
+_BODIES: Final[tuple[tuple[Callable[[str], bool], _TakeBody], ...]] = (
     (is_json_type, _OperationReader.json_body),
-    (
-        partial(str.__eq__, "application/x-www-form-urlencoded"),
-        _OperationReader.form_body,
-    ),
-    (
-        lambda each: each.startswith("text/") or each.endswith(("/xml", "+xml")),
-        _OperationReader.text_body,
-    ),
+    (_is_form_type, _OperationReader.form_body),
+    (_is_text_type, _OperationReader.text_body),
 )
 """Which bodies can be sent, the best first."""

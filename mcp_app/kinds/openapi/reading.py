@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final
@@ -198,22 +199,17 @@ def read_document(content: bytes, most: int) -> JsonObject:
 
 def _parse_content(content: bytes) -> object:
     text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith((b"{", b"[")):
-        try:
-            return orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            if text.startswith(b"["):
-                raise DocumentError(_unreadable_message("JSON", error)) from None
-            return _flow_or_json(content, error)
-    return read_yaml(content)
-
-
-def _flow_or_json(content: bytes, error: Exception) -> object:
-    """Read YAML that begins with a brace, or say what is wrong with the JSON."""
-    try:
+    if not text.startswith((b"{", b"[")):
         return read_yaml(content)
-    except DocumentError:
-        raise DocumentError(_unreadable_message("JSON", error)) from None
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        message = _unreadable_message("JSON", error)
+    if text.startswith(b"{"):
+        # YAML may begin with a brace, too.
+        with suppress(DocumentError):
+            return read_yaml(content)
+    raise DocumentError(message)
 
 
 def _unreadable_message(what: str, error: Exception) -> str:
@@ -243,7 +239,8 @@ def read_yaml(content: bytes) -> object:
     builder = _Builder()
     try:
         for event in yaml.parse(content, Loader=loader):
-            builder.handle_event(type(event).__name__, event)
+            if handler := _HANDLERS.get(type(event).__name__):
+                handler(builder, event)
             if builder.is_complete:
                 break
     except (yaml.YAMLError, UnicodeError) as error:
@@ -311,16 +308,10 @@ class _Builder:
     _stack: list[_Open] = field(default_factory=list)
     _anchors: dict[str, tuple[object, int]] = field(default_factory=dict)
 
-    def handle_event(self, name: str, event: Any) -> None:
-        handler = _HANDLERS.get(name)
-        if handler is not None:
-            handler(self, event)
-
     def begin_container(self, value: Any, event: Any) -> None:
         if len(self._stack) >= DEEPEST:
-            raise DocumentError(
-                _("The document is nested deeper than %d levels.") % DEEPEST
-            )
+            message = _("The document is nested deeper than %d levels.")
+            raise DocumentError(message % DEEPEST)
         self._stack.append(_Open(value, event.anchor))
 
     def end_container(self, _event: Any) -> None:
@@ -361,17 +352,14 @@ class _Builder:
             )
         if isinstance(above.value, list):
             above.value.append(value)
-        elif above.key is None:
-            above.key = self._mapping_key(value)
-        else:
+        elif above.key is not None:
             above.value[above.key.removeprefix("k")] = value
             above.key = None
-
-    def _mapping_key(self, value: object) -> str:
-        if not isinstance(value, str):
+        elif isinstance(value, str):
+            # Never empty, so that it says that there is one.
+            above.key = f"k{value}"
+        else:
             raise DocumentError(_("The document has a key that is no text."))
-        # Never empty, so that it says that there is one.
-        return f"k{value}"
 
 
 _HANDLERS: Final[Mapping[str, Callable[[_Builder, Any], None]]] = {

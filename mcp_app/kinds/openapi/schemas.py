@@ -256,17 +256,15 @@ class Translator:
         return _Piece(schema, self.nodes - before, size)
 
     def _new_definition_name(self, key: _Steps) -> str:
-        last = key[-1] if key else ""
-        return self._names.reserve_name(
-            re.sub(r"[^A-Za-z0-9_]+", "_", last).strip("_")[:40] or "schema"
-        )
+        name = re.sub(r"[^A-Za-z0-9_]+", "_", "".join(key[-1:])).strip("_")[:40]
+        return self._names.reserve_name(name or "schema")
 
     def _translate_members(self, schema: JsonObject, depth: int) -> JsonObject:
-        members: JsonObject = {}
-        for name, value in schema.items():
-            if name in _DROPPED or name.startswith("x-"):
-                continue
-            members[name] = self._translate_member(name, value, depth)
+        members: JsonObject = {
+            name: self._translate_member(name, value, depth)
+            for name, value in schema.items()
+            if name not in _DROPPED and not name.startswith("x-")
+        }
         _without_read_only(schema, members, self)
         return _translate_old_keywords(members) if self.old else members
 
@@ -276,10 +274,8 @@ class Translator:
         if name in _LISTS_OF_SCHEMAS and isinstance(value, list):
             return [self._translate_schema(each, depth + 1) for each in value]
         if name in _MAPS_OF_SCHEMAS and isinstance(value, dict):
-            return {
-                inner: self._translate_schema(each, depth + 1)
-                for inner, each in value.items()
-            }
+            pairs = value.items()
+            return {n: self._translate_schema(each, depth + 1) for n, each in pairs}
         return value
 
 
@@ -290,18 +286,14 @@ def _without_read_only(
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return
-    hidden = {
-        name for name, each in properties.items() if _is_read_only(each, translator)
-    }
+    hidden = [n for n, each in properties.items() if _is_read_only(each, translator)]
     if not hidden:
         return
     translated = members["properties"]
     members["properties"] = {k: v for k, v in translated.items() if k not in hidden}
     required = members.get("required")
     if isinstance(required, list):
-        members["required"] = [
-            each for each in required if not (isinstance(each, str) and each in hidden)
-        ]
+        members["required"] = [each for each in required if each not in hidden]
 
 
 def _is_read_only(schema: Any, translator: Translator) -> bool:
@@ -315,19 +307,17 @@ def _is_read_only(schema: Any, translator: Translator) -> bool:
 
 def _translate_old_keywords(members: JsonObject) -> JsonObject:
     """Translate what only OpenAPI 3.0 says in its own way."""
-    nullable = members.pop("nullable", False)
-    if nullable is True and members.keys() & {"allOf", "anyOf", "oneOf"}:
+    nullable = members.pop("nullable", False) is True
+    if nullable and members.keys() & {"allOf", "anyOf", "oneOf"}:
         return {"anyOf": [_translate_old_keywords(members), {"type": "null"}]}
-    if nullable is True and "type" in members:
+    if nullable and "type" in members:
         kinds = members["type"]
         kinds = kinds if isinstance(kinds, list) else [kinds]
         members["type"] = [*kinds, *(() if "null" in kinds else ("null",))]
         if isinstance(members.get("enum"), list) and None not in members["enum"]:
             members["enum"] = [*members["enum"], None]
-    for exclusive, bound in (
-        ("exclusiveMinimum", "minimum"),
-        ("exclusiveMaximum", "maximum"),
-    ):
+    for bound in ("minimum", "maximum"):
+        exclusive = f"exclusive{bound.capitalize()}"
         if not isinstance(members.get(exclusive), bool):
             continue
         if members.pop(exclusive) and bound in members:

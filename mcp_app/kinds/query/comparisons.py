@@ -6,7 +6,7 @@ column itself, because a form's field would tell which rows exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -99,19 +99,16 @@ def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
         return {"enum": [value for value, _label in column.flatchoices]}
     if field.kind in _LIKE:
         return text_like(_LIKE[field.kind])
-    simple = _TYPES.get(_column_kind(field))
+    is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE)
+    # Of keys it is the kind of what they point to.
+    whole = is_key and isinstance(column, IntegerField)
+    simple = _TYPES.get(FieldKind.NUMBER if whole else field.kind)
     if simple is not None:
         return dict(simple)
-    schema: JsonObject = {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": MAX_TEXT_LENGTH,
-    }
     form = column.formfield()
-    for kind, text_format in _FORMATS.items():
-        if exact and isinstance(form, kind):
-            schema["format"] = text_format
-    return schema
+    formats = [each for kind, each in _FORMATS.items() if isinstance(form, kind)]
+    schema = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH}
+    return {**schema, "format": formats[0]} if exact and formats else schema
 
 
 _TYPES: Final[Mapping[FieldKind, JsonObject]] = {
@@ -131,14 +128,6 @@ _FORMATS: Final[Mapping[type[forms.Field], str]] = {
     forms.URLField: "uri",
     forms.UUIDField: "uuid",
 }
-
-
-def _column_kind(field: OpenField) -> FieldKind:
-    """Return the kind of the column; of keys that of what they point to."""
-    is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE)
-    if is_key and isinstance(field.value_column, IntegerField):
-        return FieldKind.NUMBER
-    return field.kind
 
 
 class Unfit(Exception):
@@ -183,9 +172,8 @@ def _clean_one(field: OpenField, value: object) -> Value:
         message = with_example(message, _schema_of_one(field, exact=True))
         raise Unfit(f"{message}.") from None
     except OverflowError:
-        raise Unfit(
-            f"“{value}” is before the year 1 or after the year 9999 in UTC."
-        ) from None
+        limits = "before the year 1 or after the year 9999 in UTC"
+        raise Unfit(f"“{value}” is {limits}.") from None
     return cleaned
 
 
@@ -250,36 +238,22 @@ def last_days(today: date, count: int) -> Days:
 
 def period_days(today: date, name: str) -> Days:
     """Return the days of a period; weeks begin on Monday."""
-    return _PERIODS[name](today)
-
-
-def _days_from_first(first: date, count: int) -> Days:
-    return Days(first, first + timedelta(days=count))
-
-
-def _month_days(first: date) -> Days:
-    return Days(first, (first + timedelta(days=31)).replace(day=1))
-
-
-def _monday_of_week(today: date) -> date:
-    return today - timedelta(days=today.weekday())
-
-
-_PERIODS: Final[Mapping[str, Callable[[date], Days]]] = {
-    "today": lambda today: _days_from_first(today, 1),
-    "yesterday": lambda today: _days_from_first(today - timedelta(days=1), 1),
-    "this_week": lambda today: _days_from_first(_monday_of_week(today), 7),
-    "last_week": lambda today: _days_from_first(
-        _monday_of_week(today) - timedelta(days=7), 7
-    ),
-    "this_month": lambda today: _month_days(today.replace(day=1)),
-    "last_month": lambda today: _month_days(
-        (today.replace(day=1) - timedelta(days=1)).replace(day=1)
-    ),
-    "this_year": lambda today: Days(
-        today.replace(month=1, day=1), date(today.year + 1, 1, 1)
-    ),
-}
+    day, week = timedelta(days=1), timedelta(days=7)
+    monday, first = today - today.weekday() * day, today.replace(day=1)
+    match name:
+        case "today":
+            return Days(today, today + day)
+        case "yesterday":
+            return Days(today - day, today)
+        case "this_week":
+            return Days(monday, monday + week)
+        case "last_week":
+            return Days(monday - week, monday)
+        case "this_month":
+            return Days(first, (first + 31 * day).replace(day=1))
+        case "last_month":
+            return Days((first - day).replace(day=1), first)
+    return Days(first.replace(month=1), date(today.year + 1, 1, 1))
 
 
 def condition(field: OpenField, comparison: str, value: Value, today: date) -> Q:

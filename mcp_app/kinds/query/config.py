@@ -43,20 +43,6 @@ class Filter:
     def field(self) -> OpenField:
         return self.paths[0].field
 
-    @property
-    def models(self) -> Iterator[OpenModel]:
-        for path in self.paths:
-            yield from path.models
-        if self.related is not None:
-            yield self.related
-
-    @property
-    def permissions(self) -> Iterator[str]:
-        for path in self.paths:
-            yield from path.permissions
-        if self.related is not None:
-            yield self.related.permission
-
     def value_schema(self) -> JsonObject:
         return value_schema(self.field, self.comparison)
 
@@ -133,7 +119,7 @@ class Query:
             yield from each.filters
 
     @property
-    def _answer_paths(self) -> Iterator[Path]:
+    def _all_paths(self) -> Iterator[Path]:
         yield from self.fields
         yield from (term.path for term in self.order)
         yield from (group.path for group in self.by)
@@ -141,15 +127,16 @@ class Query:
         for each in self.lists:
             yield from each.fields
             yield from (term.path for term in each.order)
+        for query_filter in self._all_filters:
+            yield from query_filter.paths
 
     @property
     def models(self) -> Mapping[str, OpenModel]:
         """Every open model that is named anywhere, by its label."""
         open_models = [self.model, *(each.model for each in self.lists)]
-        for path in self._answer_paths:
+        for path in self._all_paths:
             open_models += path.models
-        for each in self._all_filters:
-            open_models += each.models
+        open_models += [each.related for each in self._all_filters if each.related]
         return {each.label: each for each in open_models}
 
     @property
@@ -161,10 +148,8 @@ class Query:
     def demands(self) -> AccessRequirements:
         """The permissions of all models and fields that are named anywhere."""
         permissions = [each.permission for each in self.models.values()]
-        for path in self._answer_paths:
+        for path in self._all_paths:
             permissions += path.permissions
-        for each in self._all_filters:
-            permissions += each.permissions
         permissions += [each.field.permission for each in self.lists]
         return AccessRequirements(permissions=tuple(sorted({*permissions} - {""})))
 
@@ -248,6 +233,7 @@ _FILTERS: Final[JsonObject] = _array_schema(
 )
 _FIELDS: Final[JsonObject] = _array_schema(_PATH, 50)
 _ORDER: Final[JsonObject] = _array_schema(_PATH, MAX_SORT_TERMS)
+_UNIT: Final = _object_schema(["path", "each"], path=_PATH, each={"enum": [*UNITS]})
 
 SCHEMA: Final[JsonObject] = _object_schema(
     (),
@@ -269,17 +255,7 @@ SCHEMA: Final[JsonObject] = _object_schema(
     order=_ORDER,
     most={"type": "integer", "minimum": 1, "maximum": MAX_ROWS},
     count={"type": "boolean"},
-    by=_array_schema(
-        {
-            "anyOf": [
-                _PATH,
-                _object_schema(
-                    ["path", "each"], path=_PATH, each={"enum": list(UNITS)}
-                ),
-            ]
-        },
-        MAX_GROUPINGS,
-    ),
+    by=_array_schema({"anyOf": [_PATH, _UNIT]}, MAX_GROUPINGS),
     measures=_array_schema(
         _object_schema(
             ["do", "as"], do={"enum": list(MEASURES)}, path=_PATH, **{"as": _NAME}
@@ -320,9 +296,8 @@ def input_schema(query: Query) -> JsonObject:
 
 def _parameter_schema(query_filter: Filter) -> JsonObject:
     schema = query_filter.value_schema()
-    if description := " ".join(
-        filter(None, (query_filter.description, _choice_titles(query_filter)))
-    ):
+    texts = filter(None, (query_filter.description, _choice_titles(query_filter)))
+    if description := " ".join(texts):
         schema["description"] = description
     if query_filter.default is not None:
         schema["default"] = query_filter.default
@@ -345,23 +320,18 @@ def _choice_titles(query_filter: Filter) -> str:
 def query_sentence(query: Query) -> str:
     """Say for people what is looked up, by what, and what comes of it."""
     filter_texts = [each.paths[0].text for each in query.parameters.values()]
-    if query.answer == GROUPS:
-        answer_texts = [
-            *(each.name for each in query.by),
-            *(m.name for m in query.measures),
-        ]
-    else:
-        answer_texts = [path.text for path in query.fields]
-        answer_texts += [each.field.name for each in query.lists]
+    # Of rows, or of groups: the others are empty.
+    answer_texts = [each.name for each in (*query.by, *query.measures)]
+    answer_texts += [path.text for path in query.fields]
+    answer_texts += [each.field.name for each in query.lists]
     words = {
         "what": query.model.title,
         "asked": get_text_list(filter_texts, _("and")),
         "shown": get_text_list(answer_texts, _("and")),
     }
+    message = _("It looks up %(what)s, and gives %(shown)s.")
     if filter_texts:
         message = _("It looks up %(what)s by %(asked)s, and gives %(shown)s.")
-    else:
-        message = _("It looks up %(what)s, and gives %(shown)s.")
     return message % words
 
 

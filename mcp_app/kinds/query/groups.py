@@ -37,7 +37,7 @@ from mcp_app.kinds.query.config import (
     RelatedList,
     Term,
 )
-from mcp_app.kinds.query.scoping import Hop, Path, Scopes
+from mcp_app.kinds.query.scoping import Hop, Scopes
 from mcp_app.kinds.query.shapes import (
     Columns,
     Shape,
@@ -119,13 +119,11 @@ class Sorting:
     @property
     def order_expressions(self) -> list[OrderBy]:
         """Return what a queryset or a window is ordered by."""
-        ordered = [
-            OrderBy(
-                F(name), descending=term.descending, nulls_last=_nulls_last(term.path)
-            )
-            for name, term in zip(self.names, self._terms, strict=True)
-        ]
-        return [*ordered, OrderBy(F(self.key))]
+        ordered = [OrderBy(F(self.key))]
+        for name, term in zip(self.names[::-1], self._terms[::-1], strict=True):
+            last, down = term.path.nullable or None, term.descending
+            ordered.insert(0, OrderBy(F(name), descending=down, nulls_last=last))
+        return ordered
 
     def condition_after(self, values: Sequence[Any], key: Any) -> Q:
         """Return the condition of what comes after a row with these values."""
@@ -140,10 +138,6 @@ class Sorting:
             else:
                 equal &= Q(**{f"{name}__isnull": True})
         return later | equal & Q(**{f"{self.key}__gt": key})
-
-
-def _nulls_last(path: Path) -> bool | None:
-    return True if path.nullable else None
 
 
 # -- lists -----------------------------------------------------------------------------
@@ -172,27 +166,19 @@ def read_list(
         # A row of the table between leads to one row of the target, as a relation does.
         step = OpenField(listed.field.name, FieldKind.TO_ONE, between.forward)
         before = (Hop(step, listed.model),)
-        rows, key = (
-            between.model._base_manager.using(scopes.using),
-            F(step.join_columns.here),
-        )
+        rows = between.model._base_manager.using(scopes.using)
+        key = F(step.join_columns.here)
     shape = Shape(listed.fields, scopes, columns, before)
     sorting = Sorting(listed.order, scopes, columns, key, before)
-    whose = [F(_PARENT)]
+    whose, link = [F(_PARENT)], listed.field.join_columns.there
+    order = sorting.order_expressions
+    number = Window(RowNumber(), partition_by=whose, order_by=order)
+    total = Window(Count("pk"), partition_by=whose)
     chosen = (
-        rows.filter(**{f"{listed.field.join_columns.there}__in": list(parents)})
+        rows.filter(**{f"{link}__in": list(parents)})
         .filter(conditions(listed.filters, scopes, values, today, before))
-        .annotate(
-            **columns.expressions, **{_PARENT: F(listed.field.join_columns.there)}
-        )
-        .annotate(
-            **{
-                _NUMBER: Window(
-                    RowNumber(), partition_by=whose, order_by=sorting.order_expressions
-                ),
-                _TOTAL: Window(Count("pk"), partition_by=whose),
-            }
-        )
+        .annotate(**columns.expressions, **{_PARENT: F(link)})
+        .annotate(**{_NUMBER: number, _TOTAL: total})
         .filter(**{f"{_NUMBER}__lte": listed.most})
         .order_by(_PARENT, _NUMBER)
         # The number, too: Django loses columns of equal values if it has to hide it.
@@ -224,16 +210,13 @@ def read_groups(
 
     Without anything to group by it is one line.
     """
-    rows = scopes.rows(query.model).filter(
-        conditions(query.filters, scopes, values, today)
-    )
+    wanted = conditions(query.filters, scopes, values, today)
+    rows = scopes.rows(query.model).filter(wanted)
     measures = {
-        f"mcp_m{index}": _aggregate(each, scopes)
-        for index, each in enumerate(query.measures)
+        f"mcp_m{at}": _aggregate(each, scopes) for at, each in enumerate(query.measures)
     }
     groups = {
-        f"mcp_g{index}": _expression(each, scopes)
-        for index, each in enumerate(query.by)
+        f"mcp_g{at}": _expression(each, scopes) for at, each in enumerate(query.by)
     }
     if not groups:
         return [_group_line(query, rows.aggregate(**measures))], False
@@ -271,13 +254,10 @@ def _expression(group: Group, scopes: Scopes) -> Any:
 
 def _group_order(query: Query) -> list[OrderBy]:
     """Return the order: by dates, else by the first measure, the largest first."""
-    dated = [
-        index for index, each in enumerate(query.by) if each.path.field.kind in DATES
-    ]
-    first = [f"mcp_g{index}" for index in dated]
-    others = [f"mcp_g{index}" for index in range(len(query.by)) if index not in dated]
-    ordered = [OrderBy(F(name), nulls_last=True) for name in (*first, *others)]
-    if dated:
+    dated = [each.path.field.kind in DATES for each in query.by]
+    places = sorted(range(len(dated)), key=lambda index: not dated[index])
+    ordered = [OrderBy(F(f"mcp_g{index}"), nulls_last=True) for index in places]
+    if any(dated):
         return ordered
     return [OrderBy(F("mcp_m0"), descending=True, nulls_last=True), *ordered]
 
@@ -285,11 +265,9 @@ def _group_order(query: Query) -> list[OrderBy]:
 def _group_line(query: Query, values: Mapping[str, Any]) -> JsonObject:
     line: JsonObject = {}
     for index, group in enumerate(query.by):
-        value = values[f"mcp_g{index}"]
-        field = group.path.field
-        line[group.name] = (
-            plain_to_json(value) if group.each else field_to_json(field, value)
-        )
+        value, field = values[f"mcp_g{index}"], group.path.field
+        plain = plain_to_json(value) if group.each else field_to_json(field, value)
+        line[group.name] = plain
     for index, measure in enumerate(query.measures):
         field_of = measure.path.field if measure.path is not None else None
         value = values[f"mcp_m{index}"]

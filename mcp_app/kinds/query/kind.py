@@ -6,10 +6,10 @@ A query reads, and only rows that `rows` of each open model lets its caller see.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from django.db import Error as DatabaseError
 from django.db import router
@@ -55,7 +55,7 @@ from mcp_app.kinds.query.config import (
 from mcp_app.kinds.query.groups import MOST_GROUPS, read_groups
 from mcp_app.kinds.query.reading import Page, RowReader, read_query_config
 from mcp_app.kinds.query.scoping import Scopes
-from mcp_app.kinds.query.shapes import ForeignCursor, Place
+from mcp_app.kinds.query.shapes import ForeignCursor
 from mcp_app.pools.connections import is_outage
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol.errors import Unavailable
@@ -63,6 +63,8 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
 from mcp_app.protocol.uri_templates import UriTemplate
 from mcp_app.site_time import local_date
+
+Output = TypeVar("Output")
 
 logger = logging.getLogger("mcp_app.calls")
 
@@ -125,37 +127,19 @@ class QueryKind(Kind):
         return cast("AnyDefinition", completed)
 
     def tool_runnable(
-        self,
-        definition: ToolDefinition,
-        config: JsonObject,
-        uploads: Uploads = NO_UPLOADS,
+        self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> Runnable[ToolOutput]:
         lookup = Lookup(definition.name, self._read_query(config), config)
-        return Runnable(
-            run=lookup.answer_call,
-            style="sync",
-            bind=lookup.bind_arguments,
-            convert=content_output,
-            context="ctx",
-            atomic=False,
-            gate=GATE,
+        return lookup_runnable(
+            lookup.answer_call, lookup.bind_arguments, content_output
         )
 
     def template_runnable(
-        self,
-        definition: ResourceTemplateDefinition,
-        config: JsonObject,
-        uploads: Uploads = NO_UPLOADS,
+        self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> Runnable[object]:
         lookup = Lookup(definition.name, self._read_query(config), config)
-        return Runnable(
-            run=lookup.read_single_row,
-            style="sync",
-            bind=lookup.bind_arguments,
-            convert=lambda value: value,
-            context="ctx",
-            atomic=False,
-            gate=GATE,
+        return lookup_runnable(
+            lookup.read_single_row, lookup.bind_arguments, lambda value: value
         )
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
@@ -181,14 +165,34 @@ class QueryKind(Kind):
     def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
-        wrong = list(super()._config_errors(definition, config, uploads))
-        if wrong:
+        if wrong := list(super()._config_errors(definition, config, uploads)):
             yield from wrong
             return
         query, problems = read_query_config(config, self.registry.open_models)
         yield from problems
-        if query is not None:
-            yield from _definition_errors(definition, query)
+        if query is None:
+            return
+        if isinstance(definition, ToolDefinition):
+            yield from _tool_errors(definition, query)
+        elif isinstance(definition, ResourceTemplateDefinition):
+            yield from _template_errors(definition, query)
+
+
+def lookup_runnable(
+    run: Callable[..., object],
+    bind: Callable[[JsonObject], dict[str, object]],
+    convert: Callable[[object], Output],
+) -> Runnable[Output]:
+    """Return what reads the database in a thread, beside no more than half of them."""
+    return Runnable(
+        run=run,
+        style="sync",
+        bind=bind,
+        convert=convert,
+        context="ctx",
+        atomic=False,
+        gate=GATE,
+    )
 
 
 def _are_unique(names: Collection[str], query: Query) -> bool:
@@ -199,18 +203,12 @@ def _are_unique(names: Collection[str], query: Query) -> bool:
     return bool(alone & {*names}) or any({*names} >= {*each} for each in together)
 
 
-def _definition_errors(definition: Definition, query: Query) -> Iterator[KindError]:
-    """Yield what a query has that its definition cannot have."""
-    if isinstance(definition, ToolDefinition):
-        if query.answer == ONE:
-            yield KindError("One row is what templates answer. Choose rows or groups.")
-        if definition.input_schema not in (EMPTY_SCHEMA, input_schema(query)):
-            message = (
-                "The parameters of a query are those of its filters. Leave them out."
-            )
-            yield KindError(message, "input_schema")
-    if isinstance(definition, ResourceTemplateDefinition):
-        yield from _template_errors(definition, query)
+def _tool_errors(definition: ToolDefinition, query: Query) -> Iterator[KindError]:
+    if query.answer == ONE:
+        yield KindError("One row is what templates answer. Choose rows or groups.")
+    if definition.input_schema not in (EMPTY_SCHEMA, input_schema(query)):
+        message = "The parameters of a query are those of its filters. Leave them out."
+        yield KindError(message, "input_schema")
 
 
 def _template_errors(
@@ -261,10 +259,14 @@ class Lookup:
         """Return the rows or groups of a call."""
         with self._query_time_limit(ctx, arguments):
             scopes = self._build_scopes(ctx, arguments)
-            if self.query.answer == GROUPS:
-                structured = self._groups_answer(scopes, values)
-            else:
+            if self.query.answer != GROUPS:
                 structured = self._rows_answer(ctx, scopes, values, arguments)
+                return ToolOutput((), structured=structured, meta=UNTRUSTED)
+            groups, more = read_groups(self.query, scopes, values, local_date())
+        note = (
+            f"These are the first {MOST_GROUPS} groups; there are more. Ask for less."
+        )
+        structured = {GROUPS: groups, **({"note": note} if more else {})}
         return ToolOutput((), structured=structured, meta=UNTRUSTED)
 
     def read_single_row(
@@ -294,7 +296,11 @@ class Lookup:
             with time_limit(database_of(self.query), seconds):
                 yield
         except TimeIsUp as error:
-            raise self._timeout_error(seconds, arguments) from error
+            missing = [name for name in self.query.parameters if name not in arguments]
+            how = f": give {' or '.join(missing)}" if missing else ""
+            raise ToolError(
+                f"This took longer than {seconds:.3g} seconds. Ask for less{how}."
+            ) from error
         except DatabaseError as error:
             if not is_outage(error):
                 raise
@@ -324,16 +330,6 @@ class Lookup:
             size=limits.tool_result // 2,
         )
 
-    def _groups_answer(self, scopes: Scopes, values: Mapping[str, Any]) -> JsonObject:
-        groups, more = read_groups(self.query, scopes, values, local_date())
-        answer: JsonObject = {GROUPS: groups}
-        if more:
-            answer["note"] = (
-                f"These are the first {MOST_GROUPS} groups; there are more. Ask for"
-                " less."
-            )
-        return answer
-
     def _rows_answer(
         self,
         ctx: SyncContext,
@@ -342,35 +338,23 @@ class Lookup:
         arguments: JsonObject,
     ) -> JsonObject:
         reader = self._row_reader(scopes, values)
-        bound_arguments = {
-            name: value for name, value in arguments.items() if name != CURSOR
-        }
+        others = {name: value for name, value in arguments.items() if name != CURSOR}
         bound = shapes.cursor_binding(
-            ctx.principal.key, ctx.server, self.name, bound_arguments, self.config
+            ctx.principal.key, ctx.server, self.name, others, self.config
         )
-        place = self._place_of_cursor(arguments.get(CURSOR), bound)
-        if place is not None:
-            reader = replace(reader, today=place.day)
-        return _page_answer(reader.page_at_place(place), bound)
-
-    def _place_of_cursor(self, text: object, bound: bytes) -> Place | None:
+        text = arguments.get(CURSOR)
         if text is None:
-            return None
+            return _page_answer(reader.page_at_place(None), bound)
         columns = [term.path.field.value_column for term in self.query.order]
+        key = self.query.model.model._meta.pk
         try:
-            return shapes.open_cursor(
-                text, bound, columns, self.query.model.model._meta.pk
-            )
+            place = shapes.open_cursor(text, bound, columns, key)
         except ForeignCursor:
             raise ToolError(
                 "This tool gave no such cursor for these arguments. Call without it."
             ) from None
-
-    def _timeout_error(self, seconds: float, arguments: JsonObject) -> ToolError:
-        missing = [name for name in self.query.parameters if name not in arguments]
-        how = f": give {' or '.join(missing)}" if missing else ""
-        message = f"This took longer than {seconds:.3g} seconds. Ask for less{how}."
-        return ToolError(message)
+        page = replace(reader, today=place.day).page_at_place(place)
+        return _page_answer(page, bound)
 
 
 def database_of(query: Query) -> str:

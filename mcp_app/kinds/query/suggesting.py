@@ -17,6 +17,7 @@ from django.db.models import Case, IntegerField, Value, When
 
 from mcp_app.auth.permissions import Holder
 from mcp_app.catalog.open_models import FieldKind, OpenModels
+from mcp_app.catalog.outputs import completion
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.stops import fitting_suggestions, is_reference, suggestions_of
@@ -26,7 +27,7 @@ from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.questions import Completion
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query.comparisons import condition
-from mcp_app.kinds.query.kind import GATE
+from mcp_app.kinds.query.kind import lookup_runnable
 from mcp_app.kinds.query.scoping import Path, Scopes, resolve_path
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
 from mcp_app.protocol.json_types import JsonObject
@@ -70,25 +71,14 @@ def completers_of(
             paths = [referenced_path(each, registry.open_models) for each in references]
             fixed = [each for each in texts if not is_reference(each)]
             looking = _Looking(fixed, paths, registry)
-            completers[name] = Runnable(
-                run=looking.complete,
-                style="sync",
-                bind=_bind_typed_text,
-                convert=_as_completion,
-                context="ctx",
-                atomic=False,
-                gate=GATE,
+            completers[name] = lookup_runnable(
+                looking.complete, _bind_typed_text, completion
             )
     return completers
 
 
 def _bind_typed_text(arguments: JsonObject) -> dict[str, object]:
     return {"typed": arguments["value"]}
-
-
-def _as_completion(value: object) -> Completion:
-    assert isinstance(value, Completion)  # noqa: S101 - `complete` returns it
-    return value
 
 
 @dataclass(frozen=True)
