@@ -58,7 +58,6 @@ def _has_submodule(package: ModuleType, name: str) -> bool:
 
 
 def _import_failure(path: str, file: Path, error: Exception) -> tuple[Place, str]:
-    """Return where the body of a module stops, and why."""
     passages = [
         (Place(frame.f_code.co_filename, line), module)
         for frame, line in traceback.walk_tb(error.__traceback__)

@@ -153,8 +153,6 @@ def _check_layers(name: str, layers: list[object]) -> None:
 
 
 class _Hints:
-    """The names that the annotations of a function are read with."""
-
     def __init__(self, owner: str, innermost: object) -> None:
         self._owner = owner
         self._names = {**_CONTEXTS, **getattr(innermost, "__globals__", {})}

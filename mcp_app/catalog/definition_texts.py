@@ -230,7 +230,6 @@ def _indexed_texts(tool: ToolDefinition) -> tuple[str, str, str, str]:
 
 
 def _with_split_words(text: str) -> str:
-    """Return a text with the words of createTicket apart, too."""
     apart = _HUMP.sub(r"\1 \2", text)
     return text if apart == text else f"{text} {apart}"
 

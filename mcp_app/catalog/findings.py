@@ -284,7 +284,6 @@ def _recording_decorator(problems: Problems, declare: Any) -> Callable[[Any], An
 
 
 def _refuse_function(problems: Problems, error: Exception, function: object) -> None:
-    """Record an error; raise it again if nobody collects these problems."""
     sentence = str(_collectable_error(problems, error))
     if not isinstance(error, RegistrationError):
         why = f"{type(error).__name__}: {error}"

@@ -74,7 +74,6 @@ def _texts_of_schema(schema: JsonObject) -> Iterator[tuple[str, object]]:
 
 
 def _values_by_name(function: Any) -> Mapping[str, object]:
-    """Return what the names in a function stand for, but for its own."""
     names = dict(getattr(function, "__globals__", {}))
     cells = getattr(function, "__closure__", None) or ()
     for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
@@ -85,7 +84,6 @@ def _values_by_name(function: Any) -> Mapping[str, object]:
 
 
 def _asking_calls(function: Any) -> Iterator[ast.Call]:
-    """Yield the calls by which a function asks, if its source can be read."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, SyntaxError, TypeError):

@@ -137,7 +137,6 @@ def json_schema(
 
 
 def _with_examples(node: Annotation) -> Annotation:
-    """Put examples in place of formats that are too narrow."""
     if isinstance(node, list):
         return [_with_examples(each) for each in node]
     if not isinstance(node, dict):

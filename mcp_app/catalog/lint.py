@@ -7,7 +7,7 @@ what must be fixed; rows may be older than a rule, and code is not saved.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -179,23 +179,18 @@ def _web_findings(field: str, uri: str) -> Iterator[Finding]:
 
 
 def _uri_template(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
+    variables: Sequence[str] | None = None
     try:
         template = UriTemplate.parse(definition.uri_template)
     except ValueError as error:
         problem: str | None = str(error)
     else:
-        problem = uri_problem(template.expand(dict.fromkeys(template.variables, "x")))
+        variables = template.variables
+        problem = uri_problem(template.expand(dict.fromkeys(variables, "x")))
     if problem:
         yield must_fix("uri-not-allowed", "uri_template", problem)
     yield from _web_findings("uri_template", definition.uri_template)
-
-
-def _suggestions(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
-    try:
-        variables = set(UriTemplate.parse(definition.uri_template).variables)
-    except ValueError:
-        return
-    for name in definition.suggestions:
+    for name in definition.suggestions if variables is not None else ():
         if name not in variables:
             message = _(
                 "The suggestions for %(name)s are never used: the address pattern has "
@@ -289,6 +284,6 @@ _RULES: Mapping[type[Definition], tuple[Callable[[Any], Iterator[Finding]], ...]
         _size_findings,
     ),
     ResourceDefinition: (_uri_findings, *_EVERY, _media_type),
-    ResourceTemplateDefinition: (_uri_template, *_EVERY, _suggestions),
+    ResourceTemplateDefinition: (_uri_template, *_EVERY),
     PromptDefinition: (_name_findings, *_EVERY, _arguments),
 }

@@ -323,7 +323,6 @@ def _decorator(
     function_or_name: Any,
     options: DefinitionOptions,
 ) -> Any:
-    """Return what stands behind the @: with a function at hand, the function."""
     if isinstance(function_or_name, str):
         options["name"] = function_or_name
     elif function_or_name is not None:
@@ -350,7 +349,6 @@ def _build_function(
 def _model_binding(
     function: RegisteredFunction, uri: str, model: Any
 ) -> Binding | None:
-    """Return what binds a resource to a model; None where nothing is bound."""
     if model is None:
         return None
     # Models can be imported only where the app registry is ready.

@@ -283,7 +283,6 @@ def _misspelt_keywords(
 
 
 def _recursive(schema: Schema) -> list[str]:
-    """Return the names of the definitions of one circle, none if there is none."""
     references = {
         (keyword, name): [
             (reference[1], reference[2])
@@ -319,7 +318,6 @@ def _as_mapping(value: object) -> Mapping[Any, Any]:
 
 
 def _referenced_schema(member: object, schema: Schema) -> Schema:
-    """Return the definition that a schema refers to, or the schema itself."""
     reference = _REFERENCE.fullmatch(str(_as_mapping(member).get("$ref", "")))
     if not reference:
         return _as_mapping(member)

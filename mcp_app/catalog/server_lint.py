@@ -170,19 +170,17 @@ def _page_findings(
             " (at most %(limit)s), or use tags to split the server."
         )
         counts = {"count": count, "size": page_size, "limit": PAGE_SIZE}
-        counts_text = {name: count_text(number) for name, number in counts.items()}
-        labels = {"server": title, "entries": _LISTS[kind]}
-        yield advice("page-too-small", "page_size", message % {**labels, **counts_text})
+        values: dict[str, object] = {n: count_text(each) for n, each in counts.items()}
+        values |= {"server": title, "entries": _LISTS[kind]}
+        yield advice("page-too-small", "page_size", message % values)
 
 
 def _described_alike(tools: Iterable[ToolDefinition]) -> Iterator[Finding]:
     alike: dict[str, list[str]] = {}
     for tool in tools:
-        text = str(tool.description).strip()
-        if text:
-            alike.setdefault(text, []).append(tool.name)
-    for names in alike.values():
-        if len(set(names)) > 1:
+        alike.setdefault(str(tool.description).strip(), []).append(tool.name)
+    for text, names in alike.items():
+        if text and len(set(names)) > 1:
             message = _(
                 "The tools %(names)s have the same description, so models cannot tell "
                 "which one to use."

@@ -68,7 +68,6 @@ class Signature:
         )
 
     def _check_parameters(self) -> None:
-        """Raise for the parameter that is at fault, by its name."""
         function = self.function.qualified_name
         for each in self.function.parameters:
             owner = f"{function}: the parameter {each.name}"
@@ -254,6 +253,5 @@ def _inner_schemas(
 
 
 def _referenced_schema(schema: JsonObject, root: JsonObject) -> JsonObject:
-    """Return what a schema refers to, or itself."""
     name = schema.get("$ref", "").rpartition("/")[2]
     return root["$defs"][name] if name else schema

@@ -366,7 +366,6 @@ class Catalog:
         self._ends: dict[str, bytes] = {}
 
     def _add_search_tools(self, make: SearchTools) -> None:
-        """Offer the tools that search beside those that staff want listed."""
         tools = [*self.offered["tools"]]
         tags = frozenset[str]().union(*(each.definition.tags for each in tools))
         own = {entry.identity: entry for entry in make(tags)}
@@ -435,7 +434,6 @@ class Catalog:
                 yield TemplateMatch(template, variables, stopped=off)
 
     def _templates(self) -> Iterable[TemplateEntry]:
-        """Return all templates in their order, those that are switched off included."""
         listed: Iterable[Entry[Any, Any]] = self.listings["templates"]
         if stopped := self.stopped.get("templates"):
             both = (*listed, *stopped.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from inspect import cleandoc
@@ -289,14 +289,17 @@ def documentation(docstring: str | None) -> Documentation:
     parameters: dict[str, str] = {}
     for position in range(len(lines)):
         read = _reader_at(lines, position)
-        if read is not None:
-            start = min(start, position)
-            parameters.update(_item_descriptions(read(lines[position:])))
+        if read is None:
+            continue
+        start = min(start, position)
+        for names, texts in read(lines[position:]):
+            if text := " ".join(" ".join(texts).split()):
+                parameters |= {n.strip().lstrip("*"): text for n in names.split(",")}
     return Documentation("\n".join(lines[:start]).strip(), parameters)
 
 
 _Item = tuple[str, list[str]]
-_Reader = Callable[[list[str]], Iterator[_Item]]
+_Reader = Callable[[list[str]], list[_Item]]
 
 
 def _reader_at(lines: list[str], position: int) -> _Reader | None:
@@ -311,55 +314,41 @@ def _reader_at(lines: list[str], position: int) -> _Reader | None:
     return None
 
 
-def _item_descriptions(items: Iterable[_Item]) -> Iterator[tuple[str, str]]:
-    for names, texts in items:
-        text = " ".join(" ".join(texts).split())
-        if text:
-            for name in names.split(","):
-                yield name.strip().lstrip("*"), text
-
-
-def _google_items(lines: list[str]) -> Iterator[_Item]:
+def _google_items(lines: list[str]) -> list[_Item]:
     """Items are indented by as much as the first; deeper lines continue them."""
     block = list(_indented_lines(lines[1:]))
     depth = _indentation(block[0]) if block else 0
-    item: _Item | None = None
+    items: list[_Item] = []
     for line in block:
         head = _GOOGLE_ITEM.match(line.strip())
         if head and _indentation(line) == depth:
-            if item:
-                yield item
-            item = (head["names"], [head["text"]])
-        elif item:
-            item[1].append(line)
-    if item:
-        yield item
+            items.append((head["names"], [head["text"]]))
+        elif items:
+            items[-1][1].append(line)
+    return items
 
 
-def _numpy_items(lines: list[str]) -> Iterator[_Item]:
+def _numpy_items(lines: list[str]) -> list[_Item]:
     """Items stand at the margin, until the next title with its underline."""
-    item: _Item | None = None
-    for position, line in enumerate(lines[2:], start=2):
+    items: list[_Item] = []
+    for line, following in zip(lines[2:], [*lines[3:], ""], strict=False):
         if _indentation(line) or not line.strip():
-            if item:
-                item[1].append(line)
+            if items:
+                items[-1][1].append(line)
             continue
-        if item:
-            yield item
         head = _NUMPY_ITEM.match(line)
-        following = lines[position + 1] if position + 1 < len(lines) else ""
         if head is None or _UNDERLINE.match(following):
-            return
-        item = (head["names"], [])
-    if item:
-        yield item
+            break
+        items.append((head["names"], []))
+    return items
 
 
-def _field_items(lines: list[str]) -> Iterator[_Item]:
+def _field_items(lines: list[str]) -> list[_Item]:
     """One field: `:param name: …` or `:param type name: …`, and indented lines."""
     head = _FIELD.match(lines[0])
     if head and head["kind"] in _PARAMETER_FIELDS and head["rest"].strip():
-        yield head["rest"].split()[-1], [head["text"], *_indented_lines(lines[1:])]
+        return [(head["rest"].split()[-1], [head["text"], *_indented_lines(lines[1:])])]
+    return []
 
 
 def _indented_lines(lines: list[str]) -> Iterator[str]:

@@ -178,7 +178,6 @@ def _arguments(schema: Mapping[str, Any]) -> tuple[PromptArgument, ...]:
 
 
 def _client_arguments(definition: Definition) -> tuple[str, Mapping[str, object]]:
-    """Return what a client will send, and the column that says so."""
     if isinstance(definition, ToolDefinition):
         return "input_schema", definition.input_schema
     if isinstance(definition, PromptDefinition):

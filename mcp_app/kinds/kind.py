@@ -275,7 +275,6 @@ class Kind:
     def _config_errors(
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
-        """Yield what schema and check have against a config."""
         if type(definition) not in self.examples:
             sentence = f"“{self.name}” is not for this kind of definition."
             yield KindError(sentence, "kind")

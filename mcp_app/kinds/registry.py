@@ -53,12 +53,9 @@ class UnusableKind(ImproperlyConfigured):
 @cache
 def kind_classes() -> Mapping[str, type[Kind]]:
     """Return the kinds that can be used, by their keys; ours are the first."""
-    classes: dict[str, type[Kind]] = {}
-    for key, path in _configured_kinds():
-        try:
-            classes[key] = _usable_kind(key, path, classes)
-        except UnusableKind as error:
-            logger.error("%s", error)
+    classes, problems = _load_kinds()
+    for problem in problems:
+        logger.error("%s", problem)
     return classes
 
 
@@ -79,30 +76,33 @@ def is_guarded(key: str) -> bool:
     return kind is None or kind.guarded
 
 
-def unusable_kinds() -> Iterator[str]:
-    """Yield a sentence for each entry of `MCP["KINDS"]` that cannot be used."""
+def unusable_kinds() -> list[str]:
+    """Return a sentence for each entry of `MCP["KINDS"]` that cannot be used."""
+    return _load_kinds()[1]
+
+
+def _load_kinds() -> tuple[Mapping[str, type[Kind]], list[str]]:
+    entries, kinds = [*OURS.items()], mcp_settings.kinds
+    # Of anything else the check says what it must be.
+    if isinstance(kinds, Mapping):
+        entries += [(str(key), path) for key, path in kinds.items()]
     classes: dict[str, type[Kind]] = {}
-    for key, path in _configured_kinds():
+    problems: list[str] = []
+    for key, path in entries:
         try:
             classes[key] = _usable_kind(key, path, classes)
         except UnusableKind as error:
-            yield str(error)
-
-
-def _configured_kinds() -> Iterator[tuple[str, str]]:
-    yield from OURS.items()
-    settings_kinds = mcp_settings.kinds
-    # Of anything else the check says what it must be.
-    if isinstance(settings_kinds, Mapping):
-        yield from ((str(key), path) for key, path in settings_kinds.items())
+            problems.append(str(error))
+    return classes, problems
 
 
 def _usable_kind(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[Kind]:
     place = f'MCP["KINDS"][{key!r}]'
     if key in others:
+        used_by = f"{others[key].__module__}.{others[key].__qualname__}"
         raise UnusableKind(
-            f"{place} registers {path!r} under the key “{key}”, but"
-            f" {_dotted_path(others[key])} already uses this key. Choose another key."
+            f"{place} registers {path!r} under the key “{key}”, but {used_by} already"
+            " uses this key. Choose another key."
         )
     if not KEY.fullmatch(key):
         raise UnusableKind(
@@ -138,7 +138,6 @@ def _import_kind(place: str, path: str) -> type[Kind]:
 
 
 def _member_problems(kind: type[Kind]) -> Iterator[str]:
-    """Yield what of a kind is not as it must be."""
     examples = getattr(kind, "examples", None)
     if not isinstance(getattr(kind, "name", None), str | Promise) or not kind.name:
         yield "which has no `name`."
@@ -167,10 +166,6 @@ def _has_module(path: str) -> bool:
     except Exception:
         # The packages around it are imported, and may need the admin.
         return True
-
-
-def _dotted_path(kind: type[Kind]) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @receiver(setting_changed)

@@ -34,7 +34,8 @@ class SurveyFinding:
 
 def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
     """Yield what lint says of the definitions that code declares."""
-    for each in _all_declarations(registry):
+    lists = declarations(registry).values()
+    for each in chain.from_iterable(declared.values() for declared in lists):
         source = each.function.qualified_name
         findings = kinds.findings_with_kind(each.definition, registry=registry)
         for finding in (*findings, *form_urls.findings_of(each.function)):
@@ -55,15 +56,15 @@ def row_findings(registry: Registry) -> Iterator[SurveyFinding]:
     offers = [*_code_offers(registry, overlays)]
     offers.extend((row.definition, row.key) for row in rows)
     for server in row_loader.load_servers().values():
-        offered = [
-            definition
-            for definition, key in offers
-            if server.offers_definition(definition.tags, key)
-        ]
+        offered = [d for d, key in offers if server.offers_definition(d.tags, key)]
         for finding in server_findings(server, offered):
             yield SurveyFinding(server, f"server {server.slug}", finding)
     for row in rows:
-        yield from _row_findings(row, registry)
+        findings = kinds.findings_with_kind(
+            row.definition, row.kind, row.config, row.uploads, registry
+        )
+        for finding in findings:
+            yield SurveyFinding(row.definition, row.row_label, finding)
 
 
 def _published_rows(registry: Registry) -> Iterator[StoredRow | SurveyFinding]:
@@ -84,7 +85,6 @@ def _published_rows(registry: Registry) -> Iterator[StoredRow | SurveyFinding]:
 def _code_offers(
     registry: Registry, overlays: Mapping[tuple[str, str], StoredOverlay]
 ) -> Iterator[tuple[Definition, Key | None]]:
-    """Yield what code declares as clients see it."""
     for kind, declared in declarations(registry).items():
         for identity, each in declared.items():
             overlay = overlays.get((kind, identity))
@@ -92,16 +92,6 @@ def _code_offers(
                 yield each.definition, None
             else:
                 yield apply_overlay(each.definition, overlay.content), overlay.key
-
-
-def _row_findings(
-    row: StoredDefinition[Definition], registry: Registry
-) -> Iterator[SurveyFinding]:
-    findings = kinds.findings_with_kind(
-        row.definition, row.kind, row.config, row.uploads, registry
-    )
-    for finding in findings:
-        yield SurveyFinding(row.definition, row.row_label, finding)
 
 
 def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declaration[Any]]]:
@@ -112,8 +102,3 @@ def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declaration[An
         "resourcetemplate": registry.templates,
         "prompt": registry.prompts,
     }
-
-
-def _all_declarations(registry: Registry) -> Iterator[Declaration[Any]]:
-    lists = declarations(registry).values()
-    return chain.from_iterable(declared.values() for declared in lists)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -104,10 +104,8 @@ class TextKind(Kind):
             raise KindError("“is_error” must be true or false.")
         names = _Names(properties_of(definition), "parameter")
         block = partial(block_from_json, uploads=uploads)
-        blocks = [
-            names.part_builder(item, block)
-            for item in _required_entries(config, "content")
-        ]
+        items = _required_entries(config, "content")
+        blocks = [names.part_builder(item, block) for item in items]
         structured = names.part_builder(config.get("structured"), _structured_content)
         if definition.output_schema and not is_error and not config.get("structured"):
             raise KindError(
@@ -117,11 +115,9 @@ class TextKind(Kind):
             )
 
         def run(values: Values) -> ToolOutput:
-            return ToolOutput(
-                [part(values) for part in blocks],
-                structured=structured(values),
-                is_error=is_error,
-            )
+            content = [part(values) for part in blocks]
+            members = structured(values)
+            return ToolOutput(content, structured=members, is_error=is_error)
 
         return _inline_runnable(run)
 
@@ -161,47 +157,41 @@ class TextKind(Kind):
     ) -> Runnable[PromptOutput]:
         _refuse_empty(config, _("Write at least one message."))
         refuse_unknown_members(config, "messages")
-        arguments = [argument.name for argument in definition.arguments]
-        names = _Names(arguments, "argument")
+        names = _Names([each.name for each in definition.arguments], "argument")
         message = partial(_prompt_message, uploads=uploads)
-        messages = [
-            names.part_builder(item, message)
-            for item in _required_entries(config, "messages")
-        ]
+        items = _required_entries(config, "messages")
+        parts = [names.part_builder(item, message) for item in items]
 
         def run(values: Values) -> PromptOutput:
-            return PromptOutput(
-                [part(values) for part in messages], definition.description
-            )
+            messages = [part(values) for part in parts]
+            return PromptOutput(messages, definition.description)
 
         return _inline_runnable(run)
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Tell names that no placeholder uses: what callers give them goes nowhere."""
-        used = placeholders.names_in_value(config)
+        names: Iterable[str] = ()
+        tell, message = partial(advice, UNUSED, ""), ""
         if isinstance(definition, ToolDefinition):
             message = _(
                 "The parameter %(name)s is not used anywhere. Use it in the text, or"
                 " remove it."
             )
+            names = properties_of(definition)
             tell = partial(must_fix, UNUSED, "input_schema")
-            return unused_findings(properties_of(definition), used, tell, message)
-        if isinstance(definition, PromptDefinition):
-            arguments = [argument.name for argument in definition.arguments]
+        elif isinstance(definition, PromptDefinition):
+            names = [argument.name for argument in definition.arguments]
             tell = partial(advice, UNUSED, "arguments")
             message = _("The argument %(name)s is never used.")
-            return unused_findings(arguments, used, tell, message)
-        if isinstance(definition, ResourceTemplateDefinition):
-            variables = UriTemplate.parse(definition.uri_template).variables
+        elif isinstance(definition, ResourceTemplateDefinition):
+            names = UriTemplate.parse(definition.uri_template).variables
             tell = partial(advice, UNUSED, "uri_template")
             message = _("The variable %(name)s is never used.")
-            return unused_findings(variables, used, tell, message)
-        return []
+        used = placeholders.names_in_value(config)
+        return unused_findings(names, used, tell, message)
 
 
 class _Names:
-    """The names that may be filled in, and what they are called."""
-
     def __init__(self, names: Collection[str], noun: str) -> None:
         self._samples = dict.fromkeys(names, _SAMPLE)
         self._noun = noun
@@ -211,24 +201,17 @@ class _Names:
     ) -> Callable[[Values], Part]:
         """Return what builds a part of the answer from the values of a call."""
         if not placeholders.check_placeholders(value, self._samples, self._noun):
-            return _FixedText(build(value))
+            part = build(value)
+            return lambda values: part
         build(placeholders.fill_placeholders(value, self._samples))
-        return partial(_fill_and_build, value, build)
 
+        def build_filled(values: Values) -> Part:
+            try:
+                return build(placeholders.fill_placeholders(value, values))
+            except KindError as error:
+                raise InvalidParams(error.message) from None
 
-class _FixedText(Generic[Part]):
-    def __init__(self, part: Part) -> None:
-        self._part = part
-
-    def __call__(self, values: Values) -> Part:
-        return self._part
-
-
-def _fill_and_build(value: Any, build: Callable[[Any], Part], values: Values) -> Part:
-    try:
-        return build(placeholders.fill_placeholders(value, values))
-    except KindError as error:
-        raise InvalidParams(error.message) from None
+        return build_filled
 
 
 def _refuse_empty(config: JsonObject, message: str) -> None:

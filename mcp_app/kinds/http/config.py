@@ -172,7 +172,8 @@ def read_http_config(
         "headers": pairs_from_json(config.get("headers", ())),
         "keep": tuple(config.get("keep", ())),
     }
-    return HttpCall(**{**config, **changes}), []
+    members = {name: config[name] for name in SCHEMA["properties"] if name in config}
+    return HttpCall(**{**members, **changes}), []
 
 
 def pairs_from_json(entries: Collection[JsonObject]) -> tuple[Pair, ...]:

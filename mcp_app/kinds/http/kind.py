@@ -316,7 +316,6 @@ class SiteCaller:
         raise error
 
     def _egress_failure(self, error: EgressError) -> ExternalError:
-        """Return what a client reads of a call without an answer."""
         sort = next(each for each in _FAILURES if isinstance(error, each))
         outcome, message = _FAILURES[sort]
         site = self.call.site

@@ -302,7 +302,6 @@ def _shape_error(call: HttpCall, what: str) -> ExternalError:
 
 
 def _select_result(call: HttpCall, value: object) -> object:
-    """Return what `take`, `keep` and `most` leave of a value."""
     try:
         value = _value_at_path(value, call.take) if call.take else value
     except LookupError:
@@ -317,7 +316,6 @@ def _select_result(call: HttpCall, value: object) -> object:
 
 
 def _value_at_path(value: Any, path: str) -> object:
-    """Return what a dotted path leads to; raise `LookupError`."""
     for name in path.split("."):
         if isinstance(value, list) and name.isascii() and name.isdigit():
             value = value[int(name)]
@@ -379,7 +377,6 @@ _NO_KEY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 def _answer_excerpt(answer: SiteAnswer) -> str:
-    """Return the beginning of what a site says about a request, as one line."""
     text = ""
     if len(answer.body) > IN_THREAD:
         return text

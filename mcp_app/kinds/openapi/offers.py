@@ -108,7 +108,6 @@ def _operations(
 
 
 def _resolve_part(document: JsonObject, part: Any) -> JsonObject | Unusable:
-    """Return what a part leads to, or why it leads nowhere."""
     try:
         return resolve_references(document, part)
     except Unusable as error:
@@ -121,8 +120,6 @@ def _trimmed_text(value: object, longest: int) -> str:
 
 @dataclass
 class _OperationReader:
-    """Reads one operation."""
-
     document: JsonObject
     translator: Translator
     site: Site
@@ -231,7 +228,6 @@ class _OperationReader:
         return self._finished_schema()
 
     def _path_with_placeholders(self, in_path: Mapping[str, str]) -> str:
-        """Return the path with placeholders of the tool."""
         if re.search("[{}]", _PLACE.sub("", self.address)):
             raise Unusable(_("its path has a brace that is no parameter's"))
         originals = _PLACE.findall(self.address)
@@ -278,7 +274,6 @@ class _OperationReader:
     def _add_argument(
         self, parameter: JsonObject, place: str, names: Counter[str]
     ) -> str:
-        """Add a parameter of the tool, and return its name."""
         original = parameter["name"]
         base = argument_name(original)
         if names[original] > 1 or base in self.properties:
@@ -295,7 +290,6 @@ class _OperationReader:
         return name
 
     def _path_argument(self, parameter: JsonObject) -> dict[str, str]:
-        """Return the argument of a parameter of the path, by its name there."""
         style = parameter.get("style", "simple")
         exploded = parameter.get("explode") and self._is_object(parameter)
         if style != "simple" or exploded:
@@ -526,7 +520,6 @@ def _describe_schema(schema: Any, original: str, about: str) -> Any:
 
 
 def _pair_of(original: str, name: str, style: str = REPEAT) -> JsonObject:
-    """Return the pair of a config that an argument fills."""
     pair = {"name": original, "value": "{{" + name + "}}"}
     return pair if style == REPEAT else {**pair, "as": style}
 

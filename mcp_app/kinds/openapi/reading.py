@@ -301,8 +301,6 @@ class _Open:
 
 @dataclass
 class _Builder:
-    """Makes a JSON value from events, with a stack of its own."""
-
     value: object = None
     is_complete: bool = False
     _stack: list[_Open] = field(default_factory=list)

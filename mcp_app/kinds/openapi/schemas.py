@@ -282,7 +282,6 @@ class Translator:
 def _without_read_only(
     schema: JsonObject, members: JsonObject, translator: Translator
 ) -> None:
-    """Leave out members that only the other site writes."""
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return
@@ -306,7 +305,6 @@ def _is_read_only(schema: Any, translator: Translator) -> bool:
 
 
 def _translate_old_keywords(members: JsonObject) -> JsonObject:
-    """Translate what only OpenAPI 3.0 says in its own way."""
     nullable = members.pop("nullable", False) is True
     if nullable and members.keys() & {"allOf", "anyOf", "oneOf"}:
         return {"anyOf": [_translate_old_keywords(members), {"type": "null"}]}
@@ -326,7 +324,6 @@ def _translate_old_keywords(members: JsonObject) -> JsonObject:
 
 
 def _referenced_names(value: Any) -> list[str]:
-    """Return the definitions that the references of a schema name."""
     names: list[str] = []
     waiting = [value]
     while waiting:

@@ -240,20 +240,16 @@ def period_days(today: date, name: str) -> Days:
     """Return the days of a period; weeks begin on Monday."""
     day, week = timedelta(days=1), timedelta(days=7)
     monday, first = today - today.weekday() * day, today.replace(day=1)
-    match name:
-        case "today":
-            return Days(today, today + day)
-        case "yesterday":
-            return Days(today - day, today)
-        case "this_week":
-            return Days(monday, monday + week)
-        case "last_week":
-            return Days(monday - week, monday)
-        case "this_month":
-            return Days(first, (first + 31 * day).replace(day=1))
-        case "last_month":
-            return Days((first - day).replace(day=1), first)
-    return Days(first.replace(month=1), date(today.year + 1, 1, 1))
+    periods = {
+        "today": Days(today, today + day),
+        "yesterday": Days(today - day, today),
+        "this_week": Days(monday, monday + week),
+        "last_week": Days(monday - week, monday),
+        "this_month": Days(first, (first + 31 * day).replace(day=1)),
+        "last_month": Days((first - day).replace(day=1), first),
+        "this_year": Days(first.replace(month=1), date(today.year + 1, 1, 1)),
+    }
+    return periods[name]
 
 
 def condition(field: OpenField, comparison: str, value: Value, today: date) -> Q:

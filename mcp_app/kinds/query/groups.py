@@ -119,11 +119,12 @@ class Sorting:
     @property
     def order_expressions(self) -> list[OrderBy]:
         """Return what a queryset or a window is ordered by."""
-        ordered = [OrderBy(F(self.key))]
-        for name, term in zip(self.names[::-1], self._terms[::-1], strict=True):
-            last, down = term.path.nullable or None, term.descending
-            ordered.insert(0, OrderBy(F(name), descending=down, nulls_last=last))
-        return ordered
+        ordered = []
+        for name, term in zip(self.names, self._terms, strict=True):
+            last = term.path.nullable or None
+            by = OrderBy(F(name), descending=term.descending, nulls_last=last)
+            ordered.append(by)
+        return [*ordered, OrderBy(F(self.key))]
 
     def condition_after(self, values: Sequence[Any], key: Any) -> Q:
         """Return the condition of what comes after a row with these values."""

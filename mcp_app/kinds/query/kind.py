@@ -196,7 +196,6 @@ def lookup_runnable(
 
 
 def _are_unique(names: Collection[str], query: Query) -> bool:
-    """Whether no two rows have the same values in all of these fields."""
     options = query.model.model._meta
     alone = {each.name for each in options.get_fields() if getattr(each, "unique", 0)}
     together = (each.fields for each in options.total_unique_constraints)

@@ -37,7 +37,6 @@ from mcp_app.kinds.query.groups import Sorting, conditions, read_list
 from mcp_app.kinds.query.scoping import (
     Path,
     Scopes,
-    Use,
     resolve_path,
     target_model,
     with_relation,
@@ -77,7 +76,8 @@ class RowReader:
 
     def page_at_place(self, place: Place | None) -> Page:
         """Return the page at a place, the first one for None."""
-        chosen = self._chosen()
+        wanted = conditions(self.query.filters, self.scopes, self.values, self.today)
+        chosen = self.scopes.rows(self.query.model).filter(wanted)
         total = place.total if place is not None else self._count_total(chosen)
         columns = Columns()
         shape = Shape(self.query.fields, self.scopes, columns)
@@ -93,18 +93,12 @@ class RowReader:
         values = list(rows.values(*columns.column_names())[: self.most + 1])
         objects = self._rows_with_lists(shape, links, values[: self.most])
         fitting = list(self._fitting_rows(objects))
-        more = len(values) > len(fitting)
         following = None
-        if more:
+        if len(values) > len(fitting):
             last = values[len(fitting) - 1]
             after = tuple(last[name] for name in sorting.names)
             following = Place(after, last[sorting.key], self.today, total)
         return Page(fitting, total, following)
-
-    def _chosen(self) -> QuerySet[Any]:
-        rows = self.scopes.rows(self.query.model)
-        filters = self.query.filters
-        return rows.filter(conditions(filters, self.scopes, self.values, self.today))
 
     def _count_total(self, chosen: QuerySet[Any]) -> Total | None:
         if not self.query.count:
@@ -113,12 +107,8 @@ class RowReader:
         return Total(min(count, MOST_COUNTED), count <= MOST_COUNTED)
 
     def _rows_with_lists(
-        self,
-        shape: Shape,
-        links: Mapping[str, str],
-        values: Sequence[dict[str, Any]],
+        self, shape: Shape, links: Mapping[str, str], values: Sequence[dict[str, Any]]
     ) -> Sequence[JsonObject]:
-        """Return rows with the lists below them."""
         objects = [shape.row_object(each) for each in values]
         for each in self.query.lists if values else ():
             column = links[each.field.name]
@@ -130,7 +120,6 @@ class RowReader:
         return objects
 
     def _fitting_rows(self, objects: Sequence[JsonObject]) -> Iterator[JsonObject]:
-        """Yield as many rows as fit into an answer."""
         left = self.size
         for row in objects:
             size = len(jsonrpc.write(row))
@@ -141,11 +130,9 @@ class RowReader:
             if left == self.size:
                 # Its key, if it is shown at all.
                 key = row.get(self.query.model.model._meta.pk.name, "")
-                row_text = f"The row {key}".rstrip()
                 raise ToolError(
-                    f"{row_text} is larger than {self.size} bytes. Ask so that it is"
-                    f" left"
-                    " out."
+                    f"{f'The row {key}'.rstrip()} is larger than {self.size} bytes."
+                    " Ask so that it is left out."
                 )
             return
 
@@ -170,33 +157,33 @@ def read_query_config(
 
 
 class _Reader:
-    """Reads a config, and collects all that is wrong with it."""
-
     def __init__(self, opened: OpenModels) -> None:
         self._opened = opened
         self._parameters: set[str] = set()
         self.problems: list[KindError] = []
 
     def build_query(self, config: JsonObject, model: OpenModel) -> Query:
+        filters = self._read_parts(config, "filters", self._read_filter, model)
         answer = config.get("answer", ROWS)
-        grouped = answer == GROUPS
+        if answer == GROUPS:
+            rows, groups = {}, config
+            if not config.get("measures"):
+                self.problems.append(Incomplete("Choose what to count or to add up."))
+        else:
+            rows, groups = config, {}
+            if not config.get("fields") and not config.get("lists"):
+                self.problems.append(Incomplete("Choose at least one field to show."))
         query = Query(
             model=model,
-            filters=self._read_filters(config, model),
+            filters=filters,
             answer=answer,
-            fields=() if grouped else self._read_fields(config, model),
-            lists=()
-            if grouped
-            else self._read_parts(config, "lists", self._read_related_list, model),
-            order=()
-            if grouped
-            else self._read_parts(config, "order", self._read_sort_term, model),
+            fields=self._read_parts(rows, "fields", self._visible_path, model),
+            lists=self._read_parts(rows, "lists", self._read_related_list, model),
+            order=self._read_parts(rows, "order", self._read_sort_term, model),
             most=config.get("most", USUAL_ROWS),
             count=config.get("count", False),
-            by=self._read_parts(config, "by", self._read_group, model)
-            if grouped
-            else (),
-            measures=self._read_measures(config, model) if grouped else (),
+            by=self._read_parts(groups, "by", self._read_group, model),
+            measures=self._read_parts(groups, "measures", self._read_measure, model),
         )
         if not self.problems:
             self._check_names(query)
@@ -218,17 +205,8 @@ class _Reader:
                 self.problems.append(error)
         return tuple(parts)
 
-    def _read_fields(self, config: JsonObject, model: OpenModel) -> tuple[Path, ...]:
-        if not config.get("fields") and not config.get("lists"):
-            self.problems.append(Incomplete("Choose at least one field to show."))
-        return self._read_parts(config, "fields", self._visible_path, model)
-
     def _visible_path(self, text: str, model: OpenModel) -> Path:
-        path = self._resolve_path(text, model, "fields")
-        return self._with_relation_hop(path)
-
-    def _with_relation_hop(self, path: Path) -> Path:
-        """Give a path that ends at a relation the relation as a hop."""
+        path = resolve_path(text, model, self._opened, "fields")
         if path.field.kind is FieldKind.TO_MANY:
             raise KindError(
                 f"“{path.text}” leads to many rows. Show them as a list instead."
@@ -237,15 +215,10 @@ class _Reader:
             return with_relation(path, self._opened)
         return path
 
-    def _resolve_path(self, text: str, model: OpenModel, use: Use) -> Path:
-        return resolve_path(text, model, self._opened, use)
-
-    def _read_filters(self, config: JsonObject, model: OpenModel) -> tuple[Filter, ...]:
-        return self._read_parts(config, "filters", self._read_filter, model)
-
     def _read_filter(self, config: JsonObject, model: OpenModel) -> Filter:
         texts = config["path"] if isinstance(config["path"], list) else [config["path"]]
-        paths = tuple(self._resolve_path(each, model, "filters") for each in texts)
+        opened = self._opened
+        paths = tuple(resolve_path(text, model, opened, "filters") for text in texts)
         comparison, field = config["is"], paths[0].field
         for path in paths:
             _check_comparison(path, comparison, several=len(paths) > 1)
@@ -259,8 +232,7 @@ class _Reader:
             raise KindError(
                 f"The filter of “{paths[0].text}” has neither a value nor a parameter."
             )
-        fixed = read()
-        return read(value=_fitting_value(fixed, config["value"], "value"))
+        return read(value=_fitting_value(read(), config["value"], "value"))
 
     def _parameter_filter(
         self, config: JsonObject, read: Callable[..., Filter]
@@ -292,7 +264,7 @@ class _Reader:
         return Term(path, text.startswith("-"))
 
     def _read_related_list(self, config: JsonObject, model: OpenModel) -> RelatedList:
-        path = self._resolve_path(config["path"], model, "fields")
+        path = resolve_path(config["path"], model, self._opened, "fields")
         if path.hops or path.field.kind is not FieldKind.TO_MANY:
             raise KindError(f"“{path.text}” is no relation of {model.label} to many.")
         listed = target_model(path.field, self._opened)
@@ -300,18 +272,14 @@ class _Reader:
             field=path.field,
             model=listed,
             fields=self._read_parts(config, "fields", self._visible_path, listed),
-            filters=self._read_filters(config, listed),
+            filters=self._read_parts(config, "filters", self._read_filter, listed),
             order=self._read_parts(config, "order", self._read_sort_term, listed),
             most=config.get("most", USUAL_LISTED),
         )
 
     def _read_group(self, config: str | JsonObject, model: OpenModel) -> Group:
-        text, each = (
-            (config, "")
-            if isinstance(config, str)
-            else (config["path"], config["each"])
-        )
-        path = self._visible_path(text, model)
+        plain = {"path": config, "each": ""} if isinstance(config, str) else config
+        path, each = self._visible_path(plain["path"], model), plain["each"]
         kind = path.field.kind
         if kind is FieldKind.OTHER:
             raise KindError(f"Rows cannot be grouped by “{path.text}”.")
@@ -321,13 +289,6 @@ class _Reader:
             _check_zones(path)
         return Group(path, each)
 
-    def _read_measures(
-        self, config: JsonObject, model: OpenModel
-    ) -> tuple[Measure, ...]:
-        if not config.get("measures"):
-            self.problems.append(Incomplete("Choose what to count or to add up."))
-        return self._read_parts(config, "measures", self._read_measure, model)
-
     def _read_measure(self, config: JsonObject, model: OpenModel) -> Measure:
         do, text = config["do"], config.get("path")
         if do == "count":
@@ -336,7 +297,7 @@ class _Reader:
             return Measure(do, None, config["as"])
         if text is None:
             raise KindError(f"Choose of which field the {do} is.")
-        path = self._resolve_path(text, model, "fields")
+        path = resolve_path(text, model, self._opened, "fields")
         if (kind := path.field.kind) not in MEASURES[do]:
             raise KindError(f"“{path.text}” is a {kind.value}, which has no {do}.")
         return Measure(do, path, config["as"])
@@ -374,11 +335,9 @@ def _check_comparison(path: Path, comparison: str, *, several: bool) -> None:
 
 
 def _fitting_value(query_filter: Filter, value: object, what: str) -> Any:
-    """Return a value of a config as its column has it."""
     prefix = f"The {what} of “{query_filter.paths[0].text}” does not fit"
-    for violation in schemas.compile_schema(query_filter.value_schema()).violations(
-        value
-    ):
+    validator = schemas.compile_schema(query_filter.value_schema())
+    for violation in validator.violations(value):
         raise KindError(f"{prefix}: {violation.message}")
     try:
         return query_filter.value_for_column(value)
@@ -388,15 +347,11 @@ def _fitting_value(query_filter: Filter, value: object, what: str) -> Any:
 
 def is_sortable(field: OpenField) -> bool:
     """Return whether rows can be sorted by a field."""
-    return field.kind not in (FieldKind.OTHER, FieldKind.TO_MANY) and not _is_long_text(
-        field
-    )
-
-
-def _is_long_text(field: OpenField) -> bool:
+    if field.kind in (FieldKind.OTHER, FieldKind.TO_MANY):
+        return False
     longest = getattr(field.value_column, "max_length", None)
     is_text = field.value_column.get_internal_type() in _TEXTS
-    return is_text and (longest is None or longest > MAX_SORTED_LENGTH)
+    return not is_text or (longest is not None and longest <= MAX_SORTED_LENGTH)
 
 
 _TEXTS: Final = frozenset({"CharField", "TextField", "FileField", "SlugField"})

@@ -64,10 +64,9 @@ class Path:
     @property
     def permissions(self) -> Iterator[str]:
         """What whoever uses the path must be allowed."""
-        for each in self.models:
-            yield each.permission
-        for field in (*(hop.field for hop in self.hops), self.field):
-            yield field.permission
+        yield from (each.permission for each in self.models)
+        yield from (hop.field.permission for hop in self.hops)
+        yield self.field.permission
 
     @property
     def is_relation(self) -> bool:
@@ -94,8 +93,7 @@ def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -
     if not names or len(names) > MAX_PATH_STEPS or not all(names):
         raise KindError(
             f"“{text}” is no path. Write up to {MAX_PATH_STEPS} names of fields with"
-            f" dots"
-            " between them, such as customer.country.name."
+            " dots between them, such as customer.country.name."
         )
     hops: list[Hop] = []
     here = model
@@ -189,15 +187,13 @@ class Scopes:
             nothing = ~Q(Exists(rows))
         else:
             nothing = Q(**{f"{field.source.attname}__isnull": True})
-            if _is_text_field(field):
+            is_text = field.kind in (FieldKind.TEXT, FieldKind.CHOICE)
+            if is_text and field.source.empty_strings_allowed:
                 nothing |= Q(**{field.source.attname: ""})
         return self.where(path.hops, nothing if wanted else ~nothing)
 
     def _value_over_hops(
-        self,
-        hops: Sequence[Hop],
-        field: OpenField,
-        related: OpenModel | None = None,
+        self, hops: Sequence[Hop], field: OpenField, related: OpenModel | None = None
     ) -> Any:
         if hops:
             inner = self._value_over_hops(hops[1:], field, related)
@@ -224,12 +220,6 @@ class Scopes:
         # In a subquery of its own, nothing of ours meets its joins and names.
         every = model.model._base_manager.using(self.using).order_by()
         return every.filter(pk__in=rows.values("pk"))
-
-
-def _is_text_field(field: OpenField) -> bool:
-    return field.kind in (FieldKind.TEXT, FieldKind.CHOICE) and (
-        field.source.empty_strings_allowed
-    )
 
 
 def _check_rows(rows: object, model: OpenModel, using: str) -> None:
@@ -281,7 +271,6 @@ def _check_sql(rows: QuerySet[Any], model: OpenModel) -> None:
 
 
 def _is_simple(rows: QuerySet[Any]) -> bool:
-    """Whether it is one table with conditions."""
     query: Any = rows.query
     tables = [name for name, count in query.alias_refcount.items() if count]
     return not (

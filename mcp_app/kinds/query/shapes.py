@@ -110,9 +110,9 @@ def measure_to_json(do: str, field: OpenField | None, value: Any) -> Any:
         return field_to_json(field, value)
     if isinstance(value, Decimal):
         return decimal_text(value, AVERAGE_PLACES)
-    return plain_to_json(
-        round(value, AVERAGE_PLACES) if isinstance(value, float) else value
-    )
+    if isinstance(value, float):
+        value = round(value, AVERAGE_PLACES)
+    return plain_to_json(value)
 
 
 # -- cursor ----------------------------------------------------------------------------
@@ -162,16 +162,14 @@ def cursor_binding(
 def seal_cursor(place: Place, bound: bytes) -> str:
     """Return a place as opaque text."""
     total = place.total
-    return _cursor_sealer().seal(
-        {
-            "v": FORMAT,
-            "a": [exact_to_json(each) for each in place.after],
-            "k": exact_to_json(place.key),
-            "d": place.day.isoformat(),
-            "t": None if total is None else [total.count, total.exact],
-        },
-        bound,
-    )
+    payload = {
+        "v": FORMAT,
+        "a": [exact_to_json(each) for each in place.after],
+        "k": exact_to_json(place.key),
+        "d": place.day.isoformat(),
+        "t": None if total is None else [total.count, total.exact],
+    }
+    return _cursor_sealer().seal(payload, bound)
 
 
 def open_cursor(text: object, bound: bytes, columns: Sequence[Any], key: Any) -> Place:
@@ -182,11 +180,11 @@ def open_cursor(text: object, bound: bytes, columns: Sequence[Any], key: Any) ->
     payload = _cursor_sealer().open(text, bound)
     if payload is None or payload["v"] != FORMAT:
         raise ForeignCursor
-    total = payload["t"]
+    total, pairs = payload["t"], zip(columns, payload["a"], strict=True)
     return Place(
         after=tuple(
             None if value is None else column.to_python(value)
-            for column, value in zip(columns, payload["a"], strict=True)
+            for column, value in pairs
         ),
         key=key.to_python(payload["k"]),
         day=date.fromisoformat(payload["d"]),
@@ -233,18 +231,13 @@ class Shape:
         self._keys: dict[str, str] = {}
         self._expanded = _expanded_places(paths)
         for path in paths:
-            self._add_hop_keys(path, scopes, columns, before)
+            # The keys of the rows on the way tell whether they are there.
+            for place, hops in _hop_prefixes(path):
+                if place not in self._keys:
+                    key = scopes.key_of_row((*before, *hops))
+                    self._keys[place] = columns.add_column(key)
             value = scopes.path_value(path.prepend_hops(before))
             self._parts.append((path, columns.add_column(value)))
-
-    def _add_hop_keys(
-        self, path: Path, scopes: Scopes, columns: Columns, before: tuple[Hop, ...]
-    ) -> None:
-        """Add the keys of the rows on the way, which tell whether they are there."""
-        for place, hops in _hop_prefixes(path):
-            if place not in self._keys:
-                key = scopes.key_of_row((*before, *hops))
-                self._keys[place] = columns.add_column(key)
 
     def row_object(self, values: dict[str, Any]) -> JsonObject:
         """Return a row, from values by the names of the columns."""
@@ -264,22 +257,18 @@ class Shape:
             row = row.setdefault(name, {})
         json_value = field_to_json(path.field, value)
         name = path.field.name
-        if path.is_relation and path.text in self._expanded:
-            if value is None:
-                row[name] = None
-            else:
-                row.setdefault(name, {})[KEY] = json_value
-            return
-        row[name] = json_value
+        expanded = path.is_relation and path.text in self._expanded
+        if expanded and value is not None:
+            row.setdefault(name, {})[KEY] = json_value
+        else:
+            row[name] = json_value
 
 
 def _hop_prefixes(path: Path) -> list[tuple[str, tuple[Hop, ...]]]:
     """Return the hops on the way to a field, by the text of the path up to each."""
     hops = path.hops[:-1] if path.is_relation else path.hops
     names = [hop.field.name for hop in hops]
-    return [
-        (".".join(names[:count]), hops[:count]) for count in range(1, len(hops) + 1)
-    ]
+    return [(".".join(names[:at]), hops[:at]) for at in range(1, len(hops) + 1)]
 
 
 def _expanded_places(paths: Sequence[Path]) -> frozenset[str]:
