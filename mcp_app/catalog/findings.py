@@ -228,9 +228,9 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
         except Exception as error:
             if all(isinstance(each, str) for each in arguments[1:]):
                 # What comes next is the function, which the sentence names.
+                kept = _collectable_error(problems, error)
                 return _recording_decorator(
-                    problems,
-                    partial(_raise_for_function, _collectable_error(problems, error)),
+                    problems, partial(_raise_for_function, kept)
                 )
             _refuse_function(problems, error, arguments[1])
             return arguments[1] if with_function else _return_unchanged

@@ -67,20 +67,16 @@ def _schema_of_field(name: str, field: _Field, initial: object) -> JsonObject:
         **known[0](field),
         "title": str(field.label or pretty_name(name)),
         "description": str(field.help_text),
-        "default": _json_default(initial),
+        "default": initial if isinstance(initial, str | int | float) else None,
     }
+    if isinstance(initial, date | datetime):
+        schema["default"] = initial.isoformat()
+    elif isinstance(initial, list | tuple):
+        schema["default"] = [str(value) for value in initial]
     if missing_choices(schema):
         # It may come from a row that is older than the choices.
         del schema["default"]
     return {name: value for name, value in schema.items() if value not in (None, "")}
-
-
-def _json_default(initial: object) -> object:
-    if isinstance(initial, date | datetime):
-        return initial.isoformat()
-    if isinstance(initial, list | tuple):
-        return [str(value) for value in initial]
-    return initial if isinstance(initial, str | int | float) else None
 
 
 def _text_schema(field: _Field) -> JsonObject:
@@ -106,6 +102,10 @@ def _number_schema(kind: str) -> Callable[[_Field], JsonObject]:
 def _json_limit(value: Any) -> int | float | None:
     limit = value() if callable(value) else value
     return limit if limit is None or isinstance(limit, int) else float(limit)
+
+
+def _boolean_schema(field: _Field) -> JsonObject:
+    return {"type": "boolean"}
 
 
 def _choice_schema(field: _Field) -> JsonObject:
@@ -140,7 +140,7 @@ _SCHEMAS: Mapping[type, Callable[[_Field], JsonObject]] = {
     forms.IntegerField: _number_schema("integer"),
     forms.FloatField: _number_schema("number"),
     forms.DecimalField: _number_schema("number"),
-    forms.BooleanField: lambda field: {"type": "boolean"},
+    forms.BooleanField: _boolean_schema,
     forms.ChoiceField: _choice_schema,
     forms.MultipleChoiceField: _choices_schema,
     forms.ModelMultipleChoiceField: _choices_schema,

@@ -7,7 +7,7 @@ what must be fixed; rows may be older than a rule, and code is not saved.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -68,8 +68,14 @@ def _unknown_arguments(registry: Registry) -> Iterator[tuple[str, Place]]:
     A prompt or a template that no code declares may be one of staff.
     """
     for (reference, argument), function in registry.completers.items():
-        known = _argument_names(registry, reference)
-        if known is not None and argument not in known:
+        if reference in registry.prompts:
+            prompt = registry.prompts[reference].definition
+            known = [each.name for each in prompt.arguments]
+        elif reference in registry.templates:
+            known = [*UriTemplate.parse(reference).variables]
+        else:
+            continue
+        if argument not in known:
             has = f"It has {', '.join(known)}." if known else "It has none."
             place = registry.origins["completer", (reference, argument)].place
             sentence = f"{reference!r} has no argument {argument!r} to complete. {has}"
@@ -111,15 +117,6 @@ def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:
                     f"{place}: {sentence} registers, so nobody will see it.{meant}",
                     rule,
                 )
-
-
-def _argument_names(registry: Registry, reference: str) -> list[str] | None:
-    if reference in registry.prompts:
-        prompt = registry.prompts[reference].definition
-        return [argument.name for argument in prompt.arguments]
-    if reference in registry.templates:
-        return [*UriTemplate.parse(reference).variables]
-    return None
 
 
 # -- lint ------------------------------------------------------------------------------
@@ -179,24 +176,24 @@ def _web_findings(field: str, uri: str) -> Iterator[Finding]:
 
 
 def _uri_template(definition: ResourceTemplateDefinition) -> Iterator[Finding]:
-    variables: Sequence[str] | None = None
+    unused: list[str] = []
     try:
         template = UriTemplate.parse(definition.uri_template)
     except ValueError as error:
         problem: str | None = str(error)
     else:
         variables = template.variables
+        unused = [name for name in definition.suggestions if name not in variables]
         problem = uri_problem(template.expand(dict.fromkeys(variables, "x")))
     if problem:
         yield must_fix("uri-not-allowed", "uri_template", problem)
     yield from _web_findings("uri_template", definition.uri_template)
-    for name in definition.suggestions if variables is not None else ():
-        if name not in variables:
-            message = _(
-                "The suggestions for %(name)s are never used: the address pattern has "
-                "no {%(name)s}."
-            ) % {"name": visible(name)}
-            yield advice("suggestions-unused", "suggestions", message)
+    for name in unused:
+        message = _(
+            "The suggestions for %(name)s are never used: the address pattern has "
+            "no {%(name)s}."
+        ) % {"name": visible(name)}
+        yield advice("suggestions-unused", "suggestions", message)
 
 
 def _media_type(definition: ResourceDefinition) -> Iterator[Finding]:
@@ -270,9 +267,13 @@ def _size_findings(definition: ToolDefinition) -> Iterator[Finding]:
         yield advice("tokens-many", "", message)
 
 
+def _hidden_text_findings(definition: Definition) -> Iterator[Finding]:
+    return hidden_findings(texts_of_definition(definition))
+
+
 _EVERY: tuple[Callable[[Any], Iterator[Finding]], ...] = (
     description_findings,
-    lambda definition: hidden_findings(texts_of_definition(definition)),
+    _hidden_text_findings,
     order_findings,
 )
 _RULES: Mapping[type[Definition], tuple[Callable[[Any], Iterator[Finding]], ...]] = {

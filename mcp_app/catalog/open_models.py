@@ -280,7 +280,8 @@ class _FieldMaker:
     @cached_property
     def _sources_by_name(self) -> Mapping[str, AnyField]:
         sources: dict[str, AnyField] = {}
-        for each in self.model._meta.get_fields(include_hidden=False):
+        fields: Any = self.model._meta.get_fields(include_hidden=False)
+        for each in fields:
             reverse = isinstance(each, ForeignObjectRel)
             sources[str(each.get_accessor_name() if reverse else each.name)] = each
         return sources

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeGuard, cast, get_args
 
 from django.utils.functional import Promise
@@ -61,7 +62,7 @@ def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
     if returned in (MISSING, None, type(None)):
         return ToolReturns(None, content_output)
     if _is_content(returned):
-        return ToolReturns(None, _declared_content_output)
+        return ToolReturns(None, partial(content_output, several=True))
     if returned in SCALARS:
         return ToolReturns(scalar_schema(returned), scalar_output)
     try:
@@ -87,13 +88,16 @@ def tool_returns(owner: str, annotation: Annotation) -> ToolReturns:
     return ToolReturns(schema if is_object else _wrapped_schema(schema), convert)
 
 
-def content_output(value: object) -> ToolOutput:
-    """Return what a function without a declared type gave: content, or its text."""
+def content_output(value: object, *, several: bool = False) -> ToolOutput:
+    """Return what a function without a declared type gave: content, or its text.
+
+    With `several` each item of a list is a block, also if none of them is one yet.
+    """
     if isinstance(value, ToolOutput):
         return value
     if value is None:
         return ToolOutput(())
-    if _is_sequence(value) and any(isinstance(item, Block) for item in value):
+    if _is_sequence(value) and (several or any(isinstance(i, Block) for i in value)):
         return ToolOutput(tuple(map(_content_block, value)))
     return ToolOutput((_content_block(value),))
 
@@ -169,12 +173,6 @@ def _wrapped_schema(schema: JsonObject) -> JsonObject:
     definitions = inner.pop("$defs", None)
     whole = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     return {**whole, "$defs": definitions} if definitions else whole
-
-
-def _declared_content_output(value: object) -> ToolOutput:
-    if _is_sequence(value):
-        return ToolOutput(tuple(map(_content_block, value)))
-    return content_output(value)
 
 
 def scalar_output(value: object) -> ToolOutput:

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from mcp_app.catalog.callables import MISSING, Function, inspect_function
 from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.outputs import completion, prompt_output, scalar_output
-from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.runnable import Runnable, leave_unconverted
 from mcp_app.catalog.signatures import Signature
 from mcp_app.catalog.type_hints import SCALARS, Annotation
 from mcp_app.interface.definitions import (
@@ -88,7 +88,7 @@ class RegisteredFunction:
 
         What it returns comes out as it is: `outputs.resource_output` needs the URI.
         """
-        return self._build_runnable(_leave_unconverted, self.signature.bind_arguments)
+        return self._build_runnable(leave_unconverted, self.signature.bind_arguments)
 
     def prompt_runnable(self) -> Runnable[PromptOutput]:
         """Return the function as a prompt."""
@@ -142,10 +142,6 @@ DeclaredTool: TypeAlias = Declaration[ToolDefinition]
 DeclaredResource: TypeAlias = Declaration[ResourceDefinition]
 DeclaredTemplate: TypeAlias = Declaration[ResourceTemplateDefinition]
 DeclaredPrompt: TypeAlias = Declaration[PromptDefinition]
-
-
-def _leave_unconverted(value: object) -> object:
-    return value
 
 
 # -- plain tool ------------------------------------------------------------------------

@@ -6,7 +6,7 @@ No other module of the catalog touches rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -192,7 +192,7 @@ def stored_definition(row: DefinitionRow) -> StoredDefinition[Definition]:
     Its kind has not completed it.
     """
     content = row.working_content()
-    return definition_of(_key_of_row(row), content, _load_uploads([content]))
+    return definition_of(_key_of_row(row), content, uploads_of(content))
 
 
 def definition_of(
@@ -201,7 +201,7 @@ def definition_of(
     """Return what a row's content says; ValueError where it does not fit."""
     config = content.get("config") or {}
     return StoredDefinition(
-        definition=_READERS[key[0]](content),
+        definition=_read_definition(key[0], content),
         kind=str(content.get("kind", "text")),
         config=config,
         key=key,
@@ -303,16 +303,6 @@ def _readable_columns(content: JsonObject) -> dict[str, Any]:
     }
 
 
-def _tool_definition(content: JsonObject) -> ToolDefinition:
-    return ToolDefinition(
-        **_description_columns(content),
-        input_schema=content.get("input_schema") or EMPTY_SCHEMA,
-        output_schema=content.get("output_schema"),
-        hints=hints_of(content),
-        calls_per_minute=content.get("calls_per_minute"),
-    )
-
-
 def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHints:
     """Return the hints of a tool's content; what is not said there is inherited."""
     own = {name: content[name] for name in _HINTS if name in content}
@@ -322,33 +312,27 @@ def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHin
 _HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
-def _resource_definition(content: JsonObject) -> ResourceDefinition:
-    return ResourceDefinition(
-        **_readable_columns(content),
-        uri=content.get("uri", ""),
-        size=content.get("size"),
-    )
-
-
-def _template_definition(content: JsonObject) -> ResourceTemplateDefinition:
+def _read_definition(kind: str, content: JsonObject) -> Definition:
+    if kind == "tool":
+        return ToolDefinition(
+            **_description_columns(content),
+            input_schema=content.get("input_schema") or EMPTY_SCHEMA,
+            output_schema=content.get("output_schema"),
+            hints=hints_of(content),
+            calls_per_minute=content.get("calls_per_minute"),
+        )
+    if kind == "prompt":
+        arguments = arguments_from_json(content.get("arguments") or [])
+        return PromptDefinition(**_description_columns(content), arguments=arguments)
+    columns = _readable_columns(content)
+    if kind == "resource":
+        uri, size = content.get("uri", ""), content.get("size")
+        return ResourceDefinition(**columns, uri=uri, size=size)
+    template = content.get("uri_template", "")
+    texts = suggestions_from_json(content.get("suggestions") or {})
     return ResourceTemplateDefinition(
-        **_readable_columns(content),
-        uri_template=content.get("uri_template", ""),
-        suggestions=suggestions_from_json(content.get("suggestions") or {}),
+        **columns, uri_template=template, suggestions=texts
     )
-
-
-def _prompt_definition(content: JsonObject) -> PromptDefinition:
-    arguments = arguments_from_json(content.get("arguments") or [])
-    return PromptDefinition(**_description_columns(content), arguments=arguments)
-
-
-_READERS: Mapping[str, Callable[..., Definition]] = {
-    "tool": _tool_definition,
-    "resource": _resource_definition,
-    "resourcetemplate": _template_definition,
-    "prompt": _prompt_definition,
-}
 
 
 def server_definition(

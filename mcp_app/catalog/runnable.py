@@ -18,6 +18,11 @@ Style: TypeAlias = Literal["inline", "async", "sync"]
 """Inline code is ours: it neither waits nor blocks, and runs where it is called."""
 
 
+def leave_unconverted(value: object) -> object:
+    """Return what a resource gave: only the caller knows the URI."""
+    return value
+
+
 class ArgumentsRefused(Exception):
     """Arguments that passed the schema cannot become the function's own types."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Final, NotRequired, Required, cast
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from mcp_app.catalog.callables import MISSING, Inspection, Parameter
@@ -52,11 +52,16 @@ class Signature:
         self.function = function
         try:
             arguments = type_adapter(function.qualified_name, self._arguments_type())
-            self.input_schema = _input_schema(function.qualified_name, arguments)
+            self.input_schema = json_schema(
+                function.qualified_name, arguments, "validation"
+            )
             """An object schema that allows no other properties."""
+            mirrored_parameters(self.input_schema)
         except RegistrationError:
             self._check_parameters()
             raise
+        except ValueError as error:
+            raise RegistrationError(f"{function.qualified_name}: {error}") from None
         types = {each.name: each.annotation for each in function.parameters}
         plain = all(each in (str, int, float, bool) for each in types.values())
         self.types = types if plain else None
@@ -132,7 +137,8 @@ class Signature:
         # function's own defaults hold; in 0.2 µs for two numbers.
         members: dict[str, Annotation] = {}
         for each in self.function.parameters:
-            hint = Annotated[(_parameter_hint(each), *self._field_extras(each))]
+            hint = _parameter_hint(each)
+            hint = Annotated[(hint, *self._field_extras(each))]
             members[each.name] = (Required if _is_required(each) else NotRequired)[hint]
         shape = typed_dict("Arguments", members)
         hints = [each.annotation for each in self.function.parameters]
@@ -150,15 +156,6 @@ class Signature:
         if isinstance(parameter.default, FieldInfo):
             yield parameter.default
         yield Field(json_schema_extra=dict(_schema_members(parameter)))
-
-
-def _input_schema(owner: str, arguments: TypeAdapter[object]) -> JsonObject:
-    schema = json_schema(owner, arguments, "validation")
-    try:
-        mirrored_parameters(schema)
-    except ValueError as error:
-        raise RegistrationError(f"{owner}: {error}") from None
-    return schema
 
 
 def _parameter_hint(parameter: Parameter) -> Annotation:

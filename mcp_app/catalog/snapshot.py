@@ -151,9 +151,9 @@ PromptEntry = Entry[PromptDefinition, PromptOutput]
 
 
 def tool_entry(definition: ToolDefinition, run: Runnable[ToolOutput]) -> ToolEntry:
-    entry = ToolEntry(definition, definition.name, run, listing.tool_to_wire)
-    entry.scalar = scalar_of(definition.output_schema)
-    return entry
+    scalar = scalar_of(definition.output_schema)
+    show = listing.tool_to_wire
+    return ToolEntry(definition, definition.name, run, show, scalar=scalar)
 
 
 def resource_entry(

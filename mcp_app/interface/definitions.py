@@ -156,15 +156,13 @@ class PromptDefinition(Definition):
 
 
 @cache
-def _members_reader(kind: type[Any]) -> TypeAdapter[list[Any]]:
+def _members_reader(kind: Any) -> TypeAdapter[list[Any]]:
     # A dataclass without a config of its own takes this one only inside of a list.
     config = ConfigDict(strict=True, extra="forbid", alias_generator=to_camel)
-    return TypeAdapter(list[kind], config=config)  # type: ignore[valid-type]
+    return TypeAdapter(list[kind], config=config)
 
 
-def _read_members(
-    kind: type[Any], noun: str, value: object, depth: int = 0
-) -> list[Any]:
+def _read_members(kind: Any, noun: str, value: object, depth: int = 0) -> list[Any]:
     """Read a list of dataclasses; a place is told without so many steps."""
     if not isinstance(value, list):
         raise ValueError(f"The {noun}s are not a JSON list.")

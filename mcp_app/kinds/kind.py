@@ -26,7 +26,7 @@ from mcp_app.catalog.callables import inspect_function
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.outputs import content_output, prompt_output
 from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.runnable import Runnable, leave_unconverted
 from mcp_app.interface.definitions import (
     Definition,
     Label,
@@ -177,7 +177,7 @@ class Kind:
 
         The caller, who knows the requested URI, converts what it returns.
         """
-        return self._call_runnable(definition, config, _unchanged_value)
+        return self._call_runnable(definition, config, leave_unconverted)
 
     def template_runnable(
         self,
@@ -186,7 +186,7 @@ class Kind:
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
         """Return what answers `resources/read`, given the template's variables."""
-        return self._call_runnable(definition, config, _unchanged_value)
+        return self._call_runnable(definition, config, leave_unconverted)
 
     def prompt_runnable(
         self,
@@ -296,10 +296,6 @@ class Kind:
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Return what lint says of this kind's configs, beside `config_problems`."""
         return []
-
-
-def _unchanged_value(value: object) -> object:
-    return value
 
 
 def refuse_unknown_members(config: JsonObject, *known: str) -> None:

@@ -122,10 +122,7 @@ class TextKind(Kind):
         return _inline_runnable(run)
 
     def resource_runnable(
-        self,
-        definition: ResourceDefinition,
-        config: JsonObject,
-        uploads: Uploads = NO_UPLOADS,
+        self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> Runnable[object]:
         _refuse_empty(config, _("Write the text, or give a file."))
         refuse_unknown_members(config, "text", "base64", "upload")
@@ -200,12 +197,12 @@ class _Names:
         self, value: Any, build: Callable[[Any], Part]
     ) -> Callable[[Values], Part]:
         """Return what builds a part of the answer from the values of a call."""
-        if not placeholders.check_placeholders(value, self._samples, self._noun):
-            part = build(value)
-            return lambda values: part
-        build(placeholders.fill_placeholders(value, self._samples))
+        changes = placeholders.check_placeholders(value, self._samples, self._noun)
+        fixed = build(placeholders.fill_placeholders(value, self._samples))
 
         def build_filled(values: Values) -> Part:
+            if not changes:
+                return fixed
             try:
                 return build(placeholders.fill_placeholders(value, values))
             except KindError as error:

@@ -144,7 +144,11 @@ def _encode_pair(
     alone = placeholders.only_name(pair.value)
     value = values[alone] if alone else fill_placeholders(pair.value, values)
     if isinstance(value, list):
-        return _encode_list(name, value, pair.style) if value else ()
+        parts = list(map(_quote_value, value))
+        if parts and pair.style in _SEPARATORS:
+            return ((name, _SEPARATORS[pair.style].join(parts)),)
+        repeated = f"{name}[]" if pair.style == BRACKETS else name
+        return ((repeated, part) for part in parts)
     if isinstance(value, dict):
         members = [*_encode_object(name, value, pair.style)] if value else []
         for member, _value in members:
@@ -158,13 +162,6 @@ def _encode_pair(
 
 
 _SEPARATORS: Final = {COMMAS: ",", SPACES: "%20", PIPES: "%7C"}
-
-
-def _encode_list(name: str, value: list[Any], style: str) -> Iterable[tuple[str, str]]:
-    if style in _SEPARATORS:
-        return ((name, _SEPARATORS[style].join(map(_quote_value, value))),)
-    repeated = f"{name}[]" if style == BRACKETS else name
-    return ((repeated, _quote_value(each)) for each in value)
 
 
 def _encode_object(

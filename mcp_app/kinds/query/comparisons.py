@@ -257,13 +257,9 @@ def condition(field: OpenField, comparison: str, value: Value, today: date) -> Q
     name = field.key_column if field.is_relation else field.source.attname
     if comparison in ("last_days", "period"):
         days = (last_days if comparison == "last_days" else period_days)(today, value)
-        first, end = (_beginning(field, each) for each in days)
+        first, end = days
+        if field.kind is not FieldKind.DATE:
+            # A day begins at its first moment in the site's zone.
+            first, end = (site_time(datetime.combine(each, time.min)) for each in days)
         return Q(**{f"{name}__gte": first, f"{name}__lt": end})
     return Q(**{f"{name}__{LOOKUPS[comparison]}": value})
-
-
-def _beginning(field: OpenField, day: date) -> date | datetime:
-    """Return a day as the column has it: its first moment in the site's zone."""
-    if field.kind is FieldKind.DATE:
-        return day
-    return site_time(datetime.combine(day, time.min))

@@ -321,7 +321,8 @@ def query_sentence(query: Query) -> str:
     """Say for people what is looked up, by what, and what comes of it."""
     filter_texts = [each.paths[0].text for each in query.parameters.values()]
     # Of rows, or of groups: the others are empty.
-    answer_texts = [each.name for each in (*query.by, *query.measures)]
+    answer_texts = [each.name for each in query.by]
+    answer_texts += [each.name for each in query.measures]
     answer_texts += [path.text for path in query.fields]
     answer_texts += [each.field.name for each in query.lists]
     words = {
@@ -366,7 +367,6 @@ def _answer_schema(name: str, item: JsonObject, **others: JsonObject) -> JsonObj
 def _measure_schema(measure: Measure) -> JsonObject:
     if measure.path is None:
         return dict(_COUNT)
-    kind = measure.path.field.kind
-    if measure.do == "average" and kind is FieldKind.NUMBER:
+    if measure.do == "average" and measure.path.field.kind is FieldKind.NUMBER:
         return {"type": ["number", "null"]}
     return field_schema(measure.path.field, nullable=True)

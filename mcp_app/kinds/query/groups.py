@@ -183,7 +183,7 @@ def read_list(
         .filter(**{f"{_NUMBER}__lte": listed.most})
         .order_by(_PARENT, _NUMBER)
         # The number, too: Django loses columns of equal values if it has to hide it.
-        .values(_PARENT, _NUMBER, _TOTAL, *columns.column_names())
+        .values(_PARENT, _NUMBER, _TOTAL, *columns.expressions)
     )
     lists: dict[Any, JsonObject] = {}
     for row in chosen:

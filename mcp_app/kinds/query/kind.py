@@ -240,12 +240,12 @@ class Lookup:
         """Return the values of all filters; raise `ArgumentsRefused`."""
         values: dict[str, object] = {}
         violations = []
-        for name, query_filter in self.query.parameters.items():
-            value = arguments.get(name, query_filter.default)
+        for name, each in self.query.parameters.items():
+            value = arguments.get(name, each.default)
             if value is None:
                 continue
             try:
-                values[name] = query_filter.value_for_column(value)
+                values[name] = each.value_for_column(value)
             except Unfit as error:
                 violations.append(Violation(f"$.{name}", "value", str(error)))
         if violations:
@@ -364,7 +364,8 @@ def database_of(query: Query) -> str:
 def _page_answer(page: Page, bound: bytes) -> JsonObject:
     answer: JsonObject = {ROWS: page.rows}
     if page.total is not None:
-        answer |= page.total.to_json()
+        name = "total" if page.total.exact else "total_at_least"
+        answer[name] = page.total.count
     if page.next is not None:
         answer["next"] = shapes.seal_cursor(page.next, bound)
         count_text = f"These are {len(page.rows)} rows, and there are more."

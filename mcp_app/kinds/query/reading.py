@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from django.conf import settings
 from django.db import connections, router
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.utils import timezone
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
@@ -78,7 +78,13 @@ class RowReader:
         """Return the page at a place, the first one for None."""
         wanted = conditions(self.query.filters, self.scopes, self.values, self.today)
         chosen = self.scopes.rows(self.query.model).filter(wanted)
-        total = place.total if place is not None else self._count_total(chosen)
+        if place is not None:
+            total = place.total
+        elif self.query.count:
+            count = chosen.values("pk")[: MOST_COUNTED + 1].count()
+            total = Total(min(count, MOST_COUNTED), count <= MOST_COUNTED)
+        else:
+            total = None
         columns = Columns()
         shape = Shape(self.query.fields, self.scopes, columns)
         sorting = Sorting(self.query.order, self.scopes, columns, F("pk"))
@@ -90,7 +96,7 @@ class RowReader:
         if place is not None:
             rows = rows.filter(sorting.condition_after(place.after, place.key))
         rows = rows.order_by(*sorting.order_expressions)
-        values = list(rows.values(*columns.column_names())[: self.most + 1])
+        values = list(rows.values(*columns.expressions)[: self.most + 1])
         objects = self._rows_with_lists(shape, links, values[: self.most])
         fitting = list(self._fitting_rows(objects))
         following = None
@@ -99,12 +105,6 @@ class RowReader:
             after = tuple(last[name] for name in sorting.names)
             following = Place(after, last[sorting.key], self.today, total)
         return Page(fitting, total, following)
-
-    def _count_total(self, chosen: QuerySet[Any]) -> Total | None:
-        if not self.query.count:
-            return None
-        count = chosen.values("pk")[: MOST_COUNTED + 1].count()
-        return Total(min(count, MOST_COUNTED), count <= MOST_COUNTED)
 
     def _rows_with_lists(
         self, shape: Shape, links: Mapping[str, str], values: Sequence[dict[str, Any]]

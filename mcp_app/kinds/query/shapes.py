@@ -134,9 +134,6 @@ class Total:
     count: int
     exact: bool
 
-    def to_json(self) -> JsonObject:
-        return {"total" if self.exact else "total_at_least": self.count}
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -212,9 +209,6 @@ class Columns:
         name = f"mcp_{len(self.expressions)}"
         self.expressions[name] = expression
         return name
-
-    def column_names(self) -> list[str]:
-        return list(self.expressions)
 
 
 class Shape:
