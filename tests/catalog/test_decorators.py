@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -187,10 +186,6 @@ def test_a_prompt_has_the_parameters_as_arguments() -> None:
     )
 
 
-def listed(names: list[str]) -> str:
-    return ""
-
-
 def nested(order: Order) -> str:
     return ""
 
@@ -199,117 +194,82 @@ def odd(size: Annotated[str, Field(alias="a size")]) -> str:
     return size
 
 
-LISTED = RegisteredFunction(listed)
 NESTED = RegisteredFunction(nested)
 ODD = RegisteredFunction(odd)
 HERE = __name__
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REFUSED: list[tuple[Any, RegisteredFunction, str, Any, str]] = [
+    (declared_tool, FOUND, "", {"name": "a" * 129}, "cannot be a name"),
+    (declared_prompt, OVERVIEW, "", {"name": "a/b"}, "“a/b” cannot be a name"),
+    (declared_tool, FOUND, "", {"permission": "view"}, "“view” is not a permission"),
     (
-        lambda: declared_tool(FOUND, {"name": "find orders"}),
-        f"{HERE}.find: “find orders” cannot be a name",
-    ),
-    (lambda: declared_tool(FOUND, {"name": "a" * 129}), "cannot be a name"),
-    (
-        lambda: declared_prompt(OVERVIEW, {"name": "a/b"}),
-        f"{HERE}.overview: “a/b” cannot be a name",
-    ),
-    (
-        lambda: declared_tool(FOUND, {"permission": "view"}),
-        f"{HERE}.find: “view” is not a permission",
-    ),
-    (
-        lambda: declared_tool(FOUND, {"tags": ["a b", "c d"]}),
+        *(declared_tool, FOUND, "", {"tags": ["a b", "c d"]}),
         "“a b” cannot be a tag: only letters, digits and _ - . : are allowed, at most "
         "64. “c d” cannot be a tag",
     ),
     (
-        lambda: declared_tool(FOUND, {"timeout": 0}),
-        f"{HERE}.find: The timeout is 0; it must be more than 0 seconds.",
+        *(declared_tool, FOUND, "", {"timeout": 0}),
+        "The timeout is 0; it must be more than 0 seconds.",
     ),
     (
-        lambda: declared_tool(FOUND, {"calls_per_minute": 0}),
-        f"{HERE}.find: calls_per_minute is 0: it must be at least 1.",
+        *(declared_tool, FOUND, "", {"calls_per_minute": 0}),
+        "calls_per_minute is 0: it must be at least 1.",
     ),
     (
-        lambda: declared_tool(FOUND, {"input_schema": {"type": "array"}}),
-        f"{HERE}.find: the type of the input schema must be \"object\", not 'array'.",
+        *(declared_tool, FOUND, "", {"input_schema": {"type": "array"}}),
+        "the type of the input schema must be \"object\", not 'array'.",
     ),
     (
-        lambda: declared_tool(FOUND, {"input_schema": {"type": "object"}}),
-        f"{HERE}.find: The function find requires 'customer', but the schema does not.",
+        *(declared_tool, FOUND, "", {"input_schema": {"type": "object"}}),
+        "The function find requires 'customer', but the schema does not.",
     ),
     (
-        lambda: declared_tool(FOUND, {"output_schema": {}}),
-        f'{HERE}.find: the type of the output schema must be "object", not None.',
+        *(declared_tool, FOUND, "", {"output_schema": {}}),
+        'the type of the output schema must be "object", not None.',
     ),
     (
-        lambda: declared_tool(
-            FOUND, {"output_schema": {"type": "object", "properties": 1}}
-        ),
-        f"{HERE}.find: the output schema is not allowed. The schema is wrong at",
+        *(declared_tool, FOUND, ""),
+        {"output_schema": {"type": "object", "properties": 1}},
+        "the output schema is not allowed. The schema is wrong at",
+    ),
+    (declared_resource, OVERVIEW, "no uri", {}, "“no uri” is not an absolute URI"),
+    (
+        *(declared_template, FOUND, "shop://{limit}", {}),
+        " needs customer, which shop://{limit} does not have as",
+    ),
+    (declared_template, FOUND, "shop/{customer}", {}, "“shop/0” is not an absolute"),
+    (declared_template, FOUND, "shop://{customer", {}, ": "),
+    (
+        *(declared_template, FOUND, "shop://{customer}", {"size": 3}),
+        "the resources of the template shop://{customer} do not all have the same"
+        " size.",
     ),
     (
-        lambda: declared_resource(OVERVIEW, "no uri", {}),
-        f"{HERE}.overview: “no uri” is not an absolute URI",
+        *(declared_resource, OVERVIEW, "shop://orders", {"ttl_ms": -1}),
+        "The ttl_ms is -1; it must be 0 or more.",
     ),
     (
-        lambda: declared_resource(FOUND, "shop://orders", {}),
-        f"{HERE}.find needs customer, which shop://orders does not have as variables.",
+        *(declared_template, FOUND, "shop://{customer}", {"ttl_ms": -1}),
+        "The ttl_ms is -1; it must be 0 or more.",
+    ),
+    (declared_prompt, NESTED, "", {}, "The argument order of a prompt arrives as a"),
+    (declared_prompt, ODD, "", {}, "“a size” cannot name an argument"),
+    (
+        *(declared_tool, FOUND, "", {"meta": {"com.example/a": 1, "a b": 2}}),
+        "'a b' cannot be a key of _meta",
     ),
     (
-        lambda: declared_template(FOUND, "shop://{customer}/{page}", {}),
-        f"{HERE}.find has no parameter for the variables page of "
-        "shop://{customer}/{page}.",
-    ),
-    (
-        lambda: declared_template(FOUND, "shop://{limit}", {}),
-        f"{HERE}.find needs customer, which shop://{{limit}} does not have as",
-    ),
-    (
-        lambda: declared_template(FOUND, "shop/{customer}", {}),
-        f"{HERE}.find: “shop/0” is not an absolute URI",
-    ),
-    (lambda: declared_template(FOUND, "shop://{customer", {}), f"{HERE}.find: "),
-    (
-        lambda: declared_template(FOUND, "shop://{customer}", {"size": 3}),
-        f"{HERE}.find: the resources of the template shop://{{customer}} do not all"
-        " have the same size.",
-    ),
-    (
-        lambda: declared_resource(OVERVIEW, "shop://orders", {"ttl_ms": -1}),
-        f"{HERE}.overview: The ttl_ms is -1; it must be 0 or more.",
-    ),
-    (
-        lambda: declared_template(FOUND, "shop://{customer}", {"ttl_ms": -1}),
-        f"{HERE}.find: The ttl_ms is -1; it must be 0 or more.",
-    ),
-    (
-        lambda: declared_prompt(LISTED, {}),
-        f"{HERE}.listed: The argument names of a prompt arrives as a text, but its"
-        " type cannot be read from a text.",
-    ),
-    (
-        lambda: declared_prompt(NESTED, {}),
-        f"{HERE}.nested: The argument order of a prompt arrives as a text",
-    ),
-    (
-        lambda: declared_prompt(ODD, {}),
-        f"{HERE}.odd: “a size” cannot name an argument",
-    ),
-    (
-        lambda: declared_tool(FOUND, {"meta": {"com.example/a": 1, "a b": 2}}),
-        f"{HERE}.find: 'a b' cannot be a key of _meta",
-    ),
-    (
-        lambda: declared_resource(OVERVIEW, "shop://a", {"meta": {"dev.mcp/a": 1}}),
-        f"{HERE}.overview: The key 'dev.mcp/a' of _meta is reserved",
+        *(declared_resource, OVERVIEW, "shop://a", {"meta": {"dev.mcp/a": 1}}),
+        "The key 'dev.mcp/a' of _meta is reserved",
     ),
 ]
 
 
-@pytest.mark.parametrize(("declare", "sentence"), REFUSED)
-def test_refused(declare: Callable[[], Any], sentence: str) -> None:
+@pytest.mark.parametrize(("declare", "function", "uri", "options", "said"), REFUSED)
+def test_refused(
+    declare: Any, function: RegisteredFunction, uri: str, options: Any, said: str
+) -> None:
     with pytest.raises(RegistrationError) as refusal:
-        declare()
-    assert sentence in str(refusal.value)
+        declare(function, *filter(None, [uri]), options)
+    assert str(refusal.value).startswith(function.qualified_name)
+    assert said in str(refusal.value)

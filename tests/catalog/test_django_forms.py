@@ -53,10 +53,7 @@ FIELDS: list[tuple[forms.Field, dict[str, Any]]] = [
         {"type": "number", "minimum": 0.5, "maximum": 3},
     ),
     (forms.FloatField(), {"type": "number"}),
-    (
-        forms.IntegerField(max_value=lambda: 3),
-        {"type": "integer", "maximum": 3},
-    ),
+    (forms.IntegerField(max_value=lambda: 3), {"type": "integer", "maximum": 3}),
     (forms.BooleanField(initial=False), {"type": "boolean", "default": False}),
     (forms.NullBooleanField(), {"type": "boolean"}),
     (forms.ChoiceField(choices=COLOURS), {"type": "string", "oneOf": TITLED}),
@@ -66,12 +63,7 @@ FIELDS: list[tuple[forms.Field, dict[str, Any]]] = [
     ),
     (
         forms.MultipleChoiceField(choices=COLOURS, initial=["r"]),
-        {
-            "type": "array",
-            "items": {"anyOf": TITLED},
-            "minItems": 1,
-            "default": ["r"],
-        },
+        {"type": "array", "items": {"anyOf": TITLED}, "minItems": 1, "default": ["r"]},
     ),
     (
         forms.ChoiceField(choices=COLOURS, initial="b"),

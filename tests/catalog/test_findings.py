@@ -82,16 +82,6 @@ def test_only_the_registry_that_collects() -> None:
     assert sentence.startswith(f"{__file__}:")
 
 
-def test_two_of_one_name_in_one_load() -> None:
-    text = TWICE.format(number=1) + TWICE.format(number=2)
-    with pytest.raises(RegistrationError) as refusal:
-        load(text, Registry())
-    assert str(refusal.value) == (
-        "shop.mcp.add: the tool 'add' is already declared by shop.mcp.add"
-        " (/shop/mcp.py:2). Give one of the two another name."
-    )
-
-
 def test_another_load_replaces() -> None:
     registry = Registry()
     for number in (1, 2):

@@ -58,140 +58,95 @@ def test_every_rule_has_a_case() -> None:
     assert len(set(RULES.values())) == len(RULES)
 
 
-MESSAGES: list[tuple[Definition, Finding]] = [
+MESSAGES: list[tuple[Definition, str, str]] = [
     (
         tool(description=""),
-        Finding(
-            Level.MUST_FIX,
-            "description-missing",
-            "description",
-            "The description is missing. The model reads it to decide when to use the "
-            "tool: say what it does, when to use it, and what comes back.",
-        ),
+        "must-fix description-missing description",
+        "The description is missing. The model reads it to decide when to use the "
+        "tool: say what it does, when to use it, and what comes back.",
     ),
     (
         hinted(),
-        Finding(
-            Level.MUST_FIX,
-            "changes-unsaid",
-            "read_only",
-            "Say whether this tool changes anything.",
-        ),
+        "must-fix changes-unsaid read_only",
+        "Say whether this tool changes anything.",
     ),
     (
         replace(PROMPT, description=""),
-        Finding(
-            Level.ADVICE,
-            "description-missing",
-            "description",
-            "The description is missing. People read it in their client's menu. Write"
-            " one sentence that says what this is.",
-        ),
+        "advice description-missing description",
+        "The description is missing. People read it in their client's menu. Write one"
+        " sentence that says what this is.",
     ),
     (
         tool(name="shop.find"),
-        Finding(
-            Level.ADVICE,
-            "name-refused",
-            "name",
-            "“shop.find” does not work with every client: Claude and ChatGPT accept"
-            " only letters, digits, _ and - in a name.",
-        ),
+        "advice name-refused name",
+        "“shop.find” does not work with every client: Claude and ChatGPT accept only"
+        " letters, digits, _ and - in a name.",
     ),
     (
         tool(name="a" * 65),
-        Finding(
-            Level.ADVICE,
-            "name-refused",
-            "name",
-            f"“{'a' * 65}” has 65 characters; Claude and ChatGPT accept at most 64 in "
-            "a name.",
-        ),
+        "advice name-refused name",
+        f"“{'a' * 65}” has 65 characters; Claude and ChatGPT accept at most 64 in a"
+        " name.",
     ),
     (
         taking({**CITY, "enum": ["a\u202e"]}),
-        Finding(
-            Level.MUST_FIX,
-            "hidden-character",
-            "input_schema",
-            "$.properties.city.enum[0]: There is a hidden character U+202E"
-            " (RIGHT-TO-LEFT OVERRIDE) at position 2. Such characters can carry"
-            " hidden instructions. Remove it.",
-        ),
+        "must-fix hidden-character input_schema",
+        "$.properties.city.enum[0]: There is a hidden character U+202E (RIGHT-TO-LEFT"
+        " OVERRIDE) at position 2. Such characters can carry hidden instructions."
+        " Remove it.",
     ),
     (
         taking({**CITY, "pattern": "^(a+)+$"}),
-        Finding(
-            Level.MUST_FIX,
-            "pattern-slow",
-            "input_schema",
-            "The pattern ^(a+)+$ could take forever. Simplify it.",
-        ),
+        "must-fix pattern-slow input_schema",
+        "The pattern ^(a+)+$ could take forever. Simplify it.",
     ),
     (
         taking({**CITY, "x-mcp-header": "City_Name"}),
-        Finding(
-            Level.MUST_FIX,
-            "header-underscore",
-            "input_schema",
-            "The header City_Name has an underscore, which many servers drop. Use a "
-            "hyphen.",
-        ),
+        "must-fix header-underscore input_schema",
+        "The header City_Name has an underscore, which many servers drop. Use a"
+        " hyphen.",
     ),
     (
-        taking(require=["city"]),
-        Finding(
-            Level.ADVICE,
-            "keyword-misspelt",
-            "input_schema",
-            "“require” at $ is not a schema keyword. Did you mean “required”?",
-        ),
+        taking({**CITY, "descripton": "x"}),
+        "advice keyword-misspelt input_schema",
+        "“descripton” at $.properties.city is not a schema keyword. Did you mean"
+        " “description”?",
     ),
     (
         taking({"type": "string"}),
-        Finding(
-            Level.ADVICE,
-            "parameter-description-missing",
-            "input_schema",
-            "The parameter city has no description. Without one models guess; say what "
-            "it means.",
-        ),
+        "advice parameter-description-missing input_schema",
+        "The parameter city has no description. Without one models guess; say what it"
+        " means.",
     ),
     (
         tool(description="a " * 600),
-        Finding(
-            Level.ADVICE,
-            "description-long",
-            "description",
-            "The description has 1,200 characters (≈ 300 tokens). Some clients refuse"
-            " or cut more than 1,024. Two to four sentences are enough.",
-        ),
+        "advice description-long description",
+        "The description has 1,200 characters (≈ 300 tokens). Some clients refuse or"
+        " cut more than 1,024. Two to four sentences are enough.",
     ),
     (
         asking(PromptArgument(name="tone"), PromptArgument(name="order")),
-        Finding(
-            Level.ADVICE,
-            "argument-description-missing",
-            "arguments",
-            "The arguments tone, order have no description. People read it when they"
-            " fill in the arguments.",
-        ),
+        "advice argument-description-missing arguments",
+        "The arguments tone, order have no description. People read it when they fill"
+        " in the arguments.",
     ),
     (
         taking(required=["town"]),
-        Finding(
-            Level.ADVICE,
-            "required-unknown",
-            "input_schema",
-            "The schema requires town, but “properties” does not have it.",
-        ),
+        "advice required-unknown input_schema",
+        "The schema requires town, but “properties” does not have it.",
+    ),
+    (
+        tool(input_schema={"type": "array"}),
+        "must-fix schema-refused input_schema",
+        'The schema needs "type": "object" at its top.',
     ),
 ]
 
 
-@pytest.mark.parametrize(("definition", "finding"), MESSAGES)
-def test_sentences(definition: Definition, finding: Finding) -> None:
-    assert findings(definition) == [finding]
+@pytest.mark.parametrize(("definition", "about", "message"), MESSAGES)
+def test_sentences(definition: Definition, about: str, message: str) -> None:
+    level, rule, field = about.split()
+    assert findings(definition) == [Finding(Level(level), rule, field, message)]
 
 
 def test_a_tool_of_many_tokens() -> None:
@@ -203,10 +158,12 @@ def test_a_tool_of_many_tokens() -> None:
     assert found.field == ""
 
 
-def test_many_names_are_cut_short() -> None:
-    members = {f"p{number}": {"type": "string"} for number in range(12)}
+@pytest.mark.parametrize(("count", "more"), [(10, ""), (11, ", …")])
+def test_many_names_are_cut_short(count: int, more: str) -> None:
+    members = {f"p{number}": {"type": "string"} for number in range(count)}
     [found] = findings(tool(input_schema={"type": "object", "properties": members}))
-    assert "parameters p0, p1, p2, p3, p4, p5, p6, p7, p8, p9, … have" in found.message
+    names = "p0, p1, p2, p3, p4, p5, p6, p7, p8, p9"
+    assert f"parameters {names}{more} have" in found.message
 
 
 def test_of_many_misspelt_keywords_some_are_told() -> None:
@@ -275,9 +232,8 @@ def test_completers_of_unknown_arguments(
     registry: Registry, reference: str, argument: str, said: str | None
 ) -> None:
     registry.complete(reference, argument)(words)
-    start = (
-        f"{__file__}:{registry.origins['completer', (reference, argument)].place.line}"
-    )
+    place = registry.origins["completer", (reference, argument)].place
+    start = f"{__file__}:{place.line}"
     expected = [] if said is None else [f"{start}: {__name__}.words: {said}"]
     assert registry_problems(registry) == expected
 

@@ -68,11 +68,7 @@ class Opaque: ...
 
 
 def wrapped(inner: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {"result": inner},
-        "required": ["result"],
-    }
+    return {"type": "object", "properties": {"result": inner}, "required": ["result"]}
 
 
 ORDER = {
@@ -92,13 +88,7 @@ WRAPPED: list[tuple[Any, dict[str, Any], object, object, str]] = [
     (Any, {}, {"a": [None]}, {"a": [None]}, '{"a":[null]}'),
     (object, {}, None, None, "null"),
     (list[str], {"type": "array", "items": {"type": "string"}}, ["a"], ["a"], '["a"]'),
-    (
-        Colour,
-        {"type": "string", "enum": ["red"]},
-        Colour.RED,
-        "red",
-        "red",
-    ),
+    (Colour, {"type": "string", "enum": ["red"]}, Colour.RED, "red", "red"),
     (
         Iterable[int],
         {"type": "array", "items": {"type": "integer"}},

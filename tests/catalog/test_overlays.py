@@ -57,10 +57,7 @@ def test_tags_are_replaced_if_they_are_named(
 def test_demands_are_added_and_none_goes() -> None:
     made = apply_overlay(CODE, {"permission": "shop.audit", "groups": "Night\nDay"})
     assert made.demands.permissions == ("shop.refund", "shop.audit")
-    assert made.demands.groups == (
-        frozenset({"Support"}),
-        frozenset({"Night", "Day"}),
-    )
+    assert made.demands.groups == (frozenset({"Support"}), frozenset({"Night", "Day"}))
 
 
 def test_the_same_demand_stands_once() -> None:

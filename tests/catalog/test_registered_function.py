@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from mcp_app.catalog.callables import Function
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registered_function import PlainTool, RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.snapshot import ToolEntry, tool_entry
@@ -99,19 +98,6 @@ def test_as_a_completer(function: Function, bound: dict[str, Any]) -> None:
     runnable = RegisteredFunction(function).completion_runnable()
     assert runnable.bind({"value": "par", "arguments": {"country": "fr"}}) == bound
     assert runnable.convert(["Paris"]) == Completion(["Paris"])
-
-
-def test_a_completer_takes_nothing_else() -> None:
-    def three(value: str, arguments: dict[str, str], third: int) -> list[str]: ...  # type: ignore[empty-body]
-
-    with pytest.raises(RegistrationError, match="completes an argument"):
-        RegisteredFunction(three).completion_runnable()
-
-
-def test_fits() -> None:
-    assert RegisteredFunction(greet).schema_problems({}) == [
-        "The function greet requires 'name', but the schema does not."
-    ]
 
 
 # -- plain tool ------------------------------------------------------------------------

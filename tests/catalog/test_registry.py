@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from types import ModuleType
 from typing import assert_type
 
 import pytest
@@ -17,44 +13,6 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.protocol.content import Text
 from tests.drill.models import Ledger
-
-MODULE = """
-from __future__ import annotations
-
-from mcp_app.catalog.registry import Registry
-
-mcp = Registry() if "mcp" not in globals() else globals()["mcp"]
-
-
-@mcp.tool
-def find(customer: str) -> str:
-    return customer
-
-
-@mcp.resource("shop://orders/{id}")
-def order(id: int) -> str:
-    return str(id)
-
-
-@mcp.resource("shop://overview")
-def overview() -> str:
-    return ""
-
-
-@mcp.prompt
-def review(code: str) -> str:
-    return code
-
-
-@mcp.complete("review", "code")
-def codes(value: str) -> list[str]:
-    return [value]
-
-
-@mcp.function("shop.pay")
-def pay(amount: int) -> int:
-    return amount
-"""
 
 
 @pytest.fixture
@@ -189,29 +147,15 @@ def test_a_completer_is_checked_at_import(registry: Registry) -> None:
             return []
 
 
-@pytest.fixture
-def module(tmp_path: Path) -> ModuleType:
-    path = tmp_path / "declaring.py"
-    path.write_text(MODULE)
-    spec = importlib.util.spec_from_file_location("declaring", path)
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
-
-
-def test_a_module_may_be_loaded_again(module: ModuleType) -> None:
-    before = module.mcp.tools["find"]
-    assert module.__spec__ is not None
-    assert module.__spec__.loader is not None
-    module.__spec__.loader.exec_module(module)
-    assert module.mcp.tools["find"] is not before
-    assert module.mcp.tools["find"].function.function is module.find
-
-
-def test_clear(module: ModuleType) -> None:
-    registry = module.mcp
+def test_clear(registry: Registry) -> None:
+    for declare in (
+        registry.tool,
+        registry.prompt,
+        registry.resource("a:{a}"),
+        registry.complete("first", "a"),
+        registry.function("a"),
+    ):
+        declare(first)
     registry.resource("ledger://all", model=Ledger)(lambda: [])
     registry.rule("weekdays")(lambda asked: True)
     registry.open_model(Ledger, fields=["key"], rows="all")
@@ -230,29 +174,9 @@ async def _asks_later(asked: AccessRequest) -> bool:
     return True
 
 
-class _AsksLater:
-    async def __call__(self, asked: AccessRequest) -> bool:
-        return False
-
-
 @pytest.mark.parametrize(
     ("declare", "said"),
     [
-        (
-            lambda: Registry().rule("a")(_asks_later),  # type: ignore[type-var]
-            "a rule runs in a thread",
-        ),
-        *(
-            (
-                lambda rule=rule: Registry().tool(rule=rule)(lambda: "a"),
-                "a rule runs in a thread",
-            )
-            for rule in (_AsksLater(), partial(_AsksLater()), partial(_asks_later))
-        ),
-        (
-            lambda: Registry().rule("a")(lambda: True),  # type: ignore[type-var]
-            "a rule must take one argument",
-        ),
         (
             lambda: Registry().rule(_asks_later),  # type: ignore[arg-type]
             'It takes a key, as in @mcp.rule("key")',

@@ -160,10 +160,7 @@ def test_classes_have_local_definitions() -> None:
         },
         "Address": {
             "type": "object",
-            "properties": {
-                "street": {"type": "string"},
-                "floor": {"type": "integer"},
-            },
+            "properties": {"street": {"type": "string"}, "floor": {"type": "integer"}},
             "required": ["street"],
             "additionalProperties": False,
         },
@@ -300,11 +297,7 @@ def test_strings_become_what_the_hint_says() -> None:
 
     assert signature(read).bind_arguments(
         {"id": "7", "day": "2026-01-31", "deep": "true"}
-    ) == {
-        "id": 7,
-        "day": dt.date(2026, 1, 31),
-        "deep": True,
-    }
+    ) == {"id": 7, "day": dt.date(2026, 1, 31), "deep": True}
 
 
 def test_refused_arguments_are_named() -> None:

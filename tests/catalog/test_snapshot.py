@@ -400,10 +400,7 @@ def test_a_server_that_searches_changes() -> None:
     assert names_in(both.listings["tools"]) == ["c", "search_tools"]
     assert names_in(
         both.with_changes({"tools": {"search_tools": None}}).offered["tools"]
-    ) == [
-        "b",
-        "c",
-    ]
+    ) == ["b", "c"]
 
 
 def test_a_server_that_lists_has_no_tools_of_its_own() -> None:

@@ -307,8 +307,7 @@ CASES = [
     (
         REST,
         Documentation(
-            "Find orders.",
-            {"customer": "The customer's number.", "limit": "How many."},
+            "Find orders.", {"customer": "The customer's number.", "limit": "How many."}
         ),
     ),
     ("Text.\n\nArgs:\n", Documentation("Text.")),

@@ -7,7 +7,6 @@ from itertools import product
 import pytest
 
 from mcp_app.interface.definitions import (
-    Definition,
     PromptArgument,
     PromptDefinition,
     ResourceDefinition,
@@ -22,37 +21,21 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.principal import Scope
 from mcp_app.protocol.content import Annotations, Icon
 
-SAYS = (None, False, True)
+
+def test_a_tool_only_reads_where_it_says_so_and_by_no_other_hint() -> None:
+    names = ("read_only", "idempotent", "destructive", "open_world")
+    for says in product((None, False, True), repeat=4):
+        hints = ToolHints(**dict(zip(names, says, strict=True)))
+        tool = ToolDefinition(name="tool", hints=hints)
+        assert tool.only_reads is (says[0] is True)
+        assert Scope(read_only=True).includes(tool) is tool.only_reads
+        assert hints.repeatable is (True in says[:2])
 
 
-@pytest.mark.parametrize(
-    ("read_only", "idempotent", "destructive"), list(product(SAYS, repeat=3))
-)
-def test_a_tool_only_reads_where_it_says_so_and_by_no_other_hint(
-    read_only: bool | None, idempotent: bool | None, destructive: bool | None
-) -> None:
-    hints = ToolHints(
-        read_only=read_only,
-        idempotent=idempotent,
-        destructive=destructive,
-        open_world=False,
-    )
-    tool = ToolDefinition(name="tool", hints=hints)
-    assert tool.only_reads is (read_only is True)
-    assert Scope(read_only=True).includes(tool) is tool.only_reads
-    assert hints.repeatable is (True in (read_only, idempotent))
-
-
-@pytest.mark.parametrize(
-    "definition",
-    [
-        PromptDefinition(name="prompt"),
-        ResourceDefinition(name="resource", uri="a://b"),
-        ResourceTemplateDefinition(name="template", uri_template="a://{b}"),
-    ],
-)
-def test_whatever_is_no_tool_only_reads(definition: Definition) -> None:
-    assert definition.only_reads
+def test_whatever_is_no_tool_only_reads() -> None:
+    assert PromptDefinition(name="prompt").only_reads
+    assert ResourceDefinition(name="resource", uri="a://b").only_reads
+    assert ResourceTemplateDefinition(name="t", uri_template="a://{b}").only_reads
 
 
 def test_only_what_is_said_is_told() -> None:
@@ -102,11 +85,12 @@ def test_icons() -> None:
         (["x"], "must be a JSON object"),
         ([{"src": "javascript:alert(1)"}], "https:"),
         ([{"src": "http://example.org/i.png"}], "https:"),
-        ([{}], "https:"),
-        ([{"src": "https://x", "size": "1"}], "no member “size”"),
-        ([{"src": "https://x", "sizes": "48x48"}], "sizes"),
-        ([{"src": "https://x", "theme": "blue"}], "light or dark"),
-        ([{"src": "https://x", "mimeType": 1}], "mimeType"),
+        ([{}], "An icon needs “src”."),
+        ([{"src": 1}], r"\$\[0\].src of the icons is 1: it must be a valid string."),
+        ([{"src": "https://x", "size": "1"}], "no member “size”; it may have: mimeT"),
+        ([{"src": "https://x", "sizes": "48x48"}], "sizes of the icons is '48x48': "),
+        ([{"src": "https://x", "theme": "blue"}], "it must be 'light' or 'dark'."),
+        ([{"src": "https://x", "mimeType": 1}], "mimeType of the icons is 1: it must"),
     ],
 )
 def test_what_is_no_icon(value: object, said: str) -> None:
@@ -129,11 +113,11 @@ def test_annotations() -> None:
     ("value", "said"),
     [
         ([], "JSON object"),
-        ({"audience": ["everyone"]}, "audience"),
+        ({"audience": ["everyone"]}, r"\$.audience\[0\] .* 'everyone': it must be 'us"),
         ({"audience": "user"}, "audience"),
         ({"audience": [{}]}, "audience"),
         ({"priority": 1.5}, "from 0 to 1"),
-        ({"priority": True}, "from 0 to 1"),
+        ({"priority": True}, "priority of the annotations is True: it must be a valid"),
         ({"lastModified": "yesterday"}, "ISO 8601"),
         ({"importance": 1}, "importance"),
     ],
@@ -160,14 +144,14 @@ def test_arguments() -> None:
     ("value", "said"),
     [
         ({}, "not a JSON list"),
-        ([{"title": "x"}], "cannot name an argument"),
+        ([{"title": "x"}], "An argument needs “name”."),
         ([{"name": "x.y"}], "cannot name an argument"),
         ([{"name": "a"}, {"name": "a"}], "more than once"),
-        ([{"name": "a", "required": "yes"}], "true or false"),
+        ([{"name": "a", "required": "yes"}], "'yes': it must be a valid boolean"),
         ([{"name": "a", "description": "b\u200bc"}], r"U\+200B"),
         ([{"name": "a", "default": "b"}], "default"),
-        ([{"name": "a", "suggestions": "b"}], "for a must be a list of texts"),
-        ([{"name": "a", "suggestions": [1]}], "for a must be a list of texts"),
+        ([{"name": "a", "suggestions": "b"}], "suggestions of the arguments is 'b'"),
+        ([{"name": "a", "suggestions": [1]}], r"suggestions\[0\] of the arguments is"),
         ([{"name": "a", "suggestions": ["b", "b"]}], "for a: “b” is suggested more"),
     ],
 )

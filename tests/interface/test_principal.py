@@ -90,10 +90,7 @@ def test_a_separator_could_make_two_keys_one(named: dict[str, Any]) -> None:
         (Principal(kind="a", user_id="7", client="c").key, ("a", "7", "c")),
         (Principal(kind="a").key, ("a", "", "")),
         # Of a client every character counts.
-        (
-            Principal(kind="a", client=f"x{SEPARATOR}y").key,
-            ("a", "", f"x{SEPARATOR}y"),
-        ),
+        (Principal(kind="a", client=f"x{SEPARATOR}y").key, ("a", "", f"x{SEPARATOR}y")),
         ("", ("", "", "")),
         ("stdio", ("stdio", "", "")),
     ],

@@ -107,10 +107,7 @@ def test_blocks(value: dict[str, Any], block: Block) -> None:
             "not an absolute URI",
         ),
         ({"type": "resource_link", "uri": "x:a"}, "“name” is missing"),
-        (
-            {"type": "resource_link", "uri": "x:a", "name": "a", "size": -1},
-            "“size”",
-        ),
+        ({"type": "resource_link", "uri": "x:a", "name": "a", "size": -1}, "“size”"),
     ],
 )
 def test_what_is_no_block(value: object, said: str) -> None:

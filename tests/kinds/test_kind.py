@@ -24,10 +24,7 @@ from tests.kinds.stations import Careless, Everywhere, Failing, Renamed, Silent,
     [
         (ToolDefinition(name="a"), {"content": [{"type": "text", "text": "a"}]}),
         (ResourceDefinition(name="a", uri="x:a"), {"text": "a"}),
-        (
-            ResourceTemplateDefinition(name="a", uri_template="x:{a}"),
-            {"text": "{{a}}"},
-        ),
+        (ResourceTemplateDefinition(name="a", uri_template="x:{a}"), {"text": "{{a}}"}),
         (
             PromptDefinition(name="a"),
             {"messages": [{"content": {"type": "text", "text": "a"}}]},

@@ -92,18 +92,9 @@ def test_servers_are_looked_at_with_what_they_offer(registry: Registry) -> None:
     }
     # The prompt of code has no tag, so the second server has one of them.
     assert twice == {
-        (
-            "default",
-            "Another tool of the server default is called undescribed.",
-        ),
-        (
-            "default",
-            "Another prompt of the server default is called complaint.",
-        ),
-        (
-            "second",
-            "Another tool of the server second is called undescribed.",
-        ),
+        ("default", "Another tool of the server default is called undescribed."),
+        ("default", "Another prompt of the server default is called complaint."),
+        ("second", "Another tool of the server second is called undescribed."),
     }
 
 

@@ -327,10 +327,7 @@ async def test_templates(ask: Any, served: Peer) -> None:
 
 @pytest.mark.parametrize(
     ("status", "code", "said"),
-    [
-        (404, -32602, "Resource not found"),
-        (500, -32603, "Help desk failed (500)."),
-    ],
+    [(404, -32602, "Resource not found"), (500, -32603, "Help desk failed (500).")],
 )
 async def test_resources_that_cannot_be_read(
     ask: Any, served: Peer, process: Process, status: int, code: int, said: str

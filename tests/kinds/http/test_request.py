@@ -341,10 +341,7 @@ async def test_json_in_a_thread() -> None:
         ),
         (
             {"take": "tickets", "keep": ["id"], "most": 2},
-            {
-                "result": [{"id": 0}, {"id": 1}],
-                "note": "These are the first 2 of 3.",
-            },
+            {"result": [{"id": 0}, {"id": 1}], "note": "These are the first 2 of 3."},
         ),
         ({"keep": ["nothing"]}, {}),
     ],

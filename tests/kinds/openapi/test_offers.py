@@ -376,10 +376,7 @@ def test_what_the_settings_set_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("operation", "remark"),
     [
-        (
-            {"parameters": [parameter("s", "cookie")]},
-            "s is left out: it is a cookie",
-        ),
+        ({"parameters": [parameter("s", "cookie")]}, "s is left out: it is a cookie"),
         (
             {"parameters": [{"name": "f", "in": "query", "content": {}}]},
             "f is left out: it is JSON inside the address",

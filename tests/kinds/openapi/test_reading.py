@@ -255,11 +255,7 @@ def test_each_name_once() -> None:
         names.reserve_name("b"),
         names.reserve_name("b_3"),
         names.reserve_name("b"),
-    ] == [
-        "b_3",
-        "b_3_2",
-        "b_4",
-    ]
+    ] == ["b_3", "b_3_2", "b_4"]
 
 
 def test_many_names_that_begin_alike() -> None:

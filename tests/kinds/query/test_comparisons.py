@@ -68,11 +68,7 @@ def test_what_each_field_can_be_asked_by(path: str, comparisons: str) -> None:
         ("Order.created", "is", text_like("date-time")),
         ("Order.note", "empty", {"type": "boolean"}),
         ("Order.due", "period", {"type": "string", "enum": [*PERIODS]}),
-        (
-            "Order.due",
-            "last_days",
-            {"type": "integer", "minimum": 1, "maximum": 3650},
-        ),
+        ("Order.due", "last_days", {"type": "integer", "minimum": 1, "maximum": 3650}),
         (
             "Order.state",
             "one_of",

@@ -197,10 +197,7 @@ def test_what_is_wrong(config: Any, sentence: str) -> None:
 def test_a_parameter_is_named_once_in_lists_too() -> None:
     asked = [{"path": "amount", "is": "least", "parameter": "least"}]
     listed = {"path": "items", "fields": ["amount"], "filters": asked}
-    config = {
-        **_asked("total", "least", parameter="least"),
-        "lists": [listed],
-    }
+    config = {**_asked("total", "least", parameter="least"), "lists": [listed]}
     assert shop.problems(config) == [
         "The parameter “least” is used twice. Choose another name."
     ]

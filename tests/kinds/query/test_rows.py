@@ -161,9 +161,7 @@ def test_statements() -> None:
         "count": True,
     }
     reader = shop.reader(config)
-    with CaptureQueriesContext(
-        connection,
-    ) as statements:
+    with CaptureQueriesContext(connection) as statements:
         page = reader.page_at_place(None)
     assert len(page.rows) == 22
     assert len(statements) == 4
