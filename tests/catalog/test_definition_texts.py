@@ -1,5 +1,3 @@
-"""Tests of `mcp_app/catalog/definition_texts.py`."""
-
 from __future__ import annotations
 
 import sqlite3

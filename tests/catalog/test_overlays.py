@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
 from mcp_app.catalog.overlays import apply_overlay
 from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
@@ -23,35 +23,16 @@ CODE = ToolDefinition(
 )
 
 
-def test_what_is_not_named_is_as_in_code() -> None:
+def test_a_column_that_is_named_is_replaced() -> None:
     assert apply_overlay(CODE, {}) == CODE
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("title", "Pay back"),
-        ("description", ""),
-        ("timeout", 9.0),
-        ("position", 0),
-        ("calls_per_minute", 5),
-    ],
-)
-def test_a_column_is_replaced(column: str, value: object) -> None:
-    made = apply_overlay(CODE, {column: value})
-    assert getattr(made, column) == value
-    assert made.name == "refund"
-    assert made.demands == CODE.demands
-
-
-@pytest.mark.parametrize(
-    ("tags", "result"), [("a b", {"a", "b"}), ("", set()), (None, {"shop"})]
-)
-def test_tags_are_replaced_if_they_are_named(
-    tags: str | None, result: set[str]
-) -> None:
-    content: JsonObject = {} if tags is None else {"tags": tags}
-    assert apply_overlay(CODE, content).tags == result
+    columns: JsonObject = {
+        **{"title": "Pay back", "description": "", "timeout": 9.0, "position": 0},
+        "calls_per_minute": 5,
+    }
+    for name, value in columns.items():
+        assert apply_overlay(CODE, {name: value}) == replace(CODE, **{name: value})
+    for tags in ("a b", ""):
+        assert apply_overlay(CODE, {"tags": tags}).tags == {*tags.split()}
 
 
 def test_demands_are_added_and_none_goes() -> None:

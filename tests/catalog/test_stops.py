@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from mcp_app.catalog.stops import (
     RETRY_S,
     Halt,
@@ -35,18 +33,12 @@ AGAIN = ToolDefinition(name="again", hints=ToolHints(idempotent=True))
 PROMPT = PromptDefinition(name="prompt")
 
 
-@pytest.mark.parametrize(
-    ("definition", "found"),
-    [
-        (READS, ()),
-        (WRITES, (CHANGES,)),
-        (UNSAID, (CHANGES,)),
-        (AGAIN, (CHANGES,)),
-        (PROMPT, ()),
-    ],
-)
-def test_what_changes_things(definition: ToolDefinition, found: object) -> None:
-    assert Stops(changes=(CHANGES,)).of_definition(definition, None, NAME) == found
+def test_what_changes_things() -> None:
+    stops = Stops(changes=(CHANGES,))
+    for definition in (READS, PROMPT):
+        assert stops.of_definition(definition, None, NAME) == ()
+    for definition in (WRITES, UNSAID, AGAIN):
+        assert stops.of_definition(definition, None, NAME) == (CHANGES,)
 
 
 def test_a_row_of_its_own() -> None:
@@ -90,23 +82,11 @@ def test_not_all_clients_try_again_at_once() -> None:
 COLOURS = ("Red", "dark red", "green", "Infrared", "REDDISH")
 
 
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [
-        ("", list(COLOURS)),
-        ("red", ["Red", "REDDISH", "dark red", "Infrared"]),
-        ("RED", ["Red", "REDDISH", "dark red", "Infrared"]),
-        ("g", ["green"]),
-        ("blue", []),
-    ],
-)
-def test_what_begins_so_comes_before_what_holds_it(
-    typed: str, found: list[str]
-) -> None:
-    assert fitting_suggestions(COLOURS, typed).values == found
-
-
-def test_case_is_that_of_all_languages() -> None:
+def test_what_begins_so_comes_before_what_holds_it() -> None:
+    red = ["Red", "REDDISH", "dark red", "Infrared"]
+    for typed, fitting in (("", [*COLOURS]), ("red", red), ("RED", red), ("blue", [])):
+        assert fitting_suggestions(COLOURS, typed).values == fitting
+    # Case is that of all languages.
     assert fitting_suggestions(["Straße"], "STRASSE").values == ["Straße"]
 
 

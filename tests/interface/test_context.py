@@ -5,12 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from mcp_app.interface.context import (
-    LEVELS,
-    MAX_RECONNECT_DELAY_S,
-    Context,
-    SyncContext,
-)
+from mcp_app.interface.context import LEVELS, Context, SyncContext
 
 WAITING = {"elicit", "elicit_url", "sample", "list_roots", "ask", "once", "user"}
 
@@ -38,28 +33,13 @@ def test_they_are_asked_in_the_same_words() -> None:
 
 
 def test_what_waits_on_the_one_blocks_on_the_other() -> None:
-    waits = {
-        name
-        for name in members(Context)
-        if inspect.iscoroutinefunction(getattr(Context, name))
-    }
-    assert waits == WAITING
-    for name in members(SyncContext):
-        assert not inspect.iscoroutinefunction(getattr(SyncContext, name))
+    for face, waiting in ((Context, WAITING), (SyncContext, set())):
+        methods = {name: getattr(face, name) for name in members(face)}
+        assert waiting == {
+            n for n in methods if inspect.iscoroutinefunction(methods[n])
+        }
 
 
 def test_the_levels_are_those_of_the_protocol_the_least_severe_first() -> None:
-    assert LEVELS == (
-        "debug",
-        "info",
-        "notice",
-        "warning",
-        "error",
-        "critical",
-        "alert",
-        "emergency",
-    )
-
-
-def test_a_client_is_sent_away_for_minutes() -> None:
-    assert MAX_RECONNECT_DELAY_S == 600
+    levels = "debug info notice warning error critical alert emergency"
+    assert [*LEVELS] == levels.split()

@@ -48,24 +48,19 @@ def test_what_the_client_lacks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "extra"),
     [
-        (
-            ModuleNotFoundError("no", name="rest_framework.authentication"),
-            '. Install it: pip install "django-mcp-app[drf]"',
-        ),
-        (
-            ModuleNotFoundError("no", name="channels_redis"),
-            '. Install it: pip install "django-mcp-app[redis]"',
-        ),
+        (ModuleNotFoundError("no", name="rest_framework.authentication"), "drf"),
+        (ModuleNotFoundError("no", name="channels_redis"), "redis"),
         (ModuleNotFoundError("no", name="rest_framework_simplejwt"), ""),
         (ImportError("cannot import a name"), ""),
         (ValueError("rest_framework"), ""),
         (None, ""),
     ],
 )
-def test_what_installs_what_is_missing(error: BaseException | None, said: str) -> None:
-    assert with_remedy("It is missing", error) == f"It is missing{said}"
+def test_what_installs_what_is_missing(error: BaseException | None, extra: str) -> None:
+    remedy = f'. Install it: pip install "django-mcp-app[{extra}]"' if extra else ""
+    assert with_remedy("It is missing", error) == f"It is missing{remedy}"
 
 
 def test_each_extra_exists() -> None:

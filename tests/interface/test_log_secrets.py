@@ -116,12 +116,10 @@ def test_objects_are_looked_at_as_clients_would_see_them() -> None:
     assert removed(("Bearer x", {"Bearer y"})) == [BLOT, [BLOT]]
 
 
-@pytest.mark.parametrize(
-    "data", [None, True, 2**70, -0.5, "é\x1b", [], {"a": {"b": [1]}, "c": None}]
-)
-def test_other_data_stays_as_it_is(data: object) -> None:
+def test_other_data_stays_as_it_is() -> None:
     secrets = LogSecrets()
-    assert shown(secrets.remove_secrets(data)) == data
+    for data in (None, True, 2**70, -0.5, "é\x1b", [], {"a": {"b": [1]}, "c": None}):
+        assert shown(secrets.remove_secrets(data)) == data
     assert secrets.count == 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,17 +11,15 @@ from mcp_app.interface.questions import Root, SamplingResult, ToolOutput
 from mcp_app.protocol.content import Image, Text
 
 
-@pytest.mark.parametrize(
-    ("blocks", "text"),
-    [
+def test_the_text_of_all_text_blocks() -> None:
+    image = Image(b"x", "image/png")
+    for blocks, text in (
         ([], ""),
-        ([Text("a")], "a"),
-        ([Text("a"), Image(b"x", "image/png"), Text(" b")], "a b"),
-        ([Image(b"x", "image/png")], ""),
-    ],
-)
-def test_the_text_of_all_text_blocks(blocks: Any, text: str) -> None:
-    assert SamplingResult(role="assistant", content=blocks, model="m").text == text
+        ([Text("a"), image, Text(" b")], "a b"),
+        ([image], ""),
+    ):
+        result = SamplingResult(role="assistant", content=blocks, model="m")
+        assert result.text == text
 
 
 # -- roots -----------------------------------------------------------------------------

@@ -20,52 +20,42 @@ from mcp_app.protocol.content import (
 
 UPLOADS = {"d" * 64: b"\x00\xff"}
 
+PNG = {"type": "image", "mimeType": "image/png"}
+PIXELS = Image(b"\x00\xff", "image/png")
+
+
+def embedded(**members: str) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": "x:a", **members}}
+
+
+def contents(**members: Any) -> EmbeddedResource:
+    return EmbeddedResource(ResourceContents(uri="x:a", **members))
+
+
 BLOCKS: list[tuple[dict[str, Any], Block]] = [
     ({"type": "text", "text": "a"}, Text("a")),
     (
         {
-            "type": "text",
-            "text": "a",
+            **{"type": "text", "text": "a", "_meta": {"a": 1}},
             "annotations": {"audience": ["user"]},
-            "_meta": {"a": 1},
         },
         Text("a", annotations=Annotations(audience=["user"]), meta={"a": 1}),
     ),
-    (
-        {"type": "image", "data": "AP8=", "mimeType": "image/png"},
-        Image(b"\x00\xff", "image/png"),
-    ),
-    (
-        {"type": "image", "upload": "d" * 64, "mimeType": "image/png"},
-        Image(b"\x00\xff", "image/png"),
-    ),
+    ({**PNG, "data": "AP8="}, PIXELS),
+    ({**PNG, "upload": "d" * 64}, PIXELS),
     (
         {"type": "audio", "data": "AP8=", "mimeType": "audio/wav"},
         Audio(b"\x00\xff", "audio/wav"),
     ),
+    (embedded(text="t"), contents(text="t")),
     (
-        {"type": "resource", "resource": {"uri": "x:a", "text": "t"}},
-        EmbeddedResource(ResourceContents(uri="x:a", text="t")),
+        embedded(blob="AP8=", mimeType="image/png"),
+        contents(blob=b"\x00\xff", mime_type="image/png"),
     ),
+    (embedded(upload="d" * 64), contents(blob=b"\x00\xff")),
     (
         {
-            "type": "resource",
-            "resource": {"uri": "x:a", "blob": "AP8=", "mimeType": "image/png"},
-        },
-        EmbeddedResource(
-            ResourceContents(uri="x:a", blob=b"\x00\xff", mime_type="image/png")
-        ),
-    ),
-    (
-        {"type": "resource", "resource": {"uri": "x:a", "upload": "d" * 64}},
-        EmbeddedResource(ResourceContents(uri="x:a", blob=b"\x00\xff")),
-    ),
-    (
-        {
-            "type": "resource_link",
-            "uri": "x:a",
-            "name": "a",
-            "size": 3,
+            **{"type": "resource_link", "uri": "x:a", "name": "a", "size": 3},
             "icons": [{"src": "https://x"}],
         },
         ResourceLink("x:a", "a", size=3, icons=(Icon(src="https://x"),)),

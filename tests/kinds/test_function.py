@@ -15,7 +15,7 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds.function import FunctionKind
-from mcp_app.kinds.kind import KindError, Problem
+from mcp_app.kinds.kind import KindError
 from mcp_app.protocol.content import Text
 
 ORDERS = {"function": "shop.find_orders"}
@@ -137,16 +137,11 @@ def test_what_does_not_fit_the_function_is_told_at_its_column(
     kind: FunctionKind, definition: Definition, field: str
 ) -> None:
     problems = kind.config_problems(definition, ORDERS)
-    assert problems
     assert {problem.field for problem in problems} == {field}
-
-
-def test_what_does_not_fit_is_not_run(kind: FunctionKind) -> None:
     with pytest.raises(KindError) as caught:
-        kind.tool_runnable(tool({"type": "object", "properties": {}}), ORDERS)
-    assert caught.value.field == "input_schema"
+        kind.definition_runnable(definition, ORDERS)
+    assert caught.value.field == field
 
 
 def test_what_fits_has_no_problem(kind: FunctionKind) -> None:
     assert kind.config_problems(tool(), ORDERS) == []
-    assert Problem("config", "") not in kind.config_problems(tool(), ORDERS)

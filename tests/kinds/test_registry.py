@@ -25,6 +25,7 @@ from tests.kinds.stations import Station
 
 PATH = "tests.kinds.stations"
 STATION = f"{PATH}.Station"
+ONE = f"{PATH}.Everywhere"
 
 
 def test_ours_are_registered_like_others() -> None:
@@ -45,95 +46,57 @@ def test_ours_are_registered_like_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "sentences"),
+    ("key", "path", "problem"),
     [
         (
-            {"text": STATION},
-            [
-                f"MCP[\"KINDS\"]['text'] registers '{STATION}' under the key “text”,"
-                " but mcp_app.kinds.text.TextKind already uses this key. Choose another"
-                " key."
-            ],
+            *("text", STATION),
+            " registers {} under the key “text”, but mcp_app.kinds.text.TextKind"
+            " already uses this key. Choose another key.",
+        ),
+        ("two", ONE, " is {}, which is registered as “one” already."),
+        (
+            *("none", "no.such.module.Kind"),
+            " is {}, which cannot be imported: No module named 'no'",
+        ),
+        ("far", f"{PATH}.SITES", " is {}: it must be a subclass of Kind."),
+        ("nameless", f"{PATH}.Nameless", " is {}, which has no `name`."),
+        (
+            *("Mail it", STATION),
+            " has the key 'Mail it'. A key must begin with a letter and have at most"
+            " 16 characters of a-z, 0-9 and _.",
         ),
         (
-            {"one": STATION, "two": STATION},
-            [
-                f"MCP[\"KINDS\"]['two'] is '{STATION}', which is registered as “one”"
-                " already."
-            ],
+            *("formless", f"{PATH}.Formless"),
+            ": {} names the form 'tests.kinds.no_such_module.Form', which cannot be"
+            " imported.",
         ),
         (
-            {"none": "no.such.module.Kind"},
-            [
-                "MCP[\"KINDS\"]['none'] is 'no.such.module.Kind', which cannot be"
-                " imported: No module named 'no'"
-            ],
+            *("vague", f"{PATH}.Vague"),
+            " is {}: the form 'tests.kinds.station_forms.NoSuchForm' cannot be"
+            ' imported: Module "tests.kinds.station_forms" does not define a'
+            ' "NoSuchForm" attribute/class',
         ),
         (
-            {"far": f"{PATH}.SITES"},
-            [
-                f"MCP[\"KINDS\"]['far'] is '{PATH}.SITES': it must be a subclass of"
-                " Kind."
-            ],
+            *("listed", f"{PATH}.Listed"),
+            " is {}, whose `examples` must be a dict of texts by definition.",
         ),
         (
-            {"nameless": f"{PATH}.Nameless"},
-            [f"MCP[\"KINDS\"]['nameless'] is '{PATH}.Nameless', which has no `name`."],
+            *("forms", f"{PATH}.WithForms"),
+            " is {}, whose `forms` must be a dict of dotted paths by definition.",
         ),
         (
-            {"Mail it": STATION},
-            [
-                "MCP[\"KINDS\"]['Mail it'] has the key 'Mail it'. A key must begin with"
-                " a letter and have at most 16 characters of a-z, 0-9 and _."
-            ],
-        ),
-        (
-            {"formless": f"{PATH}.Formless"},
-            [
-                f"MCP[\"KINDS\"]['formless']: '{PATH}.Formless' names the form"
-                " 'tests.kinds.no_such_module.Form', which cannot be imported."
-            ],
-        ),
-        (
-            {"vague": f"{PATH}.Vague"},
-            [
-                f"MCP[\"KINDS\"]['vague'] is '{PATH}.Vague': the form"
-                " 'tests.kinds.station_forms.NoSuchForm' cannot be imported:"
-                ' Module "tests.kinds.station_forms" does not define a "NoSuchForm"'
-                " attribute/class"
-            ],
-        ),
-        (
-            {"listed": f"{PATH}.Listed"},
-            [
-                f"MCP[\"KINDS\"]['listed'] is '{PATH}.Listed', whose `examples` must be"
-                " a dict of texts by definition."
-            ],
-        ),
-        (
-            {"forms": f"{PATH}.WithForms"},
-            [
-                f"MCP[\"KINDS\"]['forms'] is '{PATH}.WithForms', whose `forms` must be"
-                " a dict of dotted paths by definition."
-            ],
-        ),
-        (
-            {"other": f"{PATH}.OfResources"},
-            [
-                f"MCP[\"KINDS\"]['other'] is '{PATH}.OfResources': the form"
-                " 'mcp_app.admin.forms.ResourceForm' must be one for Tool."
-            ],
+            *("other", f"{PATH}.OfResources"),
+            " is {}: the form 'mcp_app.admin.forms.ResourceForm' must be one for Tool.",
         ),
     ],
 )
-def test_what_cannot_be_used(kinds: dict[str, str], sentences: list[str]) -> None:
+def test_what_cannot_be_used(key: str, path: str, problem: str) -> None:
     """The check names both, and the other kinds go on."""
-    with override_settings(MCP={"KINDS": {**kinds, "good": f"{PATH}.Everywhere"}}):
-        found = check_settings(None)
-        assert [(each.id, each.msg) for each in found] == [
-            ("mcp_app.E009", sentence) for sentence in sentences
-        ]
-        assert {*OURS, "good"} <= kind_classes().keys()
+    with override_settings(MCP={"KINDS": {"one": ONE, key: path}}):
+        [found] = check_settings(None)
+        assert found.id == "mcp_app.E009"
+        assert found.msg == f'MCP["KINDS"][{key!r}]' + problem.format(repr(path))
+        assert {*OURS, "one"} <= kind_classes().keys()
 
 
 @pytest.mark.parametrize(

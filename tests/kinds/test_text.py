@@ -7,6 +7,7 @@ from django.test import override_settings
 
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.definitions import (
+    Definition,
     PromptArgument,
     PromptDefinition,
     ResourceDefinition,
@@ -41,9 +42,8 @@ def text(said: str) -> dict[str, str]:
 
 
 def test_a_tool_answers_with_its_blocks() -> None:
-    runnable = KIND.tool_runnable(
-        TOOL, {"content": [text("{{days}} days in {{city}}"), text("Fixed.")]}
-    )
+    content = [text("{{days}} days in {{city}}"), text("Fixed.")]
+    runnable = KIND.tool_runnable(TOOL, {"content": content})
     expected = ToolOutput([Text("3 days in Lisbon"), Text("Fixed.")])
     assert answer(runnable, city="Lisbon", days=3) == expected
 
@@ -88,15 +88,11 @@ def test_a_template_knows_its_variables() -> None:
 
 
 def test_a_prompt_fills_in_texts_and_uris() -> None:
+    resource = {"type": "resource", "resource": {"uri": "{{uri}}", "text": "t"}}
     config = {
         "messages": [
             {"role": "user", "content": text("Order {{order}}")},
-            {
-                "content": {
-                    "type": "resource",
-                    "resource": {"uri": "{{uri}}", "text": "t"},
-                }
-            },
+            {"content": resource},
             {"role": "assistant", "content": text("Yes?")},
         ]
     }
@@ -108,9 +104,8 @@ def test_a_prompt_fills_in_texts_and_uris() -> None:
         ],
         "Writes.",
     )
-    assert (
-        answer(KIND.prompt_runnable(PROMPT, config), order="7", uri="x:a") == expected
-    )
+    runnable = KIND.prompt_runnable(PROMPT, config)
+    assert answer(runnable, order="7", uri="x:a") == expected
 
 
 def test_a_value_that_makes_no_uri_is_the_callers_mistake() -> None:
@@ -159,39 +154,31 @@ def test_tools_that_cannot_be_made(config: dict[str, Any], said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("definition", "config", "said"),
     [
-        ({}, "Write the text, or give a file."),
-        ({"text": "a", "base64": ""}, "Give one of"),
-        ({"text": 1}, "not a text"),
-        ({"upload": "x"}, "No uploaded file has the digest x."),
-        ({"base64": "x"}, "not base64"),
-        ({"content": []}, "“content” is not allowed here"),
+        (RESOURCE, {}, "Write the text, or give a file."),
+        (RESOURCE, {"text": "a", "base64": ""}, "Give one of"),
+        (RESOURCE, {"text": 1}, "not a text"),
+        (RESOURCE, {"upload": "x"}, "No uploaded file has the digest x."),
+        (RESOURCE, {"base64": "x"}, "not base64"),
+        (RESOURCE, {"content": []}, "“content” is not allowed here"),
+        (TEMPLATE, {"text": "{{order}}"}, "is not a variable"),
+        (PROMPT, {"messages": []}, "at least one entry"),
+        *(
+            (PROMPT, {"messages": [message]}, said)
+            for message, said in (
+                ("a", "A message must be a JSON object"),
+                ({"role": "system", "content": text("a")}, "user or assistant"),
+                ({"role": "{{order}}", "content": text("a")}, "user or assistant"),
+                ({"content": text("a"), "x": 1}, "“x” is not allowed here"),
+                ({"content": text("{{ordr}}")}, "Did you mean {{order}}?"),
+            )
+        ),
     ],
 )
-def test_resources_that_cannot_be_made(config: dict[str, Any], said: str) -> None:
+def test_others_that_cannot_be_made(
+    definition: Definition, config: dict[str, Any], said: str
+) -> None:
     with pytest.raises(KindError) as caught:
-        KIND.resource_runnable(RESOURCE, config)
-    assert said in caught.value.message
-
-
-def test_a_template_that_cannot_be_made() -> None:
-    with pytest.raises(KindError, match="is not a variable"):
-        KIND.template_runnable(TEMPLATE, {"text": "{{order}}"})
-
-
-@pytest.mark.parametrize(
-    ("messages", "said"),
-    [
-        ([], "at least one entry"),
-        (["a"], "A message must be a JSON object"),
-        ([{"role": "system", "content": text("a")}], "user or assistant"),
-        ([{"role": "{{order}}", "content": text("a")}], "user or assistant"),
-        ([{"content": text("a"), "x": 1}], "“x” is not allowed here"),
-        ([{"content": text("{{ordr}}")}], "Did you mean {{order}}?"),
-    ],
-)
-def test_prompts_that_cannot_be_made(messages: list[Any], said: str) -> None:
-    with pytest.raises(KindError) as caught:
-        KIND.prompt_runnable(PROMPT, {"messages": messages})
+        KIND.definition_runnable(definition, config)
     assert said in caught.value.message
