@@ -85,7 +85,7 @@ def test_metadata() -> None:
 
 
 def test_without_none() -> None:
-    assert without_none(int) == without_none(int | None) == int
+    assert without_none(int) is without_none(int | None) is int
     assert without_none(int | str | None) == int | str
     assert without_none(type(None)) is type(None)
 

@@ -25,7 +25,7 @@ PIXELS = Image(b"\x00\xff", "image/png")
 
 
 def embedded(**members: str) -> dict[str, Any]:
-    return {"type": "resource", "resource": {"uri": "x:a", **members}}
+    return {"type": "resource", "resource": {"uri": "x:a"} | members}
 
 
 def contents(**members: Any) -> EmbeddedResource:
@@ -80,22 +80,13 @@ def test_blocks(value: dict[str, Any], block: Block) -> None:
         ({"type": "text", "text": "a", "_meta": []}, "“_meta” must be"),
         ({"type": "text", "text": "a", "annotations": {"x": 1}}, "no member “x”"),
         ({"type": "image", "data": "AP8=", "mimeType": 1}, "“mimeType”"),
-        ({"type": "image", "data": "A", "mimeType": "image/png"}, "not base64"),
-        ({"type": "image", "data": "é", "mimeType": "image/png"}, "not base64"),
-        (
-            {"type": "image", "upload": "e" * 64, "mimeType": "image/png"},
-            "No uploaded file has the digest",
-        ),
-        (
-            {"type": "image", "upload": "d" * 64, "data": "", "mimeType": "a/b"},
-            "not both",
-        ),
+        ({**PNG, "data": "A"}, "not base64"),
+        ({**PNG, "data": "é"}, "not base64"),
+        ({**PNG, "upload": "e" * 64}, "No uploaded file has the digest"),
+        ({**PNG, "upload": "d" * 64, "data": ""}, "not both"),
         ({"type": "resource"}, "“resource” must be a JSON object"),
-        ({"type": "resource", "resource": {"uri": "x:a"}}, "either text or blob"),
-        (
-            {"type": "resource", "resource": {"uri": "a", "text": "t"}},
-            "not an absolute URI",
-        ),
+        (embedded(), "either text or blob"),
+        (embedded(uri="a", text="t"), "not an absolute URI"),
         ({"type": "resource_link", "uri": "x:a"}, "“name” is missing"),
         ({"type": "resource_link", "uri": "x:a", "name": "a", "size": -1}, "“size”"),
     ],

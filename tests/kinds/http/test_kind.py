@@ -471,11 +471,8 @@ def test_a_developer_must_add_a_site(settings: Settings) -> None:
 
 def advice_of(definition: Definition, config: JsonObject) -> list[Finding]:
     rules = {"hints-contradict", "hints-doubtful", "parameter-unused", "shared-key"}
-    return [
-        each
-        for each in findings_with_kind(definition, "http", config)
-        if each.rule in rules
-    ]
+    findings = findings_with_kind(definition, "http", config)
+    return [each for each in findings if each.rule in rules]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,26 @@ def parameter(name: str, place: str = "query", **more: Any) -> dict[str, Any]:
     return {"name": name, "in": place, "schema": {"type": "string"}, **more}
 
 
+def reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def as_json(schema: Any) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+ARRAY: Final = {"type": "array", "items": {"type": "string"}}
+OBJECT: Final = {"type": "object", "properties": {"R": {}, "G": {}, "B": {}}}
+STRING: Final = {"type": "string"}
+FORM: Final = "application/x-www-form-urlencoded"
+IDENTITY: Final = {"type": "integer", "readOnly": True}
+TICKET: Final = {
+    "type": "object",
+    "properties": {"subject": STRING, "id": IDENTITY, "tags": ARRAY},
+    "required": ["subject", "id"],
+}
+
+
 def test_an_operation() -> None:
     made = offer(
         {
@@ -66,22 +86,7 @@ def test_an_operation() -> None:
                 parameter("notify", schema={"type": "boolean"}),
                 parameter("X-Trace", "header"),
             ],
-            "requestBody": {
-                "required": True,
-                "content": {
-                    "application/json": {
-                        "schema": {
-                            "type": "object",
-                            "properties": {
-                                "subject": {"type": "string"},
-                                "id": {"type": "integer", "readOnly": True},
-                                "tags": {"type": "array", "items": {"type": "string"}},
-                            },
-                            "required": ["subject", "id"],
-                        }
-                    }
-                },
-            },
+            "requestBody": {"required": True, "content": as_json(TICKET)},
         },
         method="post",
         path="/tickets/{queue}",
@@ -119,17 +124,6 @@ def test_an_operation() -> None:
     assert serving_problems(definition, "http", made.config) == []
 
 
-def reference(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def as_json(schema: Any) -> dict[str, Any]:
-    return {"application/json": {"schema": schema}}
-
-
-ARRAY: Final = {"type": "array", "items": {"type": "string"}}
-OBJECT: Final = {"type": "object", "properties": {"R": {}, "G": {}, "B": {}}}
-STRING: Final = {"type": "string"}
 VALUES: Final[dict[str, Any]] = {
     "string": "blue",
     "array": ["blue", "black", "brown"],
@@ -228,7 +222,7 @@ def test_styles(
     ("content", "body", "names"),
     [
         (
-            {"application/json": {"schema": {"properties": {"a": {}, "b-c": {}}}}},
+            as_json({"properties": {"a": {}, "b-c": {}}}),
             {"json": {"a": "{{a}}", "b-c": "{{b-c}}"}},
             ["a", "b-c"],
         ),
@@ -238,24 +232,20 @@ def test_styles(
             ["body"],
         ),
         ({"application/json": {}}, {"json": "{{body}}"}, ["body"]),
+        (as_json({"oneOf": [OBJECT, STRING]}), {"json": "{{body}}"}, ["body"]),
         (
-            {"application/json": {"schema": {"oneOf": [OBJECT, STRING]}}},
+            as_json({**OBJECT, "additionalProperties": {}}),
             {"json": "{{body}}"},
             ["body"],
         ),
         (
-            {"application/json": {"schema": {**OBJECT, "additionalProperties": {}}}},
-            {"json": "{{body}}"},
-            ["body"],
-        ),
-        (
-            {"multipart/form-data": {}, "application/json": {"schema": OBJECT}},
+            {"multipart/form-data": {}, **as_json(OBJECT)},
             {"json": {"R": "{{R}}", "G": "{{G}}", "B": "{{B}}"}},
             ["R", "G", "B"],
         ),
         (
             {
-                "application/x-www-form-urlencoded": {
+                FORM: {
                     "schema": {"properties": {"a": STRING, "b": ARRAY}},
                     "encoding": {"b": {"explode": False}},
                 }
@@ -294,9 +284,7 @@ def test_names_that_stand_twice() -> None:
             "parameters": [parameter("id", "path"), parameter("id"), parameter("a b")],
             "requestBody": {
                 "required": True,
-                "content": {
-                    "application/json": {"schema": {"properties": {"a_b": {}}}}
-                },
+                "content": as_json({"properties": {"a_b": {}}}),
             },
         },
         method="post",
@@ -327,24 +315,11 @@ def test_references() -> None:
         },
         method="post",
         components={
-            "parameters": {
-                "P": parameter("p", schema={"$ref": "#/components/schemas/S"})
-            },
-            "requestBodies": {
-                "B": {
-                    "content": {
-                        "application/json": {
-                            "schema": {"$ref": "#/components/schemas/N"}
-                        }
-                    }
-                }
-            },
+            "parameters": {"P": parameter("p", schema=reference("S"))},
+            "requestBodies": {"B": {"content": as_json(reference("N"))}},
             "schemas": {
                 "S": {"enum": ["a"]},
-                "N": {
-                    "type": "object",
-                    "properties": {"next": {"$ref": "#/components/schemas/N"}},
-                },
+                "N": {"type": "object", "properties": {"next": reference("N")}},
             },
         },
     )
@@ -422,15 +397,13 @@ STREAM: Final[Any] = {"responses": {"200": {"content": {"text/event-stream": {}}
             "it needs s, which cannot be given: it is a cookie",
         ),
         ({}, "/{a}", "its path has {a}, which no parameter describes"),
-        (
-            {"parameters": [parameter("a", schema={"type": 5})]},
-            "/x",
-            "its schema is refused: ",
-        ),
-        (
-            {"parameters": [parameter("a", schema={"pattern": "("})]},
-            "/x",
-            "its schema is refused: ",
+        *(
+            (
+                {"parameters": [parameter("a", schema=wrong)]},
+                "/x",
+                "its schema is refused: ",
+            )
+            for wrong in ({"type": 5}, {"pattern": "("})
         ),
         ({}, "/../x", "it cannot be called: A segment of the path"),
         (
@@ -439,11 +412,7 @@ STREAM: Final[Any] = {"responses": {"200": {"content": {"text/event-stream": {}}
             "it has more than 50 parameters",
         ),
         (
-            {
-                "requestBody": {
-                    "content": {"application/x-www-form-urlencoded": {"schema": ARRAY}}
-                }
-            },
+            {"requestBody": {"content": {FORM: {"schema": ARRAY}}}},
             "/x",
             "the document does not describe the fields of its form",
         ),

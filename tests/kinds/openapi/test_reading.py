@@ -82,10 +82,10 @@ def test_documents() -> None:
     }
 
 
-@pytest.mark.parametrize("version", ["3.0.0", "3.0.4-rc1", "3.1.1", "3.2.0"])
-def test_versions(version: str) -> None:
-    given = document(json.dumps({"openapi": version, "paths": {}}))
-    assert given["openapi"] == version
+def test_versions() -> None:
+    for version in ("3.0.0", "3.0.4-rc1", "3.1.1", "3.2.0"):
+        given = document(json.dumps({"openapi": version, "paths": {}}))
+        assert given["openapi"] == version
 
 
 @pytest.mark.parametrize(
@@ -150,70 +150,38 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         document(YAML)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("", None),
-        ("~", None),
-        ("null", None),
-        ("true", True),
-        ("False", False),
-        ("yes", "yes"),
-        ("on", "on"),
-        ("12", 12),
-        ("-7", -7),
-        ("0o14", 12),
-        ("0xC", 12),
-        ("014", 14),
-        ("1_000", "1_000"),
-        ("1:30", "1:30"),
-        ("1.5", 1.5),
-        (".5", 0.5),
-        ("1e3", 1000.0),
-        ("1e999", "1e999"),
-        (".inf", ".inf"),
-        ("2026-11-25", "2026-11-25"),
-        ("9" * 5000, "9" * 5000),
-    ],
-)
-def test_scalars(text: str, value: object) -> None:
-    given = plain_scalar(text)
-    assert given == value
-    assert type(given) is type(value)
+def test_scalars() -> None:
+    values: dict[str, object] = {
+        **{"": None, "~": None, "null": None, "true": True, "False": False},
+        **{"12": 12, "-7": -7, "0o14": 12, "0xC": 12, "014": 14},
+        **{"1.5": 1.5, ".5": 0.5, "1e3": 1000.0},
+    }
+    texts = ("yes", "on", "1_000", "1:30", "1e999", ".inf", "2026-11-25", "9" * 5000)
+    for text, value in (*values.items(), *zip(texts, texts, strict=True)):
+        given = plain_scalar(text)
+        assert (given, type(given)) == (value, type(value))
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("'12'", "12"),
-        ('"true"', "true"),
-        ("!!str 12", "12"),
-        ("|\n  12", "12"),
-        ("{200: {'a': 1}}", {"200": {"a": 1}}),
-        ("{null: 1, '': 2}", {"null": 1, "": 2}),
-        ("a: 1\n---\nb: 2", {"a": 1}),
-    ],
-)
-def test_texts(text: str, value: object) -> None:
-    assert read_yaml(text.encode()) == value
+def test_texts() -> None:
+    values = {
+        **{"'12'": "12", '"true"': "true", "!!str 12": "12", "|\n  12": "12"},
+        "{200: {'a': 1}}": {"200": {"a": 1}},
+        "{null: 1, '': 2}": {"null": 1, "": 2},
+        "a: 1\n---\nb: 2": {"a": 1},
+    }
+    assert {text: read_yaml(text.encode()) for text in values} == values
 
 
 # -- offer -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "offer",
-    [
+def test_offers_in_rows() -> None:
+    for offer in (
         Offer(key="GET /a b", name="a", tags=("x", "y"), remarks=("r",)),
         Offer(key="POST /", name="", bar="it wants a file"),
         Offer(key="PUT /a", name="a", input_schema={"type": "object"}, config={"a": 1}),
-    ],
-)
-def test_offers_in_rows(offer: Offer) -> None:
-    assert Offer.from_json(offer.to_json()) == offer
-
-
-def test_method_and_path() -> None:
+    ):
+        assert Offer.from_json(offer.to_json()) == offer
     offer = Offer(key="GET /a b", name="a")
     assert (offer.method, offer.path) == ("GET", "/a b")
     assert offer.to_json() == {"key": "GET /a b", "name": "a"}
@@ -222,30 +190,18 @@ def test_method_and_path() -> None:
 # -- names -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("listPets", "list_pets"),
-        ("HTTPServerList", "http_server_list"),
-        ("get /a/{b}", "get_a_b"),
-        ("a--b", "a_b"),
-        ("x" * 100, "x" * 64),
-        ("été", "t"),
-    ],
-)
-def test_names_of_tools(text: str, name: str) -> None:
-    assert snake_case(text) == name
+def test_names_of_tools() -> None:
+    names = {
+        **{"listPets": "list_pets", "HTTPServerList": "http_server_list"},
+        **{"get /a/{b}": "get_a_b", "a--b": "a_b", "été": "t", "x" * 100: "x" * 64},
+        "A" * 80_000: "a" * MAX_NAME_LENGTH,
+    }
+    assert {text: snake_case(text) for text in names} == names
 
 
-def test_names_of_very_long_texts() -> None:
-    assert snake_case("A" * 80_000) == "a" * MAX_NAME_LENGTH
-
-
-@pytest.mark.parametrize(
-    ("text", "name"), [("a b", "a_b"), ("é", "ue9"), ("1a", "_1a"), ("X-A", "X-A")]
-)
-def test_names_of_arguments(text: str, name: str) -> None:
-    assert argument_name(text) == name
+def test_names_of_arguments() -> None:
+    names = {"a b": "a_b", "é": "ue9", "1a": "_1a", "X-A": "X-A"}
+    assert {text: argument_name(text) for text in names} == names
 
 
 def test_each_name_once() -> None:
@@ -273,17 +229,11 @@ def test_many_names_that_begin_alike() -> None:
 # -- addresses -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "parts"),
-    [
-        ("/a/{b}", ("/a/{b}", [])),
-        ("/a?b=1&c=", ("/a", [("b", "1"), ("c", "")])),
-        ("/#X-Amz-Target=Certificates.Add", ("/", [])),
-        ("/a?b=%20#c?d=1", ("/a", [("b", " ")])),
-    ],
-)
-def test_split_path(path: str, parts: Any) -> None:
-    assert split_path(path) == parts
+def test_split_path() -> None:
+    assert split_path("/a/{b}") == ("/a/{b}", [])
+    assert split_path("/a?b=1&c=") == ("/a", [("b", "1"), ("c", "")])
+    assert split_path("/#X-Amz-Target=Certificates.Add") == ("/", [])
+    assert split_path("/a?b=%20#c?d=1") == ("/a", [("b", " ")])
 
 
 def test_an_operation_with_more_behind_its_path() -> None:
@@ -298,10 +248,8 @@ def test_an_operation_with_more_behind_its_path() -> None:
         {"name": "do", "value": "add"},
         {"name": "id", "value": "{{id}}"},
     ]
-    open_ended = offer({}, path="/rows?term={term}")
-    assert open_ended.bar == (
-        "it cannot be called: “{term}” is not replaced. Write {{term}}."
-    )
+    bar = offer({}, path="/rows?term={term}").bar
+    assert bar == "it cannot be called: “{term}” is not replaced. Write {{term}}."
 
 
 def test_a_style_that_is_no_text() -> None:

@@ -103,9 +103,5 @@ def test_a_sentence_for_people() -> None:
         "It looks up Orders by state and due, and gives number, customer.name and"
         " items."
     )
-    assert (
-        query_sentence(
-            shop.query({"answer": "groups", "measures": [{"do": "count", "as": "n"}]})
-        )
-        == "It looks up Orders, and gives n."
-    )
+    counted = {"answer": "groups", "measures": [{"do": "count", "as": "n"}]}
+    assert query_sentence(shop.query(counted)) == "It looks up Orders, and gives n."

@@ -21,7 +21,6 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.principal import AccessRequest
-from mcp_app.kinds.query import groups as groups_module
 from mcp_app.kinds.query.kind import HINTS, QueryKind
 from mcp_app.models import PublishedRow, ResourceTemplate, Tool
 from mcp_app.protocol.json_types import JsonObject
@@ -229,9 +228,8 @@ async def test_orders_of_the_week_by_state(ask: Any, version: str) -> None:
 
 
 async def test_more_groups_than_fit(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (groups_module, "mcp_app.kinds.query.kind"):
-        target = module if isinstance(module, str) else module.__name__
-        monkeypatch.setattr(f"{target}.MOST_GROUPS", 1)
+    for module in ("groups", "kind"):
+        monkeypatch.setattr(f"mcp_app.kinds.query.{module}.MOST_GROUPS", 1)
     answer = await called(ask, "by_state")
     assert len(answer["groups"]) == 1
     note = "These are the first 1 groups; there are more. Ask for less."
@@ -370,12 +368,8 @@ def test_a_definition_is_completed() -> None:
 
 
 def test_what_depends_on_who_asks_is_not_shared() -> None:
-    stock = {
-        "model": "drill.Stock",
-        "answer": "one",
-        "fields": ["sku"],
-        "filters": [{"path": "sku", "is": "is", "parameter": "number"}],
-    }
+    sku = {"path": "sku", "is": "is", "parameter": "number"}
+    stock = {**ONE, "model": "drill.Stock", "fields": ["sku"], "filters": [sku]}
     for config, public in ((ONE, False), (stock, True)):
         assert KIND.complete_safely(template(public=True), config).public is public
 
@@ -402,10 +396,7 @@ def test_what_depends_on_who_asks_is_not_shared() -> None:
         (template(), ORDERS | {"filters": ONE["filters"]}, ['"answer" must be "one"']),
         (
             template(),
-            {
-                **ONE,
-                "filters": [{"path": "number", "is": "begins", "parameter": "number"}],
-            },
+            {**ONE, "filters": [{**ONE["filters"][0], "is": "begins"}]},
             ["The variable {number} can be asked by “is” alone."],
         ),
         (

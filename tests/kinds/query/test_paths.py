@@ -12,14 +12,11 @@ ORDER = OPENED["drill.Order"]
 
 def test_over_relations_to_a_field() -> None:
     path = resolve_path("customer.country.name", ORDER, OPENED, "fields")
-    assert [hop.model.label for hop in path.hops] == ["drill.Customer", "drill.Country"]
+    hops = ["drill.Customer", "drill.Country"]
+    assert [hop.model.label for hop in path.hops] == hops
     assert (path.field.name, path.owner.label) == ("name", "drill.Country")
     assert path.name == "customer_country_name"
-    assert [each.label for each in path.models] == [
-        "drill.Order",
-        "drill.Customer",
-        "drill.Country",
-    ]
+    assert [each.label for each in path.models] == ["drill.Order", *hops]
     assert path.nullable
     assert not path.is_relation
 

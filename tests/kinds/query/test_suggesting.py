@@ -28,6 +28,7 @@ from tests.scripting import STATELESS
 from tests.serving import Connect
 
 EMAIL: Final = "{{drill.Customer.email}}"
+CONFIG: Final = {"messages": [{"content": {"type": "text", "text": "Hi {{who}}"}}]}
 
 
 def opened(rows: Any = "all") -> Registry:
@@ -59,16 +60,12 @@ def served(
     with django_db_blocker.unblock():
         for name in names:
             Customer.objects.create(name=name, email=f"{name}@example.org")
-        arguments = [
-            {"name": "who", "suggestions": ["Andrea", EMAIL, "{{drill.Customer.name}}"]}
-        ]
+        suggestions = ["Andrea", EMAIL, "{{drill.Customer.name}}"]
         row = published(
             Prompt(
                 name="greet_customer",
-                arguments=json.dumps(arguments),
-                config=json.dumps(
-                    {"messages": [{"content": {"type": "text", "text": "Hi {{who}}"}}]}
-                ),
+                arguments=json.dumps([{"name": "who", "suggestions": suggestions}]),
+                config=json.dumps(CONFIG),
                 tags="private",
             )
         )
@@ -175,24 +172,20 @@ def test_a_field_is_opened_to_be_shown_and_asked_by(
 
 
 def test_a_field() -> None:
-    path = referenced_path("{{ drill.Customer.email }}", opened().open_models)
+    models = opened().open_models
+    path = referenced_path("{{ drill.Customer.email }}", models)
     assert path.owner.model is Customer
-    assert (
-        referenced_path("{{drill.Order.state}}", opened().open_models).owner.model
-        is Order
-    )
+    assert referenced_path("{{drill.Order.state}}", models).owner.model is Order
 
 
 def test_who_makes_one_is_told() -> None:
     argument = PromptArgument(name="who", suggestions=("{{drill.Gone.name}}",))
     prompt = PromptDefinition(name="p", description="d", arguments=(argument,))
-    config = {"messages": [{"content": {"type": "text", "text": "{{who}}"}}]}
-    told = serving_problems(prompt, "text", config, registry=opened())
+    told = serving_problems(prompt, "text", CONFIG, registry=opened())
     assert [each.field for each in told] == ["arguments"]
     template = ResourceTemplateDefinition(
         name="t", uri_template="x:{who}", suggestions={"who": (EMAIL,)}
     )
-    assert (
-        serving_problems(template, "text", {"text": "{{who}}"}, registry=opened()) == []
-    )
+    config = {"text": "{{who}}"}
+    assert serving_problems(template, "text", config, registry=opened()) == []
     assert [*completers_of(template, opened())] == ["who"]

@@ -14,7 +14,6 @@ from mcp_app.kinds.query.shapes import (
     ForeignCursor,
     Place,
     Total,
-    exact_to_json,
     field_to_json,
     measure_to_json,
     plain_to_json,
@@ -82,13 +81,6 @@ def test_decimals_have_the_places_of_their_field(value: str, shown: str) -> None
 )
 def test_measures(do: str, name: str | None, value: Any, shown: Any) -> None:
     assert measure_to_json(do, FIELDS[name] if name else None, value) == shown
-
-
-@pytest.mark.parametrize(
-    "value", [None, "a", 7, 0.1, Decimal("0.10"), date(2026, 11, 2), MOMENT, KEY]
-)
-def test_exact_values_are_json(value: Any) -> None:
-    assert type(exact_to_json(value)) in (type(None), str, int, float)
 
 
 # -- cursor ----------------------------------------------------------------------------
