@@ -233,7 +233,7 @@ def test_an_annotation_that_is_no_python_is_refused() -> None:
 
     broken.__annotations__["a"] = "list["
     with pytest.raises(
-        RegistrationError, match="the annotation 'list\\[' of parameter"
+        RegistrationError, match=r"the annotation 'list\[' of parameter"
     ):
         inspect_function(broken)
 
@@ -277,44 +277,26 @@ def named_only(*, asked: AccessRequest) -> bool:
 
 def test_a_rule_is_called_as_its_function_is() -> None:
     rule = build_rule(judge)
-    assert (rule.key, rule.judge, rule.arguments) == (
-        "tests.catalog.test_callables.judge",
-        judge,
-        False,
-    )
+    assert (rule.key, rule.judge, rule.arguments) == (f"{HERE}.judge", judge, False)
     assert build_rule(judge, "shop.may", arguments=True).key == "shop.may"
     assert build_rule(judge, "shop.may", arguments=True).arguments
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        Judging(),
-        partial(with_more, more=1),
-        lambda *asked: True,
-        lambda asked, more=1: True,
-    ],
-)
-def test_what_takes_one_argument(function: Any) -> None:
-    assert build_rule(function, "x").judge is function
+def test_a_coroutine_would_always_say_yes() -> None:
+    coroutines = (late, LateCall(), Judging().judge, partial(late))
+    for function in (*coroutines, partial(partial(LateCall()))):
+        with pytest.raises(RegistrationError, match="runs in a thread"):
+            build_rule(function, "x")
 
 
-@pytest.mark.parametrize(
-    "function",
-    [late, LateCall(), Judging().judge, partial(late), partial(partial(LateCall()))],
-)
-def test_a_coroutine_would_always_say_yes(function: Any) -> None:
-    with pytest.raises(RegistrationError, match="runs in a thread"):
-        build_rule(function, "x")
-
-
-@pytest.mark.parametrize(
-    "function",
-    [with_more, named_only, lambda: True, partial(judge, cast("AccessRequest", None))],
-)
-def test_another_number_of_arguments(function: Any) -> None:
-    with pytest.raises(RegistrationError, match="a rule must take one argument"):
-        build_rule(function, "x")
+def test_a_rule_takes_one_argument() -> None:
+    fitting: list[Any] = [Judging(), partial(with_more, more=1), lambda *asked: True]
+    for function in (*fitting, lambda asked, more=1: True):
+        assert build_rule(function, "x").judge is function
+    others: list[Any] = [with_more, named_only, lambda: True]
+    for function in (*others, partial(judge, cast("AccessRequest", None))):
+        with pytest.raises(RegistrationError, match="a rule must take one argument"):
+            build_rule(function, "x")
 
 
 def test_the_name_of_what_has_none() -> None:

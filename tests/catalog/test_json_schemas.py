@@ -68,13 +68,6 @@ def test_only_titles_that_somebody_wrote() -> None:
     }
 
 
-def test_choices_stand_where_they_are_used() -> None:
-    assert schema_of(dict[str, Colour]) == {
-        "type": "object",
-        "additionalProperties": {"type": "string", "enum": ["red"]},
-    }
-
-
 @pytest.mark.parametrize("annotation", [Opaque, list[Opaque], Callable[[int], int]])
 def test_types_without_json_are_refused(annotation: Any) -> None:
     with pytest.raises(RegistrationError, match=r"^here: .* cannot be written as JSON"):

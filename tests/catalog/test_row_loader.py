@@ -201,15 +201,10 @@ def test_uploaded_content_comes_along(registry: Registry) -> None:
     Blob.objects.keep(b"\xff")
     name = digest(b"\xff")
     make(Resource, name="a", uri="x:a", config=f'{{"upload": "{name}"}}')
-    make(
-        Tool,
-        name="b",
-        config=f'{{"content": [{{"upload": "{name}"}}, {{"upload": "x"}}]}}',
-    )
-    assert [dict(each.uploads) for each in loaded(registry)] == [
-        {name: b"\xff"},
-        {name: b"\xff"},
-    ]
+    content = f'[{{"upload": "{name}"}}, {{"upload": "x"}}]'
+    make(Tool, name="b", config=f'{{"content": {content}}}')
+    uploads = [dict(each.uploads) for each in loaded(registry)]
+    assert uploads == [{name: b"\xff"}] * 2
 
 
 def test_a_functions_signature_is_the_default(registry: Registry) -> None:
@@ -239,12 +234,6 @@ def test_a_row_says_more_than_the_signature(registry: Registry) -> None:
     assert tool.input_schema["properties"] == {"customer": {"maxLength": 5}}
     assert isinstance(prompt, PromptDefinition)
     assert prompt.arguments == ()
-
-
-def test_a_function_that_code_lacks_still_loads(registry: Registry) -> None:
-    make(Tool, name="a", kind="function", config='{"function": "gone"}')
-    [tool] = definitions(registry)
-    assert tool.name == "a"
 
 
 def test_what_is_not_published_is_not_there(registry: Registry) -> None:

@@ -77,11 +77,8 @@ def test_no_parameters() -> None:
     def nothing(ctx: SyncContext) -> None: ...
 
     found = signature(nothing)
-    assert found.input_schema == {
-        "type": "object",
-        "properties": {},
-        "additionalProperties": False,
-    }
+    empty = {"type": "object", "properties": {}, "additionalProperties": False}
+    assert found.input_schema == empty
     assert found.bind_arguments({}) == {}
 
 
@@ -147,38 +144,25 @@ def test_classes_have_local_definitions() -> None:
         lines: list[Line], home: Address, customer: Customer, root: Folder
     ) -> None: ...
 
+    def described(**properties: Any) -> dict[str, Any]:
+        """Return the schema of an object whose first member alone is required."""
+        needed = {"type": "object", "required": [*properties][:1]}
+        return {**needed, "properties": properties, "additionalProperties": False}
+
+    folders = {"type": "array", "items": {"$ref": "#/$defs/Folder"}}
     found = signature(order)
     assert found.input_schema["$defs"] == {
-        "Line": {
-            "type": "object",
-            "properties": {
-                "article": {"type": "string"},
-                "count": {"type": "integer", "default": 1},
-            },
-            "required": ["article"],
-            "additionalProperties": False,
-        },
-        "Address": {
-            "type": "object",
-            "properties": {"street": {"type": "string"}, "floor": {"type": "integer"}},
-            "required": ["street"],
-            "additionalProperties": False,
-        },
+        "Line": described(
+            article={"type": "string"}, count={"type": "integer", "default": 1}
+        ),
+        "Address": described(street={"type": "string"}, floor={"type": "integer"}),
         "Customer": {
             "type": "object",
             "properties": {"fullName": {"type": "string", "description": "In full"}},
             "required": ["fullName"],
             "description": "Who orders.",
         },
-        "Folder": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string"},
-                "folders": {"type": "array", "items": {"$ref": "#/$defs/Folder"}},
-            },
-            "required": ["name"],
-            "additionalProperties": False,
-        },
+        "Folder": described(name={"type": "string"}, folders=folders),
     }
     given = {
         "lines": [{"article": "tea"}],
@@ -295,9 +279,10 @@ def test_names_that_pydantic_models_could_not_have() -> None:
 def test_strings_become_what_the_hint_says() -> None:
     def read(id: int, day: dt.date, deep: bool) -> None: ...
 
-    assert signature(read).bind_arguments(
+    bound = signature(read).bind_arguments(
         {"id": "7", "day": "2026-01-31", "deep": "true"}
-    ) == {"id": 7, "day": dt.date(2026, 1, 31), "deep": True}
+    )
+    assert bound == {"id": 7, "day": dt.date(2026, 1, 31), "deep": True}
 
 
 def test_refused_arguments_are_named() -> None:

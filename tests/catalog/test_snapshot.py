@@ -83,12 +83,12 @@ def test_two_of_one_name_are_both_listed() -> None:
     assert [each.identity for each in listed] == ["shop://a", "shop://b"]
 
 
-@pytest.mark.parametrize("more", [0, 1, 900])
-def test_a_long_place_fits_into_a_cursor_and_stays_apart(more: int) -> None:
-    uri = "shop://" + "x" * (MAX_PLACE_LENGTH - len("r\nshop://") + more - 1)
-    places = {resource(uri + end).place_in_list for end in "ab"}
-    assert len(places) == 2
-    assert all(len(text) <= MAX_PLACE_LENGTH for _, text in places)
+def test_a_long_place_fits_into_a_cursor_and_stays_apart() -> None:
+    for more in (0, 1, 900):
+        uri = "shop://" + "x" * (MAX_PLACE_LENGTH - len("r\nshop://") + more - 1)
+        places = {resource(uri + end).place_in_list for end in "ab"}
+        assert len(places) == 2
+        assert all(len(text) <= MAX_PLACE_LENGTH for _, text in places)
 
 
 def shown(listed: Listing, after: Any = None) -> tuple[str, Any]:
@@ -398,9 +398,8 @@ def test_a_server_that_searches_changes() -> None:
     both = changed.with_changes({"tools": {"search_tools": row}})
     assert both.tools["search_tools"] is not row
     assert names_in(both.listings["tools"]) == ["c", "search_tools"]
-    assert names_in(
-        both.with_changes({"tools": {"search_tools": None}}).offered["tools"]
-    ) == ["b", "c"]
+    without = both.with_changes({"tools": {"search_tools": None}})
+    assert names_in(without.offered["tools"]) == ["b", "c"]
 
 
 def test_a_server_that_lists_has_no_tools_of_its_own() -> None:

@@ -176,15 +176,15 @@ def test_texts() -> None:
 
 
 def test_offers_in_rows() -> None:
-    for offer in (
+    for made in (
         Offer(key="GET /a b", name="a", tags=("x", "y"), remarks=("r",)),
         Offer(key="POST /", name="", bar="it wants a file"),
         Offer(key="PUT /a", name="a", input_schema={"type": "object"}, config={"a": 1}),
     ):
-        assert Offer.from_json(offer.to_json()) == offer
-    offer = Offer(key="GET /a b", name="a")
-    assert (offer.method, offer.path) == ("GET", "/a b")
-    assert offer.to_json() == {"key": "GET /a b", "name": "a"}
+        assert Offer.from_json(made.to_json()) == made
+    made = Offer(key="GET /a b", name="a")
+    assert (made.method, made.path) == ("GET", "/a b")
+    assert made.to_json() == {"key": "GET /a b", "name": "a"}
 
 
 # -- names -----------------------------------------------------------------------------
