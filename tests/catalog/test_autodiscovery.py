@@ -393,11 +393,7 @@ def test_a_module_is_loaded_again(discover: Discover) -> None:
 def test_problems_are_raised_again_afterwards(registry: Registry) -> None:
     import_modules(registry, [], "mcp")
     with pytest.raises(mcp_app.RegistrationError):
-        registry.tool(len_of_all)
-
-
-def len_of_all(*all: str) -> int:
-    return len(all)
+        registry.tool(lambda: 1)
 
 
 # -- fingerprint -----------------------------------------------------------------------
@@ -418,37 +414,35 @@ def declared(declare: Callable[[Registry], object]) -> str:
     return fingerprint(registry)
 
 
-def named(function: Callable[[str], bool]) -> Callable[[str], bool]:
-    function.__qualname__ = "find"
-    return function
-
-
-def one(registry: Registry) -> None:
+def finder() -> Callable[[str], bool]:
     def find(text: str) -> bool:
         return text in {"a", "b"}
 
-    registry.tool("find")(named(find))
+    return find
 
 
-def other_code(registry: Registry) -> None:
+def other_finder() -> Callable[[str], bool]:
     def find(text: str) -> bool:
         return text in {"a", "c"}
 
-    registry.tool("find")(named(find))
+    find.__qualname__ = finder().__qualname__
+    return find
+
+
+def one(registry: Registry) -> None:
+    registry.tool("find")(finder())
+
+
+def other_code(registry: Registry) -> None:
+    registry.tool("find")(other_finder())
 
 
 def other_title(registry: Registry) -> None:
-    def find(text: str) -> bool:
-        return text in {"a", "b"}
-
-    registry.tool("find", title="Find")(named(find))
+    registry.tool("find", title="Find")(finder())
 
 
 def function(registry: Registry) -> None:
-    def find(text: str) -> bool:
-        return text in {"a", "b"}
-
-    registry.function("find")(named(find))
+    registry.function("find")(finder())
 
 
 def test_it_is_the_same_for_the_same_code() -> None:

@@ -96,7 +96,7 @@ def test_what_a_binding_shows(registry: Registry) -> None:
         ("ledger://{key}", line, "ledger://a%20b", "shop://a"),
         ("ledger://all", lines, "ledger://all", "ledger://a"),
     ):
-        registry.resource(uri, model=Ledger)(function)  # type: ignore[type-var]
+        registry.resource(uri, model=Ledger)(function)
         assert registry.bindings[uri].may_show_uri(shown)
         assert not registry.bindings[uri].may_show_uri(other)
 

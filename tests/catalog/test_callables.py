@@ -283,7 +283,7 @@ def test_a_rule_is_called_as_its_function_is() -> None:
 
 
 def test_a_coroutine_would_always_say_yes() -> None:
-    coroutines = (late, LateCall(), Judging().judge, partial(late))
+    coroutines: list[Any] = [late, LateCall(), Judging().judge, partial(late)]
     for function in (*coroutines, partial(partial(LateCall()))):
         with pytest.raises(RegistrationError, match="runs in a thread"):
             build_rule(function, "x")

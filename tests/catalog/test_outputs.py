@@ -33,6 +33,7 @@ from mcp_app.protocol.jsonrpc import UnserializableValue
 
 PIXEL = Image(b"\x89", "image/png")
 LINK = ResourceLink("shop://orders/1", "Order 1")
+SAID = PromptMessage(LINK, "assistant")
 
 
 class Colour(enum.Enum):
@@ -269,18 +270,8 @@ PROMPTS: list[tuple[object, list[PromptMessage]]] = [
     (PIXEL, [PromptMessage(PIXEL)]),
     ({"role": "assistant", "content": "Hi"}, [PromptMessage(Text("Hi"), "assistant")]),
     (
-        [
-            "a",
-            PIXEL,
-            PromptMessage(LINK, "assistant"),
-            {"role": "user", "content": LINK},
-        ],
-        [
-            PromptMessage(Text("a")),
-            PromptMessage(PIXEL),
-            PromptMessage(LINK, "assistant"),
-            PromptMessage(LINK),
-        ],
+        ["a", PIXEL, SAID, {"role": "user", "content": LINK}],
+        [PromptMessage(Text("a")), PromptMessage(PIXEL), SAID, PromptMessage(LINK)],
     ),
     ([], []),
 ]

@@ -338,20 +338,18 @@ def one(a: int, b: int = 2) -> int:
     return a + b
 
 
+NEEDS_A = "The function one requires 'a', but the schema does not."
+NO_C = "The function one has no parameter 'c'."
+
+
 @pytest.mark.parametrize(
     ("schema", "sentences"),
     [
         ({"properties": {"a": {}}, "required": ["a"]}, []),
         ({"properties": {"a": {}, "b": {}}, "required": ["a", "b"]}, []),
-        (
-            {"properties": {"a": {}}},
-            ["The function one requires 'a', but the schema does not."],
-        ),
-        (
-            {"properties": {"a": {}, "c": {}}, "required": ["a"]},
-            ["The function one has no parameter 'c'."],
-        ),
-        ({}, ["The function one requires 'a', but the schema does not."]),
+        ({"properties": {"a": {}}}, [NEEDS_A]),
+        ({"properties": {"a": {}, "c": {}}, "required": ["a"]}, [NO_C]),
+        ({}, [NEEDS_A]),
     ],
 )
 def test_fits(schema: dict[str, Any], sentences: list[str]) -> None:

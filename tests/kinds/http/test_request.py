@@ -62,7 +62,8 @@ def test_values_of_a_path(path: str, value: object, sent: str) -> None:
 
 
 def test_a_path_without_its_value() -> None:
-    for value in ("", None, []):
+    values: list[Any] = ["", None, []]
+    for value in values:
         with pytest.raises(Forbidden, match="The value of x"):
             request({"x": value}, "/a/{{x}}/b")
 

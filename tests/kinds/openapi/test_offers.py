@@ -66,6 +66,7 @@ ARRAY: Final = {"type": "array", "items": {"type": "string"}}
 OBJECT: Final = {"type": "object", "properties": {"R": {}, "G": {}, "B": {}}}
 STRING: Final = {"type": "string"}
 FORM: Final = "application/x-www-form-urlencoded"
+WHOLE: Final = {"json": "{{body}}"}
 IDENTITY: Final = {"type": "integer", "readOnly": True}
 TICKET: Final = {
     "type": "object",
@@ -228,16 +229,12 @@ def test_styles(
         ),
         (
             {"application/vnd.api+json": {"schema": ARRAY}},
-            {"json": "{{body}}", "type": "application/vnd.api+json"},
+            {**WHOLE, "type": "application/vnd.api+json"},
             ["body"],
         ),
-        ({"application/json": {}}, {"json": "{{body}}"}, ["body"]),
-        (as_json({"oneOf": [OBJECT, STRING]}), {"json": "{{body}}"}, ["body"]),
-        (
-            as_json({**OBJECT, "additionalProperties": {}}),
-            {"json": "{{body}}"},
-            ["body"],
-        ),
+        ({"application/json": {}}, WHOLE, ["body"]),
+        (as_json({"oneOf": [OBJECT, STRING]}), WHOLE, ["body"]),
+        (as_json({**OBJECT, "additionalProperties": {}}), WHOLE, ["body"]),
         (
             {"multipart/form-data": {}, **as_json(OBJECT)},
             {"json": {"R": "{{R}}", "G": "{{G}}", "B": "{{B}}"}},
@@ -292,8 +289,7 @@ def test_names_that_stand_twice() -> None:
     )
     properties = made.input_schema["properties"]
     assert [*properties] == ["id", "id_in_query", "a_b", "body"]
-    assert made.config["path"] == "/{{id}}"
-    assert made.config["body"] == {"json": "{{body}}"}
+    assert (made.config["path"], made.config["body"]) == ("/{{id}}", WHOLE)
 
 
 def test_parameters_of_the_path() -> None:
@@ -348,22 +344,20 @@ def test_what_the_settings_set_is_left_out() -> None:
     assert made.remarks == ("key is left out: the settings set it",)
 
 
+def of(*given: Any, **more: Any) -> dict[str, Any]:
+    return {"parameters": [parameter(*given, **more)]}
+
+
 @pytest.mark.parametrize(
     ("operation", "remark"),
     [
-        ({"parameters": [parameter("s", "cookie")]}, "s is left out: it is a cookie"),
+        (of("s", "cookie"), "s is left out: it is a cookie"),
         (
             {"parameters": [{"name": "f", "in": "query", "content": {}}]},
             "f is left out: it is JSON inside the address",
         ),
-        (
-            {"parameters": [parameter("Cookie", "header")]},
-            "Cookie is left out: no tool may set this header",
-        ),
-        (
-            {"parameters": [parameter("z", "path")]},
-            "z is left out: the path does not have it",
-        ),
+        (of("Cookie", "header"), "Cookie is left out: no tool may set this header"),
+        (of("z", "path"), "z is left out: the path does not have it"),
         (
             {"requestBody": {"content": {"multipart/form-data": {}}}},
             "the body is left out: it is multipart/form-data, which cannot be sent",
@@ -379,46 +373,37 @@ FILE: Final = {"requestBody": {"required": True, "content": {"image/png": {}}}}
 STREAM: Final[Any] = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
 
 
+SIXTY: Final = {"parameters": [parameter(f"p{n}") for n in range(60)]}
+UNTOLD: Final = {"requestBody": {"content": {FORM: {"schema": ARRAY}}}}
+BARS: Final[list[tuple[Any, str]]] = [
+    (FILE, "it wants a file"),
+    (STREAM, "its answer is a stream"),
+    ([], "it is no object"),
+    (
+        {"parameters": [{"$ref": "other.yaml"}]},
+        "'other.yaml' leads to another document",
+    ),
+    ({"parameters": [{"in": "query"}]}, "has no name or no place"),
+    (
+        of("s", "cookie", required=True),
+        "it needs s, which cannot be given: it is a cookie",
+    ),
+    (of("a", schema={"type": 5}), "its schema is refused: "),
+    (of("a", schema={"pattern": "("}), "its schema is refused: "),
+    (SIXTY, "it has more than 50 parameters"),
+    (UNTOLD, "the document does not describe the fields of its form"),
+]
+
+
 @pytest.mark.parametrize(
-    ("operation", "path", "bar"),
+    ("path", "operation", "bar"),
     [
-        (FILE, "/x", "it wants a file"),
-        (STREAM, "/x", "its answer is a stream"),
-        ([], "/x", "it is no object"),
-        (
-            {"parameters": [{"$ref": "other.yaml"}]},
-            "/x",
-            "its reference 'other.yaml' leads to another document",
-        ),
-        ({"parameters": [{"in": "query"}]}, "/x", "has no name or no place"),
-        (
-            {"parameters": [parameter("s", "cookie", required=True)]},
-            "/x",
-            "it needs s, which cannot be given: it is a cookie",
-        ),
-        ({}, "/{a}", "its path has {a}, which no parameter describes"),
-        *(
-            (
-                {"parameters": [parameter("a", schema=wrong)]},
-                "/x",
-                "its schema is refused: ",
-            )
-            for wrong in ({"type": 5}, {"pattern": "("})
-        ),
-        ({}, "/../x", "it cannot be called: A segment of the path"),
-        (
-            {"parameters": [parameter(f"p{n}") for n in range(60)]},
-            "/x",
-            "it has more than 50 parameters",
-        ),
-        (
-            {"requestBody": {"content": {FORM: {"schema": ARRAY}}}},
-            "/x",
-            "the document does not describe the fields of its form",
-        ),
+        *(("/x", *each) for each in BARS),
+        ("/{a}", {}, "its path has {a}, which no parameter describes"),
+        ("/../x", {}, "it cannot be called: A segment of the path"),
     ],
 )
-def test_what_cannot_be_a_tool(operation: Any, path: str, bar: str) -> None:
+def test_what_cannot_be_a_tool(path: str, operation: Any, bar: str) -> None:
     given = document(operation, method="post", path=path)
     given["paths"]["/fine"] = {"get": {}}
     barred, fine = offers_of(given, site())
@@ -432,6 +417,7 @@ OUTSIDE: Final = {"$ref": "resources/create.yml"}
 TEXTS: Final = {"multipart/form-data": {"schema": OBJECT}}
 PET: Final = {"type": "object", "properties": {"name": STRING}}
 UPLOADS: Final = {"servers": [{"url": "https://uploads.example.com"}]}
+CHINESE: Final = [parameter("用户", description="Who."), parameter("密码")]
 BUNDLE: Final = (
     "its reference 'resources/create.yml' leads to another document: make one document"
     " of all first, for example with “redocly bundle”"
@@ -473,15 +459,7 @@ def with_body(content: Any, **more: Any) -> dict[str, Any]:
             {"remarks": "at https://uploads.example.com, but the call goes to https:"},
         ),
         (
-            {
-                "get": {
-                    "operationId": "获取用户列表",
-                    "parameters": [
-                        parameter("用户", description="Who."),
-                        parameter("密码"),
-                    ],
-                }
-            },
+            {"get": {"operationId": "获取用户列表", "parameters": CHINESE}},
             {},
             {
                 "name": "get_x",
