@@ -57,19 +57,14 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
             " elicit_url() instead (client/elicitation)."
         )
     single = _without_null(name, schema)
-    read = _KINDS.get(str(single.get("type")))
-    if read is None:
+    if (read := _KINDS.get(str(single.get("type")))) is None:
         raise UnfitForm(
             f"The field {name} is of the type {single.get('type', 'object')!r}; forms "
             "allow texts, numbers, yes or no, and choices."
         )
     allowed = _with_fitting_default(read(name, single))
     _check_counts(name, allowed)
-    if wrong := missing_choices(allowed):
-        raise UnfitForm(
-            f"The default of the field {name} is {allowed['default']!r}, but "
-            f"{wrong[0]!r} is none of its choices."
-        )
+    _check_offered(name, allowed)
     lost = single.keys() - allowed.keys() - {"const"}
     if exact and lost:
         raise UnfitForm(
@@ -162,6 +157,14 @@ def _check_counts(name: str, schema: JsonObject) -> None:
                 f"The {member} of the field {name} is {count!r}; it must be a whole "
                 "number, 0 or more."
             )
+
+
+def _check_offered(name: str, schema: JsonObject) -> None:
+    if wrong := missing_choices(schema):
+        raise UnfitForm(
+            f"The default of the field {name} is {schema['default']!r}, but "
+            f"{wrong[0]!r} is none of its choices."
+        )
 
 
 def _check_texts(name: str, choices: object) -> None:

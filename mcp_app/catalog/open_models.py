@@ -67,7 +67,7 @@ _KINDS: Mapping[type[AnyField], FieldKind] = {
     models.JSONField: FieldKind.OTHER,
 }
 _CHOOSING: Final = frozenset({FieldKind.TEXT, FieldKind.NUMBER})
-_NOT_ASKED_BY: Final = frozenset({FieldKind.TO_MANY, FieldKind.OTHER})
+_UNFILTERED: Final = frozenset({FieldKind.TO_MANY, FieldKind.OTHER})
 
 
 class Link(NamedTuple):
@@ -224,8 +224,8 @@ def open_model(
     if filters is not None:
         filter_fields = make.open_fields("filters", filters)
     else:
-        fields_by_name = visible_fields.items()
-        filter_fields = {n: f for n, f in fields_by_name if f.kind not in _NOT_ASKED_BY}
+        items = visible_fields.items()
+        filter_fields = {n: f for n, f in items if f.kind not in _UNFILTERED}
     for name in single.keys() - visible_fields.keys() - filter_fields.keys():
         raise RegistrationError(
             f"{owner}: permissions names {name!r}, which is neither in fields nor in"
@@ -294,16 +294,14 @@ class _FieldMaker:
             kind = self._relation_kind(argument, str(name), source)
         else:
             kind = self._column_kind(argument, str(name), source)
-        if argument == "filters" and kind in _NOT_ASKED_BY:
+        if argument == "filters" and kind in _UNFILTERED:
             many = kind is FieldKind.TO_MANY
             why = f"nobody can ask by a {kind.value if many else type(source).__name__}"
             raise self._field_error(argument, name, why)
-        permission = self.permissions.get(str(name), "")
-        return OpenField(str(name), kind, source, permission)
+        return OpenField(str(name), kind, source, self.permissions.get(str(name), ""))
 
     def _find_source(self, argument: str, name: object) -> AnyField:
-        source = self._sources_by_name.get(str(name))
-        if source is not None:
+        if (source := self._sources_by_name.get(str(name))) is not None:
             return source
         for each in self._sources_by_name.values():
             if isinstance(each, RelatedField) and name == getattr(each, "attname", ""):

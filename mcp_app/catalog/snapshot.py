@@ -87,8 +87,8 @@ class Entry(Generic[AnyDefinition, Output]):
         """Return the definition as JSON text for a list of that revision."""
         version = revision.version
         if version not in self._encoded:
-            shown_entry = self._show(self.definition, revision)
-            self._encoded[version] = jsonrpc.write(shown_entry)
+            entry = self._show(self.definition, revision)
+            self._encoded[version] = jsonrpc.write(entry)
         return self._encoded[version]
 
 

@@ -111,8 +111,8 @@ def serving_problems(
     problems = []
     field, value, declared = _unique_column(definition, registry)
     if value in declared:
-        taken = f"“{value}” is declared in code already; choose another one."
-        problems.append(Problem(field, taken))
+        message = f"“{value}” is declared in code already; choose another one."
+        problems.append(Problem(field, message))
     try:
         completers_of(definition, registry)
     except KindError as error:
