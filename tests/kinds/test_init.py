@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,6 @@ from mcp_app.kinds import (
     serving_problems,
     usable_kinds,
 )
-from mcp_app.kinds.kind import AnyDefinition
 from mcp_app.protocol.json_types import JsonObject
 from tests.catalog.lint_cases import (
     FOUND_OF_KINDS,
@@ -40,23 +40,10 @@ from tests.kinds.stations import Station, measures
 @pytest.fixture
 def registry() -> Registry:
     registry = Registry()
-
-    @registry.tool("find")
-    def find() -> str:
-        return ""
-
-    @registry.resource("x:policy")
-    def policy() -> str:
-        return ""
-
-    @registry.resource("x:orders/{id}")
-    def order(id: str) -> str:
-        return id
-
-    @registry.prompt("write")
-    def write() -> str:
-        return ""
-
+    registry.tool("find")(lambda: "")
+    registry.resource("x:policy")(lambda: "")
+    registry.resource("x:orders/{id}")(lambda id: id)
+    registry.prompt("write")(lambda: "")
     return registry
 
 
@@ -157,9 +144,7 @@ def test_a_kind_that_fails_to_complete_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Lost(Station):
-        def complete(
-            self, definition: AnyDefinition, config: JsonObject
-        ) -> AnyDefinition:
+        def complete(self, definition: Any, config: JsonObject) -> Any:
             raise LookupError("no map")
 
     stored = of_station(ToolDefinition(name="a"), {"station": "hill"})
@@ -214,10 +199,8 @@ def test_all_that_is_said_of_code_is_advice() -> None:
 
 
 def test_what_hides_in_code_is_no_advice() -> None:
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "string", "default": "\u200b"}},
-    }
+    text = {"type": "string", "default": "\u200b"}
+    schema = {"type": "object", "properties": {"a": text}}
     tool = ToolDefinition(name="a", description="d\u202e", input_schema=schema)
     found = findings_with_kind(tool)
     hidden = [each for each in found if each.rule == "hidden-character"]

@@ -61,24 +61,14 @@ SHOW: Final[JsonObject] = {"site": "peer", "path": "/shown"}
 
 def rows() -> list[PublishedRow]:
     made: JsonObject = {"kind": "http", "tags": "private"}
-    show = json.dumps(SHOW)
-    one = json.dumps({"site": "peer", "path": "/tickets/{{id}}"})
+    show: JsonObject = {"config": json.dumps(SHOW), **made}
+    one = {"config": json.dumps({"site": "peer", "path": "/tickets/{{id}}"}), **made}
+    ticket = {"config": json.dumps(TICKET), "input_schema": json.dumps(PARAMETERS)}
     return [
-        published(
-            Tool(
-                name="create_ticket",
-                config=json.dumps(TICKET),
-                input_schema=json.dumps(PARAMETERS),
-                **made,
-            )
-        ),
-        published(Tool(name="show", config=show, **made)),
-        published(Resource(name="rates", uri="rates://today", config=show, **made)),
-        published(
-            ResourceTemplate(
-                name="ticket", uri_template="ticket://{id}", config=one, **made
-            )
-        ),
+        published(Tool(name="create_ticket", **ticket, **made)),
+        published(Tool(name="show", **show)),
+        published(Resource(name="rates", uri="rates://today", **show)),
+        published(ResourceTemplate(name="ticket", uri_template="ticket://{id}", **one)),
     ]
 
 

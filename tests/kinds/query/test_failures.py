@@ -19,9 +19,9 @@ from tests.kinds.query.test_kind import (
     asked,
     called,
     closed,
+    own,
     served_shop,
     tools,
-    waits,
 )
 
 __all__ = ["ask", "closed", "served_shop"]
@@ -66,7 +66,7 @@ async def test_rows_that_are_none(
     logged: str,
 ) -> None:
     """The client gets the number of the error, and the log has the error."""
-    monkeypatch.setattr(waits, "rows", rows)
+    monkeypatch.setattr(own, "rows", rows)
     said = await called(ask, "orders")
     assert "error" in said
     assert "returned" not in said
@@ -83,7 +83,7 @@ async def test_a_database_that_is_busy_is_told(
     ask: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """As where it cannot be reached: whoever asks again later is answered."""
-    monkeypatch.setattr(waits, "rows", _locked)
+    monkeypatch.setattr(own, "rows", _locked)
     outcome = await ask("tools/call", name=name, arguments={})
     assert (outcome.status, outcome.error["message"]) == (
         503,
@@ -100,25 +100,6 @@ async def test_what_takes_too_long_is_told(ask: Any) -> None:
     assert await called(ask, "orders", state="open") == (
         "This took longer than 0.0001 seconds. Ask for less."
     )
-
-
-@pytest.mark.parametrize("mcp", [{"THREADS": 2}])
-async def test_slow_lookups_leave_threads_to_others(
-    ask: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(invocation, "GATE_S", 0.2)
-    begun, go_on = threading.Event(), threading.Event()
-    monkeypatch.setattr(waits, "begun", begun)
-    monkeypatch.setattr(waits, "go_on", go_on)
-    slow = asyncio.create_task(called(ask, "orders", state="sent"))
-    await asyncio.to_thread(begun.wait, 60)
-    late = await ask("tools/call", name="orders", arguments={"state": "open"})
-    assert late.status == 503
-    other = await ask("tools/call", name="in_thread", arguments={})
-    assert other.result["content"][0]["text"] == "done"
-    go_on.set()
-    assert len((await slow)["rows"]) == 2
-    assert len((await called(ask, "orders", state="open"))["rows"]) == 2
 
 
 ALL_WITH_ALL = RawSQL(
@@ -145,7 +126,7 @@ async def test_joins_without_end(ask: Any, monkeypatch: pytest.MonkeyPatch) -> N
         begun.set()
         return Order.objects.annotate(all=ALL_WITH_ALL).filter(all__gt=0)
 
-    monkeypatch.setattr(waits, "rows", endless)
+    monkeypatch.setattr(own, "rows", endless)
     slow = asyncio.create_task(called(ask, "orders", state="open"))
     await asyncio.to_thread(begun.wait, 60)
     # Half of two threads.
@@ -155,7 +136,7 @@ async def test_joins_without_end(ask: Any, monkeypatch: pytest.MonkeyPatch) -> N
     await writer.run(lambda: shop.order("meanwhile"))
     assert not slow.done()
     assert await slow == "This took longer than 2 seconds. Ask for less."
-    monkeypatch.setattr(waits, "rows", None)
+    monkeypatch.setattr(own, "rows", None)
     # The thread, its connection and its place are free again.
     assert (await called(ask, "orders", state="open"))["total"] == 5
     asked.clear()

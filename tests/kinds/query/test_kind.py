@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, Final
@@ -16,7 +15,6 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.interface.definitions import (
     Definition,
     PromptDefinition,
-    ResourceDefinition,
     ResourceTemplateDefinition,
     ToolDefinition,
 )
@@ -34,24 +32,19 @@ from tests.serving import Connect
 asked: list[AccessRequest] = []
 
 
-class Waits:
-    """Where orders of a test wait, and what they are, if that is told."""
+class Own:
+    """What the orders of a test are, if that is told."""
 
-    begun: threading.Event | None = None
-    go_on: threading.Event | None = None
     rows: Callable[[], Any] | None = None
 
 
-waits = Waits()
+own = Own()
 
 
 def orders_of(request: AccessRequest) -> Any:
     asked.append(request)
-    if waits.begun is not None and waits.go_on is not None:
-        waits.begun.set()
-        waits.go_on.wait(60)
-    if waits.rows is not None:
-        return waits.rows()
+    if own.rows is not None:
+        return own.rows()
     return Order.objects.filter(hidden=False)
 
 
@@ -398,11 +391,6 @@ def test_what_depends_on_who_asks_is_not_shared() -> None:
             template(),
             {**ONE, "filters": [{**ONE["filters"][0], "is": "begins"}]},
             ["The variable {number} can be asked by “is” alone."],
-        ),
-        (
-            ResourceDefinition(uri="a://b", name="a"),
-            ORDERS,
-            ["is not for this kind of"],
         ),
         (PromptDefinition(name="a"), ORDERS, ["is not for this kind of"]),
     ],
