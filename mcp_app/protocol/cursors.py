@@ -6,8 +6,6 @@ checked again for every page.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -70,7 +68,7 @@ class Sealer:
         """Return an object as opaque text; raise `TooLarge` beyond the size."""
         nonce = os.urandom(NONCE_BYTES)
         encrypted = self._keys[0].encrypt(nonce, jsonrpc.write(value), bound)
-        text = _encode_sealed(nonce + encrypted)
+        text = base64url(nonce + encrypted)
         if len(text) > self._size:
             raise TooLarge(len(text), self._size)
         return text
@@ -85,13 +83,9 @@ class Sealer:
 
     def _decode_sealed(self, text: object) -> bytes:
         """Return the bytes of a text; raise ValueError for one that is not ours."""
-        if not isinstance(text, str) or len(text) > self._size or not text.isascii():
+        if not isinstance(text, str) or len(text) > self._size:
             raise ValueError("This text was never sealed.")
-        sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        # Several texts decode to the same bytes; only ours is accepted.
-        if _encode_sealed(sealed) != text:
-            raise ValueError("This text was never sealed.")
-        return sealed
+        return decode_base64url(text)
 
     def _decrypt_sealed(self, sealed: bytes, bound: bytes) -> JsonObject | None:
         nonce, encrypted = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
@@ -104,8 +98,21 @@ class Sealer:
         return None
 
 
-def _encode_sealed(sealed: bytes) -> str:
-    return urlsafe_b64encode(sealed).rstrip(b"=").decode("ascii")
+def base64url(value: bytes) -> str:
+    """Bytes as base64url without padding (RFC 4648 §5)."""
+    return urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
+
+
+def decode_base64url(text: str) -> bytes:
+    """The bytes of a text; raises ValueError unless `base64url` writes them so.
+
+    Several texts decode to the same bytes: foreign characters and spare bits are
+    skipped.
+    """
+    value = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if base64url(value) != text:
+        raise ValueError("This text is not as base64url writes it.")
+    return value
 
 
 # -- cursors ---------------------------------------------------------------------------
@@ -133,7 +140,7 @@ def seal_cursor(cursor: Cursor, key: bytes) -> str:
     """The cursor as opaque text; ValueError where its name is too long for one."""
     place = [cursor.server, cursor.listing, cursor.position, cursor.name]
     payload = jsonrpc.write(place)
-    text = _encode_cursor(_signature(payload, key) + payload)
+    text = base64url(_signature(payload, key) + payload)
     if len(text) > LARGEST:
         raise ValueError(
             f"The name {cursor.name[:40]!r}… does not fit into a cursor of "
@@ -149,48 +156,19 @@ def open_cursor(
 
     Raises InvalidParams, with one sentence for every reason.
     """
-    payload = _signed_payload(text, keys)
-    if payload is None:
-        raise _foreign_cursor()
-    cursor = Cursor(*cast("list[Any]", jsonrpc.read(payload)))
-    if (cursor.server, cursor.listing) != (server, listing):
-        raise _foreign_cursor()
-    return cursor
-
-
-def _signed_payload(text: str, keys: Sequence[bytes]) -> bytes | None:
-    """What was signed, or None where nothing here has signed it."""
-    sealed = _decode_cursor(text)
-    if sealed is None:
-        return None
+    try:
+        sealed = decode_base64url(text) if len(text) <= LARGEST else b""
+    except ValueError:
+        sealed = b""
     signature, payload = sealed[:_DIGEST_SIZE], sealed[_DIGEST_SIZE:]
-    for key in keys:
-        if hmac.compare_digest(_signature(payload, key), signature):
-            return payload
-    return None
+    if any(hmac.compare_digest(_signature(payload, key), signature) for key in keys):
+        cursor = Cursor(*cast("list[Any]", jsonrpc.read(payload)))
+        if (cursor.server, cursor.listing) == (server, listing):
+            return cursor
+    raise InvalidParams(
+        "The cursor does not come from this list. List again without a cursor."
+    )
 
 
 def _signature(payload: bytes, key: bytes) -> bytes:
     return hmac.digest(key, _PURPOSE + payload, "sha256")
-
-
-def _encode_cursor(sealed: bytes) -> str:
-    return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
-
-
-def _decode_cursor(text: str) -> bytes | None:
-    if len(text) > LARGEST or not text.isascii():
-        return None
-    try:
-        sealed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except binascii.Error:
-        return None
-    # The decoder skips foreign characters and spare bits; only the text that we
-    # would write is ours.
-    return sealed if _encode_cursor(sealed) == text else None
-
-
-def _foreign_cursor() -> InvalidParams:
-    return InvalidParams(
-        "The cursor does not come from this list. List again without a cursor."
-    )

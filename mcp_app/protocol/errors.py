@@ -4,7 +4,7 @@
     ├── ParseError                   -32700  the body is not strict JSON
     ├── InvalidRequest               -32600  no envelope, or not allowed here
     │   ├── InsufficientScope        -32600  403: the token may do too little
-    │   └── Refused                  -32600  refused by HTTP already
+    │   └── RequestRefused           -32600  refused by HTTP already
     ├── MethodNotFound               -32601
     ├── InvalidParams                -32602
     │   ├── IncompleteMeta           -32602  `_meta` of the stateless era

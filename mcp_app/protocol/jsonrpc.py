@@ -19,7 +19,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import singledispatch
 from math import isfinite
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias
 
 from orjson import (
     OPT_PASSTHROUGH_DATACLASS,
@@ -32,7 +32,6 @@ from orjson import (
 )
 
 from mcp_app.protocol.errors import ParseError
-from mcp_app.protocol.json_types import JsonObject
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -78,8 +77,8 @@ def read_any_depth(body: bytes, limits: ReadLimits) -> object:
 
     The caller calls `check_depth`, unless it knows that the value is shallow.
     """
-    if len(body) > limits.nodes:
-        _check_nodes(body, limits)
+    if len(body) > limits.nodes and node_count(body) > limits.nodes:
+        raise ParseError(f"The body has more than {limits.nodes} values.")
     try:
         value: object = loads(body)
         exact = dumps(value) == body
@@ -95,15 +94,32 @@ def read_any_depth(body: bytes, limits: ReadLimits) -> object:
 def check_depth(body: bytes, limits: ReadLimits) -> None:
     """Raise ParseError if containers stand too deep within others."""
     # To take the brackets out is quicker than to count them.
-    if len(body) - len(body.translate(None, b"{[")) > limits.depth:
-        _check_depth(body, limits)
+    if (
+        len(body) - len(body.translate(None, b"{[")) > limits.depth
+        and nesting_depth(body, limits.depth) > limits.depth
+    ):
+        raise ParseError(
+            f"The body nests arrays and objects more than {limits.depth} deep, or"
+            " does not close them."
+        )
 
 
 def _read_strictly(body: bytes, limits: ReadLimits) -> object:
-    _check_depth(body, limits)
-    value = _decode_json(_decode_body(body))
+    check_depth(body, limits)
+    text = _decode_body(body)
+    try:
+        value: object = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise ParseError(
+            f"The body is not JSON: {error.msg} at character {error.pos}."
+        ) from None
+    except RecursionError:
+        raise ParseError("The body is nested too deeply.") from None
     if _ESCAPED_SURROGATE.search(body):
-        _check_surrogates(value)
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ParseError("A string has half of a surrogate pair.") from None
     return value
 
 
@@ -119,18 +135,6 @@ def _decode_body(body: bytes) -> str:
             "The body starts with a byte order mark, which JSON does not allow."
         )
     return text
-
-
-def _decode_json(text: str) -> object:
-    try:
-        value: object = _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        raise ParseError(
-            f"The body is not JSON: {error.msg} at character {error.pos}."
-        ) from None
-    except RecursionError:
-        raise ParseError("The body is nested too deeply.") from None
-    return value
 
 
 def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -169,13 +173,6 @@ _DECODER = json.JSONDecoder(
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def _check_surrogates(value: object) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise ParseError("A string has half of a surrogate pair.") from None
-
-
 _ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
@@ -212,27 +209,12 @@ def node_count(body: bytes) -> int:
     return outside.count(b",") + outside.count(b"[") + outside.count(b"{")
 
 
-def _check_depth(body: bytes, limits: ReadLimits) -> None:
-    if body.count(b"[") + body.count(b"{") <= limits.depth:
-        return
-    if nesting_depth(body, limits.depth) > limits.depth:
-        raise ParseError(
-            f"The body nests arrays and objects more than {limits.depth} deep, or"
-            " does not close them."
-        )
-
-
-def _check_nodes(body: bytes, limits: ReadLimits) -> None:
-    if node_count(body) > limits.nodes:
-        raise ParseError(f"The body has more than {limits.nodes} values.")
-
-
 class UnserializableValue(ValueError):
     """A value has no JSON form; `path` names its place, like `$.items[3].price`."""
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path} {reason}")
-        self.path = path
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path_text(path)
+        super().__init__(f"{self.path} {reason}")
 
 
 def write(value: object) -> bytes:
@@ -288,21 +270,17 @@ _LONG = 2_048
 
 def _is_plain(value: object) -> bool:
     """Whether a value that orjson has written is surely without NaN; quick."""
-    rest = [value]
+    rest: list[Any] = [value]
     while rest:
         item = rest.pop()
         kind = type(item)
         if kind is dict:
-            rest.extend(cast("JsonObject", item).values())
+            rest.extend(item.values())
         elif kind is list:
-            rest.extend(cast("list[object]", item))
-        elif kind not in _SCALARS and not _is_finite(item):
+            rest.extend(item)
+        elif kind not in _SCALARS and not (kind is float and isfinite(item)):
             return False
     return True
-
-
-def _is_finite(value: object) -> bool:
-    return type(value) is float and isfinite(value)
 
 
 def path_text(path: Iterable[str | int]) -> str:
@@ -314,10 +292,6 @@ def _step_text(key: str | int) -> str:
     if isinstance(key, int):
         return f"[{key}]"
     return f".{key}" if key.isidentifier() else f"[{json.dumps(key[:80])}]"
-
-
-def _unserializable(path: Path, reason: str) -> UnserializableValue:
-    return UnserializableValue(path_text(path), reason)
 
 
 def _plain_value(value: object, path: Path) -> object:
@@ -340,7 +314,7 @@ def _plain_text(value: str, path: Path) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise _unserializable(path, "has half of a surrogate pair.") from None
+            raise UnserializableValue(path, "has half of a surrogate pair.") from None
     return value
 
 
@@ -350,12 +324,12 @@ def _plain_integer(value: int, path: Path) -> object:
     try:
         return Fragment(int.__repr__(value))
     except ValueError:
-        raise _unserializable(path, "is an integer with too many digits.") from None
+        raise UnserializableValue(path, "is an integer with too many digits.") from None
 
 
 def _plain_float(value: float, path: Path) -> float:
     if not isfinite(value):
-        raise _unserializable(path, f"is {value}, which JSON cannot express.")
+        raise UnserializableValue(path, f"is {value}, which JSON cannot express.")
     return value
 
 
@@ -365,7 +339,7 @@ def _plain_members(value: Mapping[object, object], path: Path) -> dict[str, obje
     for key, member in value.items():
         name = key if type(key) is str else _text_of_key(key, path)
         if name in members:
-            raise _unserializable(
+            raise UnserializableValue(
                 path, f"has two keys that are both written as {name!r}."
             )
         members[_plain_text(name, path)] = _plain_value(member, (*path, name))
@@ -383,7 +357,7 @@ def _plain_items(value: Iterable[object], path: Path) -> list[object]:
 
 def _check_written_depth(path: Path) -> None:
     if len(path) >= WRITTEN_DEPTH:
-        raise _unserializable(
+        raise UnserializableValue(
             path[:3], f"is nested more than {WRITTEN_DEPTH} deep, or within itself."
         )
 
@@ -397,7 +371,7 @@ def _plain_other(value: object, path: Path) -> object:
         converted = _convert_value(value)
     except TypeError:
         kind = type(value).__name__
-        raise _unserializable(
+        raise UnserializableValue(
             path, f"is of type {kind!r}, which JSON does not have."
         ) from None
     return converted if converted is value else _plain_value(converted, path)
@@ -407,7 +381,7 @@ def _text_of_key(key: object, path: Path) -> str:
     """The text of a key that is not plainly a string."""
     text = dumps(_plain_value(key, path)).decode()
     if text[0] in "[{":
-        raise _unserializable(path, f"has a key of type {type(key).__name__!r}.")
+        raise UnserializableValue(path, f"has a key of type {type(key).__name__!r}.")
     return str(json.loads(text)) if text[0] == '"' else text
 
 
@@ -430,23 +404,15 @@ _PLAIN: dict[type, Callable[[Any, Path], object]] = {
 def _convert_value(value: object) -> object:
     """What orjson does not know, as something nearer to JSON; or TypeError."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _public_fields(value)
+        names = (field.name for field in dataclasses.fields(value))
+        return {name: getattr(value, name) for name in names if name[0] != "_"}
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if _is_lazy_type(type(value)):
         return str(value)
-    if _is_native(value):
-        return value
-    raise TypeError
-
-
-def _is_native(value: object) -> bool:
-    """Whether orjson writes it (dates, UUIDs); never reached from orjson itself."""
-    try:
-        dumps(value)
-    except JSONEncodeError:
-        return False
-    return True
+    # It writes dates and UUIDs itself; for anything else this raises a TypeError.
+    dumps(value)
+    return value
 
 
 def _is_lazy_type(kind: type) -> bool:
@@ -457,20 +423,11 @@ def _is_lazy_type(kind: type) -> bool:
     )
 
 
-def _public_fields(value: Any) -> dict[str, object]:
-    names = (field.name for field in dataclasses.fields(value))
-    return {name: getattr(value, name) for name in names if name[0] != "_"}
-
-
-@_convert_value.register
-def _(value: Decimal) -> str:
-    return str(value)
-
-
-@_convert_value.register
-def _(value: time) -> object:
-    # orjson writes a time only where it has no time zone.
-    return value.isoformat()
+_convert_value.register(Decimal, str)
+# orjson writes a time only where it has no time zone.
+_convert_value.register(time, time.isoformat)
+_convert_value.register(tuple, list)
+_convert_value.register(Mapping, dict)
 
 
 @_convert_value.register(bytes)
@@ -487,16 +444,6 @@ def _(value: set[Any]) -> list[object]:
         return sorted(value)
     except TypeError:
         return sorted(value, key=repr)
-
-
-@_convert_value.register
-def _(value: tuple) -> list[object]:  # type: ignore[type-arg]
-    return list(value)
-
-
-@_convert_value.register
-def _(value: Mapping) -> dict[object, object]:  # type: ignore[type-arg]
-    return dict(value)
 
 
 @_convert_value.register

@@ -96,25 +96,19 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
     port = int(parts["port"]) if parts and parts["port"] else None
     if parts is None or (port or 0) > _MAX_PORT:
         raise ValueError("Its host or its port cannot be read.")
-    return _ipv6_host(parts["six"]) if parts["six"] else _host_name(parts["name"]), port
-
-
-def _ipv6_host(text: str) -> str:
-    try:
-        return f"[{IPv6Address(text).compressed}]"
-    except ValueError:
-        raise ValueError("Its host is no IPv6 address.") from None
-
-
-def _host_name(text: str) -> str:
-    """A name in lower case; browsers read one that ends in a number as IPv4."""
-    name = text.lower()
+    if parts["six"]:
+        try:
+            return f"[{IPv6Address(parts['six']).compressed}]", port
+        except ValueError:
+            raise ValueError("Its host is no IPv6 address.") from None
+    name = parts["name"].lower()
+    # Browsers read a name that ends in a number as IPv4.
     if _NUMBER.fullmatch(name):
         try:
             IPv4Address(name)
         except ValueError:
             raise ValueError("Its host is no IPv4 address of four numbers.") from None
-    return name
+    return name, port
 
 
 # -- redirects -------------------------------------------------------------------------
@@ -197,11 +191,11 @@ def scheme_problem(scheme: object) -> str | None:
 
 def is_same_redirect(registered: str, requested: str) -> bool:
     """Whether they are equal, but for the port of a program on this computer."""
-    if registered == requested:
-        return True
-    if not (is_loopback(registered) and is_loopback(requested)):
-        return False
-    return _without_port(registered) == _without_port(requested)
+    return registered == requested or (
+        is_loopback(registered)
+        and is_loopback(requested)
+        and _without_port(registered) == _without_port(requested)
+    )
 
 
 def is_loopback(uri: str) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hmac
 import re
-from base64 import urlsafe_b64decode
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.cursors import derived_key
+from mcp_app.protocol.cursors import base64url, decode_base64url, derived_key
 from mcp_app.protocol.errors import ParseError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.oauth.addresses import (
@@ -20,7 +21,7 @@ from mcp_app.protocol.oauth.addresses import (
     redirect_problem,
 )
 from mcp_app.protocol.oauth.requests import OFFLINE, SCOPES, OAuthError
-from mcp_app.protocol.oauth.texts import CLIENT, base64url, display_name
+from mcp_app.protocol.oauth.texts import CLIENT, display_name
 
 # -- client metadata -------------------------------------------------------------------
 # What registrations and documents of clients have in common (RFC 7591 §2).
@@ -31,15 +32,24 @@ GRANTS: Final = (CODE_GRANT, "refresh_token")
 """Grants that a client without a secret can have here."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientMetadata:
-    """A client in its own words; `members` are all that it sent.
+class MetadataMembers(BaseModel, strict=True):
+    """The members that are read here, as they were sent; null counts as missing."""
+
+    client_id: object = None
+    client_name: str | None = None
+    redirect_uris: list[str] | None = None
+    grant_types: list[str] | None = None
+    token_endpoint_auth_method: object = None
+
+
+class ClientMetadata(NamedTuple):
+    """A client in its own words.
 
     `redirects` are those that are allowed, `grants` those of GRANTS, both in order
     and without repetition.
     """
 
-    members: JsonObject
+    members: MetadataMembers
     redirects: tuple[str, ...]
     grants: tuple[str, ...]
 
@@ -51,60 +61,35 @@ def read_client_metadata(body: bytes, schemes: Collection[str]) -> ClientMetadat
     a client without the code grant; `invalid_redirect_uri` where no redirect is one
     that is allowed.
     """
-    members = _read_members(body)
-    return ClientMetadata(
-        members=members,
-        redirects=_redirects(members, schemes),
-        grants=_allowed_grants(members),
-    )
-
-
-def _read_members(body: bytes) -> JsonObject:
     if len(body) > MAX_METADATA_BYTES:
         raise invalid_metadata(f"It has more than {MAX_METADATA_BYTES} bytes.")
     try:
-        members = jsonrpc.read(body)
+        value = jsonrpc.read(body)
+        if not isinstance(value, dict):
+            raise invalid_metadata("It must be a JSON object.")
+        members = MetadataMembers.model_validate(value)
     except ParseError as error:
         raise invalid_metadata(error.message) from None
-    if not isinstance(members, dict):
-        raise invalid_metadata("It must be a JSON object.")
-    return members
-
-
-def _redirects(members: JsonObject, schemes: Collection[str]) -> tuple[str, ...]:
-    redirects = _text_list(members, "redirect_uris", ())
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        place = jsonrpc.path_text(wrong["loc"])
+        raise invalid_metadata(
+            f"{place}: {wrong['msg']}, not {wrong['input']!r:.80}."
+        ) from None
+    redirects = dict.fromkeys(members.redirect_uris or ())
     allowed = [each for each in redirects if redirect_problem(each, schemes) is None]
     if not allowed:
+        kinds = ["https", "http on 127.0.0.1, [::1] or localhost", *sorted(schemes)]
         raise OAuthError(
             "invalid_redirect_uri",
-            f"redirect_uris has none that is allowed: {_allowed_kinds(schemes)}.",
+            f"redirect_uris has none that is allowed: {' or '.join(kinds)}.",
         )
-    return tuple(dict.fromkeys(allowed))
-
-
-def _allowed_kinds(schemes: Collection[str]) -> str:
-    """The redirects that are allowed, in words."""
-    kinds = ["https", "http on 127.0.0.1, [::1] or localhost", *sorted(schemes)]
-    return " or ".join(kinds)
-
-
-def _allowed_grants(members: JsonObject) -> tuple[str, ...]:
-    grants = _text_list(members, "grant_types", (CODE_GRANT,))
+    grants = [CODE_GRANT] if members.grant_types is None else members.grant_types
     if CODE_GRANT not in grants:
         raise invalid_metadata(f"grant_types must have {CODE_GRANT}.")
-    return tuple(each for each in GRANTS if each in grants)
-
-
-def _text_list(
-    members: JsonObject, name: str, default: tuple[str, ...]
-) -> tuple[str, ...]:
-    """A member that is a list of strings; null counts as missing."""
-    texts = members.get(name)
-    if texts is None:
-        return default
-    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-        raise invalid_metadata(f"{name} must be a list of strings.")
-    return tuple(texts)
+    return ClientMetadata(
+        members, tuple(allowed), tuple(each for each in GRANTS if each in grants)
+    )
 
 
 def invalid_metadata(description: str) -> OAuthError:
@@ -186,20 +171,19 @@ def read_document(
     return ClientDocument(
         url=url,
         host=host,
-        name=display_name(metadata.members.get("client_name"), host),
+        name=display_name(metadata.members.client_name, host),
         redirects=metadata.redirects,
         grants=metadata.grants,
     )
 
 
 def _check_client(metadata: ClientMetadata, url: str) -> None:
-    if metadata.members.get("client_id") != url:
+    if metadata.members.client_id != url:
         raise _invalid_client("client_id of the document is not its own address.")
-    if not isinstance(metadata.members.get("client_name"), str):
-        raise _invalid_client("client_name of the document is not a text.")
-    method = metadata.members.get("token_endpoint_auth_method")
+    if metadata.members.client_name is None:
+        raise _invalid_client("The document has no client_name.")
     # Whoever reads the document would read the secret (§4.1).
-    if isinstance(method, str) and method.startswith("client_secret"):
+    if str(metadata.members.token_endpoint_auth_method).startswith("client_secret"):
         raise _invalid_client("A client with a document cannot have a secret.")
 
 
@@ -213,19 +197,16 @@ def cache_seconds(cache_control: str | None) -> int:
     60 to 86,400: as `max-age` says, an hour without one, 60 for `no-store`,
     `no-cache` and what cannot be read.
     """
-    ages = list(_cache_ages((cache_control or "").lower()))
-    return max(MIN_AGE_S, min([*ages, MAX_AGE_S])) if ages else DEFAULT_AGE_S
-
-
-def _cache_ages(cache_control: str) -> Iterator[int]:
-    for directive in cache_control.split(","):
+    ages: list[int] = []
+    for directive in (cache_control or "").lower().split(","):
         name, _, value = directive.strip().partition("=")
         if name in {"no-store", "no-cache"}:
-            yield 0
+            ages.append(0)
         elif name == "max-age":
             # As many digits as no int() minds.
             age = re.fullmatch(r'"?([0-9]{1,99})"?', value)
-            yield int(age[1]) if age else 0
+            ages.append(int(age[1]) if age else 0)
+    return max(MIN_AGE_S, min([*ages, MAX_AGE_S])) if ages else DEFAULT_AGE_S
 
 
 # -- registration ----------------------------------------------------------------------
@@ -254,6 +235,9 @@ class Registration:
     issued: int
 
 
+_REGISTRATION: Final = TypeAdapter(Registration)
+
+
 def read_registration(
     body: bytes, schemes: Collection[str], *, issued: int
 ) -> Registration:
@@ -263,23 +247,16 @@ def read_registration(
     that are.  Raises OAuthError: `invalid_redirect_uri` where none is left,
     `invalid_client_metadata` for what is of another form or too much.
     """
-    metadata = read_client_metadata(body, schemes)
-    name = metadata.members.get("client_name")
-    if not isinstance(name, str | None):
-        raise invalid_metadata("client_name must be a string.")
-    if len(metadata.members["redirect_uris"]) > MAX_REDIRECTS:
+    members, redirects, grants = read_client_metadata(body, schemes)
+    if len(members.redirect_uris or ()) > MAX_REDIRECTS:
         raise invalid_metadata(f"redirect_uris must have {MAX_REDIRECTS} URIs at most.")
+    fallback = redirect_host(redirects[0]) or redirects[0].partition(":")[0]
     return Registration(
-        name=display_name(name, _fallback_name(metadata.redirects[0])),
-        redirects=metadata.redirects,
-        grants=metadata.grants,
+        name=display_name(members.client_name, fallback),
+        redirects=redirects,
+        grants=grants,
         issued=issued,
     )
-
-
-def _fallback_name(redirect: str) -> str:
-    """What stands for the name of a client that has none."""
-    return redirect_host(redirect) or redirect.partition(":")[0]
 
 
 def client_id_of(registration: Registration, secret: str) -> str:
@@ -296,14 +273,16 @@ def client_id_of(registration: Registration, secret: str) -> str:
 
 def registration_of(client_id: str, secrets: Sequence[str]) -> Registration | None:
     """The registration that one of the secrets signed as this id, letter for letter."""
+    if len(client_id) > MAX_CLIENT_ID_LENGTH or not client_id.startswith(CLIENT):
+        return None
     try:
-        signed = _decode_client_id(client_id)
+        signed = decode_base64url(client_id.removeprefix(CLIENT))
     except ValueError:
         return None
     text, mac = signed[:-_MAC_BYTES], signed[-_MAC_BYTES:]
     for secret in secrets:
         if hmac.compare_digest(_client_mac(text, secret), mac):
-            return _read_signed(text)
+            return _REGISTRATION.validate_json(text)
     return None
 
 
@@ -320,31 +299,8 @@ def registration_answer(registration: Registration, client_id: str) -> JsonObjec
     }
 
 
-def _read_signed(text: bytes) -> Registration:
-    """The registration that we have written and signed."""
-    members = cast("JsonObject", jsonrpc.read(text))
-    return Registration(
-        name=members["name"],
-        redirects=tuple(members["redirects"]),
-        grants=tuple(members["grants"]),
-        issued=members["issued"],
-    )
-
-
 def _client_mac(text: bytes, secret: str) -> bytes:
     return hmac.digest(derived_key(secret, "client"), text, "sha256")
-
-
-def _decode_client_id(client_id: str) -> bytes:
-    """The bytes of an id; raises ValueError for what is not written as we write."""
-    text = client_id.removeprefix(CLIENT)
-    if len(client_id) > MAX_CLIENT_ID_LENGTH or text == client_id or not text.isascii():
-        raise ValueError("This is no id of ours.")
-    signed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    # Several texts decode to the same bytes; only ours is accepted.
-    if base64url(signed) != text:
-        raise ValueError("This is no id of ours.")
-    return signed
 
 
 # -- metadata --------------------------------------------------------------------------

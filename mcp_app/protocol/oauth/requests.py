@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Final, TypeAlias
 from urllib.parse import unquote_to_bytes
 
+from mcp_app.protocol.cursors import base64url
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.oauth.texts import base64url
 
 # -- errors ----------------------------------------------------------------------------
 # What an authorization server refuses, in the words of RFC 6749.
@@ -80,24 +81,17 @@ def read_parameters(text: str, *, most: int, several: Collection[str] = ()) -> P
     if len(text) > most:
         raise invalid_request(f"The request has more than {most} bytes.")
     try:
-        pairs = [_decode_pair(each) for each in text.split("&") if each]
+        parts = [each.partition("=") for each in text.split("&") if each]
+        pairs = [
+            (decode_form_value(name), decode_form_value(value))
+            for name, _, value in parts
+        ]
     except ValueError as error:
         raise invalid_request(f"A parameter cannot be read. {error}") from None
-    _check_once(name for name, _ in pairs if name not in several)
-    return [(name, value) for name, value in pairs if value]
-
-
-def _decode_pair(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    return decode_form_value(name), decode_form_value(value)
-
-
-def _check_once(names: Iterable[str]) -> None:
-    before: set[str] = set()
-    for name in names:
-        if name in before:
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1 and name not in several:
             raise invalid_request(f"The parameter {name[:40]} is there twice.")
-        before.add(name)
+    return [(name, value) for name, value in pairs if value]
 
 
 # -- pkce ------------------------------------------------------------------------------
@@ -305,18 +299,16 @@ def client_of(form: Mapping[str, str], authorization: str | None) -> ClientCrede
     """
     scheme, _, value = (authorization or "").strip(" \t").partition(" ")
     if scheme.lower() == "basic":
-        return _client_of_header(form, value.strip(" \t"))
+        client_id, secret = _basic_credentials(value.strip(" \t"))
+        if "client_secret" in form or form.get("client_id", client_id) != client_id:
+            raise invalid_request(
+                "The client names itself in the header and in the form."
+            )
+        return ClientCredentials(client_id=client_id, secret=secret)
     return ClientCredentials(
         client_id=_required_value(form, "client_id"),
         secret=form.get("client_secret", ""),
     )
-
-
-def _client_of_header(form: Mapping[str, str], value: str) -> ClientCredentials:
-    client_id, secret = _basic_credentials(value)
-    if "client_secret" in form or form.get("client_id", client_id) != client_id:
-        raise invalid_request("The client names itself in the header and in the form.")
-    return ClientCredentials(client_id=client_id, secret=secret)
 
 
 def _basic_credentials(value: str) -> tuple[str, str]:
@@ -343,7 +335,17 @@ def read_grant(form: Mapping[str, str]) -> CodeGrant | RefreshGrant | MachineGra
     resource = form.get("resource", "")
     match _required_value(form, "grant_type"):
         case "authorization_code":
-            return _code_grant(form, resource)
+            grant = CodeGrant(
+                code=_required_value(form, "code"),
+                redirect_uri=_required_value(form, "redirect_uri"),
+                verifier=_required_value(form, "code_verifier"),
+                resource=resource,
+            )
+            if not is_verifier(grant.verifier):
+                raise invalid_request(
+                    "code_verifier must have 43 to 128 characters of RFC 7636."
+                )
+            return grant
         case "refresh_token":
             token = _required_value(form, "refresh_token")
             scope = read_scope(form.get("scope", ""))
@@ -354,20 +356,6 @@ def read_grant(form: Mapping[str, str]) -> CodeGrant | RefreshGrant | MachineGra
         "unsupported_grant_type",
         "grant_type must be authorization_code, refresh_token or client_credentials.",
     )
-
-
-def _code_grant(form: Mapping[str, str], resource: str) -> CodeGrant:
-    grant = CodeGrant(
-        code=_required_value(form, "code"),
-        redirect_uri=_required_value(form, "redirect_uri"),
-        verifier=_required_value(form, "code_verifier"),
-        resource=resource,
-    )
-    if not is_verifier(grant.verifier):
-        raise invalid_request(
-            "code_verifier must have 43 to 128 characters of RFC 7636."
-        )
-    return grant
 
 
 def read_revocation(form: Mapping[str, str]) -> str:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hmac
 import re
 import unicodedata
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from secrets import token_urlsafe
 from typing import Final
 
-from mcp_app.protocol.cursors import derived_key
+from mcp_app.protocol.cursors import base64url, derived_key
 
 CODE: Final = "mcp_ac_"
 ACCESS: Final = "mcp_at_"
@@ -65,11 +64,6 @@ def successor(text: str, secret: str) -> str:
 def _hmac_text(secret: str, purpose: str, text: str) -> str:
     key = derived_key(secret, purpose)
     return base64url(hmac.digest(key, text.encode(), "sha256"))
-
-
-def base64url(value: bytes) -> str:
-    """Bytes as base64url without padding (RFC 4648 §5)."""
-    return urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
 # -- names -----------------------------------------------------------------------------
