@@ -55,7 +55,7 @@ class Icon:
         return _without_none(
             src=self.src,
             mimeType=self.mime_type,
-            sizes=list(self.sizes) if self.sizes is not None else None,
+            sizes=None if self.sizes is None else list(self.sizes),
             theme=self.theme,
         )
 
@@ -273,10 +273,7 @@ def _wire_members(
     block: Block, revision: Revision, known: frozenset[str]
 ) -> JsonObject:
     if block.type not in known:
-        text_block = Text(
-            block.as_text(), annotations=block.annotations, meta=block.meta
-        )
-        return _wire_members(text_block, revision, known)
+        block = Text(block.as_text(), annotations=block.annotations, meta=block.meta)
     wire = {"type": block.type, **_own_members(block, revision)}
     if block.annotations is not None:
         wire["annotations"] = revision.known_members(

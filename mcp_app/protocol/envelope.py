@@ -98,9 +98,14 @@ def parse_batch(
         raise InvalidRequest(
             f"The batch has {len(value)} messages; at most {most} are allowed."
         )
-    messages = [
-        _parse_member(member, index, lenient) for index, member in enumerate(value)
-    ]
+    messages: list[Message] = []
+    for number, member in enumerate(value, 1):
+        try:
+            messages.append(parse_message(member, lenient=lenient))
+        except InvalidRequest as error:
+            # A batch is refused as a whole, so the answer has no id.
+            message = f"Message {number} of the batch: {error.message}"
+            raise InvalidRequest(message) from None
     replies = sum(isinstance(message, Reply) for message in messages)
     if replies not in {0, len(messages)}:
         raise InvalidRequest("A batch must have either replies or requests, not both.")
@@ -108,16 +113,6 @@ def parse_batch(
     if len(set(ids)) != len(ids):
         raise InvalidRequest("Two requests in the batch have the same id.")
     return messages
-
-
-def _parse_member(member: object, index: int, lenient: bool) -> Message:
-    try:
-        return parse_message(member, lenient=lenient)
-    except InvalidRequest as error:
-        # A batch is refused as a whole, so the answer has no id.
-        raise InvalidRequest(
-            f"Message {index + 1} of the batch: {error.message}"
-        ) from None
 
 
 def _read_request(value: JsonObject, lenient: bool) -> Request:
@@ -249,16 +244,12 @@ def error_message(
     Without an id there is no `id` member, or `id: null` in revisions that demand
     it (`null_id`).  `code` replaces the error's own where a revision has another.
     """
-    body: JsonObject = {
-        "code": error.code if code is None else code,
-        "message": error.message,
-    }
+    body: JsonObject = {"code": code or error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
-    message: JsonObject = {"jsonrpc": "2.0", "id": request_id, "error": body}
     if request_id is None and not null_id:
-        del message["id"]
-    return message
+        return {"jsonrpc": "2.0", "error": body}
+    return {"jsonrpc": "2.0", "id": request_id, "error": body}
 
 
 def notification_message(method: str, params: JsonObject | None) -> JsonObject:
@@ -273,10 +264,8 @@ def request_message(
     request_id: RequestId, method: str, params: JsonObject | None
 ) -> JsonObject:
     """A request of ours to the client; None is no `params` member."""
-    message: JsonObject = {"jsonrpc": "2.0", "id": request_id, "method": method}
-    if params is not None:
-        message["params"] = params
-    return message
+    message = notification_message(method, params)
+    return {"jsonrpc": "2.0", "id": request_id, **message}
 
 
 # -- call template ---------------------------------------------------------------------

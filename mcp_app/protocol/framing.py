@@ -84,11 +84,10 @@ def message_event(
         raise ValueError(
             "The data of an event must be one line, but it has a line break."
         )
+    event = b"event: message\ndata: " + data + b"\n\n"
     if event_id is None and retry_ms is None:
-        return b"event: message\ndata: " + data + b"\n\n"
-    return (
-        _event_fields(event_id, retry_ms) + b"event: message\ndata: " + data + b"\n\n"
-    )
+        return event
+    return _event_fields(event_id, retry_ms) + event
 
 
 def priming_event(event_id: str, retry_ms: int | None = None) -> bytes:

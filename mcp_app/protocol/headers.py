@@ -29,14 +29,9 @@ _SENTINEL_START, _SENTINEL_END = "=?base64?", "?="
 _QUALITY = re.compile(r"0(?:\.0*)?")
 
 _ADMITTING = frozenset({b"host", b"origin"})
-_SINGLETONS = _ADMITTING | frozenset(
-    {
-        b"authorization",
-        b"content-type",
-        b"last-event-id",
-        # It tells the era of everything else.
-        b"mcp-protocol-version",
-    }
+# The version tells the era of everything else.
+_SINGLETONS = _ADMITTING.union(
+    (b"authorization", b"content-type", b"last-event-id", b"mcp-protocol-version")
 )
 SESSION_HEADER = b"mcp-session-id"
 MOST_HEADERS = 256
@@ -170,9 +165,7 @@ def _media_range(item: str) -> tuple[str, bool]:
 
 def _is_accepted(ranges: Mapping[str, bool], media: str) -> bool:
     any_subtype = f"{media.split('/', 1)[0]}/*"
-    return next(
-        (ranges[name] for name in (media, any_subtype, "*/*") if name in ranges), False
-    )
+    return ranges.get(media, ranges.get(any_subtype, ranges.get("*/*", False)))
 
 
 @lru_cache(maxsize=32)
@@ -181,11 +174,8 @@ def is_json_type(content_type: str | None) -> bool:
     media, *parameters = (
         part.strip().lower() for part in (content_type or "").split(";")
     )
-    return media == "application/json" and parameters in (
-        [],
-        ["charset=utf-8"],
-        ['charset="utf-8"'],
-    )
+    charsets: tuple[list[str], ...] = ([], ["charset=utf-8"], ['charset="utf-8"'])
+    return media == "application/json" and parameters in charsets
 
 
 # Whoever makes headers up may make long ones up: few are kept.
@@ -275,8 +265,7 @@ def _header_mismatch(header: str, value: str | None, body: object) -> HeaderMism
         return HeaderMismatch(f"Header mismatch: the {header} header is missing")
     return HeaderMismatch(
         f"Header mismatch: {header} header value {_value_text(value)} does not match"
-        f" body "
-        f"value {_value_text(body)}"
+        f" body value {_value_text(body)}"
     )
 
 
@@ -322,19 +311,17 @@ def mirrored_parameters(schema: Mapping[str, object]) -> tuple[MirroredParameter
     integer, string or boolean that is reached through `properties` alone; clients
     drop a tool that breaks this.
     """
-    parameters = tuple(
-        _mirrored_parameter(path, inner)
-        for path, _, inner in every_subschema(schema)
-        if "x-mcp-header" in inner
-    )
-    names = Counter(parameter.name for parameter in parameters)
-    for parameter in parameters:
-        if names[parameter.name] > 1:
-            raise ValueError(
-                f"More than one parameter has the x-mcp-header {parameter.header!r};"
-                " upper and lower case are the same."
-            )
-    return parameters
+    parameters: dict[bytes, MirroredParameter] = {}
+    for path, _, inner in every_subschema(schema):
+        if "x-mcp-header" in inner:
+            parameter = _mirrored_parameter(path, inner)
+            first = parameters.setdefault(parameter.name, parameter)
+            if first is not parameter:
+                raise ValueError(
+                    f"More than one parameter has the x-mcp-header {first.header!r};"
+                    " upper and lower case are the same."
+                )
+    return tuple(parameters.values())
 
 
 def _mirrored_parameter(path: Path, schema: Mapping[str, object]) -> MirroredParameter:

@@ -16,7 +16,6 @@ from mcp_app.protocol.errors import (
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
-    ProtocolError,
     UnsupportedProtocolVersion,
 )
 from mcp_app.protocol.headers import check_repeated, check_routing
@@ -121,9 +120,7 @@ def recognise(
             and type(method) is str
             and is_plain_meta(meta, revision)
         )
-        if not usual:
-            return None
-        if not _is_routed(method, params, raw, revision):
+        if not usual or not _is_routed(method, params, raw, revision):
             return None
     except (AttributeError, KeyError, TypeError):
         return None
@@ -193,7 +190,12 @@ def check_stateless(
     meta = _stateless_meta(request)
     version = meta.get(PROTOCOL_VERSION)
     if header is not None and version is not None and header != version:
-        raise _contradicting(header, version)
+        if type(version) is not str:
+            raise _missing_version()
+        raise HeaderMismatch(
+            f"Header mismatch: MCP-Protocol-Version header value {header!r} does not"
+            f" match body value {version!r}"
+        )
     revision = _stateless_revision(version if header is None else header)
     check_meta(meta)
     if header is None:
@@ -231,15 +233,6 @@ def _check_method(request: Request, revision: Revision) -> None:
         raise MethodNotFound(f"Method not found: {request.method:.200}")
 
 
-def _contradicting(header: str, version: object) -> ProtocolError:
-    if type(version) is not str:
-        return _missing_version()
-    return HeaderMismatch(
-        f"Header mismatch: MCP-Protocol-Version header value {header!r} does not"
-        f" match body value {version!r}"
-    )
-
-
 def _missing_version() -> IncompleteMeta:
     return IncompleteMeta(f"_meta must have {PROTOCOL_VERSION!r}, a string.")
 
@@ -259,22 +252,19 @@ def check_meta(meta: JsonObject) -> None:
         raise _missing_version()
     if type(meta.get(CLIENT_CAPABILITIES)) is not dict:
         raise IncompleteMeta(f"_meta must have {CLIENT_CAPABILITIES!r}, an object.")
-    if CLIENT_INFO in meta:
-        check_implementation(meta[CLIENT_INFO], f"_meta[{CLIENT_INFO!r}]")
+    info = meta.get(CLIENT_INFO, _SOMEBODY)
+    if type(info) is not dict:
+        raise IncompleteMeta(f"_meta[{CLIENT_INFO!r}] must be an object.")
+    for member in ("name", "version"):
+        if type(info.get(member)) is not str:
+            raise IncompleteMeta(
+                f"_meta[{CLIENT_INFO!r}] must have {member!r}, a string."
+            )
     if LOG_LEVEL in meta and meta[LOG_LEVEL] not in LEVELS:
         raise IncompleteMeta(
             f"_meta[{LOG_LEVEL!r}] is {meta[LOG_LEVEL]!r:.80}: it must be one of"
             f" {', '.join(LEVELS)}."
         )
-
-
-def check_implementation(value: object, place: str) -> None:
-    """Raise unless the value is an `Implementation`: a name and a version."""
-    if type(value) is not dict:
-        raise IncompleteMeta(f"{place} must be an object.")
-    for member in ("name", "version"):
-        if type(value.get(member)) is not str:
-            raise IncompleteMeta(f"{place} must have {member!r}, a string.")
 
 
 def check_version_header(header: str | None) -> None:

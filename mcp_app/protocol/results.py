@@ -42,10 +42,11 @@ def meta_key_problem(key: str) -> str | None:
             " a-z, digits and _ - . that begins and ends with a letter or digit,"
             " with or without a prefix such as com.example/."
         )
-    if key in _RESERVED_KEYS or _is_reserved(match["prefix"]):
+    second_label = (match["prefix"] or "").lower().split(".")[1:2]
+    if key in _RESERVED_KEYS or not _RESERVED_LABELS.isdisjoint(second_label):
         return (
-            f"The key {key[:80]!r} of _meta is reserved for the protocol: use a "
-            "prefix of your own, such as com.example/."
+            f"The key {key[:80]!r} of _meta is reserved for the protocol: use a prefix"
+            " of your own, such as com.example/."
         )
     return None
 
@@ -56,11 +57,6 @@ def check_meta(meta: Mapping[str, object]) -> None:
         return
     for problem in filter(None, map(meta_key_problem, meta)):
         raise ValueError(problem)
-
-
-def _is_reserved(prefix: str | None) -> bool:
-    second_label = (prefix or "").lower().split(".")[1:2]
-    return not _RESERVED_LABELS.isdisjoint(second_label)
 
 
 # -- results ---------------------------------------------------------------------------
@@ -110,8 +106,7 @@ def complete_result(
     if hint is not None and revision.cache_hints:
         result.update(hint.to_wire())
     if revision.server_info_in_results:
-        meta = result.get("_meta")
-        result["_meta"] = {**(meta or {}), SERVER_INFO: server_info}
+        result["_meta"] = {**(result.get("_meta") or {}), SERVER_INFO: server_info}
     return result
 
 

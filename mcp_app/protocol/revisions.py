@@ -85,6 +85,10 @@ class Revision:
         return {name: value for name, value in members.items() if name in known}
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 def _with_fields(fields: Fields, **added: set[str]) -> Fields:
     return MappingProxyType(
         {**fields, **{kind: fields[kind] | names for kind, names in added.items()}}
@@ -95,34 +99,16 @@ _LISTED = {"description", "name"}
 
 V2024_11_05 = Revision(
     version="2024-11-05",
-    methods=frozenset(
-        {
-            "initialize",
-            "ping",
-            "tools/list",
-            "tools/call",
-            "resources/list",
-            "resources/templates/list",
-            "resources/read",
-            "resources/subscribe",
-            "resources/unsubscribe",
-            "prompts/list",
-            "prompts/get",
-            "completion/complete",
-            "logging/setLevel",
-        }
-    ),
-    notifications=frozenset(
-        {
-            "notifications/cancelled",
-            "notifications/progress",
-            "notifications/message",
-            "notifications/tools/list_changed",
-            "notifications/resources/list_changed",
-            "notifications/resources/updated",
-            "notifications/prompts/list_changed",
-        }
-    ),
+    methods=_names("""
+        initialize ping tools/list tools/call resources/list resources/templates/list
+        resources/read resources/subscribe resources/unsubscribe prompts/list
+        prompts/get completion/complete logging/setLevel
+    """),
+    notifications=_names("""
+        notifications/cancelled notifications/progress notifications/message
+        notifications/tools/list_changed notifications/resources/list_changed
+        notifications/resources/updated notifications/prompts/list_changed
+    """),
     questions=frozenset({"sampling/createMessage", "roots/list"}),
     content=frozenset({"text", "image", "resource"}),
     sampling_content=frozenset({"text", "image"}),
@@ -141,18 +127,10 @@ V2024_11_05 = Revision(
             "implementation": frozenset({"name", "version"}),
             "capabilities": frozenset({"logging", "prompts", "resources", "tools"}),
             "progress": frozenset({"progressToken", "progress", "total"}),
-            "sampling": frozenset(
-                {
-                    "messages",
-                    "maxTokens",
-                    "systemPrompt",
-                    "temperature",
-                    "stopSequences",
-                    "modelPreferences",
-                    "includeContext",
-                    "metadata",
-                }
-            ),
+            "sampling": _names("""
+                messages maxTokens systemPrompt temperature stopSequences
+                modelPreferences includeContext metadata
+            """),
         }
     ),
 )
@@ -221,8 +199,6 @@ V2025_11_25 = replace(
     ),
 )
 
-_ASKING = frozenset({"tools/call", "resources/read", "prompts/get"})
-
 V2026_07_28 = replace(
     V2025_11_25,
     version="2026-07-28",
@@ -230,18 +206,14 @@ V2026_07_28 = replace(
     resumable=False,
     priming=False,
     methods=(V2025_11_25.methods | {"server/discover", "subscriptions/listen"})
-    - {
-        "initialize",
-        "ping",
-        "logging/setLevel",
-        "resources/subscribe",
-        "resources/unsubscribe",
-    },
+    - _names(
+        "initialize ping logging/setLevel resources/subscribe resources/unsubscribe"
+    ),
     notifications=(
         V2025_11_25.notifications | {"notifications/subscriptions/acknowledged"}
     )
     - {"notifications/elicitation/complete"},
-    input_required=_ASKING,
+    input_required=frozenset({"tools/call", "resources/read", "prompts/get"}),
     deprecated=frozenset({"logging", "roots", "sampling"}),
     elicitation_identifiers=False,
     boolean_subschemas=True,
@@ -262,17 +234,9 @@ V2026_07_28 = replace(
     ),
 )
 
+_ALL = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28)
 REVISIONS: Mapping[str, Revision] = MappingProxyType(
-    {
-        revision.version: revision
-        for revision in (
-            V2024_11_05,
-            V2025_03_26,
-            V2025_06_18,
-            V2025_11_25,
-            V2026_07_28,
-        )
-    }
+    {revision.version: revision for revision in _ALL}
 )
 STATEFUL: Mapping[str, Revision] = MappingProxyType(
     {version: known for version, known in REVISIONS.items() if known.sessions}

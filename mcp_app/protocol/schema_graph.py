@@ -129,9 +129,15 @@ class SchemaGraph:
         self._schemas = [root]
         # The list grows while it is read: every schema is met once.
         self._nodes = [self._build_node(schema) for schema in self._schemas]
-        self._order = {
-            number: order for order, number in enumerate(self._sort_schemas())
-        }
+        same = {number: node.same for number, node in enumerate(self._nodes)}
+        try:
+            inner_first = list(TopologicalSorter(same).static_order())
+        except CycleError:
+            raise SchemaError(
+                "The schema refers to itself without going deeper into the value, so"
+                " checking would never end."
+            ) from None
+        self._order = {number: order for order, number in enumerate(inner_first)}
 
     def expansion(self) -> int:
         """The most subschemas that apply to one place of a value."""
@@ -146,7 +152,13 @@ class SchemaGraph:
 
         The last number holds for everything deeper, up to DEEPEST_VALUE.
         """
-        unfolded = self._every_unfolded()
+        unfolded: dict[int, _Unfolding] = {}
+        rest = [0]
+        # The root, and all that some inner place is checked by.
+        for number in rest:
+            if number not in unfolded:
+                unfolded[number] = one = self._unfold_schema(number)
+                rest.extend(one.inner_schemas())
         costs = {number: one.size for number, one in unfolded.items()}
         growth = [costs[0]]
         while len(growth) <= DEEPEST_VALUE:
@@ -156,17 +168,6 @@ class SchemaGraph:
                 break
             costs = deeper
         return tuple(growth)
-
-    def _every_unfolded(self) -> dict[int, _Unfolding]:
-        """The root and all that some inner place is checked by, unfolded."""
-        unfolded: dict[int, _Unfolding] = {}
-        rest = [0]
-        while rest:
-            number = rest.pop()
-            if number not in unfolded:
-                unfolded[number] = one = self._unfold_schema(number)
-                rest.extend(one.inner_schemas())
-        return unfolded
 
     def _unfold_schema(self, start: int) -> _Unfolding:
         times = self._application_counts(start)
@@ -192,17 +193,6 @@ class SchemaGraph:
         for number in sorted(reached, key=self._order.__getitem__, reverse=True):
             _add_counts(times, self._nodes[number].same, times[number])
         return times
-
-    def _sort_schemas(self) -> list[int]:
-        """Every schema after those that it applies to the same place."""
-        same = {number: node.same for number, node in enumerate(self._nodes)}
-        try:
-            return list(TopologicalSorter(same).static_order())
-        except CycleError:
-            raise SchemaError(
-                "The schema refers to itself without going deeper into the value, so"
-                " checking would never end."
-            ) from None
 
     def _build_node(self, schema: Schema) -> _Node:
         node = _Node()
@@ -243,7 +233,7 @@ class SchemaGraph:
             )
         fragment = unquote(reference[1:])
         target = (
-            _resolve_pointer(self._root, fragment)
+            resolve_pointer(self._root, fragment)
             if fragment[:1] in {"", "/"}
             else self._anchors.get(fragment)
         )
@@ -266,8 +256,8 @@ def _anchor_schemas(root: Schema) -> dict[str, Schema]:
     return anchors
 
 
-def _resolve_pointer(value: object, pointer: str) -> object:
-    """What a JSON Pointer leads to, or None."""
+def resolve_pointer(value: object, pointer: str) -> object:
+    """What a JSON Pointer leads to, or None (RFC 6901)."""
     for escaped in pointer.split("/")[1:]:
         key = escaped.replace("~1", "/").replace("~0", "~")
         if isinstance(value, Mapping):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -191,27 +191,19 @@ def _branches_overlap(branches: Sequence[_Branch]) -> bool:
 
 def _repeated_root(texts: Sequence[str]) -> str:
     """Return the shortest text that a literal is a repetition of; "" for others."""
-    if not all(map(_is_literal, texts)):
+    if not all(len(text) == 1 and text != "." for text in texts):
         return ""
     literal = "".join(texts)
     return literal[: (literal + literal).find(literal, 1)]
 
 
-def _is_literal(text: str) -> bool:
-    return len(text) == 1 and text != "."
-
-
 @lru_cache(maxsize=256)
 def _ascii_characters(text: str) -> frozenset[str]:
     """Return the ASCII characters that a character or a set stands for."""
-    return frozenset(_matching_ascii(text))
-
-
-def _matching_ascii(text: str) -> Iterator[str]:
     if not text or _UNLIKE_PYTHON.search(text):
-        return
+        return frozenset()
     try:
         compiled = re.compile(text, re.ASCII)
     except re.error:
-        return
-    yield from filter(compiled.fullmatch, map(chr, range(128)))
+        return frozenset()
+    return frozenset(filter(compiled.fullmatch, map(chr, range(128))))

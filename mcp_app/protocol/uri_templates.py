@@ -8,7 +8,6 @@ it is parsed.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -58,13 +57,15 @@ class UriTemplate:
         path = tuple(_join_literals(_path_parts(pieces, text)))
         query_names = _variable_names(expression, text) if expression else []
         names = [*(variable.name for variable in _variables(path)), *query_names]
-        _check_names(names, text)
+        if len(set(names)) < len(names):
+            twice = min(name for name in names if names.count(name) > 1)
+            raise TemplateError(f"In {text!r}, the variable {twice!r} is there twice.")
         _check_separators(path, text)
-        query = (
-            _Query.after_literal("".join(pieces[::2]), query_names)
-            if expression
-            else None
-        )
+        query = None
+        if expression:
+            _, mark, own_query = "".join(pieces[::2]).partition("?")
+            own_marks = own_query.count("&")
+            query = _Query(tuple(query_names), "&" if mark else "?", own_marks)
         return cls(text, tuple(names), path, _pivot_index(path), query)
 
     @property
@@ -103,7 +104,14 @@ class UriTemplate:
 
     def expand(self, values: Mapping[str, str]) -> str:
         """The URI of these values; ValueError where one of the path is missing."""
-        uri = "".join(_write_part(part, values) for part in self._path)
+        uri = ""
+        for part in self._path:
+            if isinstance(part, str):
+                uri += part
+            elif part.name in values:
+                uri += part.write_value(values[part.name])
+            else:
+                raise ValueError(f"The variable {part.name!r} has no value.")
         return uri if self._query is None else uri + self._query.write_pairs(values)
 
 
@@ -125,7 +133,15 @@ class _Variable:
         return value
 
     def write_value(self, value: str) -> str:
-        return _reserved_text(value) if self.reserved else quote(value, safe="")
+        """The value with what a URI cannot hold escaped.
+
+        A reserved one has its escapes left as they are.
+        """
+        if not self.reserved:
+            return quote(value, safe="")
+        pieces = _ESCAPE.split(value)
+        pieces[::2] = [quote(piece, safe=_RESERVED) for piece in pieces[::2]]
+        return "".join(pieces)
 
 
 _Part: TypeAlias = str | _Variable
@@ -142,12 +158,6 @@ class _Query:
     names: tuple[str, ...]
     mark: str
     own_marks: int
-
-    @classmethod
-    def after_literal(cls, literal: str, names: list[str]) -> _Query:
-        """The query of `names` after a template's other texts."""
-        _, mark, own_query = literal.partition("?")
-        return cls(tuple(names), "&" if mark else "?", own_query.count("&"))
 
     def divide_uri(self, uri: str) -> tuple[str, list[str]]:
         """What the rest of the template made of the URI, and the pairs."""
@@ -173,18 +183,8 @@ class _Query:
     def write_pairs(self, values: Mapping[str, str]) -> str:
         """The pairs that have a value."""
         with_value = [name for name in self.names if name in values]
-        pairs = "&".join(
-            f"{name}={quote(values[name], safe='')}" for name in with_value
-        )
-        return f"{self.mark}{pairs}" if pairs else ""
-
-
-def _write_part(part: _Part, values: Mapping[str, str]) -> str:
-    if isinstance(part, str):
-        return part
-    if part.name not in values:
-        raise ValueError(f"The variable {part.name!r} has no value.")
-    return part.write_value(values[part.name])
+        pairs = [f"{name}={quote(values[name], safe='')}" for name in with_value]
+        return self.mark + "&".join(pairs) if pairs else ""
 
 
 def _split_query(text: str) -> tuple[list[str], str]:
@@ -260,12 +260,6 @@ def _join_literals(parts: Iterator[_Part]) -> Iterator[_Part]:
 
 def _variables(path: tuple[_Part, ...]) -> Iterator[_Variable]:
     return (part for part in path if isinstance(part, _Variable))
-
-
-def _check_names(names: list[str], text: str) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise TemplateError(f"In {text!r}, the variable {min(twice)!r} is there twice.")
 
 
 def _check_separators(path: tuple[_Part, ...], text: str) -> None:
@@ -350,10 +344,3 @@ def _escape_non_ascii(text: str) -> str:
     if text.isascii():
         return text
     return quote(text, safe=_ASCII, errors="surrogatepass")
-
-
-def _reserved_text(value: str) -> str:
-    """The value with what a URI cannot hold escaped, and escapes left as they are."""
-    pieces = _ESCAPE.split(value)
-    pieces[::2] = [quote(piece, safe=_RESERVED) for piece in pieces[::2]]
-    return "".join(pieces)
