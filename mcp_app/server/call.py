@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -34,12 +35,13 @@ from mcp_app.protocol.errors import (
     Unavailable,
 )
 from mcp_app.server.context import (
+    CallCore,
     call_core_of,
     context_face_of,
     current_call,
     reset_current_call,
 )
-from mcp_app.server.exchange import CallState, End, Exchange
+from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.invocation import report_exception
 from mcp_app.server.round_trip import check_retry
 
@@ -165,24 +167,21 @@ def _check_end(exchange: Exchange, error: BaseException) -> None:
     if isinstance(error, Exception) or not exchange.adapters.loop.is_running():
         # A coroutine that is left over at the end of its loop gets a GeneratorExit.
         return
-    if not cancelled or not _is_call_ended(exchange):
+    task = asyncio.current_task()
+    ended = exchange.end is not None or (task is not None and task.cancelling() > 0)
+    if not cancelled or not ended:
         raise RuntimeError(f"The function raised {error!r}.") from error
     if isinstance(error, CallCancelled):
         raise asyncio.CancelledError from None
 
 
-def _check_answered(core: CallState) -> None:
+def _check_answered(core: CallCore) -> None:
     """Raise `InputRequired` if the client must answer first.
 
     A bare `except`, a task group or `gather()` in user code may have swallowed it.
     """
     if core.needed_input is not None:
         raise core.needed_input
-
-
-def _is_call_ended(exchange: Exchange) -> bool:
-    task = asyncio.current_task()
-    return exchange.end is not None or (task is not None and task.cancelling() > 0)
 
 
 def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:
@@ -288,8 +287,7 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
         exchange.record_outcome(Outcome.TIMED_OUT, message)
         raise InternalError(message) from None
     except Exception as error:
-        message = crash_text(exchange, entry)
-        raise InternalError(message) from error
+        raise InternalError(crash_text(exchange, entry)) from error
 
 
 def absorb_cancellation(exchange: Exchange, end: End) -> None:
@@ -313,20 +311,12 @@ def timed_out(exchange: Exchange, entry: Entry[Any, Any]) -> str:
 # In LOGGING: `{"class": "mcp_app.server.call.ClientHandler"}`
 # and the handler's name at the loggers whose records it forwards.
 
-_LEVELS: tuple[tuple[int, Level], ...] = (
-    (logging.CRITICAL, "critical"),
-    (logging.ERROR, "error"),
-    (logging.WARNING, "warning"),
-    (logging.INFO, "info"),
-)
-
 
 def protocol_level(number: int) -> Level:
     """Return the protocol's level for one of `logging`."""
-    for least, level in _LEVELS:
-        if number >= least:
-            return level
-    return "debug"
+    levels: tuple[Level, ...] = ("debug", "info", "warning", "error", "critical")
+    least = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+    return levels[bisect_right(least, number)]
 
 
 def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:

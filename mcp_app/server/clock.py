@@ -39,9 +39,7 @@ class CallClock:
         """Pause; the remaining seconds are kept."""
         self._left = self.seconds_left()
         self._began = None
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        self.close()
 
     def close(self) -> None:
         """Cancel the timer for good."""

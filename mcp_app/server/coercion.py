@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InvalidParams, ParseError
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.schema_graph import resolve_pointer
 
 # -- parameters ------------------------------------------------------------------------
 # Reading the parameters of a request, with errors that name the member.
@@ -186,18 +187,10 @@ class _Reader:
 
     def _referenced_schema(self, reference: object) -> object:
         """Return the schema that a reference names; True, which allows all, if none."""
-        if not isinstance(reference, str) or not reference.startswith("#"):
+        if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
             return True
-        place: object = self._root
-        for part in unquote(reference[1:]).split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(place, list) and key.isdecimal() and int(key) < len(place):
-                place = place[int(key)]
-            elif isinstance(place, dict) and key in place:
-                place = place[key]
-            else:
-                return True
-        return place if reference in ("#", "") or "/" in reference else True
+        schema = resolve_pointer(self._root, unquote(reference[1:]))
+        return True if schema is None else schema
 
 
 def _own_keywords_allow_string(schema: Schema) -> bool:

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_app.interface.context import (
     MAX_RECONNECT_DELAY_S,
@@ -67,7 +67,7 @@ def call_core_of(exchange: Exchange) -> CallCore:
     core = exchange.core
     if core is None:
         core = exchange.core = CallCore(exchange)
-    return cast("CallCore", core)
+    return core
 
 
 class CallCore:
@@ -170,48 +170,32 @@ class CallCore:
         if self._least_level is None or SEVERITY[level] < self._least_level:
             return
         note_deprecated_use(self.exchange.revision, "logging")
-        params: dict[str, object] = {
-            "level": level,
-            "data": log_secrets.remove_secrets(data),
-        }
+        data = log_secrets.remove_secrets(data)
+        params: dict[str, object] = {"level": level, "data": data}
         if logger is not None:
             params["logger"] = logger
         message = jsonrpc.write(notification_message("notifications/message", params))
-        self._run_on_loop(
-            self._log_throttle.offer_message,
-            message,
-            self.exchange.outgoing.send,
-            False,
-        )
+        offer = self._log_throttle.offer_message
+        self._run_on_loop(offer, message, self.exchange.outgoing.send, False)
 
     def send_progress(
         self, progress: float, total: float | None, message: str | None
     ) -> None:
         """Queue progress; a value that does not increase is left out."""
-        token = self.exchange.meta.get("progressToken")
-        if token is None:
-            return
-        if not self._increases(progress):
+        exchange = self.exchange
+        token = exchange.meta.get("progressToken")
+        if token is None or not self._increases(progress):
             return
         self._last_progress = progress
-        optional = {"total": total, "message": message}
-        params = self.exchange.revision.known_members(
-            "progress",
-            {
-                "progressToken": token,
-                "progress": progress,
-                **{
-                    name: value for name, value in optional.items() if value is not None
-                },
-            },
-        )
+        members = {"progressToken": token, "progress": progress}
+        if total is not None:
+            members["total"] = total
+        if message is not None:
+            members["message"] = message
+        params = exchange.revision.known_members("progress", members)
         encoded = jsonrpc.write(notification_message("notifications/progress", params))
-        self._run_on_loop(
-            self._progress_throttle.offer_message,
-            encoded,
-            self.exchange.outgoing.send,
-            True,
-        )
+        offer = self._progress_throttle.offer_message
+        self._run_on_loop(offer, encoded, exchange.outgoing.send, True)
 
     def _increases(self, progress: float) -> bool:
         return self._last_progress is None or progress > self._last_progress
@@ -228,7 +212,8 @@ class CallCore:
 
     def announce_change(self, what: str) -> None:
         """Write and announce a change; returns at once."""
-        self._run_on_loop(self._spawn_changed, what)
+        server = self.exchange.catalog.server.slug
+        self._run_on_loop(self.exchange.adapters.topics.tell, what, server)
 
     def reconnect(self, after: float) -> None:
         """Ask the client to reconnect later; raise ValueError for a bad time."""
@@ -239,10 +224,6 @@ class CallCore:
             )
         after_ms = math.ceil(after * 1000)
         self._run_on_loop(self.exchange.outgoing.reconnect, after_ms)
-
-    def _spawn_changed(self, what: str) -> None:
-        topics = self.exchange.adapters.topics
-        topics.tell(what, self.exchange.catalog.server.slug)
 
     def _run_on_loop(self, function: Callable[..., object], *arguments: object) -> None:
         if self.is_on_loop():
@@ -283,8 +264,9 @@ class CallCore:
         function: Callable[[], Value],
     ) -> Value:
         """Call a function that reads forms: Django forms may query the database."""
-        if any(_may_block(question) for question in questions.values()):
-            return await self.in_thread(function)
+        for question in questions.values():
+            if isinstance(question, Elicit) and isinstance(question.form, type):
+                return await self.in_thread(function)
         return function()
 
     async def in_thread(self, function: Callable[[], Value]) -> Value:
@@ -333,12 +315,10 @@ class CallCore:
         return await waiting
 
 
-def _may_block(question: Question[Any]) -> bool:
-    return isinstance(question, Elicit) and isinstance(question.form, type)
+class _Face:
+    """What both faces share; `_ask_question` answers at once, or is awaited."""
 
-
-class _Plain:
-    """The members that are plain values or never wait."""
+    _ask_question: Callable[..., Any]
 
     def __init__(self, core: CallCore) -> None:
         exchange = core.exchange
@@ -379,11 +359,7 @@ class _Plain:
     def deadline(self) -> float | None:
         return self._core.clock.seconds_left()
 
-
-class AsyncFace(_Plain, Context):
-    """The face for async functions."""
-
-    async def elicit(
+    def elicit(
         self,
         message: str,
         form: Any,
@@ -391,14 +367,12 @@ class AsyncFace(_Plain, Context):
         key: str | None = None,
         timeout: float | None = None,
     ) -> Any:
-        return await self._ask_question(key, Elicit(message, form), timeout)
+        return self._ask_question(key, Elicit(message, form), timeout)
 
-    async def elicit_url(
-        self, message: str, url: str, *, key: str | None = None
-    ) -> Any:
-        return await self._ask_question(key, ElicitUrl(message, url))
+    def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
+        return self._ask_question(key, ElicitUrl(message, url))
 
-    async def sample(
+    def sample(
         self,
         messages: str | Sequence[SamplingMessage],
         *,
@@ -406,12 +380,15 @@ class AsyncFace(_Plain, Context):
         key: str | None = None,
         **options: Any,
     ) -> Any:
-        return await self._ask_question(
-            key, Sample(messages, max_tokens=max_tokens, **options)
-        )
+        question = Sample(messages, max_tokens=max_tokens, **options)
+        return self._ask_question(key, question)
 
-    async def list_roots(self, *, key: str | None = None) -> Any:
-        return await self._ask_question(key, Roots())
+    def list_roots(self, *, key: str | None = None) -> Any:
+        return self._ask_question(key, Roots())
+
+
+class AsyncFace(_Face, Context):
+    """The face for async functions."""
 
     async def ask(self, **questions: Question[Any]) -> Mapping[str, Answer]:
         return await self._core.ask_on_any_loop(questions, None)
@@ -434,36 +411,8 @@ class AsyncFace(_Plain, Context):
         return await self._core.in_thread(self._core.round_trip.read_user)
 
 
-class SyncFace(_Plain, SyncContext):
+class SyncFace(_Face, SyncContext):
     """The face for sync functions: it blocks the thread that uses it."""
-
-    def elicit(
-        self,
-        message: str,
-        form: Any,
-        *,
-        key: str | None = None,
-        timeout: float | None = None,
-    ) -> Any:
-        return self._ask_question(key, Elicit(message, form), timeout)
-
-    def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Any:
-        return self._ask_question(key, ElicitUrl(message, url))
-
-    def sample(
-        self,
-        messages: str | Sequence[SamplingMessage],
-        *,
-        max_tokens: int,
-        key: str | None = None,
-        **options: Any,
-    ) -> Any:
-        return self._ask_question(
-            key, Sample(messages, max_tokens=max_tokens, **options)
-        )
-
-    def list_roots(self, *, key: str | None = None) -> Any:
-        return self._ask_question(key, Roots())
 
     def ask(self, **questions: Question[Any]) -> Mapping[str, Answer]:
         return self._core.ask_blocking(questions, None)

@@ -8,10 +8,11 @@ before `initialize`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.interface.errors import TooManyQuestions
@@ -158,23 +159,20 @@ class QuestionPlaces:
         if not self._limits.rates:
             yield
             return
-        self._check_person(place)
-        if place.in_thread:
-            self._make_room(place)
-            self._in_threads[place] = None
-        self._open[place.owner.person] += place.questions
-        try:
-            yield
-        finally:
-            self._open -= Counter({place.owner.person: place.questions})
-            self._in_threads.pop(place, None)
-
-    def _check_person(self, place: Place) -> None:
         person, most = place.owner.person, self._limits.questions_per_person
         count = self._open[person]
         if person and count + place.questions > most:
             message = OF_PERSON.format(count=count, more=place.questions, most=most)
             raise TooManyQuestions(message)
+        if place.in_thread:
+            self._make_room(place)
+            self._in_threads[place] = None
+        self._open[person] += place.questions
+        try:
+            yield
+        finally:
+            self._open -= Counter({person: place.questions})
+            self._in_threads.pop(place, None)
 
     def _make_room(self, place: Place) -> None:
         """Let a thread wait; if as many as may do so, another gives up for it."""
@@ -206,24 +204,17 @@ FORMAT = 1
 REFUSED = "The request state is not valid for this request, or has expired."
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredQuestions:
-    """An answer of an earlier round and the digest of the question that it answers."""
-
-    digest: str
-    result: JsonObject
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestState:
-    """The state in a retry: digests of open questions and earlier answers.
+    """The state in a retry: digests of open questions, and earlier answers.
 
+    Each answer comes with the digest of the question that it answers.
     `round_trip` names the whole conversation: `once` steps belong to it.
     """
 
     round_trip: str
     open_digests: dict[str, str] = field(default_factory=dict)
-    answered: dict[str, AnsweredQuestions] = field(default_factory=dict)
+    answered: dict[str, tuple[str, JsonObject]] = field(default_factory=dict)
 
 
 def state_binding(
@@ -249,9 +240,7 @@ class StateSealer:
             "r": state.round_trip,
             "e": now_ms + self._age_ms,
             "q": state.open_digests,
-            "a": {
-                key: [each.digest, each.result] for key, each in state.answered.items()
-            },
+            "a": state.answered,
         }
         try:
             return self._sealer.seal(payload, bound)
@@ -269,10 +258,7 @@ class StateSealer:
         return RequestState(
             round_trip=payload["r"],
             open_digests=payload["q"],
-            answered={
-                key: AnsweredQuestions(digest, result)
-                for key, (digest, result) in payload["a"].items()
-            },
+            answered={key: tuple(answer) for key, answer in payload["a"].items()},
         )
 
 
@@ -312,21 +298,18 @@ def _check_tool_uses(messages: Sequence[SamplingMessage]) -> None:
     """Raise unless the message after a tool use holds exactly its results."""
     wanted: set[str] = set()
     for message in messages:
-        result_ids = _tool_result_ids(message)
+        results = [each for each in message.content if isinstance(each, ToolResult)]
+        if results and (message.role != "user" or len(results) < len(message.content)):
+            raise ValueError(
+                "A message with tool results must have the role user and no other"
+                " content."
+            )
+        result_ids = {each.tool_use_id for each in results}
         if result_ids != wanted:
             raise _unbalanced_error(result_ids ^ wanted)
         wanted = {each.id for each in message.content if isinstance(each, ToolUse)}
     if wanted:
         raise _unbalanced_error(wanted)
-
-
-def _tool_result_ids(message: SamplingMessage) -> set[str]:
-    results = [each for each in message.content if isinstance(each, ToolResult)]
-    if results and (message.role != "user" or len(results) < len(message.content)):
-        raise ValueError(
-            "A message with tool results must have the role user and no other content."
-        )
-    return {each.tool_use_id for each in results}
 
 
 def check_tools(
@@ -348,29 +331,17 @@ def check_tools(
             ' which is the limit. Offer no more tools, or set tool_choice="none".'
         )
     names_by_id = {each.id: each.name for some in uses for each in some}
-    _check_results(
-        messages, names_by_id, {each.name: each.output_schema for each in tools}
-    )
-
-
-def _check_results(
-    messages: Sequence[SamplingMessage],
-    names_by_id: Mapping[str, str],
-    output_schemas: Mapping[str, Mapping[str, object] | None],
-) -> None:
-    for message in messages:
-        for each in message.content:
-            if not isinstance(each, ToolResult) or each.structured is None:
-                continue
-            name = names_by_id.get(each.tool_use_id, "")
-            schema = output_schemas.get(name)
-            if schema is not None and not schemas.compile_schema(schema).is_valid(
-                each.structured
-            ):
-                raise ValueError(
-                    f"The result {each.tool_use_id!r} does not match the output"
-                    f" schema of {name!r}."
-                )
+    output_schemas = {each.name: each.output_schema for each in tools}
+    for each in chain.from_iterable(message.content for message in messages):
+        if not isinstance(each, ToolResult) or each.structured is None:
+            continue
+        name = names_by_id.get(each.tool_use_id, "")
+        schema = output_schemas.get(name)
+        if schema and not schemas.compile_schema(schema).is_valid(each.structured):
+            raise ValueError(
+                f"The result {each.tool_use_id!r} does not match the output schema of"
+                f" {name!r}."
+            )
 
 
 def _unbalanced_error(identifiers: set[str]) -> ValueError:

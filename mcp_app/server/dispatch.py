@@ -181,9 +181,8 @@ def encoded_refusal(
     revision: Revision, request_id: str | int | None, error: ProtocolError
 ) -> tuple[int, bytes]:
     """Return the status and the encoded error as the revision wants them."""
-    code = None
-    if isinstance(error, ResourceNotFound):
-        code = revision.missing_resource_code
+    missing = isinstance(error, ResourceNotFound)
+    code = revision.missing_resource_code if missing else None
     message = error_message(
         request_id, error, null_id=revision.null_error_id, code=code
     )

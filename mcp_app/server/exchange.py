@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog, Entry, ToolEntry
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
+    from mcp_app.server.context import CallCore
     from mcp_app.server.conversation import QuestionPlaces, StateSealer
     from mcp_app.streams.claims import StoredSteps
     from mcp_app.streams.log_writer import Beside
@@ -148,21 +149,6 @@ class ToolRates(Protocol):
 
     def sentence(self, entry: ToolEntry, wait: int) -> str:
         """Return what a model reads if it has to wait."""
-
-
-class CallState(Protocol):
-    """The state of a call of user code: its clock, questions and messages."""
-
-    @property
-    def needed_input(self) -> BaseException | None:
-        """The exception to end with, once a question has no answer."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether it has done nothing but keep the time."""
-
-    def close(self) -> None:
-        """End it with the call."""
 
 
 class Handshakes(Protocol):
@@ -305,7 +291,7 @@ class Exchange:
     """No thread was free, so no user code has run."""
     queued: bool = field(init=False, default=False)
     """The call waits for a thread."""
-    core: CallState | None = field(init=False, default=None)
+    core: CallCore | None = field(init=False, default=None)
     """None for a call that needed nothing so far."""
     entry: Entry[Any, Any] | None = field(init=False, default=None)
     """The called definition, once it is found."""

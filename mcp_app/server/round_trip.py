@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +29,6 @@ from mcp_app.protocol.errors import InvalidParams, UrlElicitationRequired
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.conversation import (
     QUESTION_WITHDRAWN,
-    AnsweredQuestions,
     Place,
     RequestState,
     state_binding,
@@ -39,7 +38,6 @@ from mcp_app.server.questions import PreparedQuestion, prepare_question
 
 if TYPE_CHECKING:
     from mcp_app.server.clock import CallClock
-    from mcp_app.streams.log_writer import Beside
 
 Value = TypeVar("Value")
 
@@ -108,23 +106,15 @@ class RoundTrip:
         self._visits = visits
         self._exchange = exchange
         self._clock = clock
-        self._state: RequestState | None = None
-        self._user: User | None = None
-        self._user_read = False
-        self._answered: dict[str, AnsweredQuestions] = {}
+        self._answered: dict[str, tuple[str, JsonObject]] = {}
         self._used: set[str] = set()
         self._missing: dict[str, PreparedQuestion] = {}
         self.needed: InputRequired | None = None
         """The exception to end with, once a question has no answer."""
 
-    @property
+    @cached_property
     def request_state(self) -> RequestState:
         """The state in the retry, or a new round trip."""
-        if self._state is None:
-            self._state = self._opened_state()
-        return self._state
-
-    def _opened_state(self) -> RequestState:
         exchange = self._exchange
         session = exchange.session
         if session is not None and session.has_row:
@@ -174,25 +164,22 @@ class RoundTrip:
     def _delivered_answer(self, question: PreparedQuestion) -> Answer | None:
         """Return an answer to this very question, None if there is none."""
         earlier = self.request_state.answered.get(question.key)
-        if earlier is not None and earlier.digest == question.question_digest:
-            return question.parse(earlier.result)
+        if earlier is not None and earlier[0] == question.question_digest:
+            return question.parse(earlier[1])
         reply = self._exchange.params.get("inputResponses", {}).get(question.key)
-        if not isinstance(reply, dict) or not self._is_open_question(question):
+        open_digest = self.request_state.open_digests.get(question.key)
+        if open_digest is None:
+            is_open = question.trusted_without_state
+        else:
+            is_open = open_digest == question.question_digest
+        if not isinstance(reply, dict) or not is_open:
             return None
         try:
             answer = question.parse(reply)
         except ClientRefused:
             return None
-        self._answered[question.key] = AnsweredQuestions(
-            question.question_digest, reply
-        )
+        self._answered[question.key] = (question.question_digest, reply)
         return answer
-
-    def _is_open_question(self, question: PreparedQuestion) -> bool:
-        open_digest = self.request_state.open_digests.get(question.key)
-        if open_digest is None:
-            return question.trusted_without_state
-        return open_digest == question.question_digest
 
     # -- the stateful era -------------------------------------------------------
 
@@ -211,7 +198,13 @@ class RoundTrip:
         adapters = self._exchange.adapters
         deadline = adapters.limits.question_deadline
         until = asyncio.timeout(min(timeout or deadline, deadline))
-        place = self._question_place(len(prepared), in_thread, until)
+        place = Place(
+            owner=self._exchange.owner,
+            questions=len(prepared),
+            # Of several at once the first one stands for the thread.
+            in_thread=in_thread and not self._clock.is_question_open,
+            give_up=partial(_expire_timeout, until),
+        )
         with adapters.places.hold_place(place), self._clock.pause_for_question():
             try:
                 async with until:
@@ -221,18 +214,6 @@ class RoundTrip:
                     raise TooManyQuestions(QUESTION_WITHDRAWN) from None
                 keys = ", ".join(each.key for each in prepared)
                 raise TimedOut(f"The client did not answer {keys} in time.") from None
-
-    def _question_place(
-        self, questions: int, in_thread: bool, until: asyncio.Timeout
-    ) -> Place:
-        exchange = self._exchange
-        return Place(
-            owner=exchange.owner,
-            questions=questions,
-            # Of several at once the first one stands for the thread.
-            in_thread=in_thread and not self._clock.is_question_open,
-            give_up=partial(_expire_timeout, until),
-        )
 
     def parse_results(
         self, prepared: Sequence[PreparedQuestion], results: Sequence[JsonObject]
@@ -268,7 +249,8 @@ class RoundTrip:
                     session, identifier, instead
                 )
                 waiting[identifier] = stored.answer
-                self._send_question(identifier, each, stored.beside)
+                message = request_message(identifier, each.method, each.params or None)
+                exchange.outgoing.send(jsonrpc.write(message), stored.beside)
             return await asyncio.gather(*waiting.values())
         finally:
             self._withdraw_open(waiting)
@@ -285,12 +267,6 @@ class RoundTrip:
             if _is_unanswered(answer) and not left:
                 exchange.outgoing.send(_withdrawal(identifier))
         waiting.clear()
-
-    def _send_question(
-        self, identifier: str, question: PreparedQuestion, beside: Beside
-    ) -> None:
-        message = request_message(identifier, question.method, question.params or None)
-        self._exchange.outgoing.send(jsonrpc.write(message), beside)
 
     def _check_way_back(self, prepared: Sequence[PreparedQuestion]) -> None:
         if self._exchange.outgoing.streams:
@@ -326,14 +302,16 @@ class RoundTrip:
                     " each question a key of its own."
                 )
             try:
-                prepared_question = prepare_question(
-                    key, question, exchange.revision, exchange.client
+                prepared.append(
+                    prepare_question(key, question, exchange.revision, exchange.client)
                 )
-                prepared.append(prepared_question)
             except ClientCannot as error:
                 refusals.append(error)
         if refusals:
-            raise _combined_refusal(refusals)
+            required: JsonObject = {}
+            for each in refusals:
+                _merge_required(required, each.required)
+            raise ClientCannot(" ".join(each.message for each in refusals), required)
         return prepared
 
     def _look_for_urls(self, prepared: Sequence[PreparedQuestion]) -> None:
@@ -368,12 +346,12 @@ class RoundTrip:
 
     def read_user(self) -> User | None:
         """Return the Django user, read once per call; blocks."""
-        if not self._user_read:
-            self._user = self._exchange.adapters.users.active_user(
-                self._exchange.principal
-            )
-            self._user_read = True
         return self._user
+
+    @cached_property
+    def _user(self) -> User | None:
+        exchange = self._exchange
+        return exchange.adapters.users.active_user(exchange.principal)
 
 
 def _withdrawal(identifier: str) -> bytes:
@@ -396,14 +374,6 @@ def _url_elicitations(prepared: Sequence[PreparedQuestion]) -> list[JsonObject]:
 def _is_unanswered(answer: asyncio.Future[JsonObject]) -> bool:
     """Whether the client has not answered: nobody else resolves it."""
     return answer.cancelled() or not answer.done()
-
-
-def _combined_refusal(refusals: Sequence[ClientCannot]) -> ClientCannot:
-    """Return one refusal that names everything that is missing."""
-    required: JsonObject = {}
-    for each in refusals:
-        _merge_required(required, each.required)
-    return ClientCannot(" ".join(each.message for each in refusals), required)
 
 
 def _merge_required(into: JsonObject, other: JsonObject) -> None:

@@ -20,7 +20,6 @@ from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server import conversation, round_trip
 from mcp_app.server.conversation import (
     REFUSED,
-    AnsweredQuestions,
     MixedEras,
     Place,
     QuestionPlaces,
@@ -246,11 +245,7 @@ BOUND: Final = state_binding("user", "default", "tools/call", "buy", {"a": 1})
 STATE: Final = RequestState(
     round_trip="trip",
     open_digests={"open": "digest", "odd key \0 💥": "d"},
-    answered={
-        "done": AnsweredQuestions(
-            "digest", {"action": "accept", "content": {"a": None}}
-        )
-    },
+    answered={"done": ("digest", {"action": "accept", "content": {"a": None}})},
 )
 ACCEPTED: Final[JsonObject] = {"action": "accept", "content": {"item": "tea"}}
 
