@@ -121,7 +121,8 @@ class InvocationPlaces:
                 return await self.run(exchange, inside, arguments, convert)
         if runnable.ours:
             return convert(await runnable.run(**arguments))  # type: ignore[misc]
-        if runnable.style == "sync" or self._needs_thread(runnable):
+        around_needs_thread = not self._plain and self._around_needs_thread
+        if runnable.style == "sync" or runnable.needs_thread or around_needs_thread:
             function = partial(
                 self.run_in_this_thread, exchange, runnable, arguments, convert
             )
@@ -132,7 +133,9 @@ class InvocationPlaces:
             except NoPlace:
                 exchange.untouched = True
                 raise
-        return convert(await self._run_on_loop(exchange, runnable, arguments))
+        with self._enter_managers(exchange):
+            output = await runnable.run(**arguments)  # type: ignore[misc]
+        return convert(output)
 
     def _turn_owner(self, exchange: Exchange) -> Owner:
         """Return who takes turns; a stranger is one only where others sign in."""
@@ -155,13 +158,12 @@ class InvocationPlaces:
                 await places.occupy_place(owner)
         except TimeoutError:
             exchange.untouched = True
+            reason = f"Too many calls of “{gate.name}” run already."
             if places.is_crowded_by(owner):
                 reason = (
                     f"This caller runs {places.most_of_one} calls of “{gate.name}”"
                     " already, and may not run more at once."
                 )
-            else:
-                reason = f"Too many calls of “{gate.name}” run already."
             raise NoPlace(reason) from None
         exchange.queued = False
         try:
@@ -177,9 +179,8 @@ class InvocationPlaces:
         """
         if asyncio.get_running_loop() is not self._loop:
             return await sync_to_async(function)()
-        return await self._run_in_thread(
-            exchange, partial(_with_fresh_connections, function)
-        )
+        fresh = partial(_with_fresh_connections, function)
+        return await self._run_in_thread(exchange, fresh)
 
     def call_here(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in this thread.
@@ -208,18 +209,6 @@ class InvocationPlaces:
         """Raise if the thread around this loop has a transaction open."""
         if asyncio.get_running_loop() is not self._loop:
             _refuse_in(await sync_to_async(_transaction_alias)())
-
-    def _needs_thread(self, runnable: Runnable[Any]) -> bool:
-        return runnable.needs_thread or (not self._plain and self._around_needs_thread)
-
-    async def _run_on_loop(
-        self,
-        exchange: Exchange,
-        runnable: Runnable[Any],
-        arguments: dict[str, object],
-    ) -> object:
-        with self._enter_managers(exchange):
-            return await runnable.run(**arguments)  # type: ignore[misc]
 
     @contextmanager
     def _enter_managers(self, exchange: Exchange) -> Iterator[None]:
@@ -268,10 +257,7 @@ class InvocationPlaces:
             raise
 
     def _run_as_job(
-        self,
-        future: asyncio.Future[Value],
-        function: Callable[[], Value],
-        job: Job,
+        self, future: asyncio.Future[Value], function: Callable[[], Value], job: Job
     ) -> None:
         _running.job = job
         settle_future(self._mailbox.post, future, function)
@@ -308,19 +294,17 @@ def _on_own_loop(
     async def cancellable(**arguments: object) -> Value:
         _around.set(job)
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        exchange.add_end_callback(partial(_cancel_task, loop, task))
+
+        def cancel_task() -> None:
+            # The loop closes with the function: then nothing is left to cancel.
+            with suppress(RuntimeError):
+                if task is not None:
+                    loop.call_soon_threadsafe(task.cancel)
+
+        exchange.add_end_callback(cancel_task)
         return await function(**arguments)
 
     return async_to_sync(cancellable)
-
-
-def _cancel_task(
-    loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None
-) -> None:
-    # The loop closes with the function: then there is nothing left to cancel.
-    with suppress(RuntimeError):
-        if task is not None:
-            loop.call_soon_threadsafe(task.cancel)
 
 
 def _with_fresh_connections(function: Callable[[], Value]) -> Value:
@@ -360,19 +344,14 @@ def _atomic_aliases(runnable: Runnable[Any]) -> list[str]:
         return [connection.alias]
     if runnable.style == "async":
         return []
-    return [
-        alias
-        for alias, options in connections.settings.items()
-        if options["ATOMIC_REQUESTS"]
-    ]
+    databases = connections.settings.items()
+    return [alias for alias, options in databases if options["ATOMIC_REQUESTS"]]
 
 
 def _transaction_alias() -> str | None:
     """Return the database on which this thread has a transaction open."""
-    for each in connections.all(initialized_only=True):
-        if each.in_atomic_block:
-            return each.alias
-    return None
+    initialized = connections.all(initialized_only=True)
+    return next((each.alias for each in initialized if each.in_atomic_block), None)
 
 
 def _refuse_in(alias: str | None) -> None:
@@ -386,12 +365,9 @@ def _refuse_in(alias: str | None) -> None:
 
 def _user_line() -> str:
     """Return the place in user code that asked."""
-    frames = [
-        frame
-        for frame in traceback.extract_stack()
-        if not frame.filename.startswith(PACKAGE)
-    ]
-    return f"{frames[-1].filename}:{frames[-1].lineno}"
+    frames = reversed(traceback.extract_stack())
+    asking = next(each for each in frames if not each.filename.startswith(PACKAGE))
+    return f"{asking.filename}:{asking.lineno}"
 
 
 def report_exception() -> None:

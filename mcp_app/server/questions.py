@@ -202,11 +202,7 @@ def _prepare_visit(
         )
     require_capability(client, "elicitation", "url")
     _check_url(question.url)
-    params: JsonObject = {
-        "mode": "url",
-        "message": question.message,
-        "url": question.url,
-    }
+    params = {"mode": "url", "message": question.message, "url": question.url}
     if revision.elicitation_identifiers:
         params["elicitationId"] = secrets.token_hex(16)
     return PreparedQuestion(
@@ -247,10 +243,9 @@ def _parse_roots(result: JsonObject) -> Sequence[Root]:
     roots = result.get("roots")
     if not isinstance(roots, list):
         raise ClientRefused("The answer to roots/list must have roots, a list.")
-    if not all(
-        isinstance(each, dict) and type(each.get("uri")) is str for each in roots
-    ):
-        raise ClientRefused("Each root must be an object with a uri, a string.")
+    for each in roots:
+        if not isinstance(each, dict) or type(each.get("uri")) is not str:
+            raise ClientRefused("Each root must be an object with a uri, a string.")
     # Other schemes are not roots (client/roots, "Root").
     return [
         Root(uri=each["uri"], name=each.get("name"))
@@ -280,13 +275,11 @@ def _prepare_sample(
         or None,
         "toolChoice": question.tool_choice and {"mode": question.tool_choice},
     }
-    present_params = {
-        name: value for name, value in params.items() if value is not None
-    }
+    present = {name: value for name, value in params.items() if value is not None}
     return PreparedQuestion(
         key=key,
         method="sampling/createMessage",
-        params=revision.known_members("sampling", present_params),
+        params=revision.known_members("sampling", present),
         parse=_parse_sample,
         private=True,
     )
@@ -304,19 +297,18 @@ def _require_tools(revision: Revision, client: Client) -> None:
 def _preferences(preferences: ModelPreferences | None) -> JsonObject | None:
     if preferences is None:
         return None
-    priorities = {
-        "costPriority": preferences.cost,
-        "speedPriority": preferences.speed,
-        "intelligencePriority": preferences.intelligence,
-    }
-    present_priorities = {
-        name: value for name, value in priorities.items() if value is not None
-    }
-    for name, value in present_priorities.items():
-        if not 0 <= value <= 1:
-            raise ValueError(f"The {name} is {value}: it must be from 0 to 1.")
     hints = [{"name": name} for name in preferences.hints]
-    return {"hints": hints, **present_priorities} if hints else {**present_priorities}
+    members: JsonObject = {"hints": hints} if hints else {}
+    for name, value in (
+        ("costPriority", preferences.cost),
+        ("speedPriority", preferences.speed),
+        ("intelligencePriority", preferences.intelligence),
+    ):
+        if value is not None:
+            if not 0 <= value <= 1:
+                raise ValueError(f"The {name} is {value}: it must be from 0 to 1.")
+            members[name] = value
+    return members
 
 
 def _parse_sample(result: JsonObject) -> SamplingResult:
@@ -347,34 +339,32 @@ def sampled_block(wire: object) -> Block:
     return replace(block, meta=ReceivedMeta(meta)) if isinstance(meta, dict) else block
 
 
-def _string_member(wire: JsonObject, name: str) -> str:
+def _text(wire: JsonObject, name: str) -> str:
     value = wire[name]
     if type(value) is not str:
         raise TypeError(name)
     return value
 
 
-def _object_member(wire: JsonObject, name: str) -> JsonObject:
+def _object(wire: JsonObject, name: str) -> JsonObject:
     value = wire[name]
     if type(value) is not dict:
         raise TypeError(name)
     return value
 
 
-def _decoded_member(wire: JsonObject, name: str) -> bytes:
-    return b64decode(_string_member(wire, name), validate=True)
+def _bytes(wire: JsonObject, name: str) -> bytes:
+    return b64decode(_text(wire, name), validate=True)
 
 
 def _embedded_resource(wire: JsonObject) -> EmbeddedResource:
-    resource = _object_member(wire, "resource")
+    resource = _object(wire, "resource")
     return EmbeddedResource(
         ResourceContents(
-            uri=_string_member(resource, "uri"),
-            text=_string_member(resource, "text") if "text" in resource else None,
-            blob=_decoded_member(resource, "blob") if "blob" in resource else None,
-            mime_type=_string_member(resource, "mimeType")
-            if "mimeType" in resource
-            else None,
+            uri=_text(resource, "uri"),
+            text=_text(resource, "text") if "text" in resource else None,
+            blob=_bytes(resource, "blob") if "blob" in resource else None,
+            mime_type=_text(resource, "mimeType") if "mimeType" in resource else None,
         )
     )
 
@@ -382,29 +372,21 @@ def _embedded_resource(wire: JsonObject) -> EmbeddedResource:
 def _tool_result(wire: JsonObject) -> ToolResult:
     structured = "structuredContent" in wire
     return ToolResult(
-        _string_member(wire, "toolUseId"),
+        _text(wire, "toolUseId"),
         [sampled_block(each) for each in wire["content"]],
-        _object_member(wire, "structuredContent") if structured else None,
+        _object(wire, "structuredContent") if structured else None,
         bool(wire.get("isError")),
     )
 
 
 _BLOCKS: Mapping[str, Callable[[JsonObject], Block]] = {
-    "text": lambda wire: Text(_string_member(wire, "text")),
-    "image": lambda wire: Image(
-        _decoded_member(wire, "data"), _string_member(wire, "mimeType")
-    ),
-    "audio": lambda wire: Audio(
-        _decoded_member(wire, "data"), _string_member(wire, "mimeType")
-    ),
+    "text": lambda wire: Text(_text(wire, "text")),
+    "image": lambda wire: Image(_bytes(wire, "data"), _text(wire, "mimeType")),
+    "audio": lambda wire: Audio(_bytes(wire, "data"), _text(wire, "mimeType")),
     "resource": _embedded_resource,
-    "resource_link": lambda wire: ResourceLink(
-        _string_member(wire, "uri"), _string_member(wire, "name")
-    ),
+    "resource_link": lambda wire: ResourceLink(_text(wire, "uri"), _text(wire, "name")),
     "tool_use": lambda wire: ToolUse(
-        _string_member(wire, "id"),
-        _string_member(wire, "name"),
-        _object_member(wire, "input"),
+        _text(wire, "id"), _text(wire, "name"), _object(wire, "input")
     ),
     "tool_result": _tool_result,
 }

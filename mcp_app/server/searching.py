@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -17,14 +18,7 @@ import orjson
 from mcp_app.catalog.definition_texts import SearchIndex, has_full_text
 from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.snapshot import (
-    Catalog,
-    Entry,
-    Listing,
-    ToolEntry,
-    VisibilityKey,
-    tool_entry,
-)
+from mcp_app.catalog.snapshot import Catalog, Entry, Listing, ToolEntry, tool_entry
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import ToolOutput
@@ -33,6 +27,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.coercion import read_strings
 from mcp_app.server.context import current_call
 from mcp_app.server.exchange import Exchange
+from mcp_app.server.handlers.definitions import visible_listing
 
 NAMES: Final = frozenset({SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL})
 USUAL: Final = 8
@@ -107,7 +102,7 @@ def search_tools(tags: frozenset[str]) -> Sequence[ToolEntry]:
                 hints=_READS,
                 tags=tags,
             ),
-            _own_runnable(_not_reading),
+            _own_runnable(partial(_refuse_call, CALL_READING_TOOL)),
         ),
         tool_entry(
             ToolDefinition(
@@ -118,7 +113,7 @@ def search_tools(tags: frozenset[str]) -> Sequence[ToolEntry]:
                 hints=ToolHints(read_only=False),
                 tags=tags,
             ),
-            _own_runnable(_not_called),
+            _own_runnable(partial(_refuse_call, CALL_TOOL)),
         ),
     ]
 
@@ -150,46 +145,32 @@ def resolve_called_tool(exchange: Exchange) -> None:
     )
     if not isinstance(meant, str) or meant in NAMES or not well_formed:
         return
-    own = exchange.catalog.tools[name]
-    entry = exchange.catalog.tools.get(meant)
-    if not exchange.sees(own.definition):
+    if not exchange.sees(exchange.catalog.tools[name].definition):
         return
+    entry = exchange.catalog.tools.get(meant)
     if (
         name == CALL_READING_TOOL
         and entry is not None
-        and _is_visible_change(exchange, entry)
+        and exchange.sees(entry.definition)
+        and not entry.definition.only_reads
     ):
         return
     exchange.params = {**exchange.params, "name": meant, "arguments": arguments}
     exchange.renamed = True
 
 
-def _is_visible_change(exchange: Exchange, entry: ToolEntry) -> bool:
-    """Whether the caller may see a tool, and it does not only read."""
-    definition = entry.definition
-    return exchange.sees(definition) and not definition.only_reads
-
-
-async def _not_reading(*, arguments: JsonObject) -> ToolOutput:
-    raise ToolError(_refusal_text(arguments, CALL_READING_TOOL))
-
-
-async def _not_called(*, arguments: JsonObject) -> ToolOutput:
-    raise ToolError(_refusal_text(arguments, CALL_TOOL))
-
-
-def _refusal_text(arguments: Mapping[str, Any], own: str) -> str:
+async def _refuse_call(own: str, *, arguments: JsonObject) -> ToolOutput:
     """Say why a call stayed what it was."""
     meant = arguments["name"]
     if meant in NAMES:
-        return f"{meant} is called by its own name, not with {own}."
-    return f"{meant:.200} changes things: call it with {CALL_TOOL}."
+        raise ToolError(f"{meant} is called by its own name, not with {own}.")
+    raise ToolError(f"{meant:.200} changes things: call it with {CALL_TOOL}.")
 
 
 async def _run_search(*, arguments: JsonObject) -> ToolOutput:
     exchange = current_call.get()
     assert exchange is not None  # noqa: S101 - `calls.run` has set it
-    listing = _visible_tools(exchange)
+    listing = visible_listing(exchange, exchange.catalog.offered["tools"])
     if not has_full_text():
         raise ToolError("This server cannot search. Tell the user.")
     index = await _indexes_of(exchange.catalog).index_of_listing(listing)
@@ -197,14 +178,6 @@ async def _run_search(*, arguments: JsonObject) -> ToolOutput:
     places, total = index.find_tools(arguments["query"], limit)
     entries = [*listing]
     return _search_output(exchange, [entries[place] for place in places], total)
-
-
-def _visible_tools(exchange: Exchange) -> Listing:
-    def is_visible(entry: Entry[Any, Any]) -> bool:
-        return exchange.sees(entry.definition)
-
-    by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
-    return exchange.catalog.offered["tools"].visible_part(by, is_visible)
 
 
 def _search_output(
@@ -223,13 +196,11 @@ def _search_output(
     if len(fragments) < len(entries):
         structured["note"] = (
             f"Only {len(fragments)} fit into one answer. Search with other words, or"
-            f" with"
-            " a smaller limit."
+            " with a smaller limit."
         )
     elif total > len(fragments):
-        structured["note"] = (
-            f"{total - len(fragments)} more fit. Search with more words."
-        )
+        more = total - len(fragments)
+        structured["note"] = f"{more} more fit. Search with more words."
     elif not total:
         structured["note"] = "No tool fits. Search with other words."
     return ToolOutput((), structured=structured)

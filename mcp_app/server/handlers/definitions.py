@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mcp_app.catalog.outputs import resource_output
 from mcp_app.catalog.runnable import ArgumentsRefused
-from mcp_app.catalog.snapshot import Entry, Page, TemplateMatch, VisibilityKey
+from mcp_app.catalog.snapshot import Entry, Listing, Page, TemplateMatch, VisibilityKey
 from mcp_app.catalog.stops import fitting_suggestions, suggestions_of
 from mcp_app.interface import rules
 from mcp_app.interface.call_record import Outcome
@@ -42,22 +41,6 @@ LISTINGS = {
 """The listing of the catalog that each method shows."""
 
 
-async def list_tools(exchange: Exchange) -> bytes:
-    return _encoded_page(exchange, "tools", "tools")
-
-
-async def list_resources(exchange: Exchange) -> bytes:
-    return _encoded_page(exchange, "resources", "resources")
-
-
-async def list_templates(exchange: Exchange) -> bytes:
-    return _encoded_page(exchange, "templates", "resourceTemplates")
-
-
-async def list_prompts(exchange: Exchange) -> bytes:
-    return _encoded_page(exchange, "prompts", "prompts")
-
-
 def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
     """Return a hint, public if all see the same (server/utilities/caching)."""
     server = exchange.catalog.server
@@ -65,39 +48,42 @@ def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
     return results.CacheHint(LIST_TTL_MS, public)
 
 
-def _encoded_page(exchange: Exchange, listing: str, member: str) -> bytes:
-    entries = exchange.catalog.listings[listing]
+def visible_listing(exchange: Exchange, listing: Listing) -> Listing:
+    """Return the part of a listing that the caller may see."""
 
     def is_visible(entry: Entry[Any, Any]) -> bool:
         return exchange.sees(entry.definition)
 
     by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
-    visible_listing = entries.visible_part(by, is_visible)
-    page = visible_listing.page_after(
-        exchange.revision, _cursor_position(exchange, listing)
-    )
+    return listing.visible_part(by, is_visible)
+
+
+async def list_page(exchange: Exchange) -> bytes:
+    """Return a page of the list that the method names."""
+    listing = LISTINGS[exchange.method]
+    entries = visible_listing(exchange, exchange.catalog.listings[listing])
+    position = _cursor_position(exchange, listing)
+    page = entries.page_after(exchange.revision, position)
     if page.result is None:
-        page.result = jsonrpc.write(_page_result(exchange, listing, member, page))
+        page.result = jsonrpc.write(_page_result(exchange, listing, page))
     return page.result
 
 
-def _page_result(
-    exchange: Exchange, listing: str, member: str, page: Page
-) -> JsonObject:
+def _page_result(exchange: Exchange, listing: str, page: Page) -> JsonObject:
     slug = exchange.catalog.server.slug
+    member = "resourceTemplates" if listing == "templates" else listing
     result: JsonObject = {member: page.items}
     if page.next is not None:
         position, name = page.next
         result["nextCursor"] = cursors.seal_cursor(
             Cursor(slug, listing, position, name), exchange.adapters.cursor_keys[0]
         )
+    restricted = exchange.catalog.listings[listing].is_restricted
     return results.complete_result(
         result,
         exchange.revision,
         exchange.catalog.server_info(exchange.revision),
-        list_hint(
-            exchange, restricted=exchange.catalog.listings[listing].is_restricted
-        ),
+        list_hint(exchange, restricted=restricted),
     )
 
 
@@ -146,15 +132,11 @@ async def get_prompt(exchange: Exchange) -> JsonObject:
         raise InvalidParams(calls.forbidden_text(exchange, entry))
     with calls.failures_as_errors(exchange, entry):
         output = await calls.run_user_code(exchange, entry, entry.runnable, bound)
-    result: JsonObject = {
-        "messages": [
-            {
-                "role": message.role,
-                "content": block_to_wire(message.content, exchange.revision),
-            }
-            for message in output.messages
-        ]
-    }
+    messages = [
+        {"role": each.role, "content": block_to_wire(each.content, exchange.revision)}
+        for each in output.messages
+    ]
+    result: JsonObject = {"messages": messages}
     description = output.description or entry.definition.description
     if description:
         result["description"] = description
@@ -166,11 +148,8 @@ async def get_prompt(exchange: Exchange) -> JsonObject:
 def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
     """Raise for an argument that is missing or that the prompt does not have."""
     known = {each.name for each in entry.definition.arguments}
-    for name in arguments:
-        if name not in known:
-            raise InvalidParams(
-                f"The prompt {entry.identity} has no argument {name!r}."
-            )
+    for name in arguments.keys() - known:
+        raise InvalidParams(f"The prompt {entry.identity} has no argument {name!r}.")
     for each in entry.definition.arguments:
         if each.required and each.name not in arguments:
             raise InvalidParams(
@@ -356,24 +335,18 @@ async def _run_completer(
     runnable = exchange.catalog.completers.get((entry.identity, name))
     runnable = runnable or entry.completers.get(name)
     if runnable is None:
-        return fitting_suggestions(_suggestions(entry, name), bound["value"])
+        suggestions = suggestions_of(entry.definition).get(name, ())
+        return fitting_suggestions(suggestions, bound["value"])
     with calls.failures_as_errors(exchange, entry):
         return await calls.run_user_code(
             exchange, entry, runnable, runnable.bind(bound)
         )
 
 
-def _suggestions(entry: Entry[Any, Any], name: str) -> Sequence[str]:
-    return suggestions_of(entry.definition).get(name, ())
-
-
 def _completion_to_wire(completion: Completion) -> JsonObject:
     values = list(completion.values)
-    first_values = values[:MAX_VALUES]
     total = len(values) if completion.total is None else completion.total
     more = completion.has_more
-    return {
-        "values": first_values,
-        "total": total,
-        "hasMore": total > len(first_values) if more is None else more,
-    }
+    if more is None:
+        more = total > min(len(values), MAX_VALUES)
+    return {"values": values[:MAX_VALUES], "total": total, "hasMore": more}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.catalog.runnable import ArgumentsRefused
@@ -46,20 +47,16 @@ async def call_tool(exchange: Exchange) -> bytes:
     """Run a tool; errors for the model are results with `isError`."""
     entry = _visible_entry(exchange)
     if entry is None:
-        return _encode_output(
-            exchange, _error_output(calls.switched_off(exchange, "tool"))
-        )
+        return _encode_error(exchange, calls.switched_off(exchange, "tool"))
     if (sentence := _too_often(exchange, entry)) is not None:
-        return _encode_output(exchange, _error_output(sentence))
+        return _encode_error(exchange, sentence)
     runnable = entry.runnable
     try:
         arguments, bound = await _bind_arguments(exchange, entry)
     except ArgumentsRefused as error:
         return _refuse_arguments(exchange, entry, error.violations)
     if not await exchange.allows_arguments(entry.definition, arguments):
-        return _encode_output(
-            exchange, _error_output(calls.forbidden_text(exchange, entry))
-        )
+        return _encode_error(exchange, calls.forbidden_text(exchange, entry))
     try:
         output = await calls.run_user_code(exchange, entry, runnable, bound)
     except (Exception, asyncio.CancelledError) as error:
@@ -112,13 +109,10 @@ async def _bind_arguments(
 
 
 def _bind(exchange: Exchange, entry: ToolEntry) -> tuple[JsonObject, dict[str, object]]:
-    """Return arguments that fit, as they came and as the function takes them."""
-    arguments = _fitting_arguments(exchange, entry)
-    return arguments, entry.runnable.bind(arguments)
+    """Return arguments that fit, as they came and as the function takes them.
 
-
-def _fitting_arguments(exchange: Exchange, entry: ToolEntry) -> JsonObject:
-    """Return arguments that fit; raise `ArgumentsRefused` with every violation."""
+    Raise `ArgumentsRefused` with every violation.
+    """
     arguments = coercion.object_member(exchange.params, "arguments")
     headers = None if exchange.renamed else exchange.headers
     if (
@@ -132,7 +126,7 @@ def _fitting_arguments(exchange: Exchange, entry: ToolEntry) -> JsonObject:
     )
     if violations:
         raise ArgumentsRefused(violations)
-    return accepted
+    return accepted, entry.runnable.bind(accepted)
 
 
 def _too_often(exchange: Exchange, entry: ToolEntry) -> str | None:
@@ -186,17 +180,18 @@ def _refuse_arguments(
     heading = f"Invalid arguments for {entry.identity}:"
     exchange.record_outcome(Outcome.ARGUMENTS, "\n".join([heading, *lines]))
     if exchange.revision.argument_errors_as_results:
-        return _encode_output(exchange, _error_output(exchange.error_text))
-    details = [
-        {"path": each.path, "rule": each.rule, "message": each.message}
-        for each in violations
-    ]
+        return _encode_error(exchange, exchange.error_text)
+    details = [asdict(each) for each in violations]
     # The message of an error is one line; this client reads the rest in `data`.
     raise InvalidParams(f"{heading} {' '.join(lines)}", {"violations": details})
 
 
 def _error_output(message: str) -> ToolOutput:
     return ToolOutput([Text(message)], is_error=True)
+
+
+def _encode_error(exchange: Exchange, message: str) -> bytes:
+    return _encode_output(exchange, _error_output(message))
 
 
 def _failure_output(
@@ -257,13 +252,13 @@ def check_and_encode(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -
         return _encode_output(exchange, _unsendable(exchange, entry, error))
     except ToolError as error:
         exchange.record_outcome(Outcome.SHAPE, error.message)
-        return _encode_output(exchange, _error_output(error.message))
+        return _encode_error(exchange, error.message)
     limit = exchange.adapters.limits.tool_result
     if len(encoded) > limit:
-        message = f"The result of {entry.identity} is too large"
-        message = f"{message}: {len(encoded)} of {limit} bytes."
+        size = f"{len(encoded)} of {limit} bytes"
+        message = f"The result of {entry.identity} is too large: {size}."
         exchange.record_outcome(Outcome.TOO_LARGE, message)
-        return _encode_output(exchange, _error_output(message))
+        return _encode_error(exchange, message)
     return encoded
 
 
@@ -307,7 +302,8 @@ def _encode_output(exchange: Exchange, output: ToolOutput) -> bytes:
         _add_structured(result, output.structured, revision)
     if output.is_error:
         result["isError"] = True
-        exchange.record_outcome(Outcome.TOOL_ERROR, _first_text(result["content"]))
+        texts = (each["text"] for each in result["content"] if each["type"] == "text")
+        exchange.record_outcome(Outcome.TOOL_ERROR, next(texts, ""))
     if output.meta is None:
         # The rest is the same for every call: it was encoded once.
         return jsonrpc.write(result)[:-1] + exchange.catalog.result_end(revision)
@@ -324,10 +320,6 @@ def _clean_block(block: Block, revision: Revision) -> JsonObject:
         # It may be lazy, such as a translation.
         wire["text"] = clean_text(text if type(text) is str else str(text))
     return wire
-
-
-def _first_text(content: Sequence[JsonObject]) -> str:
-    return next((block["text"] for block in content if block["type"] == "text"), "")
 
 
 def _add_structured(
