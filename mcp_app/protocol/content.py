@@ -88,8 +88,8 @@ class Block:
         if self.meta is not None:
             check_meta(self.meta)
 
-    def members(self) -> JsonObject:
-        """Return the block's own members as the newest revision names them."""
+    def members(self, revision: Revision) -> JsonObject:
+        """Return the block's own members in that revision."""
         raise TypeError(f"{type(self).__name__} is abstract.")
 
     def as_text(self) -> str:
@@ -104,7 +104,7 @@ class Text(Block):
     type = "text"
     text: str
 
-    def members(self) -> JsonObject:
+    def members(self, revision: Revision) -> JsonObject:
         return {"text": self.text}
 
     def as_text(self) -> str:
@@ -123,15 +123,11 @@ class _Media(Block):
                 f"{self.mime_type!r} is not a media type such as image/png."
             )
 
-    def members(self) -> JsonObject:
-        return {
-            "data": b64encode(self.data).decode("ascii"),
-            "mimeType": self.mime_type,
-        }
+    def members(self, revision: Revision) -> JsonObject:
+        return {"data": b64encode(self.data).decode(), "mimeType": self.mime_type}
 
     def as_text(self) -> str:
-        encoded = b64encode(self.data).decode("ascii")
-        return f"data:{self.mime_type};base64,{encoded}"
+        return f"data:{self.mime_type};base64,{b64encode(self.data).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +161,8 @@ class ResourceLink(Block):
         Block.__post_init__(self)
         _check_uri(self.uri)
 
-    def members(self) -> JsonObject:
-        return _without_none(
+    def members(self, revision: Revision) -> JsonObject:
+        members = _without_none(
             uri=self.uri,
             name=self.name,
             title=self.title,
@@ -175,6 +171,7 @@ class ResourceLink(Block):
             size=self.size,
             icons=[icon.to_wire() for icon in self.icons] if self.icons else None,
         )
+        return revision.known_members("block", members)
 
     def as_text(self) -> str:
         label = self.title or self.name
@@ -202,17 +199,14 @@ class ResourceContents:
             )
 
     def to_wire(self, revision: Revision) -> JsonObject:
-        encoded = None if self.blob is None else b64encode(self.blob).decode("ascii")
-        return revision.known_members(
-            "contents",
-            _without_none(
-                uri=self.uri,
-                mimeType=self.mime_type,
-                text=self.text,
-                blob=encoded,
-                _meta=self.meta,
-            ),
+        members = _without_none(
+            uri=self.uri,
+            mimeType=self.mime_type,
+            text=self.text,
+            blob=None if self.blob is None else b64encode(self.blob).decode(),
+            _meta=self.meta,
         )
+        return revision.known_members("contents", members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +215,9 @@ class EmbeddedResource(Block):
 
     type = "resource"
     resource: ResourceContents
+
+    def members(self, revision: Revision) -> JsonObject:
+        return {"resource": _embedded_members(self.resource, revision)}
 
     def as_text(self) -> str:
         return self.resource.text or f"<{self.resource.uri}>"
@@ -235,7 +232,7 @@ class ToolUse(Block):
     name: str
     input: Mapping[str, object]
 
-    def members(self) -> JsonObject:
+    def members(self, revision: Revision) -> JsonObject:
         return {"id": self.id, "name": self.name, "input": dict(self.input)}
 
     def as_text(self) -> str:
@@ -251,6 +248,14 @@ class ToolResult(Block):
     content: Sequence[Block]
     structured: Mapping[str, object] | None = None
     is_error: bool = False
+
+    def members(self, revision: Revision) -> JsonObject:
+        return _without_none(
+            toolUseId=self.tool_use_id,
+            content=[block_to_wire(inner, revision) for inner in self.content],
+            structuredContent=self.structured,
+            isError=self.is_error or None,
+        )
 
     def as_text(self) -> str:
         inner_text = "\n".join(block.as_text() for block in self.content)
@@ -274,7 +279,7 @@ def _wire_members(
 ) -> JsonObject:
     if block.type not in known:
         block = Text(block.as_text(), annotations=block.annotations, meta=block.meta)
-    wire = {"type": block.type, **_own_members(block, revision)}
+    wire = {"type": block.type, **block.members(revision)}
     if block.annotations is not None:
         wire["annotations"] = revision.known_members(
             "annotations", block.annotations.to_wire()
@@ -288,19 +293,3 @@ def _embedded_members(contents: ResourceContents, revision: Revision) -> JsonObj
     """Return contents with a media type: nobody has listed it before."""
     kind = "application/octet-stream" if contents.text is None else "text/plain"
     return {"mimeType": kind, **contents.to_wire(revision)}
-
-
-def _own_members(block: Block, revision: Revision) -> JsonObject:
-    if isinstance(block, EmbeddedResource):
-        return {"resource": _embedded_members(block.resource, revision)}
-    if isinstance(block, ToolResult):
-        return _without_none(
-            toolUseId=block.tool_use_id,
-            content=[block_to_wire(inner, revision) for inner in block.content],
-            structuredContent=block.structured,
-            isError=block.is_error or None,
-        )
-    members = block.members()
-    if isinstance(block, ResourceLink):
-        return revision.known_members("block", members)
-    return members

@@ -217,13 +217,12 @@ def decode_value(value: str) -> str:
     # One `?` cannot be both the start's and the end's.
     if inside == value or not inside.endswith(_SENTINEL_END):
         return value
-    encoded = inside.removesuffix(_SENTINEL_END).encode()
     try:
-        decoded = binascii.a2b_base64(encoded, strict_mode=True)
-        text = decoded.decode()
+        encoded = inside.removesuffix(_SENTINEL_END)
+        text = binascii.a2b_base64(encoded, strict_mode=True).decode()
     except ValueError:
-        text = None
-    if text is None or binascii.b2a_base64(decoded, newline=False) != encoded:
+        text = ""
+    if _encode_base64(text) != value:
         raise HeaderMismatch("Header mismatch: a header value is not valid Base64.")
     return text
 
@@ -232,7 +231,11 @@ def encode_value(value: str) -> str:
     """Return what a mirroring header carries for a text: what `decode_value` undoes."""
     if is_plain_value(value) and value == value.strip():
         return value
-    encoded = binascii.b2a_base64(value.encode(), newline=False).decode()
+    return _encode_base64(value)
+
+
+def _encode_base64(text: str) -> str:
+    encoded = binascii.b2a_base64(text.encode(), newline=False).decode()
     return f"{_SENTINEL_START}{encoded}{_SENTINEL_END}"
 
 
@@ -263,18 +266,14 @@ def is_plain_value(name: str) -> bool:
 def _header_mismatch(header: str, value: str | None, body: object) -> HeaderMismatch:
     if value is None:
         return HeaderMismatch(f"Header mismatch: the {header} header is missing")
+    if isinstance(body, Mapping | list):
+        text = "of another type"
+    else:
+        text = repr(body[:100]) if isinstance(body, str) else json.dumps(body)[:100]
     return HeaderMismatch(
-        f"Header mismatch: {header} header value {_value_text(value)} does not match"
-        f" body value {_value_text(body)}"
+        f"Header mismatch: {header} header value {value[:100]!r} does not match body"
+        f" value {text}"
     )
-
-
-def _value_text(value: object) -> str:
-    if isinstance(value, str):
-        return repr(value[:100])
-    if isinstance(value, Mapping | list):
-        return "of another type"
-    return json.dumps(value)[:100]
 
 
 @dataclass(frozen=True, slots=True)

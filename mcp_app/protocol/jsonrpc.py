@@ -81,14 +81,13 @@ def read_any_depth(body: bytes, limits: ReadLimits) -> object:
         raise ParseError(f"The body has more than {limits.nodes} values.")
     try:
         value: object = loads(body)
-        exact = dumps(value) == body
+        # What comes out as it went in cannot have held anything that a strict reader
+        # refuses: a second key, a rounded integer or a lone surrogate would show.
+        if dumps(value) == body:
+            return value
     except (JSONDecodeError, JSONEncodeError):
-        exact = False
-    if not exact:
-        return _read_strictly(body, limits)
-    # What comes out as it went in cannot have held anything that a strict reader
-    # refuses: a second key, a rounded integer or a lone surrogate would show.
-    return value
+        pass
+    return _read_strictly(body, limits)
 
 
 def check_depth(body: bytes, limits: ReadLimits) -> None:
@@ -285,13 +284,13 @@ def _is_plain(value: object) -> bool:
 
 def path_text(path: Iterable[str | int]) -> str:
     """A path in the form `$.items[3]["odd key"]`."""
-    return "$" + "".join(map(_step_text, path))
-
-
-def _step_text(key: str | int) -> str:
-    if isinstance(key, int):
-        return f"[{key}]"
-    return f".{key}" if key.isidentifier() else f"[{json.dumps(key[:80])}]"
+    text = "$"
+    for key in path:
+        if isinstance(key, str) and key.isidentifier():
+            text += f".{key}"
+        else:
+            text += f"[{key if isinstance(key, int) else json.dumps(key[:80])}]"
+    return text
 
 
 def _plain_value(value: object, path: Path) -> object:
@@ -378,7 +377,6 @@ def _plain_other(value: object, path: Path) -> object:
 
 
 def _text_of_key(key: object, path: Path) -> str:
-    """The text of a key that is not plainly a string."""
     text = dumps(_plain_value(key, path)).decode()
     if text[0] in "[{":
         raise UnserializableValue(path, f"has a key of type {type(key).__name__!r}.")

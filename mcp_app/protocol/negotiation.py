@@ -135,22 +135,19 @@ def is_plain_meta(meta: Any, revision: Revision) -> bool:
     Members that are not known (a `traceparent`) are never wrong.  Raises
     AttributeError, KeyError or TypeError if it is no such object.
     """
-    info = meta.get(CLIENT_INFO, _SOMEBODY)
+    info, token = meta.get(CLIENT_INFO, _SOMEBODY), meta.get("progressToken")
     return (
         type(meta) is type(info) is dict
         and type(meta[CLIENT_CAPABILITIES]) is dict
         and (LOG_LEVEL not in meta or meta[LOG_LEVEL] in LEVELS)
-        and _is_plain_token(meta.get("progressToken"))
+        and (
+            token is None
+            or type(token) is int
+            or (type(token) is str and len(token) <= MAX_ID_LENGTH)
+        )
         and type(info.get("name")) is type(info.get("version")) is str
         and meta[PROTOCOL_VERSION] == revision.version
     )
-
-
-def _is_plain_token(token: object) -> bool:
-    """Whether nothing is wrong with a progress token; None is none."""
-    if type(token) is str:
-        return len(token) <= MAX_ID_LENGTH
-    return token is None or type(token) is int
 
 
 def is_plain_id(request_id: object) -> bool:

@@ -69,10 +69,7 @@ CAPABILITIES = {
     "completions": {},
 }
 CAPABILITIES_WHOLE: Mapping[str, Mapping[str, bool]] = {
-    "tools": {},
-    "resources": {},
-    "prompts": {},
-    "completions": {},
+    name: {} for name in ("tools", "resources", "prompts", "completions")
 }
 """What is left where no stream can be kept open."""
 

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote
 
@@ -98,13 +99,6 @@ class _Unfolding:
     any_member: Counter[int] = field(default_factory=Counter)
     any_item: Counter[int] = field(default_factory=Counter)
 
-    def inner_schemas(self) -> Iterator[int]:
-        """The schemas that it applies to inner places."""
-        yield from self.any_member
-        yield from self.any_item
-        for children in self.by_place.values():
-            yield from children
-
     def cost_below(self, costs: Mapping[int, int]) -> int:
         """The most that applies to one inner place, `costs` being what each brings."""
         maxima = {"member": 0, "item": 0}
@@ -158,7 +152,7 @@ class SchemaGraph:
         for number in rest:
             if number not in unfolded:
                 unfolded[number] = one = self._unfold_schema(number)
-                rest.extend(one.inner_schemas())
+                rest.extend(chain(one.any_member, one.any_item, *one.by_place.values()))
         costs = {number: one.size for number, one in unfolded.items()}
         growth = [costs[0]]
         while len(growth) <= DEEPEST_VALUE:

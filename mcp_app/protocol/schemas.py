@@ -109,7 +109,6 @@ def _describe_union(
 
 
 def _allowed_values(error: ValidationError) -> list[object]:
-    """Return the values that an error allows, none if it is about something else."""
     if isinstance(error.kind, Kind.Enum):
         return list(error.kind.options)
     return [error.kind.value] if isinstance(error.kind, Kind.Constant) else []
@@ -294,7 +293,16 @@ def check_schema(
         raise SchemaError(
             f"The schema has {len(text)} bytes; the limit is {limits.size}."
         )
-    _check_counts(cast("JsonObject", json.loads(text)), limits)
+    for count, (path, depth, _) in enumerate(every_subschema(json.loads(text))):
+        if count > limits.subschemas:
+            raise SchemaError(
+                f"The schema has more than {limits.subschemas} subschemas."
+            )
+        if depth > limits.depth:
+            raise SchemaError(
+                f"The schema nests schemas more than {limits.depth} deep, at"
+                f" {jsonrpc.path_text(path[:8])}…"
+            )
     _compile_text(text)
 
 
@@ -305,19 +313,6 @@ def _canonical_text(schema: Mapping[str, object]) -> bytes:
         return jsonrpc.canonical(schema)
     except jsonrpc.UnserializableValue as error:
         raise SchemaError(f"The schema is not JSON: {error}") from None
-
-
-def _check_counts(schema: JsonObject, limits: SchemaLimits) -> None:
-    for count, (path, depth, _) in enumerate(every_subschema(schema)):
-        if count > limits.subschemas:
-            raise SchemaError(
-                f"The schema has more than {limits.subschemas} subschemas."
-            )
-        if depth > limits.depth:
-            raise SchemaError(
-                f"The schema nests schemas more than {limits.depth} deep, at"
-                f" {jsonrpc.path_text(path[:8])}…"
-            )
 
 
 def _check_dialect(schema: JsonObject) -> None:

@@ -199,7 +199,6 @@ def _repeated_root(texts: Sequence[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _ascii_characters(text: str) -> frozenset[str]:
-    """Return the ASCII characters that a character or a set stands for."""
     if not text or _UNLIKE_PYTHON.search(text):
         return frozenset()
     try:

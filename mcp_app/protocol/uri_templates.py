@@ -100,7 +100,7 @@ class UriTemplate:
         for variable in _variables(self._path[self._pivot : self._pivot + 1]):
             value = None if rest is None else variable.read_value(rest[::-1])
             return None if value is None else values | {variable.name: value}
-        return None if rest is None or rest else values
+        return values if rest == "" else None
 
     def expand(self, values: Mapping[str, str]) -> str:
         """The URI of these values; ValueError where one of the path is missing."""

@@ -187,9 +187,9 @@ def _check_answered(core: CallCore) -> None:
 def incapable(exchange: Exchange, error: ClientCannot) -> ProtocolError:
     """Return the revision's error for a client that lacks a capability."""
     exchange.record_outcome(Outcome.INCAPABLE, error.message)
-    if exchange.revision.stateless and error.required:
-        return MissingClientCapability(error.message, error.required)
     if exchange.revision.stateless:
+        if error.required:
+            return MissingClientCapability(error.message, error.required)
         # No client can declare this, so none is at fault.
         return InternalError(error.message)
     refusal = InvalidRequest(error.message)
@@ -282,10 +282,7 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
             raise InvalidParams(error.message) from error
         raise InternalError(error.message) from error
     except asyncio.CancelledError:
-        absorb_cancellation(exchange, End.TIMED_OUT)
-        message = timed_out(exchange, entry)
-        exchange.record_outcome(Outcome.TIMED_OUT, message)
-        raise InternalError(message) from None
+        raise InternalError(time_out_text(exchange, entry)) from None
     except Exception as error:
         raise InternalError(crash_text(exchange, entry)) from error
 
@@ -299,10 +296,13 @@ def absorb_cancellation(exchange: Exchange, end: End) -> None:
         task.uncancel()
 
 
-def timed_out(exchange: Exchange, entry: Entry[Any, Any]) -> str:
-    """Return the message of a timed-out call."""
+def time_out_text(exchange: Exchange, entry: Entry[Any, Any]) -> str:
+    """Absorb the cancellation of a timed-out call; record and return its message."""
+    absorb_cancellation(exchange, End.TIMED_OUT)
     seconds = entry.definition.timeout or exchange.adapters.limits.tool_timeout
-    return f"{entry.identity} did not finish within {seconds:g} seconds."
+    message = f"{entry.identity} did not finish within {seconds:g} seconds."
+    exchange.record_outcome(Outcome.TIMED_OUT, message)
+    return message
 
 
 # -- log handler -----------------------------------------------------------------------

@@ -127,11 +127,10 @@ class _Reader:
 
     def _read_list(self, values: list[object], schemas: list[object]) -> list[object]:
         here = [*self._at_the_place(schemas)]
-        first = max(
-            (len(_list_or_empty(each.get("prefixItems"))) for each in here), default=0
-        )
+        prefixes = [_list_or_empty(each.get("prefixItems")) for each in here]
+        first = max(map(len, prefixes), default=0)
         # After those that have schemas of their own, all have the same.
-        by_index = [_item_schemas(here, index) for index in range(first + 1)]
+        by_index = [[*_item_schemas(here, index)] for index in range(first + 1)]
         return [
             self.read_value(value, by_index[min(index, first)])
             for index, value in enumerate(values)
@@ -216,15 +215,13 @@ def _member_schemas(schema: Schema, name: str) -> Iterator[object]:
         yield schema["additionalProperties"]
 
 
-def _item_schemas(schemas: list[Schema], index: int) -> list[object]:
-    item_schemas = []
+def _item_schemas(schemas: list[Schema], index: int) -> Iterator[object]:
     for schema in schemas:
         first = _list_or_empty(schema.get("prefixItems"))
         if index < len(first):
-            item_schemas.append(first[index])
+            yield first[index]
         elif "items" in schema:
-            item_schemas.append(schema["items"])
-    return item_schemas
+            yield schema["items"]
 
 
 def _list_or_empty(value: object) -> list[object]:

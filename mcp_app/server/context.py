@@ -135,10 +135,8 @@ class CallCore:
             return None
         if exchange.revision.log_level_per_request:
             return SEVERITY.get(str(exchange.meta.get(LOG_LEVEL)))
-        session = exchange.session
-        if session is None or session.level is None:
-            return DEFAULT_LEVEL
-        return session.level
+        level = exchange.session.level if exchange.session is not None else None
+        return DEFAULT_LEVEL if level is None else level
 
     def is_on_loop(self) -> bool:
         """Whether this is the thread of the process's loop."""
@@ -153,9 +151,8 @@ class CallCore:
         """Raise if the call was ended or is over."""
         self.check_running()
         if self._over:
-            raise RuntimeError(
-                "This call has ended, so its context can no longer be used."
-            )
+            message = "This call has ended, so its context can no longer be used."
+            raise RuntimeError(message)
 
     def send_log_message(self, level: Level, data: object, logger: str | None) -> None:
         """Queue a log message without its secrets.
@@ -250,18 +247,19 @@ class CallCore:
         prepared = await self._read_forms(
             questions, partial(trip.prepare_all, questions)
         )
+        on_loop = self.is_on_loop()
+        waiting = trip.ask_on_stream(prepared, timeout, in_thread=not on_loop)
         with self.exchange.adapters.user_code.waiting():
-            results = await self.wait_on_loop(
-                trip.ask_on_stream(prepared, timeout, in_thread=not self.is_on_loop())
-            )
+            if on_loop:
+                results = await waiting
+            else:
+                results = await asyncio.wrap_future(self._submit_to_loop(waiting))
         return await self._read_forms(
             questions, partial(trip.parse_results, prepared, results)
         )
 
     async def _read_forms(
-        self,
-        questions: Mapping[str, Question[Any]],
-        function: Callable[[], Value],
+        self, questions: Mapping[str, Question[Any]], function: Callable[[], Value]
     ) -> Value:
         """Call a function that reads forms: Django forms may query the database."""
         for question in questions.values():
@@ -273,12 +271,6 @@ class CallCore:
         """Run a blocking function in a thread of user code, from any loop."""
         return await self.exchange.adapters.user_code.call(self.exchange, function)
 
-    async def wait_on_loop(self, waiting: Coroutine[Any, Any, Value]) -> Value:
-        """Wait on the process's loop, from any loop."""
-        if self.is_on_loop():
-            return await waiting
-        return await asyncio.wrap_future(self._submit_to_loop(waiting))
-
     def ask_blocking(
         self, questions: Mapping[str, Question[Any]], timeout: float | None
     ) -> Mapping[str, Answer]:
@@ -289,30 +281,26 @@ class CallCore:
         if self.exchange.revision.stateless:
             return trip.ask_by_retry(questions)
         prepared = trip.prepare_all(questions)
+        waiting = trip.ask_on_stream(prepared, timeout, in_thread=True)
         with self.exchange.adapters.user_code.waiting():
-            results = self.block_on_loop(
-                trip.ask_on_stream(prepared, timeout, in_thread=True)
-            )
+            try:
+                results = self._submit_to_loop(waiting).result()
+            except FutureCancelled:
+                self.check_running()
+                raise
         return trip.parse_results(prepared, results)
 
-    def block_on_loop(self, waiting: Coroutine[Any, Any, Value]) -> Value:
-        """Run a coroutine on the process's loop and block."""
-        try:
-            return self._submit_to_loop(waiting).result()
-        except FutureCancelled:
-            self.check_running()
-            raise
-
     def _submit_to_loop(self, waiting: Coroutine[Any, Any, Value]) -> Future[Value]:
-        until_end = self._until_end(waiting)
-        return asyncio.run_coroutine_threadsafe(until_end, self.exchange.adapters.loop)
-
-    async def _until_end(self, waiting: Coroutine[Any, Any, Value]) -> Value:
         """Wait on the process's loop, no longer than the call lasts."""
-        task = asyncio.current_task()
-        if task is not None:
-            self.exchange.add_end_callback(task.cancel)
-        return await waiting
+
+        async def until_end() -> Value:
+            task = asyncio.current_task()
+            if task is not None:
+                self.exchange.add_end_callback(task.cancel)
+            return await waiting
+
+        loop = self.exchange.adapters.loop
+        return asyncio.run_coroutine_threadsafe(until_end(), loop)
 
 
 class _Face:

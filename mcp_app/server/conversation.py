@@ -63,9 +63,8 @@ def check_turn(method: str, revision: Revision | None) -> None:
 def check_request_id(request_id: RequestId, running: Container[RequestId]) -> None:
     """Raise InvalidRequest for the id of a request that is running (basic)."""
     if request_id in running:
-        raise InvalidRequest(
-            f"A request with the id {request_id!r} is running in this session."
-        )
+        message = f"A request with the id {request_id!r} is running in this session."
+        raise InvalidRequest(message)
 
 
 def read_batch(
@@ -279,11 +278,7 @@ def conversation(
     if isinstance(messages, str):
         messages = [SamplingMessage(role="user", content=[Text(messages)])]
     _check_tool_uses(messages)
-    return [
-        converted
-        for message in messages
-        for converted in _wire_messages(message, revision)
-    ]
+    return [*chain.from_iterable(_wire_messages(each, revision) for each in messages)]
 
 
 def _wire_messages(message: SamplingMessage, revision: Revision) -> list[JsonObject]:
@@ -330,7 +325,7 @@ def check_tools(
             f"The model has used tools {MAX_TOOL_ROUNDS} times in this conversation,"
             ' which is the limit. Offer no more tools, or set tool_choice="none".'
         )
-    names_by_id = {each.id: each.name for some in uses for each in some}
+    names_by_id = {each.id: each.name for each in chain.from_iterable(uses)}
     output_schemas = {each.name: each.output_schema for each in tools}
     for each in chain.from_iterable(message.content for message in messages):
         if not isinstance(each, ToolResult) or each.structured is None:

@@ -82,7 +82,10 @@ async def _run_handler(
     try:
         if exchange.method not in exchange.revision.methods:
             raise MethodNotFound(f"Method not found: {exchange.method:.200}")
-        if exchange.method in NEED_STREAMS and not _has_streams(exchange):
+        session = exchange.session
+        # The client can have a stream here, or elsewhere with its session.
+        has_streams = exchange.streams or (session is not None and not session.whole)
+        if exchange.method in NEED_STREAMS and not has_streams:
             raise MethodNotFound(
                 f"{exchange.method} needs a stream, and this site cannot keep streams"
                 " open (WSGI)."
@@ -115,12 +118,6 @@ def error_of_end(exchange: Exchange) -> ProtocolError:
     return stopped
 
 
-def _has_streams(exchange: Exchange) -> bool:
-    """Whether the client can have a stream: here, or elsewhere with its session."""
-    session = exchange.session
-    return exchange.streams or (session is not None and not session.whole)
-
-
 def ready_list_page(
     catalog: Catalog, revision: Revision, request: Request, principal: Principal
 ) -> bytes | None:
@@ -143,11 +140,7 @@ def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, byt
     except ValueError as error:
         return _refuse_request(exchange, InternalError(str(error)))
     exchange.record_outcome(Outcome.ASKED)
-    result = results.complete_result(
-        results.input_required(needed.questions, state),
-        exchange.revision,
-        exchange.catalog.server_info(exchange.revision),
-    )
+    result = exchange.complete_result(results.input_required(needed.questions, state))
     return 200, result_message(exchange.request_id, jsonrpc.write(result))
 
 

@@ -14,6 +14,7 @@ from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.principal import AccessRequest, Principal, Rights
 from mcp_app.pools.user_threads import Owner
+from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
@@ -343,6 +344,13 @@ class Exchange:
         scope = self.principal.scope
         hidden = scope is not None and scope.lacks_change(definition)
         return hidden and self.rights.meets_demands(definition.demands)
+
+    def complete_result(
+        self, result: JsonObject, hint: results.CacheHint | None = None
+    ) -> JsonObject:
+        """Add what the revision wants in every result, in place; return the result."""
+        info = self.catalog.server_info(self.revision)
+        return results.complete_result(result, self.revision, info, hint)
 
     async def allows_arguments(
         self, definition: Definition, arguments: Mapping[str, object]

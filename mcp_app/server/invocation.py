@@ -28,6 +28,7 @@ from contextlib import (
     ExitStack,
     asynccontextmanager,
     contextmanager,
+    nullcontext,
     suppress,
 )
 from copy import copy
@@ -123,9 +124,8 @@ class InvocationPlaces:
             return convert(await runnable.run(**arguments))  # type: ignore[misc]
         around_needs_thread = not self._plain and self._around_needs_thread
         if runnable.style == "sync" or runnable.needs_thread or around_needs_thread:
-            function = partial(
-                self.run_in_this_thread, exchange, runnable, arguments, convert
-            )
+            run = self.run_in_this_thread
+            function = partial(run, exchange, runnable, arguments, convert)
             name = str(exchange.params.get("name", exchange.method))
             exchange.queued = True
             try:
@@ -195,10 +195,7 @@ class InvocationPlaces:
     def waiting(self) -> Iterator[None]:
         """Let another thread work while this one waits for an answer."""
         job: Job | None = getattr(_running, "job", None) or _around.get()
-        if job is None:
-            yield
-            return
-        with self._threads.waiting_for_answer(job):
+        with self._threads.waiting_for_answer(job) if job else nullcontext():
             yield
 
     def refuse_in_transaction(self) -> None:
@@ -322,34 +319,27 @@ def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]
     with ExitStack() as stack:
         for alias in aliases:
             stack.enter_context(transaction.atomic(using=alias))
-            _limit_statements(alias)
+            call = current_call.get()
+            left = None if call is None else call_core_of(call).clock.seconds_left()
+            if left is not None:
+                # PostgreSQL cancels statements that outlast the call.
+                limit_transaction(alias, left)
         yield
         if exchange.end is not None:
             for alias in aliases:
                 transaction.set_rollback(True, using=alias)
 
 
-def _limit_statements(alias: str) -> None:
-    """Let PostgreSQL cancel statements that outlast the call."""
-    exchange = current_call.get()
-    left = call_core_of(exchange).clock.seconds_left() if exchange is not None else None
-    if left is not None:
-        limit_transaction(alias, left)
-
-
 def _atomic_aliases(runnable: Runnable[Any]) -> list[str]:
-    if runnable.atomic is False:
-        return []
     if runnable.atomic:
         return [connection.alias]
-    if runnable.style == "async":
+    if runnable.atomic is False or runnable.style == "async":
         return []
     databases = connections.settings.items()
     return [alias for alias, options in databases if options["ATOMIC_REQUESTS"]]
 
 
 def _transaction_alias() -> str | None:
-    """Return the database on which this thread has a transaction open."""
     initialized = connections.all(initialized_only=True)
     return next((each.alias for each in initialized if each.in_atomic_block), None)
 
@@ -364,7 +354,6 @@ def _refuse_in(alias: str | None) -> None:
 
 
 def _user_line() -> str:
-    """Return the place in user code that asked."""
     frames = reversed(traceback.extract_stack())
     asking = next(each for each in frames if not each.filename.startswith(PACKAGE))
     return f"{asking.filename}:{asking.lineno}"

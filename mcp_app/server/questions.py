@@ -138,8 +138,7 @@ def require_capability(client: Client, *path: str) -> None:
 def _require_method(revision: Revision, method: str, *path: str) -> None:
     if method not in revision.questions:
         raise ClientCannot(
-            f"Protocol revision {revision.version} has no {method!r}.",
-            {path[0]: {}},
+            f"Protocol revision {revision.version} has no {method!r}.", {path[0]: {}}
         )
 
 

@@ -116,11 +116,7 @@ def _loggable_arguments(audit: CallLog, exchange: Exchange) -> tuple[bytes, int,
 
 
 def record_answer(
-    audit: CallLog,
-    shared: CircumstancesValues,
-    text: bytes,
-    began: float,
-    size: int,
+    audit: CallLog, shared: CircumstancesValues, text: bytes, began: float, size: int
 ) -> None:
     """Log an answered call whose circumstances are known; `text` is its arguments."""
     took = time.monotonic() - began

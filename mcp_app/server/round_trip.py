@@ -92,9 +92,8 @@ def check_retry(exchange: Exchange) -> None:
 
 def open_state(exchange: Exchange, sealed: object) -> RequestState:
     """Return the state that was sealed for this very request."""
-    return exchange.adapters.sealer.open_state(
-        sealed, request_binding(exchange), now_ms()
-    )
+    sealer = exchange.adapters.sealer
+    return sealer.open_state(sealed, request_binding(exchange), now_ms())
 
 
 class RoundTrip:
@@ -146,10 +145,9 @@ class RoundTrip:
 
     def _check_may_ask(self) -> None:
         """Raise if a request may not end with questions (basic/patterns/mrtr)."""
-        if self._exchange.method not in self._exchange.revision.input_required:
-            raise ClientCannot(
-                f"{self._exchange.method} cannot ask the client a question.", {}
-            )
+        method = self._exchange.method
+        if method not in self._exchange.revision.input_required:
+            raise ClientCannot(f"{method} cannot ask the client a question.", {})
 
     def _input_required(self, missing: Sequence[PreparedQuestion]) -> InputRequired:
         state = RequestState(
@@ -157,9 +155,8 @@ class RoundTrip:
             open_digests={each.key: each.question_digest for each in missing},
             answered={**self.request_state.answered, **self._answered},
         )
-        return InputRequired(
-            {each.key: each.input_request() for each in missing}, state
-        )
+        requests = {each.key: each.input_request() for each in missing}
+        return InputRequired(requests, state)
 
     def _delivered_answer(self, question: PreparedQuestion) -> Answer | None:
         """Return an answer to this very question, None if there is none."""
@@ -271,15 +268,11 @@ class RoundTrip:
     def _check_way_back(self, prepared: Sequence[PreparedQuestion]) -> None:
         if self._exchange.outgoing.streams:
             return
-        urls = _url_elicitations(prepared)
-        if urls:
+        if urls := _url_elicitations(prepared):
             raise UrlElicitationRequired("This request needs a visit to a URL.", urls)
-        why = (
-            "The client accepts a single JSON answer only"
-            if self._exchange.streams
-            else "This site cannot keep a stream open for a client with a session"
-            " (WSGI)"
-        )
+        why = "This site cannot keep a stream open for a client with a session (WSGI)"
+        if self._exchange.streams:
+            why = "The client accepts a single JSON answer only"
         raise ClientCannot(f"{why}, so it cannot be asked a question.", {})
 
     # -- both -------------------------------------------------------------------
@@ -355,7 +348,6 @@ class RoundTrip:
 
 
 def _withdrawal(identifier: str) -> bytes:
-    """Return the message that a question is open no more."""
     reason = "Nobody is waiting for the answer any more."
     params = {"requestId": identifier, "reason": reason}
     return jsonrpc.write(notification_message("notifications/cancelled", params))

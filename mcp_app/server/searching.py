@@ -140,10 +140,9 @@ def resolve_called_tool(exchange: Exchange) -> None:
         return
     wrapped = read_strings(_CALLED, wrapped)
     meant, arguments = wrapped.get("name"), wrapped.get("arguments", {})
-    well_formed = wrapped.keys() <= {"name", "arguments"} and isinstance(
-        arguments, dict
-    )
-    if not isinstance(meant, str) or meant in NAMES or not well_formed:
+    if not isinstance(meant, str) or not isinstance(arguments, dict):
+        return
+    if meant in NAMES or wrapped.keys() - {"name", "arguments"}:
         return
     if not exchange.sees(exchange.catalog.tools[name].definition):
         return
@@ -173,7 +172,7 @@ async def _run_search(*, arguments: JsonObject) -> ToolOutput:
     listing = visible_listing(exchange, exchange.catalog.offered["tools"])
     if not has_full_text():
         raise ToolError("This server cannot search. Tell the user.")
-    index = await _indexes_of(exchange.catalog).index_of_listing(listing)
+    index = await _index_of(exchange.catalog, listing)
     limit = int(arguments.get("limit", USUAL))
     places, total = index.find_tools(arguments["query"], limit)
     entries = [*listing]
@@ -206,34 +205,26 @@ def _search_output(
     return ToolOutput((), structured=structured)
 
 
-class _Indexes:
-    """The indexes of one catalog, each for a list that some callers see."""
-
-    def __init__(self) -> None:
-        self._cached_indexes: OrderedDict[Listing, SearchIndex] = OrderedDict()
-        self._lock = asyncio.Lock()
-
-    async def index_of_listing(self, listing: Listing) -> SearchIndex:
-        """Return the index of a list, which a thread makes at its first use."""
-        index = self._cached_indexes.get(listing)
-        if index is None:
-            async with self._lock:
-                index = self._cached_indexes.get(listing)
-                if index is None:
-                    tools = [entry.definition for entry in listing]
-                    index = await asyncio.to_thread(SearchIndex, tools)
-                    self._cached_indexes[listing] = index
-                    while len(self._cached_indexes) > INDEXES:
-                        self._cached_indexes.popitem(last=False)
-        if listing in self._cached_indexes:
-            self._cached_indexes.move_to_end(listing)
-        return index
+_of_catalogs: WeakKeyDictionary[
+    Catalog, tuple[OrderedDict[Listing, SearchIndex], asyncio.Lock]
+] = WeakKeyDictionary()
+"""The indexes of each catalog, each for a list that some callers see."""
 
 
-_of_catalogs: WeakKeyDictionary[Catalog, _Indexes] = WeakKeyDictionary()
-
-
-def _indexes_of(catalog: Catalog) -> _Indexes:
+async def _index_of(catalog: Catalog, listing: Listing) -> SearchIndex:
+    """Return the index of a list, which a thread makes at its first use."""
     if catalog not in _of_catalogs:
-        _of_catalogs[catalog] = _Indexes()
-    return _of_catalogs[catalog]
+        _of_catalogs[catalog] = OrderedDict(), asyncio.Lock()
+    indexes, lock = _of_catalogs[catalog]
+    index = indexes.get(listing)
+    if index is None:
+        async with lock:
+            index = indexes.get(listing)
+            if index is None:
+                tools = [entry.definition for entry in listing]
+                index = indexes[listing] = await asyncio.to_thread(SearchIndex, tools)
+                while len(indexes) > INDEXES:
+                    indexes.popitem(last=False)
+    if listing in indexes:
+        indexes.move_to_end(listing)
+    return index

@@ -77,10 +77,8 @@ def acknowledged_message(exchange: Exchange, honoured: JsonObject) -> bytes:
 
 def closed_message(exchange: Exchange) -> bytes:
     """Return the result that tells the client of a graceful end."""
-    info = exchange.catalog.server_info(exchange.revision)
-    result = results.complete_result(
-        {"_meta": {SUBSCRIPTION_ID: exchange.request_id}}, exchange.revision, info
-    )
+    meta = {SUBSCRIPTION_ID: exchange.request_id}
+    result = exchange.complete_result({"_meta": meta})
     return jsonrpc.write(result_message(exchange.request_id, result))
 
 

@@ -236,7 +236,6 @@ def with_answer(redirect: str, answer: Mapping[str, str]) -> str:
 
 
 def _scheme_of(uri: str) -> str:
-    """The scheme in lower case, "" where there is none."""
     scheme = _SCHEME.match(uri)
     return scheme[1].lower() if scheme else ""
 

@@ -280,9 +280,8 @@ def registration_of(client_id: str, secrets: Sequence[str]) -> Registration | No
     except ValueError:
         return None
     text, mac = signed[:-_MAC_BYTES], signed[-_MAC_BYTES:]
-    for secret in secrets:
-        if hmac.compare_digest(_client_mac(text, secret), mac):
-            return _REGISTRATION.validate_json(text)
+    if any(hmac.compare_digest(_client_mac(text, each), mac) for each in secrets):
+        return _REGISTRATION.validate_json(text)
     return None
 
 

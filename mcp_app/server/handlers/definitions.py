@@ -62,7 +62,17 @@ async def list_page(exchange: Exchange) -> bytes:
     """Return a page of the list that the method names."""
     listing = LISTINGS[exchange.method]
     entries = visible_listing(exchange, exchange.catalog.listings[listing])
-    position = _cursor_position(exchange, listing)
+    token, position = exchange.params.get("cursor"), None
+    if token is not None:
+        if type(token) is not str:
+            raise InvalidParams("params.cursor must be a string.")
+        cursor = cursors.open_cursor(
+            token,
+            exchange.adapters.cursor_keys,
+            server=exchange.catalog.server.slug,
+            listing=listing,
+        )
+        position = cursor.position, cursor.name
     page = entries.page_after(exchange.revision, position)
     if page.result is None:
         page.result = jsonrpc.write(_page_result(exchange, listing, page))
@@ -79,27 +89,7 @@ def _page_result(exchange: Exchange, listing: str, page: Page) -> JsonObject:
             Cursor(slug, listing, position, name), exchange.adapters.cursor_keys[0]
         )
     restricted = exchange.catalog.listings[listing].is_restricted
-    return results.complete_result(
-        result,
-        exchange.revision,
-        exchange.catalog.server_info(exchange.revision),
-        list_hint(exchange, restricted=restricted),
-    )
-
-
-def _cursor_position(exchange: Exchange, listing: str) -> tuple[int, str] | None:
-    token = exchange.params.get("cursor")
-    if token is None:
-        return None
-    if type(token) is not str:
-        raise InvalidParams("params.cursor must be a string.")
-    cursor = cursors.open_cursor(
-        token,
-        exchange.adapters.cursor_keys,
-        server=exchange.catalog.server.slug,
-        listing=listing,
-    )
-    return cursor.position, cursor.name
+    return exchange.complete_result(result, list_hint(exchange, restricted=restricted))
 
 
 # -- prompts ---------------------------------------------------------------------------
@@ -119,10 +109,8 @@ async def get_prompt(exchange: Exchange) -> JsonObject:
         check_arguments(entry, arguments)
         bound = entry.runnable.bind(dict(arguments))
     except ArgumentsRefused as error:
-        violations = "; ".join(
-            f"{each.path}: {each.message}" for each in error.violations
-        )
-        text = f"The prompt {name}: {violations}"
+        violations = [f"{each.path}: {each.message}" for each in error.violations]
+        text = f"The prompt {name}: {'; '.join(violations)}"
         exchange.record_outcome(Outcome.ARGUMENTS, text)
         raise InvalidParams(text) from None
     except InvalidParams as error:
@@ -140,16 +128,17 @@ async def get_prompt(exchange: Exchange) -> JsonObject:
     description = output.description or entry.definition.description
     if description:
         result["description"] = description
-    return results.complete_result(
-        result, exchange.revision, exchange.catalog.server_info(exchange.revision)
-    )
+    return exchange.complete_result(result)
 
 
 def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
     """Raise for an argument that is missing or that the prompt does not have."""
     known = {each.name for each in entry.definition.arguments}
-    for name in arguments.keys() - known:
-        raise InvalidParams(f"The prompt {entry.identity} has no argument {name!r}.")
+    for name in arguments:
+        if name not in known:
+            raise InvalidParams(
+                f"The prompt {entry.identity} has no argument {name!r}."
+            )
     for each in entry.definition.arguments:
         if each.required and each.name not in arguments:
             raise InvalidParams(
@@ -210,12 +199,8 @@ async def read_resource(exchange: Exchange) -> JsonObject:
             exchange, entry, entry.runnable, bound, convert
         )
     contents = [each.to_wire(exchange.revision) for each in output.contents]
-    return results.complete_result(
-        {"contents": contents},
-        exchange.revision,
-        exchange.catalog.server_info(exchange.revision),
-        _resource_hint(exchange, matched),
-    )
+    hint = _resource_hint(exchange, matched)
+    return exchange.complete_result({"contents": contents}, hint)
 
 
 def _resource_hint(exchange: Exchange, matched: TemplateMatch) -> results.CacheHint:
@@ -283,11 +268,7 @@ async def complete_argument(exchange: Exchange) -> JsonObject:
         "arguments": coercion.strings_member(context, "arguments", "params.context"),
     }
     completion = await _run_completer(exchange, entry, name, bound)
-    return results.complete_result(
-        {"completion": _completion_to_wire(completion)},
-        exchange.revision,
-        exchange.catalog.server_info(exchange.revision),
-    )
+    return exchange.complete_result({"completion": _completion_to_wire(completion)})
 
 
 def _referenced_entry(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:

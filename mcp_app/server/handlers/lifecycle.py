@@ -46,16 +46,12 @@ async def initialize(exchange: Exchange) -> JsonObject:
 
 def _check_description(client: Client) -> None:
     """Raise if a client's description does not fit into a session's row."""
-    names = [client.name, client.version, client.title]
-    size = 0
-    for member, value in (
-        ("clientInfo", names),
-        ("capabilities", client.capabilities),
-    ):
-        text = jsonrpc.write(value)
-        size += len(text)
+    info = jsonrpc.write([client.name, client.version, client.title])
+    capabilities = jsonrpc.write(client.capabilities)
+    for member, text in (("clientInfo", info), ("capabilities", capabilities)):
         if jsonrpc.holds_nul(text):
             raise InvalidParams(f"params.{member} has a NUL character.")
+    size = len(info) + len(capabilities)
     if size > MAX_DESCRIPTION_BYTES:
         raise InvalidParams(
             f"params.clientInfo (without icons) and params.capabilities have {size}"
@@ -75,12 +71,8 @@ async def discover_server(exchange: Exchange) -> JsonObject:
             exchange.revision, streams=exchange.streams
         ),
     }
-    return results.complete_result(
-        _with_instructions(exchange, result),
-        exchange.revision,
-        exchange.catalog.server_info(exchange.revision),
-        list_hint(exchange, restricted=False),
-    )
+    result = _with_instructions(exchange, result)
+    return exchange.complete_result(result, list_hint(exchange, restricted=False))
 
 
 def _with_instructions(exchange: Exchange, result: JsonObject) -> JsonObject:

@@ -20,7 +20,7 @@ from mcp_app.interface.errors import (
 )
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.pools.large_work import large_work
-from mcp_app.protocol import jsonrpc, results
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Block, Text, block_to_wire
 from mcp_app.protocol.errors import (
     InvalidParams,
@@ -35,7 +35,7 @@ from mcp_app.protocol.texts import CleanBlocks, clean_text, json_text
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
 from mcp_app.server.coercion import read_strings
-from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.exchange import Exchange
 
 if TYPE_CHECKING:
     from mcp_app.protocol.revisions import Revision
@@ -115,12 +115,9 @@ def _bind(exchange: Exchange, entry: ToolEntry) -> tuple[JsonObject, dict[str, o
     """
     arguments = coercion.object_member(exchange.params, "arguments")
     headers = None if exchange.renamed else exchange.headers
-    if (
-        entry.header_parameters
-        and headers is not None
-        and exchange.revision.routing_headers
-    ):
-        check_mirrored(entry.header_parameters, headers, arguments)
+    mirrored = entry.header_parameters
+    if mirrored and headers is not None and exchange.revision.routing_headers:
+        check_mirrored(mirrored, headers, arguments)
     accepted, violations = accepted_arguments(
         entry, arguments, coerce=exchange.adapters.coerce
     )
@@ -208,12 +205,9 @@ def _failure_output(
             raise refusal from error
         return _error_output(error.message)
     except UnserializableValue as error:
-        return _unsendable(exchange, entry, error)
+        return _error_output(_unsendable_text(exchange, entry, error))
     except asyncio.CancelledError:
-        calls.absorb_cancellation(exchange, End.TIMED_OUT)
-        message = calls.timed_out(exchange, entry)
-        exchange.record_outcome(Outcome.TIMED_OUT, message)
-        return _error_output(message)
+        return _error_output(calls.time_out_text(exchange, entry))
     except ProtocolError:
         raise
     except Exception:
@@ -234,12 +228,12 @@ def _tool_error_output(exchange: Exchange, error: ToolError) -> ToolOutput:
     return ToolOutput(error.content or [Text(error.message)], is_error=True)
 
 
-def _unsendable(
+def _unsendable_text(
     exchange: Exchange, entry: ToolEntry, error: UnserializableValue
-) -> ToolOutput:
+) -> str:
     message = f"The result of {entry.identity}: {error}"
     exchange.record_outcome(Outcome.SHAPE, message)
-    return _error_output(message)
+    return message
 
 
 def check_and_encode(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -> bytes:
@@ -249,7 +243,7 @@ def check_and_encode(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -
             _check_structured(entry, output)
         encoded = _encode_output(exchange, output)
     except UnserializableValue as error:
-        return _encode_output(exchange, _unsendable(exchange, entry, error))
+        return _encode_error(exchange, _unsendable_text(exchange, entry, error))
     except ToolError as error:
         exchange.record_outcome(Outcome.SHAPE, error.message)
         return _encode_error(exchange, error.message)
@@ -263,7 +257,6 @@ def check_and_encode(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -
 
 
 def _surely_fits(entry: ToolEntry, output: ToolOutput) -> bool:
-    """Whether an output needs no check against its schema."""
     if type(output) is ScalarOutput and type(output.value) is entry.scalar:
         return True
     return output.is_error or entry.definition.output_schema is None
@@ -308,8 +301,7 @@ def _encode_output(exchange: Exchange, output: ToolOutput) -> bytes:
         # The rest is the same for every call: it was encoded once.
         return jsonrpc.write(result)[:-1] + exchange.catalog.result_end(revision)
     result["_meta"] = dict(output.meta)
-    info = exchange.catalog.server_info(revision)
-    return jsonrpc.write(results.complete_result(result, revision, info))
+    return jsonrpc.write(exchange.complete_result(result))
 
 
 def _clean_block(block: Block, revision: Revision) -> JsonObject:
