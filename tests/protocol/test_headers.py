@@ -184,29 +184,24 @@ def test_any_accept_header_says_something(value: str) -> None:
     assert isinstance(parse_accept(value), Accepts)
 
 
-CONTENT_TYPES = [
-    ("application/json", True),
-    ("Application/Json", True),
-    ("application/json; charset=utf-8", True),
-    ("application/json;charset=UTF-8", True),
-    ('application/json; charset="utf-8"', True),
-    (None, False),
-    ("", False),
-    ("application/jsonx", False),
-    ("application/json-rpc", False),
-    ("application/json; charset=utf-16", False),
-    ("application/json; charset=utf-8; x=y", False),
-    ("application/json;", False),
-    ("application/json, text/plain", False),
-    ("text/plain", False),
-    ("text/plain; application/json", False),
-    ("multipart/form-data", False),
-]
+CONTENT_TYPES: dict[bool, list[str | None]] = {
+    True: [
+        *("application/json", "Application/Json", "application/json; charset=utf-8"),
+        *("application/json;charset=UTF-8", 'application/json; charset="utf-8"'),
+    ],
+    False: [
+        *(None, "", "application/jsonx", "application/json-rpc"),
+        *("application/json; charset=utf-16", "application/json; charset=utf-8; x=y"),
+        *("application/json;", "application/json, text/plain", "text/plain"),
+        *("text/plain; application/json", "multipart/form-data"),
+    ],
+}
 
 
-@pytest.mark.parametrize(("value", "expected"), CONTENT_TYPES)
-def test_only_json_is_json(value: str | None, expected: bool) -> None:
-    assert is_json_type(value) is expected
+def test_only_json_is_json() -> None:
+    for expected, values in CONTENT_TYPES.items():
+        for value in values:
+            assert is_json_type(value) is expected, value
 
 
 # The examples of the specification, and those of the conformance suite.
@@ -235,22 +230,10 @@ def test_base64_is_decoded_once_and_nothing_else_is(value: str, text: str) -> No
 
 
 MALFORMED = [
-    "=?base64?SGVsbG8?=",
-    "=?base64?SGVs!!!bG8=?=",
-    "=?base64?!!!?=",
-    "=?base64?SGVsbG8==?=",
-    "=?base64?SGVsbG8=SGVsbG8=?=",
-    "=?base64?SGVs bG8=?=",
-    "=?base64?SGVsbG9=?=",
-    "=?base64?_-8=?=",
-    "=?base64?=?=",
-    "=?base64?/w==?=",
-    "=?base64?7aCA?=",
-    "caf\u00e9",
-    "世界",
-    "a\x00b",
-    "a\x7fb",
-    "a\nb",
+    *("=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "=?base64?!!!?="),
+    *("=?base64?SGVsbG8==?=", "=?base64?SGVsbG8=SGVsbG8=?=", "=?base64?SGVs bG8=?="),
+    *("=?base64?SGVsbG9=?=", "=?base64?_-8=?=", "=?base64?=?=", "=?base64?/w==?="),
+    *("=?base64?7aCA?=", "caf\u00e9", "世界", "a\x00b", "a\x7fb", "a\nb"),
 ]
 
 
@@ -378,18 +361,7 @@ def test_mirrored_parameters_are_found_by_their_annotation(
 
 
 BAD_HEADERS = [
-    "",
-    " ",
-    "a b",
-    "a:b",
-    "a@b",
-    "a\r\nb",
-    "é",
-    "a/b",
-    "a\x00",
-    None,
-    1,
-    True,
+    *("", " ", "a b", "a:b", "a@b", "a\r\nb", "é", "a/b", "a\x00", None, 1, True),
 ]
 BAD_TYPES = [
     "number",
@@ -594,16 +566,8 @@ def test_this_computer(host: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        None,
-        "",
-        "[localhost]",
-        "localhost.",
-        "localhost.evil.example",
-        "127.1",
-        "127.0.0.1.evil.example",
-        "0x7f.1",
-        "::ffff:127.0.0.1",
-        "::1%lo",
+        *(None, "", "[localhost]", "localhost.", "localhost.evil.example", "127.1"),
+        *("127.0.0.1.evil.example", "0x7f.1", "::ffff:127.0.0.1", "::1%lo"),
     ],
 )
 def test_what_may_be_another_one(host: str | None) -> None:

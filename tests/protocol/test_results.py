@@ -98,22 +98,10 @@ def test_subscription_meta() -> None:
 
 
 FINE = [
-    "name",
-    "n",
-    "7",
-    "a_b-c.d",
-    "com.example/name",
-    "com.example/",
-    "com.example-shop.v1/a.b",
-    "localhost/x",
-    "com.example.mcp/x",
-    "mcp/x",
-    "modelcontextprotocol/x",
-    "com.mcp-tools/x",
-    "traceparent",
-    "tracestate",
-    "baggage",
-    "",
+    *("name", "n", "7", "a_b-c.d", "com.example/name", "com.example/"),
+    *("com.example-shop.v1/a.b", "localhost/x", "com.example.mcp/x", "mcp/x"),
+    *("modelcontextprotocol/x", "com.mcp-tools/x", "traceparent", "tracestate"),
+    *("baggage", ""),
 ]
 
 
@@ -123,22 +111,9 @@ def test_keys_of_ours(key: str) -> None:
 
 
 WRONG = [
-    "_name",
-    "name_",
-    "-",
-    "a b",
-    "naïve",
-    "a\n",
-    "a:b",
-    "/name",
-    "com.example//name",
-    "com.example/a/b",
-    "com..example/a",
-    ".com/a",
-    "1com/a",
-    "com.1example/a",
-    "com.example-/a",
-    "com.exa_mple/a",
+    *("_name", "name_", "-", "a b", "naïve", "a\n", "a:b", "/name"),
+    *("com.example//name", "com.example/a/b", "com..example/a", ".com/a", "1com/a"),
+    *("com.1example/a", "com.example-/a", "com.exa_mple/a"),
 ]
 
 
@@ -150,12 +125,8 @@ def test_keys_that_break_the_grammar(key: str) -> None:
 
 
 RESERVED = [
-    "io.modelcontextprotocol/serverInfo",
-    "io.modelcontextprotocol/",
-    "dev.mcp/x",
-    "org.modelcontextprotocol.api/x",
-    "com.mcp.tools/x",
-    "IO.ModelContextProtocol/x",
+    *("io.modelcontextprotocol/serverInfo", "io.modelcontextprotocol/", "dev.mcp/x"),
+    *("org.modelcontextprotocol.api/x", "com.mcp.tools/x", "IO.ModelContextProtocol/x"),
     "progressToken",
 ]
 

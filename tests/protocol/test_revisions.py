@@ -33,10 +33,7 @@ OBJECTS: Final[Mapping[str, tuple[str, ...]]] = {
     "progress": ("ProgressNotificationParams", "ProgressNotification"),
     "sampling": ("CreateMessageRequestParams", "CreateMessageRequest"),
     "block": (
-        "TextContent",
-        "ImageContent",
-        "AudioContent",
-        "EmbeddedResource",
+        *("TextContent", "ImageContent", "AudioContent", "EmbeddedResource"),
         "ResourceLink",
     ),
     "annotations": ("Annotations", "Annotated"),

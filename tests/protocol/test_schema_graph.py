@@ -120,15 +120,9 @@ LOCAL: list[JsonObject] = [
     {"const": {"$ref": "http://example.org/"}},
 ]
 NOT_LOCAL = [
-    "http://example.org/schema",
-    "https://example.org/schema#/a",
-    "file:///etc/passwd",
-    "ftp://example.org/x",
-    "other.json",
-    "/etc/passwd",
-    "",
-    " #",
-    5,
+    *("http://example.org/schema", "https://example.org/schema#/a"),
+    *("file:///etc/passwd", "ftp://example.org/x", "other.json", "/etc/passwd", ""),
+    *(" #", 5),
 ]
 NOWHERE = ["#/$defs/b", "#/$defs/a/0", "#/anyOf/1", "#/anyOf/x", "#nothing", "#/title"]
 ENDLESS: list[JsonObject] = [

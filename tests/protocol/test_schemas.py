@@ -416,15 +416,8 @@ def test_the_order_of_violations_does_not_depend_on_the_order_of_keys() -> None:
 
 
 SHAPES: Final[list[object]] = [
-    {"x": {"type": "string"}},
-    {"0": True},
-    [{"type": "string"}],
-    [[]],
-    [5],
-    5,
-    "text",
-    None,
-    True,
+    *({"x": {"type": "string"}}, {"0": True}, [{"type": "string"}], [[]], [5], 5),
+    *("text", None, True),
 ]
 
 

@@ -61,84 +61,49 @@ ONE_WAY: list[tuple[str, str, Values]] = [
     ("file:///{+path}", "file:///a%2Fb", {"path": "a/b"}),
 ]
 
-NO_MATCH = [
-    ("x://fixed", "x://fixed/"),
-    ("x://fixed", ""),
-    ("x://{a}", "x://"),
-    ("x://{a}", "X://1"),
-    ("x://{a}", "y://1"),
-    ("x://{a}", "x://1/2"),
-    ("x://{a}", "x://1?b=2"),
-    ("x://{a}", "x://1#b"),
-    ("x://{a}/c", "x://1/d"),
-    ("x://{a}/c", "x:///c"),
-    ("x://{a}/{b}", "x://1"),
-    ("x://{a}/{b}", "x://1/2/3"),
-    ("x://{a}", "x://%zz"),
-    ("x://{a}", "x://%4"),
-    ("x://{a}", "x://%"),
-    ("x://{a}", "x://%ff"),
-    ("x://{a}", "x://%C0%AF"),
-    ("x://{a}", "x://\ud800"),
-    ("x://{a}", "x://a%00b"),
-    ("x://{a}", "x://a\0b"),
-    ("x://{a}", "x://.."),
-    ("x://{a}", "x://."),
-    ("x://{a}", "x://%2e%2E"),
-    ("x://{a}", "x://..%2Fetc%2Fpasswd"),
-    ("x://{a}", "x://a%2F..%2F..%2Fb"),
-    ("x://{a}", "x://a%5C..%5Cb"),
-    ("x://{a}", "x://%2Fetc%2Fpasswd"),
-    ("x://{a}", "x://%5Cserver"),
-    ("file:///{+path}", "file:///"),
-    ("file:///{+path}", "file:///../etc/passwd"),
-    ("file:///{+path}", "file:///a/%2e%2e/b"),
-    ("file:///{+path}", "file:///a/./b"),
-    ("file:///{+path}/{name}", "file:///a"),
-    ("file:///{+path}/{name}", "file:///a/.."),
-    ("x://{a}{?b}", "x://1?c=2"),
-    ("x://{a}{?b}", "x://1?b=1&b=2"),
-    ("x://{a}{?b}", "x://1?b"),
-    ("x://{a}{?b}", "x://1?"),
-    ("x://{a}{?b}", "x://1?b=%00"),
-    ("x://{a}{?b}", "x://1?b=1#f"),
-    ("x://{a}{?b}", "x://?b=1"),
-    ("x://a?f=1{&b}", "x://a"),
-    ("x://a?f=1{&b}", "x://a?b=2&f=1"),
-    ("x://a?f=1{&b}", "x://a?f=12&b=2"),
-    ("x://a?q={q}", "x://a?q=b&c=d"),
-]
+NO_MATCH = {
+    "x://fixed": ["x://fixed/", ""],
+    "x://{a}": [
+        *("x://", "X://1", "y://1", "x://1/2", "x://1?b=2", "x://1#b", "x://%zz"),
+        *("x://%4", "x://%", "x://%ff", "x://%C0%AF", "x://\ud800", "x://a%00b"),
+        *("x://a\0b", "x://..", "x://.", "x://%2e%2E", "x://..%2Fetc%2Fpasswd"),
+        *("x://a%2F..%2F..%2Fb", "x://a%5C..%5Cb", "x://%2Fetc%2Fpasswd"),
+        "x://%5Cserver",
+    ],
+    "x://{a}/c": ["x://1/d", "x:///c"],
+    "x://{a}/{b}": ["x://1", "x://1/2/3"],
+    "file:///{+path}": [
+        *("file:///", "file:///../etc/passwd", "file:///a/%2e%2e/b", "file:///a/./b"),
+    ],
+    "file:///{+path}/{name}": ["file:///a", "file:///a/.."],
+    "x://{a}{?b}": [
+        *("x://1?c=2", "x://1?b=1&b=2", "x://1?b", "x://1?", "x://1?b=%00"),
+        *("x://1?b=1#f", "x://?b=1"),
+    ],
+    "x://a?f=1{&b}": ["x://a", "x://a?b=2&f=1", "x://a?f=12&b=2"],
+    "x://a?q={q}": ["x://a?q=b&c=d"],
+}
 
-REFUSED = [
-    ("x://{a", "brace"),
-    ("x://a}", "brace"),
-    ("x://{{a}}", "brace"),
-    ("x://{}", "'' is not a variable"),
-    ("x://{a,}", "'' is not a variable"),
-    ("x://{a b}", "'a b' is not a variable"),
-    ("x://{é}", "is not a variable"),
-    ("x://{a*}", "'a*' is not a variable"),
-    ("x://{a:3}", "'a:3' is not a variable"),
-    ("x://{.a}", "'.a' is not a variable"),
-    ("x://{;a}", "';a' is not a variable"),
-    ("x://{=a}", "'=a' is not a variable"),
-    ("x://{?}", "'' is not a variable"),
-    ("x://{a}/{a}", "'a' is there twice"),
-    ("x://{a}{?a}", "'a' is there twice"),
-    ("x://{a}{b}", "'b' cannot be told apart"),
-    ("x://{a}-{b}", "'b' cannot be told apart"),
-    ("x://{a}.{b}", "'b' cannot be told apart"),
-    ("x://{+a}{b}", "'b' cannot be told apart"),
-    ("x://{+a}.{b}", "'b' cannot be told apart"),
-    ("x://{+a}/{+b}", "Use only one"),
-    ("x://{+a,b}", "Use only one"),
-    ("x://{+a}{#b}", "Use only one"),
-    ("x://{?a}{?b}", "{?a} is not the end"),
-    ("x://{?a}/b", "{?a} is not the end"),
-    ("x://a?f=1{&a}{#b}", "{&a} is not the end"),
-    ("x://a{&b}", "after a '?'"),
-    ("x://a?f=1{?b}", "if there is no '?'"),
-]
+REFUSED = {
+    "brace": ["x://{a", "x://a}", "x://{{a}}"],
+    "'' is not a variable": ["x://{}", "x://{a,}", "x://{?}"],
+    "'a b' is not a variable": ["x://{a b}"],
+    "is not a variable": ["x://{é}"],
+    "'a*' is not a variable": ["x://{a*}"],
+    "'a:3' is not a variable": ["x://{a:3}"],
+    "'.a' is not a variable": ["x://{.a}"],
+    "';a' is not a variable": ["x://{;a}"],
+    "'=a' is not a variable": ["x://{=a}"],
+    "'a' is there twice": ["x://{a}/{a}", "x://{a}{?a}"],
+    "'b' cannot be told apart": [
+        *("x://{a}{b}", "x://{a}-{b}", "x://{a}.{b}", "x://{+a}{b}", "x://{+a}.{b}"),
+    ],
+    "Use only one": ["x://{+a}/{+b}", "x://{+a,b}", "x://{+a}{#b}"],
+    "{?a} is not the end": ["x://{?a}{?b}", "x://{?a}/b"],
+    "{&a} is not the end": ["x://a?f=1{&a}{#b}"],
+    "after a '?'": ["x://a{&b}"],
+    "if there is no '?'": ["x://a?f=1{?b}"],
+}
 
 
 def test_a_uri_is_read() -> None:
@@ -155,16 +120,18 @@ def test_a_uri_is_made() -> None:
 
 
 def test_a_uri_of_another_form_is_none_of_the_templates() -> None:
-    for template, uri in NO_MATCH:
-        assert UriTemplate.parse(template).match(uri) is None, (template, uri)
+    for template, uris in NO_MATCH.items():
+        for uri in uris:
+            assert UriTemplate.parse(template).match(uri) is None, (template, uri)
 
 
-@pytest.mark.parametrize(("template", "sentence"), REFUSED)
-def test_what_cannot_be_matched_is_refused(template: str, sentence: str) -> None:
-    with pytest.raises(TemplateError) as caught:
-        UriTemplate.parse(template)
-    assert sentence in str(caught.value)
-    assert repr(template) in str(caught.value)
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_what_cannot_be_matched_is_refused(sentence: str) -> None:
+    for template in REFUSED[sentence]:
+        with pytest.raises(TemplateError) as caught:
+            UriTemplate.parse(template)
+        assert sentence in str(caught.value)
+        assert repr(template) in str(caught.value)
 
 
 def test_a_template_is_no_longer_than_a_uri() -> None:

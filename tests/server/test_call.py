@@ -376,11 +376,7 @@ async def test_records_become_messages(
         await client.request("logging/setLevel", {"level": "debug"})
     messages = await recorded(client)
     assert [each["level"] for each in messages] == [
-        "debug",
-        "info",
-        "warning",
-        "error",
-        "critical",
+        *("debug", "info", "warning", "error", "critical"),
     ]
     # Our own records are for the operator.
     assert {each["logger"] for each in messages} == {"shop.orders"}

@@ -45,101 +45,51 @@ URLS = [
     ("https://[::1]:99/", WebUrl("https", "[::1]", 99, "/", None)),
     ("https://[2001:DB8:0:0::1]", WebUrl("https", "[2001:db8::1]", None, "", None)),
 ]
-NO_URLS = [
-    ("", "no absolute URL"),
-    ("a", "no absolute URL"),
-    ("//a.example", "no absolute URL"),
-    ("/a", "no absolute URL"),
-    ("https:", "no absolute URL"),
-    ("https:a.example", "no absolute URL"),
-    ("https:/a.example", "no absolute URL"),
-    ("https:a@b", "no absolute URL"),
-    ("ftp://a.example", "no absolute URL"),
-    ("xhttps://a.example", "no absolute URL"),
-    ("http+s://a.example", "no absolute URL"),
-    ("http\u017f://a.example", "characters"),
-    ("https://", "host"),
-    ("https:///a.example", "host"),
-    ("https:////a.example", "host"),
-    ("https://?a", "host"),
-    ("https://:443/", "host"),
-    ("https://.", "host"),
-    ("https://.a.example", "host"),
-    ("https://a.example.", "host"),
-    ("https://a..example", "host"),
-    ("https://a.example:", "host"),
-    ("https://a.example:0", "host"),
-    ("https://a.example:0443", "host"),
-    ("https://a.example:65536", "host"),
-    ("https://a.example:100000", "host"),
-    ("https://a.example:4x", "host"),
-    ("https://a.example:+44", "host"),
-    ("https://a.example:44:44", "host"),
-    ("https://a,b", "host"),
-    ("https://a&b.example", "host"),
-    ("https://a;b.example", "host"),
-    ("https://a$b", "host"),
-    ("https://a~b", "host"),
-    ("https://%61.example", "host"),
-    ("https://a%2Eexample", "host"),
-    ("https://a.example%2F@b.example", "user part"),
-    ("https://a.example%00.b.example", "host"),
-    ("https://a.example%E3%80%82b.example", "host"),
-    ("https://2130706433", "IPv4"),
-    ("https://127.1", "IPv4"),
-    ("https://127.0.0.1.2", "IPv4"),
-    ("https://0x7f000001", "IPv4"),
-    ("https://0x7f.0.0.1", "IPv4"),
-    ("https://0X7F.0X0", "IPv4"),
-    ("https://a.0x", "IPv4"),
-    ("https://a.example.7", "IPv4"),
-    ("https://0177.0.0.1", "IPv4"),
-    ("https://127.0.0.01", "IPv4"),
-    ("https://127.0.0.256", "IPv4"),
-    ("https://[::1", "host"),
-    ("https://::1", "host"),
-    ("https://[]", "host"),
-    ("https://[::1]a", "host"),
-    ("https://[::1]:x", "host"),
-    ("https://[v1.a]", "host"),
-    ("https://[::1%251]", "host"),
-    ("https://[1::2::3]", "IPv6"),
-    ("https://[127.0.0.1]", "IPv6"),
-    ("https://[::1].example", "host"),
-    ("https://a@b.example", "user part"),
-    ("https://@b.example", "user part"),
-    ("https://a.example:443@b.example", "user part"),
-    ("https://a:b@c.example", "user part"),
-    ("https://a.example#", "fragment"),
-    ("https://a.example#@b.example", "fragment"),
-    ("https://a.example\\@b.example", "characters"),
-    ("https://a.example\\.b.example", "characters"),
-    ("https:\\\\a.example", "characters"),
-    ("https:/\\a.example", "characters"),
-    ("https://a.example/\t", "characters"),
-    ("ht\ttps://a.example", "characters"),
-    ("https://a.exa\nmple", "characters"),
-    ("https://a.example\r\n", "characters"),
-    ("https://a.example\n", "characters"),
-    (" https://a.example", "characters"),
-    ("https://a.example ", "characters"),
-    ("https://a b", "characters"),
-    ("https://a.example/\0", "characters"),
-    ("https://bücher.example", "characters"),
-    ("https://a。example", "characters"),
-    ("https://a.example/é", "characters"),
-    ("https://a.example/%", "characters"),
-    ("https://a.example/%4", "characters"),
-    ("https://a.example/%zz", "characters"),
-    ('https://a.example/"', "characters"),
-    ("https://a.example/<b>", "characters"),
-    ("https://a.example/{b}", "characters"),
-    ("https://a.example/|", "characters"),
-    ("https://a.example/^", "characters"),
-    ("https://a.example/`", "characters"),
-    ("https://a.example/[b]", "brackets"),
-    ("https://a.example?b[]=c", "brackets"),
-]
+NO_URLS = {
+    "no absolute URL": [
+        *("", "a", "//a.example", "/a", "https:", "https:a.example"),
+        *("https:/a.example", "https:a@b", "ftp://a.example", "xhttps://a.example"),
+        "http+s://a.example",
+    ],
+    "characters": [
+        *("http\u017f://a.example", "https://a.example\\@b.example"),
+        *("https://a.example\\.b.example", "https:\\\\a.example", "https:/\\a.example"),
+        *("https://a.example/\t", "ht\ttps://a.example", "https://a.exa\nmple"),
+        *("https://a.example\r\n", "https://a.example\n", " https://a.example"),
+        *("https://a.example ", "https://a b", "https://a.example/\0"),
+        *("https://bücher.example", "https://a。example", "https://a.example/é"),
+        *("https://a.example/%", "https://a.example/%4", "https://a.example/%zz"),
+        *('https://a.example/"', "https://a.example/<b>", "https://a.example/{b}"),
+        *("https://a.example/|", "https://a.example/^", "https://a.example/`"),
+    ],
+    "host": [
+        *("https://", "https:///a.example", "https:////a.example", "https://?a"),
+        *("https://:443/", "https://.", "https://.a.example", "https://a.example."),
+        *("https://a..example", "https://a.example:", "https://a.example:0"),
+        *("https://a.example:0443", "https://a.example:65536"),
+        *("https://a.example:100000", "https://a.example:4x", "https://a.example:+44"),
+        *("https://a.example:44:44", "https://a,b", "https://a&b.example"),
+        *("https://a;b.example", "https://a$b", "https://a~b", "https://%61.example"),
+        *("https://a%2Eexample", "https://a.example%00.b.example"),
+        *("https://a.example%E3%80%82b.example", "https://[::1", "https://::1"),
+        *("https://[]", "https://[::1]a", "https://[::1]:x", "https://[v1.a]"),
+        *("https://[::1%251]", "https://[::1].example"),
+    ],
+    "user part": [
+        *("https://a.example%2F@b.example", "https://a@b.example"),
+        *("https://@b.example", "https://a.example:443@b.example"),
+        "https://a:b@c.example",
+    ],
+    "IPv4": [
+        *("https://2130706433", "https://127.1", "https://127.0.0.1.2"),
+        *("https://0x7f000001", "https://0x7f.0.0.1", "https://0X7F.0X0"),
+        *("https://a.0x", "https://a.example.7", "https://0177.0.0.1"),
+        *("https://127.0.0.01", "https://127.0.0.256"),
+    ],
+    "IPv6": ["https://[1::2::3]", "https://[127.0.0.1]"],
+    "fragment": ["https://a.example#", "https://a.example#@b.example"],
+    "brackets": ["https://a.example/[b]", "https://a.example?b[]=c"],
+}
 
 
 def test_what_is_read() -> None:
@@ -148,9 +98,10 @@ def test_what_is_read() -> None:
 
 
 def test_what_is_refused() -> None:
-    for text, reason in NO_URLS:
-        with pytest.raises(ValueError, match=reason):
-            read_web_url(text)
+    for reason, texts in NO_URLS.items():
+        for text in texts:
+            with pytest.raises(ValueError, match=reason):
+                read_web_url(text)
 
 
 def test_an_authority_has_a_port_that_is_not_the_own_one() -> None:
@@ -197,100 +148,62 @@ SCHEMES = ["cursor", "com.example.App"]
 ALLOWED = [
     "https://claude.ai/api/mcp/auth_callback",
     "https://chatgpt.com/connector_platform_oauth_redirect",
-    "https://vscode.dev/redirect",
-    "https://a.example",
-    "https://a.example:8443/b?c=d",
-    "https://a.example/b?coder=1&states=2&x=code",
-    "https://1.2.3.4/b",
-    "https://[2001:db8::1]/b",
-    "https://localhost/b",
-    "http://127.0.0.1:33418/",
-    "http://127.0.0.1",
-    "http://[::1]:8/b",
-    "http://localhost:8787/callback",
-    "HTTP://LOCALHOST/b",
-    "cursor://anysphere.cursor-mcp/oauth/callback",
-    "CURSOR://a/b",
-    "cursor:a",
-    "cursor://a.b:1?c=d@e:f",
-    "com.example.app:/oauth2redirect?a=b",
+    *("https://vscode.dev/redirect", "https://a.example"),
+    *("https://a.example:8443/b?c=d", "https://a.example/b?coder=1&states=2&x=code"),
+    *("https://1.2.3.4/b", "https://[2001:db8::1]/b", "https://localhost/b"),
+    *("http://127.0.0.1:33418/", "http://127.0.0.1", "http://[::1]:8/b"),
+    *("http://localhost:8787/callback", "HTTP://LOCALHOST/b"),
+    *("cursor://anysphere.cursor-mcp/oauth/callback", "CURSOR://a/b", "cursor:a"),
+    *("cursor://a.b:1?c=d@e:f", "com.example.app:/oauth2redirect?a=b"),
     "https://a.example/" + "b" * 482,
 ]
-REFUSED: list[tuple[object, str]] = [
-    (None, "no text"),
-    (5, "no text"),
-    (b"https://a.example", "no text"),
-    (["https://a.example"], "no text"),
-    ("", "no text"),
-    ("https://a.example/" + "b" * 483, "500 characters"),
-    ("a.example/b", "scheme"),
-    ("//a.example/b", "scheme"),
-    ("/b", "scheme"),
-    ("*", "scheme"),
-    ("https://*.example/b", "host"),
-    ("https:///b", "host"),
-    ("https:a.example", "absolute"),
-    ("https:/a.example", "absolute"),
-    ("https://a@b.example", "user part"),
-    ("https://a.example\\@b.example/", "characters"),
-    ("https://a.example/\tb", "characters"),
-    (" https://a.example/", "characters"),
-    ("https://a.example/ b", "characters"),
-    ("https://a.example/b#", "fragment"),
-    ("https://a.example/b#c", "fragment"),
-    ("https://a.example./b", "host"),
-    ("http://a.example/b", "http is allowed on"),
-    ("http://127.0.0.1.evil.example/", "http is allowed on"),
-    ("http://localhost.evil.example/", "http is allowed on"),
-    ("http://evil.localhost/", "http is allowed on"),
-    ("http://127.0.0.2/", "http is allowed on"),
-    ("http://0.0.0.0/", "http is allowed on"),
-    ("http://[::]/", "http is allowed on"),
-    ("http://[::ffff:127.0.0.1]/", "http is allowed on"),
-    ("http://2130706433/", "IPv4"),
-    ("http://127.1/", "IPv4"),
-    ("http://localhost./", "host"),
-    ("http://localhost:0/", "host"),
-    ("http://localhost:/", "host"),
-    ("http://localhost:80@evil.example/", "user part"),
-    ("http://localhost%2eevil.example/", "host"),
-    ("http://[::1]:x/", "host"),
-    ("http://[::1]evil.example/", "host"),
-    ("https://a.example/?code=1", "code"),
-    ("https://a.example/?b=c&state", "state"),
-    ("https://a.example/?iss=", "iss"),
-    ("https://a.example/?error=a", "error"),
-    ("https://a.example/?error_description=a", "error_description"),
-    ("https://a.example/?c%6Fde=1", "code"),
-    ("https://a.example/?a=b;code=1", "code"),
-    ("https://a.example/?a=b?code=1", "code"),
-    ("https://a.example/?CODE=1", "CODE"),
-    ("https://a.example/?+code%5B0%5D=1", "code"),
-    ("https://a.example/?%20st%61te%20=", "state"),
-    ("cursor://a/b?state=1", "state"),
-    ("vscode://a/b", "scheme"),
-    ("com.example:/b", "scheme"),
-    ("cursor:", "host"),
-    ("cursor://", "host"),
-    ("cursor:///b", "host"),
-    ("cursor://?b", "host"),
-    ("cursor:?a", "host"),
-    ("cursor://a@b/c", "host"),
-    ("cursor://:80/a", "host"),
-    ("cursor://a:b/c", "host"),
-    ("cursor://[a]/b", "host"),
-    ("cursor://a/b#c", "fragment"),
-    ("cursor://a\\b", "characters"),
-    ("cursor:[a]", "brackets"),
-    ("javascript:alert(1)", "scheme"),
-    ("JavaScript://a.example/%0aalert(1)", "scheme"),
-    ("java\tscript:alert(1)", "characters"),
-    (" javascript:alert(1)", "characters"),
-    ("data:text/html,a", "scheme"),
-    ("file:///etc/passwd", "scheme"),
-    ("blob:https://a.example/b", "scheme"),
-    ("urn:ietf:wg:oauth:2.0:oob", "scheme"),
-]
+REFUSED: dict[str, list[object]] = {
+    "no text": [None, 5, b"https://a.example", ["https://a.example"], ""],
+    "500 characters": ["https://a.example/" + "b" * 483],
+    "scheme": [
+        *("a.example/b", "//a.example/b", "/b", "*", "vscode://a/b", "com.example:/b"),
+        *("javascript:alert(1)", "JavaScript://a.example/%0aalert(1)"),
+        *("data:text/html,a", "file:///etc/passwd", "blob:https://a.example/b"),
+        "urn:ietf:wg:oauth:2.0:oob",
+    ],
+    "host": [
+        *("https://*.example/b", "https:///b", "https://a.example./b"),
+        *("http://localhost./", "http://localhost:0/", "http://localhost:/"),
+        *("http://localhost%2eevil.example/", "http://[::1]:x/"),
+        *("http://[::1]evil.example/", "cursor:", "cursor://", "cursor:///b"),
+        *("cursor://?b", "cursor:?a", "cursor://a@b/c", "cursor://:80/a"),
+        *("cursor://a:b/c", "cursor://[a]/b"),
+    ],
+    "absolute": ["https:a.example", "https:/a.example"],
+    "user part": ["https://a@b.example", "http://localhost:80@evil.example/"],
+    "characters": [
+        *("https://a.example\\@b.example/", "https://a.example/\tb"),
+        *(" https://a.example/", "https://a.example/ b", "cursor://a\\b"),
+        *("java\tscript:alert(1)", " javascript:alert(1)"),
+    ],
+    "fragment": ["https://a.example/b#", "https://a.example/b#c", "cursor://a/b#c"],
+    "http is allowed on": [
+        *("http://a.example/b", "http://127.0.0.1.evil.example/"),
+        *("http://localhost.evil.example/", "http://evil.localhost/"),
+        *("http://127.0.0.2/", "http://0.0.0.0/", "http://[::]/"),
+        "http://[::ffff:127.0.0.1]/",
+    ],
+    "IPv4": ["http://2130706433/", "http://127.1/"],
+    "code": [
+        *("https://a.example/?code=1", "https://a.example/?c%6Fde=1"),
+        *("https://a.example/?a=b;code=1", "https://a.example/?a=b?code=1"),
+        "https://a.example/?+code%5B0%5D=1",
+    ],
+    "state": [
+        *("https://a.example/?b=c&state", "https://a.example/?%20st%61te%20="),
+        "cursor://a/b?state=1",
+    ],
+    "iss": ["https://a.example/?iss="],
+    "error": ["https://a.example/?error=a"],
+    "error_description": ["https://a.example/?error_description=a"],
+    "CODE": ["https://a.example/?CODE=1"],
+    "brackets": ["cursor:[a]"],
+}
 
 
 def test_where_an_answer_may_be_sent() -> None:
@@ -299,9 +212,9 @@ def test_where_an_answer_may_be_sent() -> None:
 
 
 def test_where_none_may_be_sent() -> None:
-    for uri, reason in REFUSED:
-        problem = redirect_problem(uri, SCHEMES)
-        assert reason in (problem or ""), uri
+    for reason, uris in REFUSED.items():
+        for uri in uris:
+            assert reason in (redirect_problem(uri, SCHEMES) or ""), uri
 
 
 def test_what_may_never_be_a_scheme() -> None:
@@ -330,44 +243,30 @@ SAME = [
     ("http://127.0.0.1", "http://127.0.0.1:9"),
     ("https://localhost:1/a", "https://localhost:2/a"),
 ]
-ANOTHER = [
-    ("https://a.example/b", "https://a.example/b/"),
-    ("https://a.example/b", "https://a.example/B"),
-    ("https://a.example/b", "https://A.example/b"),
-    ("https://a.example/b", "HTTPS://a.example/b"),
-    ("https://a.example/b", "https://a.example:443/b"),
-    ("https://a.example:1/b", "https://a.example:2/b"),
-    ("https://a.example/b", "https://a.example/b?c"),
-    ("https://a.example/b", "https://a.example/b?"),
-    ("https://a.example/b", "https://a.example/b#"),
-    ("https://a.example/b", "https://a.example/./b"),
-    ("https://a.example/b", "https://a.example/%62"),
-    ("https://a.example/b", "https://a.example/b/../c"),
-    ("https://a.example/b", "https://a.example.evil.example/b"),
-    ("https://a.example/b", "https://a.example@evil.example/b"),
-    ("https://a.example/b", "http://a.example/b"),
-    ("https://a.example/b", ""),
-    ("http://localhost/b", "http://127.0.0.1/b"),
-    ("http://localhost/b", "http://[::1]/b"),
-    ("http://localhost/b", "https://localhost/b"),
-    ("http://localhost/b", "http://LOCALHOST/b"),
-    ("http://localhost/b", "http://localhost:9/c"),
-    ("http://localhost/b", "http://localhost:9/b?c"),
-    ("http://localhost/b:7", "http://localhost:9/b:8"),
-    ("http://localhost/b", "http://localhost:0/b"),
-    ("http://localhost/b", "http://localhost:/b"),
-    ("http://localhost/b", "http://localhost:65536/b"),
-    ("http://localhost/b", "http://localhost:9\\b"),
-    ("http://localhost/b", "http://localhost:9@evil.example/b"),
-    ("http://localhost/b", "http://localhost.evil.example:9/b"),
-    ("http://localhost/b", "http://localhost:9.evil.example/b"),
-    ("http://localhost/b", "http://localhost:9/b#"),
-    ("http://[::1]/b", "http://[::1]:9]/b"),
-    ("http://[::1]/b", "http://[0::1]:9/b"),
-    ("http://localhost?a=//b:7", "http://localhost?a=//b:8"),
-    ("cursor://a:1/b", "cursor://a:2/b"),
-    ("cursor://localhost:1/b", "cursor://localhost:2/b"),
-]
+ANOTHER = {
+    "https://a.example/b": [
+        *("https://a.example/b/", "https://a.example/B", "https://A.example/b"),
+        *("HTTPS://a.example/b", "https://a.example:443/b", "https://a.example/b?c"),
+        *("https://a.example/b?", "https://a.example/b#", "https://a.example/./b"),
+        *("https://a.example/%62", "https://a.example/b/../c"),
+        *("https://a.example.evil.example/b", "https://a.example@evil.example/b"),
+        *("http://a.example/b", ""),
+    ],
+    "https://a.example:1/b": ["https://a.example:2/b"],
+    "http://localhost/b": [
+        *("http://127.0.0.1/b", "http://[::1]/b", "https://localhost/b"),
+        *("http://LOCALHOST/b", "http://localhost:9/c", "http://localhost:9/b?c"),
+        *("http://localhost:0/b", "http://localhost:/b", "http://localhost:65536/b"),
+        *("http://localhost:9\\b", "http://localhost:9@evil.example/b"),
+        *("http://localhost.evil.example:9/b", "http://localhost:9.evil.example/b"),
+        "http://localhost:9/b#",
+    ],
+    "http://localhost/b:7": ["http://localhost:9/b:8"],
+    "http://[::1]/b": ["http://[::1]:9]/b", "http://[0::1]:9/b"],
+    "http://localhost?a=//b:7": ["http://localhost?a=//b:8"],
+    "cursor://a:1/b": ["cursor://a:2/b"],
+    "cursor://localhost:1/b": ["cursor://localhost:2/b"],
+}
 
 
 def test_the_same_redirect() -> None:
@@ -376,8 +275,9 @@ def test_the_same_redirect() -> None:
 
 
 def test_another_redirect() -> None:
-    for registered, asked in ANOTHER:
-        assert not is_same_redirect(registered, asked), asked
+    for registered, others in ANOTHER.items():
+        for asked in others:
+            assert not is_same_redirect(registered, asked), asked
 
 
 def test_what_is_the_same_leads_to_the_same_place() -> None:
@@ -466,25 +366,19 @@ FORMS = [
     ("https://a.example:80/mcp", "https://a.example:80/mcp"),
     ("http://a.example/mcp", "http://a.example/mcp"),
 ]
-NO_RESOURCES = [
-    ("", "no absolute"),
-    ("mcp", "no absolute"),
-    ("/mcp", "no absolute"),
-    ("a.example/mcp", "no absolute"),
-    ("urn:a:b", "no absolute"),
-    ("https:/a.example/mcp", "no absolute"),
-    ("https:///mcp", "host"),
-    ("https://a.example./mcp", "host"),
-    ("https://a.example:0/mcp", "host"),
-    ("https://a.example/mcp#", "fragment"),
-    ("https://a.example/mcp?", "query"),
-    ("https://a.example/mcp?a=b", "query"),
-    ("https://b@a.example/mcp", "user part"),
-    ("https://a.example\\mcp", "characters"),
-    ("https://a.example/mcp\n", "characters"),
-    ("https://ä.example/mcp", "characters"),
-    ("https://a.example/" + "b" * 1_983, "2000 characters"),
-]
+NO_RESOURCES = {
+    "no absolute": [
+        *("", "mcp", "/mcp", "a.example/mcp", "urn:a:b", "https:/a.example/mcp"),
+    ],
+    "host": ["https:///mcp", "https://a.example./mcp", "https://a.example:0/mcp"],
+    "fragment": ["https://a.example/mcp#"],
+    "query": ["https://a.example/mcp?", "https://a.example/mcp?a=b"],
+    "user part": ["https://b@a.example/mcp"],
+    "characters": [
+        *("https://a.example\\mcp", "https://a.example/mcp\n", "https://ä.example/mcp"),
+    ],
+    "2000 characters": ["https://a.example/" + "b" * 1_983],
+}
 
 
 def test_the_canonical_form() -> None:
@@ -493,7 +387,8 @@ def test_the_canonical_form() -> None:
 
 
 def test_what_is_no_resource() -> None:
-    for resource, reason in NO_RESOURCES:
-        with pytest.raises(ValueError, match=reason):
-            canonical(resource)
+    for reason, resources in NO_RESOURCES.items():
+        for resource in resources:
+            with pytest.raises(ValueError, match=reason):
+                canonical(resource)
     assert len(canonical("https://a.example/" + "b" * 1_982)) == 2_000

@@ -57,38 +57,31 @@ def test_grants() -> None:
         assert read_client_metadata(body, []).grants == grants, sent
 
 
-REFUSED: list[tuple[object, str]] = [
-    ([], "invalid_client_metadata"),
-    ("a", "invalid_client_metadata"),
-    (None, "invalid_client_metadata"),
-    ({"redirect_uris": REDIRECT}, "invalid_client_metadata"),
-    ({"redirect_uris": {"0": REDIRECT}}, "invalid_client_metadata"),
-    ({"redirect_uris": [REDIRECT, 5]}, "invalid_client_metadata"),
-    ({"redirect_uris": [[REDIRECT]]}, "invalid_client_metadata"),
-    ({"redirect_uris": [REDIRECT, None]}, "invalid_client_metadata"),
-    ({"redirect_uris": False}, "invalid_client_metadata"),
-    (
-        {"redirect_uris": [REDIRECT], "grant_types": "authorization_code"},
-        "invalid_client_metadata",
-    ),
-    ({"redirect_uris": [REDIRECT], "grant_types": [5]}, "invalid_client_metadata"),
-    ({"redirect_uris": [REDIRECT], "grant_types": []}, "invalid_client_metadata"),
-    (
-        {"redirect_uris": [REDIRECT], "grant_types": ["implicit"]},
-        "invalid_client_metadata",
-    ),
-    ({}, "invalid_redirect_uri"),
-    ({"redirect_uris": None}, "invalid_redirect_uri"),
-    ({"redirect_uris": []}, "invalid_redirect_uri"),
-    ({"redirect_uris": ["http://a.example", "javascript:a"]}, "invalid_redirect_uri"),
+NO_LISTS: list[object] = [
+    *(REDIRECT, {"0": REDIRECT}, [REDIRECT, 5], [[REDIRECT]], [REDIRECT, None], False)
 ]
+REFUSED: dict[str, list[object]] = {
+    "invalid_client_metadata": [
+        *([], "a", None),
+        *({"redirect_uris": each} for each in NO_LISTS),
+        *(
+            {"redirect_uris": [REDIRECT], "grant_types": each}
+            for each in ("authorization_code", [5], [], ["implicit"])
+        ),
+    ],
+    "invalid_redirect_uri": [
+        *({}, {"redirect_uris": None}, {"redirect_uris": []}),
+        {"redirect_uris": ["http://a.example", "javascript:a"]},
+    ],
+}
 
 
 def test_what_is_refused() -> None:
-    for value, error in REFUSED:
-        with pytest.raises(OAuthError) as caught:
-            read_client_metadata(json.dumps(value).encode(), [])
-        assert (caught.value.error, caught.value.status) == (error, 400), value
+    for error, values in REFUSED.items():
+        for value in values:
+            with pytest.raises(OAuthError) as caught:
+                read_client_metadata(json.dumps(value).encode(), [])
+            assert (caught.value.error, caught.value.status) == (error, 400), value
 
 
 def test_bodies_that_are_refused() -> None:
@@ -127,51 +120,42 @@ DOCUMENTS_REDIRECT = "https://claude.ai/api/mcp/auth_callback"
 
 def test_where_a_document_can_be() -> None:
     for url in [
-        URL,
-        "https://a.example:8443/client.json",
-        "https://A.example/b/",
-        "https://a.example/b?c=d",
-        "https://a.example/..b/.c/d./...",
-        "https://a.example/%2e%2eb",
-        "https://1.2.3.4/b",
+        *(URL, "https://a.example:8443/client.json", "https://A.example/b/"),
+        *("https://a.example/b?c=d", "https://a.example/..b/.c/d./..."),
+        *("https://a.example/%2e%2eb", "https://1.2.3.4/b"),
         "https://a.example/" + "b" * 1_982,
     ]:
         assert is_document_url(url), url
         assert document_url_problem(url) is None, url
 
 
+NO_DOCUMENTS = {
+    "begin": [
+        *("", "mcp_cl_abc", "http://a.example/b", "HTTPS://a.example/b"),
+        *(" https://a.example/b", "https:/a.example/b"),
+    ],
+    "no path": ["https://a.example", "https://a.example/", "https://a.example?b=/c"],
+    "host": ["https:///b", "https://%61.example/b", "https://a.example./b"],
+    "user part": ["https://a@b.example/c"],
+    "fragment": ["https://a.example/b#"],
+    "characters": [
+        *("https://a.example\\b", "https://a.example/b c", "https://a.example/é"),
+    ],
+    "IPv4": ["https://2130706433/b"],
+    "dots": [
+        *("https://a.example/./b", "https://a.example/../b", "https://a.example/b/.."),
+        *("https://a.example/b/.", "https://a.example/%2e/b"),
+        *("https://a.example/%2E%2e/b", "https://a.example/.%2e/b"),
+        *("https://a.example/b%2F..%2Fc", "https://a.example/b%5C..%5Cc"),
+    ],
+    "2000 characters": ["https://a.example/" + "b" * 1_983],
+}
+
+
 def test_where_none_can_be() -> None:
-    for url, reason in [
-        ("", "begin"),
-        ("mcp_cl_abc", "begin"),
-        ("http://a.example/b", "begin"),
-        ("HTTPS://a.example/b", "begin"),
-        (" https://a.example/b", "begin"),
-        ("https:/a.example/b", "begin"),
-        ("https://a.example", "no path"),
-        ("https://a.example/", "no path"),
-        ("https://a.example?b=/c", "no path"),
-        ("https:///b", "host"),
-        ("https://a@b.example/c", "user part"),
-        ("https://a.example/b#", "fragment"),
-        ("https://a.example\\b", "characters"),
-        ("https://a.example/b c", "characters"),
-        ("https://a.example/é", "characters"),
-        ("https://%61.example/b", "host"),
-        ("https://a.example./b", "host"),
-        ("https://2130706433/b", "IPv4"),
-        ("https://a.example/./b", "dots"),
-        ("https://a.example/../b", "dots"),
-        ("https://a.example/b/..", "dots"),
-        ("https://a.example/b/.", "dots"),
-        ("https://a.example/%2e/b", "dots"),
-        ("https://a.example/%2E%2e/b", "dots"),
-        ("https://a.example/.%2e/b", "dots"),
-        ("https://a.example/b%2F..%2Fc", "dots"),
-        ("https://a.example/b%5C..%5Cc", "dots"),
-        ("https://a.example/" + "b" * 1_983, "2000 characters"),
-    ]:
-        assert reason in (document_url_problem(url) or ""), url
+    for reason, urls in NO_DOCUMENTS.items():
+        for url in urls:
+            assert reason in (document_url_problem(url) or ""), url
     assert not is_document_url("http://a.example/b")
     assert not is_document_url("mcp_cl_https://a.example/b")
 
@@ -224,10 +208,8 @@ def test_hosts_and_names() -> None:
 
 def test_types_of_documents() -> None:
     for content_type in [
-        "application/json",
-        "Application/JSON; charset=utf-8",
-        " application/json ;charset=utf-8",
-        "application/cimd+json",
+        *("application/json", "Application/JSON; charset=utf-8"),
+        *(" application/json ;charset=utf-8", "application/cimd+json"),
         "application/vnd.a.b-c+json",
     ]:
         assert read(content_type).url == URL, content_type
@@ -268,31 +250,23 @@ def test_documents_what_is_refused() -> None:
 
 
 def test_how_long_it_is_kept() -> None:
-    for header, seconds in [
-        (None, 3_600),
-        ("", 3_600),
-        ("public", 3_600),
-        ("private, must-revalidate", 3_600),
-        ("max-age=300", 300),
-        ("public, MAX-AGE=300 , immutable", 300),
-        ('max-age="300"', 300),
-        ("max-age=0", 60),
-        ("max-age=59", 60),
-        ("max-age=61", 61),
-        ("max-age=86401", 86_400),
-        ("max-age=" + "9" * 99, 86_400),
-        ("max-age=" + "9" * 9_999, 60),
-        ("max-age=-1", 60),
-        ("max-age=1e9", 60),
-        ("max-age=", 60),
-        ("max-age=٣٠٠", 60),
-        ("max-age=900, max-age=300", 300),
-        ("no-store", 60),
-        ("no-cache, max-age=300", 60),
-        ('No-Cache="Set-Cookie"', 60),
-        ("x-max-age=300", 3_600),
-    ]:
-        assert cache_seconds(header) == seconds, header
+    kept: dict[int, list[str | None]] = {
+        3_600: [None, "", "public", "private, must-revalidate", "x-max-age=300"],
+        300: [
+            *("max-age=300", "public, MAX-AGE=300 , immutable", 'max-age="300"'),
+            "max-age=900, max-age=300",
+        ],
+        61: ["max-age=61"],
+        86_400: ["max-age=86401", "max-age=" + "9" * 99],
+        60: [
+            *("max-age=0", "max-age=59", "max-age=" + "9" * 9_999, "max-age=-1"),
+            *("max-age=1e9", "max-age=", "max-age=٣٠٠", "no-store"),
+            *("no-cache, max-age=300", 'No-Cache="Set-Cookie"'),
+        ],
+    }
+    for seconds, headers in kept.items():
+        for header in headers:
+            assert cache_seconds(header) == seconds, header
 
 
 # -- registration ----------------------------------------------------------------------

@@ -265,14 +265,8 @@ async def test_every_method(connect: Connect, version: str) -> None:
 async def test_methods_that_nobody_has(connect: Connect, version: str) -> None:
     client = await connect(version)
     named = (
-        "",
-        "tools/list ",
-        "Tools/List",
-        "tools/call/",
-        "initialized",
-        "notifications/initialized",
-        "sampling/createMessage",
-        "roots/list",
+        *("", "tools/list ", "Tools/List", "tools/call/", "initialized"),
+        *("notifications/initialized", "sampling/createMessage", "roots/list"),
         "tasks/list",
     )
     for method in named:

@@ -57,17 +57,9 @@ async def test_several_contents(connect: Connect, version: str) -> None:
 
 
 MISSING: Final = [
-    "memo://nothing",
-    "memo://value/missing",
-    "memo://number/seven",
-    "memo://FIXED",
-    "memo://fixed/",
-    "memo:",
-    "",
-    "no uri at all",
-    "memo://number/7\n",
-    "memo://value/a\0b",
-    "memo://value/\xe9",
+    *("memo://nothing", "memo://value/missing", "memo://number/seven", "memo://FIXED"),
+    *("memo://fixed/", "memo:", "", "no uri at all", "memo://number/7\n"),
+    *("memo://value/a\0b", "memo://value/\xe9"),
 ]
 
 
@@ -81,12 +73,9 @@ async def test_what_is_not_there(connect: Connect, version: str) -> None:
 
 
 FILES: Final = [
-    "file:///etc/passwd",
-    "/etc/passwd",
-    "memo://fixed/../../../../etc/passwd",
+    *("file:///etc/passwd", "/etc/passwd", "memo://fixed/../../../../etc/passwd"),
     "memo://value/../../../../etc/passwd",
-    "memo://value/..%2F..%2F..%2Fetc%2Fpasswd",
-    "memo://value/%2Fetc%2Fpasswd",
+    *("memo://value/..%2F..%2F..%2Fetc%2Fpasswd", "memo://value/%2Fetc%2Fpasswd"),
     "memo://number/..%5C7",
 ]
 
