@@ -217,8 +217,12 @@ def test_only_what_is_there_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "src", ["", "http://example.org", "javascript:1", "data:text/"]
+    "src",
+    [
+        *("", "http://example.org", "javascript:1", "data:text/", "data:x"),
+        *("file:///i.png", "ftp://x/i", "ws://x", "i.png"),
+    ],
 )
 def test_icons_that_clients_refuse(src: str) -> None:
-    with pytest.raises(ValueError, match="icon"):
+    with pytest.raises(ValueError, match="The src of an icon"):
         Icon(src=src)

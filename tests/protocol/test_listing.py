@@ -114,17 +114,6 @@ def test_bare_definitions(revision: Revision) -> None:
         assert judged(revision, method, member, each) == []
 
 
-def test_boolean_subschemas(revision: Revision) -> None:
-    properties = listing.tool_to_wire(TOOL, revision)["inputSchema"]["properties"]
-    assert properties["c"] == {"type": "integer"}
-    if revision.boolean_subschemas:
-        assert (properties["a"], properties["b"]) == (True, False)
-    else:
-        assert (properties["a"], properties["b"]) == ({}, {"not": {}})
-    # What is shown is a copy.
-    assert SCHEMA["properties"]["a"] is True
-
-
 @pytest.mark.parametrize(
     ("schema", "shown"),
     [

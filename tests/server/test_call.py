@@ -157,27 +157,10 @@ async def test_what_a_message_says(connect: Connect, version: str) -> None:
     }
 
 
-@pytest.mark.parametrize("level", ["loud", "INFO", "", 7, None])
-async def test_levels_that_do_not_exist(connect: Connect, level: Any) -> None:
-    client = await connect(NEWEST)
-    params = {
-        "name": "logs",
-        "arguments": {},
-        "_meta": {f"{PREFIX}logLevel": level},
-    }
-    found = await client.request("tools/call", params)
-    assert (found.status, found.error["code"]) == (400, -32602)
-
-
 @pytest.mark.parametrize("mcp", [SLOW])
 async def test_too_many_messages_are_dropped(connect: Connect) -> None:
     client = await connect(NEWEST)
     assert await heard(client, level="debug") == ["debug", "info", "notice"]
-
-
-async def test_a_level_that_user_code_made_up(connect: Connect) -> None:
-    client = await connect("2025-11-25")
-    assert (await client.call("logs_wrongly")).result["isError"] is True
 
 
 # -- who calls ----------------------------------------------------------------------

@@ -641,53 +641,6 @@ async def test_the_level_of_a_session_counts_from_the_moment_it_is_set(
     assert data == ["unasked, from info on", "heard"]
 
 
-async def test_no_level_means_no_message_in_the_stateless_era(play: Play) -> None:
-    async def script(ctx: Context) -> None:
-        ctx.log("emergency", "unheard")
-
-    assert len((await play("async", script)).messages) == 1
-
-
-async def test_progress_without_a_token_is_for_nobody(play: Play) -> None:
-    async def script(ctx: Context) -> None:
-        ctx.progress(1)
-
-    assert len((await play("async", script)).messages) == 1
-
-
-async def test_progress_that_does_not_increase_is_left_out(play: Play) -> None:
-    async def script(ctx: Context) -> None:
-        for value in (1, 1, 0.5, 2):
-            ctx.progress(value)
-
-    outcome = await play("async", script, meta=META)
-    sent = outcome.notifications("notifications/progress")
-    assert [each["progress"] for each in sent] == [1, 2]
-
-
-@pytest.mark.parametrize("tool", ["async", "sync"])
-async def test_too_much_progress_is_merged_and_the_last_is_told(
-    play: Play, tool: str
-) -> None:
-    def run(ctx: Context | SyncContext) -> None:
-        for value in range(1, 301):
-            ctx.progress(value, 300)
-            ctx.log("info", value)
-
-    async def script(ctx: Context) -> None:
-        run(ctx)
-
-    outcome = await play(tool, script if tool == "async" else run, meta=META)
-    progress = outcome.notifications("notifications/progress")
-    values = [each["progress"] for each in progress]
-    assert values[:100] == list(range(1, 101))
-    assert values[-1] == 300
-    assert len(values) < 150
-    logged = outcome.notifications("notifications/message")
-    assert [each["data"] for each in logged][:100] == list(range(1, 101))
-    assert len(logged) < 150
-
-
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"progress_burst": 1, "progress_rate": 2}}])
 async def test_a_log_message_that_was_too_many_is_not_told_later(play: Play) -> None:
     async def script(ctx: Context) -> None:
@@ -699,16 +652,6 @@ async def test_a_log_message_that_was_too_many_is_not_told_later(play: Play) -> 
     outcome = await play("async", script, meta=META)
     logged = outcome.notifications("notifications/message")
     assert [each["data"] for each in logged] == ["told"]
-
-
-@pytest.mark.parametrize("mcp", [{"LIMITS": "off"}])
-async def test_rates_can_be_switched_off(play: Play) -> None:
-    async def script(ctx: Context) -> None:
-        for value in range(300):
-            ctx.progress(value)
-
-    outcome = await play("async", script, meta=META)
-    assert len(outcome.notifications("notifications/progress")) == 300
 
 
 # -- asking ---------------------------------------------------------------------

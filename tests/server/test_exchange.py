@@ -178,12 +178,6 @@ def offer(
         throttle.offer_message(b"%d" % number, send, merge)
 
 
-async def test_a_burst_is_sent_at_once() -> None:
-    sent, send = collecting()
-    offer(NotificationThrottle(limits()), BURST, send, True)
-    assert sent == [0, 1, 2]
-
-
 async def test_the_rest_is_merged_into_its_last() -> None:
     sent, send = collecting()
     throttle = NotificationThrottle(limits())
@@ -230,10 +224,3 @@ async def test_the_rate_fills_up_to_a_burst() -> None:
     await asyncio.sleep(10 / RATE)
     offer(throttle, 10, send, False)
     assert sent == [0, 1, 2, 0, 1, 2]
-
-
-@pytest.mark.parametrize("merge", [False, True])
-async def test_without_rates_everything_is_sent(merge: bool) -> None:
-    sent, send = collecting()
-    offer(NotificationThrottle(limits(rates=False)), 500, send, merge)
-    assert sent == list(range(500))

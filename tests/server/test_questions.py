@@ -567,7 +567,7 @@ def test_few_preferences() -> None:
     assert params["modelPreferences"] == {"costPriority": 0}
 
 
-@pytest.mark.parametrize("cost", [-0.1, 1.1])
+@pytest.mark.parametrize("cost", [-0.1, 1.1, 2, float("nan")])
 def test_preferences_are_from_0_to_1(cost: float) -> None:
     with pytest.raises(ValueError, match="from 0 to 1"):
         prepared(Sample("A?", max_tokens=1, preferences=ModelPreferences(cost=cost)))

@@ -9,15 +9,9 @@ import pytest
 
 from mcp_app import Accepted, Context, Elicit, Roots, Sample
 from mcp_app.catalog.registry import Registry
-from mcp_app.interface.context import LEVELS
-from mcp_app.interface.context import Client as KnownClient
-from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.errors import ClientCannot
 from mcp_app.interface.questions import ElicitAnswer, ToolOutput
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.content import Icon
 from mcp_app.protocol.revisions import LATEST, REVISIONS
-from mcp_app.server.questions import prepare_question
 from tests.asgi_client import PREFIX, Client, JsonObject
 from tests.serving import Connect, counted
 
@@ -137,20 +131,6 @@ async def test_an_unknown_log_level_is_refused(
     assert "debug, info" in found.error["message"]
 
 
-@pytest.mark.parametrize("level", LEVELS)
-async def test_every_level_of_rfc_5424_is_known(client: Client, level: str) -> None:
-    found = await client.request("tools/call", with_meta(logLevel=level))
-    assert found.text == "plain"
-
-
-@pytest.mark.parametrize("token", [1.5, True, [1], {"a": 1}])
-async def test_a_progress_token_is_a_string_or_an_integer(
-    client: Client, token: object
-) -> None:
-    found = await client.request("tools/call", with_meta(progressToken=token))
-    assert (found.status, found.error["code"]) == (400, -32602)
-
-
 # -- retries --------------------------------------------------------------------
 
 NO_STATES: Final[list[object]] = ["", "zz", "A" * 64, None, 5, [], {}]
@@ -196,12 +176,6 @@ async def test_a_state_belongs_to_its_request_also_where_nothing_is_asked(
     retried = {"name": "asks", "arguments": {}, "requestState": state}
     answered = {**retried, "inputResponses": {"word": GIVEN}}
     assert (await client.request("tools/call", answered)).text == "yes"
-
-
-async def test_sessions_know_no_retries(connect: Connect) -> None:
-    client = await connect("2025-11-25")
-    params = {"name": "test_simple_text", "requestState": 5, "inputResponses": 5}
-    assert (await client.request("tools/call", params)).result["content"]
 
 
 # -- what is asked --------------------------------------------------------------
@@ -266,20 +240,6 @@ async def test_a_completion_that_asks_is_the_fault_of_the_server(
     assert found.error["code"] == -32603
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        Sample("?", max_tokens=1, tools=[ToolDefinition(name="find")]),
-        Sample("?", max_tokens=1, tool_choice="none"),
-    ],
-)
-def test_tools_are_offered_only_to_those_that_know_them(asked: Sample) -> None:
-    with pytest.raises(ClientCannot, match=r"sampling\.tools"):
-        prepare_question(
-            "key", asked, LATEST, KnownClient(capabilities={"sampling": {}})
-        )
-
-
 async def test_what_a_client_can_is_said_by_each_request(client: Client) -> None:
     able = client.capabilities
     for capabilities, status in ((able, 200), ({}, 400), (able, 200)):
@@ -309,15 +269,6 @@ async def test_structured_content_alone_is_said_as_text_too(
 ) -> None:
     found = await (await connect(version)).call("measures")
     assert found.text == '{"degrees":7.5}'
-
-
-@pytest.mark.parametrize(
-    "src",
-    ["javascript:alert(1)", "file:///i.png", "ftp://x/i", "ws://x", "i.png", "data:x"],
-)
-def test_an_icon_that_clients_must_refuse_is_not_made(src: str) -> None:
-    with pytest.raises(ValueError, match="The src of an icon"):
-        Icon(src=src)
 
 
 # -- refusals -------------------------------------------------------------------

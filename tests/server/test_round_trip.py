@@ -153,13 +153,6 @@ async def test_a_question_that_changed_is_asked_again(
     assert found.text == "1 tea"
 
 
-@pytest.mark.parametrize("brought", [None, 7, [], "x"])
-async def test_answers_are_an_object(connect: Connect, brought: Any) -> None:
-    client = await connect(NEWEST)
-    for tool in ("orders", "weather", "test_simple_text"):
-        refused(await call(client, tool, arguments={}, inputResponses=brought))
-
-
 @pytest.mark.parametrize("answer", [None, 7, [], "accept"])
 async def test_an_answer_is_an_object(connect: Connect, answer: Any) -> None:
     client = await connect(NEWEST)
@@ -212,19 +205,6 @@ async def test_state_is_bound(connect: Connect) -> None:
     assert found.text == "1 tea"
 
 
-async def test_state_of_another_kind_of_request(connect: Connect) -> None:
-    client = await connect(NEWEST)
-    asked = await questions(client, "orders")
-    state = {"requestState": asked["requestState"]}
-    for method, params in (
-        ("prompts/get", {"name": "prompt_asks"}),
-        ("prompts/get", {"name": "test_simple_prompt"}),
-        ("resources/read", {"uri": "memo://asks"}),
-        ("resources/read", {"uri": "test://static-text"}),
-    ):
-        refused(await client.request(method, {**params, **state}))
-
-
 async def test_the_order_of_arguments_does_not_matter(connect: Connect) -> None:
     client = await connect(NEWEST)
     asked = await questions(client, "orders", arguments={"question": "A?", "key": "k"})
@@ -236,13 +216,6 @@ async def test_the_order_of_arguments_does_not_matter(connect: Connect) -> None:
         inputResponses={"k": ACCEPTED},
     )
     assert found.text == "1 tea"
-
-
-@pytest.mark.parametrize("state", [None, 7, "", "x", [], {}])
-async def test_what_is_no_state(connect: Connect, state: Any) -> None:
-    client = await connect(NEWEST)
-    for tool in ("orders", "weather", "test_simple_text"):
-        refused(await call(client, tool, arguments={}, requestState=state))
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"request_state_size": 400}}])
@@ -303,47 +276,7 @@ async def test_many_retries_of_one_state(connect: Connect) -> None:
     assert (await counted())["Once"] == 1
 
 
-async def test_a_step_is_a_sync_function(connect: Connect) -> None:
-    client = await connect(NEWEST)
-    assert (await call(client, "steps_wrongly")).result["isError"] is True
-    assert (await counted())["Once"] == 0
-
-
 # -- transactions and deadlines -------------------------------------------------
-
-
-@pytest.mark.parametrize("version", ASKING)
-async def test_nobody_is_asked_inside_a_transaction(
-    connect: Connect, version: str
-) -> None:
-    client = await connect(version)
-    found = await call(client, "asks_atomically")
-    assert found.result["isError"] is True
-    assert "inputRequests" not in found.result
-
-
-@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-async def test_a_question_past_its_deadline(connect: Connect, version: str) -> None:
-    client = await connect(version)
-    visit = client.begin("tools/call", {"name": "orders_soon"})
-    question = await visit.message()
-    assert question is not None
-    found = await outcome(visit)
-    assert found.result["isError"] is True
-    # A late answer is known, and does nothing.
-    assert (await client.reply(question["id"], ACCEPTED)).status == 202
-    assert (await client.reply("question-0", ACCEPTED)).status == 400
-
-
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": 1.0}}])
-async def test_the_clock_stands_while_a_question_is_open(connect: Connect) -> None:
-    client = await connect("2025-11-25")
-    visit = client.begin("tools/call", {"name": "orders"})
-    question = await visit.message()
-    assert question is not None
-    await asyncio.sleep(1.1)
-    await client.reply(question["id"], ACCEPTED)
-    assert (await outcome(visit)).text == "1 tea"
 
 
 @pytest.mark.parametrize("version", [each for each in STATEFUL if each >= "2025-06-18"])

@@ -16,6 +16,9 @@ from tests.behaviours import CONVERSATION
 USE: Final = SamplingMessage(role="assistant", content=[ToolUse("1", "find", {})])
 RESULT: Final = SamplingMessage(role="user", content=[ToolResult("1", [Text("tea")])])
 SAID: Final = SamplingMessage(role="user", content=[Text("hello")])
+BOTH: Final = SamplingMessage(
+    role="assistant", content=[ToolUse("1", "find", {}), ToolUse("2", "find", {})]
+)
 
 
 @pytest.mark.parametrize("version", REVISIONS)
@@ -77,6 +80,8 @@ def test_balanced(messages: list[SamplingMessage]) -> None:
         [USE, SAID],
         [USE, SAID, RESULT],
         [USE, RESULT, RESULT],
+        [USE, SamplingMessage(role="user", content=[ToolResult("2", [])])],
+        [BOTH, RESULT],
         [SamplingMessage(role="assistant", content=[ToolResult("1", [])])],
         [
             USE,

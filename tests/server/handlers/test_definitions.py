@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import random
 from typing import Any, Final
 
 import pytest
@@ -143,24 +141,6 @@ async def test_cursors_that_nobody_gave(connect: Connect, version: str) -> None:
             200,
             {"code": -32602, "message": FOREIGN},
         )
-
-
-async def test_mutated_cursors(connect: Connect) -> None:
-    """Each bit counts; what decodes to the same bytes is not the same cursor."""
-    client = await connect(NEWEST, path="/mcp/pages")
-    cursor = await first_cursor(client)
-    sealed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-    rng = random.Random(7)  # noqa: S311 - no secret
-    for bit in rng.sample(range(len(sealed) * 8), 60):
-        flipped = bytearray(sealed)
-        flipped[bit // 8] ^= 1 << bit % 8
-        text = base64.urlsafe_b64encode(flipped).rstrip(b"=").decode()
-        found = await client.request("tools/list", {"cursor": text})
-        assert found.error["code"] == -32602
-    for _ in range(60):
-        text = base64.urlsafe_b64encode(rng.randbytes(rng.randrange(100))).decode()
-        found = await client.request("tools/list", {"cursor": text})
-        assert found.error["code"] == -32602
 
 
 @pytest.mark.parametrize("cursor", [7, True, [], {}])
