@@ -59,14 +59,7 @@ BLOCKS: Final[list[Block]] = [
 ]
 
 
-@pytest.fixture(params=REVISIONS.values(), ids=lambda revision: revision.version)
-def revision(request: pytest.FixtureRequest) -> Revision:
-    found: Revision = request.param
-    return found
-
-
 def judged(revision: Revision, content: list[dict[str, Any]]) -> list[str]:
-    """Hold blocks against the schema of the revision, in a tool's result."""
     result: dict[str, Any] = {"content": content}
     if revision.result_type:
         result["resultType"] = "complete"

@@ -284,7 +284,6 @@ MESSAGES: Final = (ID_FIRST, ID_LAST, ID_AMIDST)
 
 
 def written(message: dict[str, Any], number: Any, arguments: Any) -> bytes:
-    """Return the message with another id and other arguments."""
     params = {**message["params"], "arguments": arguments}
     return jsonrpc.write({**message, "id": number, "params": params})
 

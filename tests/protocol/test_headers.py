@@ -31,7 +31,6 @@ from tests.apart import ROOT
 
 
 def headers(*pairs: tuple[str, str]) -> Headers:
-    """The headers as a server hands them over: names in lower case, bytes."""
     return Headers((name.lower().encode(), value.encode()) for name, value in pairs)
 
 

@@ -16,7 +16,7 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.protocol import listing
 from mcp_app.protocol.content import Annotations, Icon
-from mcp_app.protocol.revisions import REVISIONS, Revision
+from mcp_app.protocol.revisions import Revision
 from tests.wire.validation import wire_validator
 
 COMMON: Final[dict[str, Any]] = {
@@ -56,12 +56,6 @@ PROMPT: Final = PromptDefinition(
 )
 
 
-@pytest.fixture(params=REVISIONS.values(), ids=lambda revision: revision.version)
-def revision(request: pytest.FixtureRequest) -> Revision:
-    found: Revision = request.param
-    return found
-
-
 def judged(
     revision: Revision, method: str, member: str, shown: dict[str, Any]
 ) -> list[str]:
@@ -73,7 +67,6 @@ def judged(
 
 
 def added(revision: Revision) -> set[str]:
-    """What definitions got in the course of time."""
     newer = {"title", "_meta"} if revision.version >= "2025-06-18" else set()
     return newer | ({"icons"} if revision.version >= "2025-11-25" else set())
 

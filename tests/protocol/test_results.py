@@ -36,12 +36,6 @@ from tests.wire.validation import wire_validator
 INFO: Final = {"name": "a", "version": "1"}
 
 
-@pytest.fixture(params=REVISIONS.values(), ids=lambda revision: revision.version)
-def revision(request: pytest.FixtureRequest) -> Revision:
-    found: Revision = request.param
-    return found
-
-
 def test_complete(revision: Revision) -> None:
     result: dict[str, Any] = {"tools": [], "_meta": {"x": 1}}
     found = complete_result(result, revision, INFO, CacheHint(5, public=True))

@@ -62,7 +62,6 @@ def definitions(version: str) -> dict[str, Any]:
 
 
 def members(known: Mapping[str, Any], name: str) -> set[str]:
-    """The members of an object, or of the parameters of a message."""
     properties = known.get(name, {}).get("properties", {})
     if "params" in properties:
         properties = properties["params"].get("properties", {})
@@ -74,12 +73,6 @@ def methods(known: Mapping[str, Any], union: str) -> set[str]:
     names = [each["$ref"].rpartition("/")[2] for each in references]
     found = {known[name]["properties"]["method"]["const"] for name in names}
     return {each for each in found if "tasks/" not in each}
-
-
-@pytest.fixture(params=REVISIONS.values(), ids=lambda revision: revision.version)
-def revision(request: pytest.FixtureRequest) -> Revision:
-    found: Revision = request.param
-    return found
 
 
 def test_methods_are_those_of_the_schema(revision: Revision) -> None:

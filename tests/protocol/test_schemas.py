@@ -422,7 +422,6 @@ SHAPES: Final[list[object]] = [
 
 
 def refusal(schema: JsonObject) -> str:
-    """Return why a schema is refused, "" if it is not."""
     try:
         check_schema(schema)
     except SchemaError as error:

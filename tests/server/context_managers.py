@@ -48,8 +48,6 @@ def refusing(**_: object) -> Refusing:
 
 
 class Refusing:
-    """Raises when it is entered."""
-
     def __enter__(self) -> None:
         raise PermissionError("This tenant is closed.")
 

@@ -54,8 +54,7 @@ def told(found: Outcome) -> list[JsonObject]:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_progress(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_progress(client: Client) -> None:
     for token in ("t", "", 0, 7, -1):
         found = await reported(client, token)
         messages = told(found)
@@ -71,8 +70,7 @@ async def test_progress(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_nobody_is_told_who_did_not_ask(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_nobody_is_told_who_did_not_ask(client: Client) -> None:
     found = await reported(client, None)
     assert found.headers["content-type"] == "application/json"
     assert (told(found), found.text) == ([], "done")
@@ -80,15 +78,13 @@ async def test_nobody_is_told_who_did_not_ask(connect: Connect, version: str) ->
 
 @pytest.mark.parametrize("token", [1.5, True, [], {}])
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-async def test_wrong_tokens(connect: Connect, version: str, token: Any) -> None:
-    client = await connect(version)
+async def test_wrong_tokens(client: Client, token: Any) -> None:
     found = await reported(client, token)
     assert found.error["code"] == -32602
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-async def test_progress_increases(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_progress_increases(client: Client) -> None:
     found = await reported(client, steps=[1, 1, 0.5, 3, 2, 3.5])
     assert [each["progress"] for each in told(found)] == [1, 3, 3.5]
     assert all("total" not in each for each in told(found))
@@ -96,8 +92,7 @@ async def test_progress_increases(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("mcp", [SLOW])
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-async def test_the_last_is_always_told(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_the_last_is_always_told(client: Client) -> None:
     for end in ("done", "fail"):
         found = await reported(client, steps=list(range(1, 51)), end=end)
         assert [each["progress"] for each in told(found)] == [1, 2, 3, 50]
@@ -126,8 +121,7 @@ async def heard(client: Client, tool: str = "logs", level: Any = None) -> list[s
 
 @pytest.mark.parametrize("tool", ["logs", "logs_sync"])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_levels(connect: Connect, version: str, tool: str) -> None:
-    client = await connect(version)
+async def test_levels(client: Client, tool: str) -> None:
     if client.revision.stateless:
         assert await heard(client, tool) == []
         for index, level in enumerate(LEVELS):
@@ -141,8 +135,7 @@ async def test_levels(connect: Connect, version: str, tool: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_what_a_message_says(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_what_a_message_says(client: Client) -> None:
     params = {
         "name": "logs",
         "arguments": {},
@@ -158,8 +151,7 @@ async def test_what_a_message_says(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("mcp", [SLOW])
-async def test_too_many_messages_are_dropped(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_too_many_messages_are_dropped(client: Client) -> None:
     assert await heard(client, level="debug") == ["debug", "info", "notice"]
 
 
@@ -168,8 +160,7 @@ async def test_too_many_messages_are_dropped(connect: Connect) -> None:
 
 @pytest.mark.parametrize("tool", ["whoami", "whoami_sync"])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_what_a_context_knows(connect: Connect, version: str, tool: str) -> None:
-    client = await connect(version)
+async def test_what_a_context_knows(client: Client, version: str, tool: str) -> None:
     for request_id in (7, "seven"):
         found = await client.request("tools/call", {"name": tool}, id=request_id)
         assert json.loads(found.text) == {
@@ -351,10 +342,7 @@ async def recorded(client: Client) -> list[JsonObject]:
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-async def test_records_become_messages(
-    connect: Connect, handler: ClientHandler, version: str
-) -> None:
-    client = await connect(version)
+async def test_records_become_messages(client: Client, handler: ClientHandler) -> None:
     if client.revision.sessions:
         await client.request("logging/setLevel", {"level": "debug"})
     messages = await recorded(client)

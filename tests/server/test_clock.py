@@ -13,8 +13,6 @@ LONG: Final = 60.0
 
 
 class Expiry:
-    """Counts how often a clock has run out."""
-
     def __init__(self, seconds: float | None, ago: float = 0.0) -> None:
         loop = asyncio.get_running_loop()
         self.count = 0

@@ -37,7 +37,6 @@ DEFINITIONS: Final[dict[str, Any]] = {
 
 
 def read(schema: object, value: object, name: str = "x") -> object:
-    """Return the value of one parameter, as it is read."""
     whole = {"properties": {name: schema}, "$defs": DEFINITIONS}
     return read_strings(whole, {name: value})[name]
 

@@ -48,19 +48,15 @@ PATIENCE_S: Final = 60
 
 @dataclass
 class Order:
-    """What the person is asked for."""
-
     cake: str
 
 
 def enter(line: str) -> int:
-    """Leave a line, and return how many there are of it."""
     Ledger.objects.create(key=line, worker="a test")
     return Ledger.objects.filter(key=line).count()
 
 
 def seen(ctx: Context | SyncContext, *found: Any) -> dict[str, Any]:
-    """Say in JSON what the members gave."""
     ordered, visited, sampled, roots, both, line, user = found
     assert isinstance(ctx.request_id, int)
     assert ctx.deadline is not None
@@ -86,8 +82,6 @@ def seen(ctx: Context | SyncContext, *found: Any) -> dict[str, Any]:
 
 
 def everything(line: str) -> Script:
-    """Return a script that uses every member."""
-
     async def script(ctx: Context) -> dict[str, Any]:
         ctx.log("warning", {"mind": "the gap"}, "shop")
         ctx.progress(1, 3, "one")
@@ -105,8 +99,6 @@ def everything(line: str) -> Script:
 
 
 def everything_sync(line: str) -> Script:
-    """Return a script that uses every member, and blocks."""
-
     def script(ctx: SyncContext) -> dict[str, Any]:
         ctx.log("warning", {"mind": "the gap"}, "shop")
         ctx.progress(1, 3, "one")
@@ -124,8 +116,6 @@ def everything_sync(line: str) -> Script:
 
 
 def in_another_loop(script: Script) -> Script:
-    """Run an async script on a loop of its own, in a thread of user code's own."""
-
     async def moved(ctx: Context) -> Any:
         return await asyncio.to_thread(asyncio.run, script(ctx))
 
@@ -133,8 +123,6 @@ def in_another_loop(script: Script) -> Script:
 
 
 def in_another_thread(script: Script) -> Script:
-    """Run a blocking script in a thread that user code starts."""
-
     def moved(ctx: SyncContext) -> Any:
         with ThreadPoolExecutor(1) as executor:
             return executor.submit(script, ctx).result()
@@ -160,7 +148,6 @@ PLACES: Final[dict[str, tuple[str, Callable[[str], Script]]]] = {
 
 
 def answered(method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Answer every question."""
     if method == "sampling/createMessage":
         praise = {"type": "text", "text": "Good."}
         return {"role": "assistant", "content": praise, "model": "poet"}
@@ -172,7 +159,6 @@ def answered(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 async def user(served_rows: None) -> AsyncIterator[AbstractBaseUser]:
-    """A user who is there for all threads."""
     name = f"user-{uuid4().hex[:8]}"
     made: Any = await writer.run(get_user_model().objects.create, username=name)
     yield made
@@ -184,8 +170,6 @@ Join: TypeAlias = Callable[[str], Awaitable[Client]]
 
 @pytest.fixture
 def join(connect: Connect, user: AbstractBaseUser) -> Join:
-    """Connect as the user."""
-
     async def joined(version: str) -> Client:
         headers = {"x-user": str(user.pk)}
         return await connect(version, path="/mcp/private", headers=headers)
@@ -194,7 +178,6 @@ def join(connect: Connect, user: AbstractBaseUser) -> Join:
 
 
 def told(uri: str) -> bool:
-    """Whether a change of the resource is recorded, folded or not."""
     name = {"kind": "uri", "ref": digest(uri)}
     return any(model.objects.filter(**name).exists() for model in (Change, Topic))
 
@@ -243,8 +226,6 @@ async def test_every_member(
 
 @dataclass
 class Meeting:
-    """Where a script and its test meet."""
-
     loop: asyncio.AbstractEventLoop
     entered: asyncio.Event
     told: list[str]
@@ -254,7 +235,6 @@ class Meeting:
         self.loop.call_soon_threadsafe(self.entered.set)
 
     def tell(self, *sentences: str) -> None:
-        """Say from anywhere what has happened."""
         self.told.extend(sentences)
         self.loop.call_soon_threadsafe(self.over.set)
 
@@ -270,7 +250,6 @@ async def meeting() -> Meeting:
 
 
 async def cancel(client: Client, visit: Visit, request_id: object) -> None:
-    """End a call as its era does."""
     if client.revision.stateless:
         await visit.leave()
         return
@@ -282,7 +261,6 @@ async def cancel(client: Client, visit: Visit, request_id: object) -> None:
 async def begun_and_cancelled(
     play: Play, client: Client, tool: str, script: Script, meeting: Meeting
 ) -> None:
-    """Cancel a call as soon as its script says that it has begun."""
     message = client.message("tools/call", play.params(tool, script))
     visit = client.post(message)
     async with asyncio.timeout(PATIENCE_S):
@@ -293,7 +271,6 @@ async def begun_and_cancelled(
 async def asked_and_cancelled(
     play: Play, client: Client, tool: str, script: Script
 ) -> None:
-    """Cancel a call when its question has come."""
     message = client.message("tools/call", play.params(tool, script))
     visit = client.post(message)
     await visit.begun()
@@ -364,7 +341,6 @@ async def test_a_cancelled_call_on_a_loop_is_cancelled_where_it_waits(
 
 
 async def waiting(ctx: Context, meeting: Meeting) -> None:
-    """Ask, and say how the question ends."""
     try:
         await ctx.elicit("Which cake?", Order)
     except (asyncio.CancelledError, CallCancelled) as error:
@@ -373,7 +349,6 @@ async def waiting(ctx: Context, meeting: Meeting) -> None:
 
 
 def waiting_sync(ctx: SyncContext, meeting: Meeting) -> None:
-    """Ask, and say how the question ends."""
     try:
         ctx.elicit("Which cake?", Order)
     except (asyncio.CancelledError, CallCancelled) as error:
@@ -760,7 +735,6 @@ async def test_all_places_for_threads_are_taken_by_calls_that_need_one_more(
 
 
 async def user_name(ctx: Context) -> str | None:
-    """Return the name of the user, asked for twice."""
     first, second = await ctx.user(), await ctx.user()
     assert first is second
     return first.get_username() if first is not None else None

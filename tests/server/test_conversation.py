@@ -29,7 +29,6 @@ from mcp_app.server.conversation import (
     state_binding,
 )
 from tests.asgi_client import Client
-from tests.serving import Connect
 
 BATCHED: Final = STATEFUL["2025-03-26"]
 PING: Final[dict[str, Any]] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -135,7 +134,6 @@ class Scene:
             self._open[name] = stack.pop_all()
 
     def end(self, *names: str) -> None:
-        """Let calls that wait end."""
         for name in names:
             self._open.pop(name).close()
 
@@ -414,8 +412,7 @@ async def answered(client: Client, arguments: JsonObject, state: str) -> JsonObj
     return (await client.request("tools/call", params, id=7)).answer
 
 
-async def test_flipped_bits_on_the_wire(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_flipped_bits_on_the_wire(client: Client) -> None:
     arguments = {"key": "k"}
     state = await asked(client, arguments)
     sealed = base64.urlsafe_b64decode(state + "=" * (-len(state) % 4))
@@ -434,9 +431,8 @@ async def test_flipped_bits_on_the_wire(connect: Connect) -> None:
 
 
 async def test_time_on_the_wire(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = await connect(NEWEST)
     state = await asked(client, {"key": "k"})
     now = round_trip.now_ms()
     monkeypatch.setattr(round_trip, "now_ms", lambda: now + 599_000)

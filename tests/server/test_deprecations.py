@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.protocol.revisions import LATEST, STATEFUL, Revision
+from mcp_app.protocol.revisions import STATEFUL, Revision
 from mcp_app.server import questions
-from tests.asgi_client import PREFIX
-from tests.serving import Connect
+from tests.asgi_client import PREFIX, Client
 
 
 @pytest.fixture(autouse=True)
@@ -24,9 +23,8 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_it_is_said_once(
-    connect: Connect, caplog: pytest.LogCaptureFixture
+    client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = await connect(LATEST.version)
     level = {"_meta": {f"{PREFIX}logLevel": "debug"}}
     for _ in range(2):
         for tool, capability in (
@@ -40,9 +38,8 @@ async def test_it_is_said_once(
 
 
 async def test_nothing_is_said_of_what_a_client_does_not_want(
-    connect: Connect, caplog: pytest.LogCaptureFixture
+    client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = await connect(LATEST.version)
     await client.request("tools/call", {"name": "logs_sync"})
     assert warnings(caplog) == []
 

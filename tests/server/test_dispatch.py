@@ -25,7 +25,6 @@ from mcp_app.server.handlers.definitions import LISTINGS
 from tests.asgi_client import Client
 from tests.marks import NEWEST_FIRST
 from tests.published import published
-from tests.serving import Connect
 from tests.wire.middleware import WireCheck
 from tests.wire.validation import wire_validator
 
@@ -35,10 +34,7 @@ IDS: Final[list[str | int]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_answers_have_the_id_of_their_request(
-    connect: Connect, version: str
-) -> None:
-    client = await connect(version)
+async def test_answers_have_the_id_of_their_request(client: Client) -> None:
     for request_id in IDS:
         for tool in ("drill_add", "nothing"):
             params = {"name": tool, "arguments": {"a": 1, "b": 2}}
@@ -99,12 +95,8 @@ def broken(*_: object) -> Callable[..., Awaitable[None]]:
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_a_handler_that_fails(
-    connect: Connect,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    version: str,
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = await connect(version)
     handlers: Mapping[str, Any] = {**HANDLERS, "prompts/list": broken()}
     monkeypatch.setattr(dispatch, "HANDLERS", handlers)
     found = await client.request("prompts/list", id=7)
@@ -115,8 +107,7 @@ async def test_a_handler_that_fails(
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_a_result_that_is_not_json(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_a_result_that_is_not_json(client: Client) -> None:
     found = await client.request("prompts/get", {"name": "prompt_surrogate"}, id=7)
     assert (found.error["code"], found.answer["id"]) == (-32603, 7)
     batch = client.message("prompts/get", {"name": "prompt_surrogate"}, id=8)

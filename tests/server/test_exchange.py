@@ -163,7 +163,6 @@ def limits(rates: bool = True) -> Limits:
 
 
 def collecting() -> tuple[list[int], Callable[[bytes], None]]:
-    """Return a list and a way to send numbers to it."""
     sent: list[int] = []
     return sent, lambda message: sent.append(int(message))
 

@@ -47,7 +47,6 @@ FORM: Final = {"type": "object", "properties": {"cake": {"type": "string"}}}
 
 @pytest.fixture
 def line() -> str:
-    """A key in the ledger that no other test uses."""
     return uuid4().hex
 
 
@@ -56,13 +55,10 @@ def enter(line: str) -> None:
 
 
 async def lines(line: str) -> int:
-    """How many lines are committed."""
     return await writer.run(Ledger.objects.filter(key=line).count)
 
 
 def entering(line: str, error: BaseException | None = None) -> Script:
-    """Return a script that enters a line, and raises."""
-
     def script(ctx: SyncContext) -> str:
         enter(line)
         if error is not None:
@@ -73,8 +69,6 @@ def entering(line: str, error: BaseException | None = None) -> Script:
 
 
 def aentering(line: str, error: BaseException | None = None) -> Script:
-    """Return an async script that enters a line, and raises."""
-
     async def script(ctx: Context) -> str:
         await Ledger.objects.acreate(key=line, worker="a test")
         if error is not None:
@@ -89,7 +83,6 @@ def aentering(line: str, error: BaseException | None = None) -> Script:
 
 @pytest.fixture
 def atomic_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The site has ATOMIC_REQUESTS for its database."""
     monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", True)
 
 
@@ -286,7 +279,6 @@ def broken() -> None:
 
 
 def looking() -> int:
-    """Use the connection; return which thread this is."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     return threading.get_ident()
@@ -484,7 +476,6 @@ def _calling(process: Process, principal: Principal) -> Exchange:
 
 @pytest.fixture
 def told() -> Iterator[list[tuple[Any, ...]]]:
-    """What the managers around note."""
     context_managers.told.clear()
     yield context_managers.told
     context_managers.told.clear()

@@ -78,8 +78,7 @@ ACTIONS: Final[list[tuple[JsonObject, str]]] = [
 
 @pytest.mark.parametrize("tool", ["orders", "orders_sync"])
 @pytest.mark.parametrize("version", FORMS)
-async def test_a_form(connect: Connect, version: str, tool: str) -> None:
-    client = await connect(version)
+async def test_a_form(client: Client, tool: str) -> None:
     for answer, text in ACTIONS:
         found = await asked(client, tool, answering(elicitation=answer))
         assert found.text == text
@@ -107,17 +106,15 @@ WRONG_FORMS: Final[list[JsonObject]] = [
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
-async def test_answers_that_do_not_fit(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_answers_that_do_not_fit(client: Client) -> None:
     for answer in WRONG_FORMS:
         for tool in ("orders", "orders_sync"):
             failed(await asked(client, tool, answering(elicitation=answer)))
 
 
 async def test_stateless_answers_that_do_not_fit_are_asked_again(
-    connect: Connect,
+    client: Client,
 ) -> None:
-    client = await connect(NEWEST)
     right: JsonObject = {"action": "accept", "content": {"item": "tea"}}
     answers = iter([*WRONG_FORMS, right])
     found = await asked(client, "orders", lambda method, params: next(answers))
@@ -139,8 +136,7 @@ async def test_a_client_that_answers_with_an_error(
 
 
 @pytest.mark.parametrize("version", FORMS)
-async def test_defaults_and_titled_choices(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_defaults_and_titled_choices(client: Client, version: str) -> None:
     answer: JsonObject = {"action": "accept", "content": {"size": "l"}}
     found = await asked(client, "chooses", answering(elicitation=answer))
     assert found.text == "{'size': 'l'}"
@@ -156,8 +152,7 @@ async def test_defaults_and_titled_choices(connect: Connect, version: str) -> No
 
 
 @pytest.mark.parametrize("version", FORMS)
-async def test_several_choices(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_several_choices(client: Client, version: str) -> None:
     answer: JsonObject = {"action": "accept", "content": {"sizes": ["s", "l"]}}
     found = await asked(client, "chooses", answering(elicitation=answer), several=True)
     if version == "2025-06-18":
@@ -171,8 +166,7 @@ async def test_several_choices(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("tool", ["visits", "visits_sync"])
 @pytest.mark.parametrize("version", URLS)
-async def test_a_url(connect: Connect, version: str, tool: str) -> None:
-    client = await connect(version)
+async def test_a_url(client: Client, tool: str) -> None:
     for action, text in (
         ("accept", "accepted"),
         ("decline", "declined"),
@@ -195,10 +189,7 @@ async def test_a_url(connect: Connect, version: str, tool: str) -> None:
 
 @pytest.mark.parametrize("url", ["ftp://example.org", "https://", "http://example.org"])
 @pytest.mark.parametrize("version", URLS)
-async def test_urls_that_nobody_is_sent_to(
-    connect: Connect, version: str, url: str
-) -> None:
-    client = await connect(version)
+async def test_urls_that_nobody_is_sent_to(client: Client, url: str) -> None:
     found = await asked(client, "visits", answering(), url=url)
     assert "visits failed" in failed(found)
     assert found.questions == []
@@ -228,8 +219,7 @@ async def test_the_end_of_a_visit_is_told_to_who_was_asked(connect: Connect) -> 
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_sampling(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_sampling(client: Client) -> None:
     found = await asked(client, "samples", answering(sampling=SAMPLED))
     assert found.text == "assistant small text: hello"
     (question,) = found.questions
@@ -254,8 +244,7 @@ async def test_a_model_that_always_wants_a_tool(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_all_options_of_sampling(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_all_options_of_sampling(client: Client) -> None:
     tools = "tools" in client.revision.fields["sampling"]
     found = await asked(
         client, "samples", answering(sampling=SAMPLED), long=True, tools=tools
@@ -292,9 +281,8 @@ async def test_all_options_of_sampling(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18"])
 async def test_sampling_with_tools_of_older_revisions(
-    connect: Connect, version: str
+    client: Client, version: str
 ) -> None:
-    client = await connect(version)
     found = await asked(client, "samples", answering(), long=True, tools=True)
     assert version in failed(found)
     assert found.questions == []
@@ -314,8 +302,7 @@ CONTENT: Final[list[tuple[JsonObject | list[JsonObject], str]]] = [
 
 
 @pytest.mark.parametrize("version", URLS)
-async def test_sampled_content(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_sampled_content(client: Client) -> None:
     for content, kinds in CONTENT:
         answer = {**SAMPLED, "content": content}
         found = await asked(client, "samples", answering(sampling=answer))
@@ -342,9 +329,8 @@ async def test_samples_that_do_not_fit(connect: Connect) -> None:
 
 
 async def test_stateless_samples_that_do_not_fit_are_asked_again(
-    connect: Connect,
+    client: Client,
 ) -> None:
-    client = await connect(NEWEST)
     answers = iter([*WRONG_SAMPLES, SAMPLED])
     found = await asked(client, "samples", lambda method, params: next(answers))
     assert found.text == "assistant small text: hello"
@@ -359,8 +345,7 @@ ROOTS: Final[JsonObject] = {
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_roots(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_roots(client: Client) -> None:
     found = await asked(client, "roots", answering(roots=ROOTS))
     assert found.text == "file:///home=Home file:///tmp=None"
     assert found.questions == [{"method": "roots/list", "params": {}}]
@@ -394,8 +379,7 @@ async def test_roots_that_do_not_fit(connect: Connect, answer: JsonObject) -> No
 
 
 @pytest.mark.parametrize("version", URLS)
-async def test_several_questions_at_once(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_several_questions_at_once(client: Client) -> None:
     asked_before: list[str] = []
 
     def answer(method: str, params: JsonObject) -> JsonObject:
@@ -460,9 +444,8 @@ async def test_what_stands_for_forms(connect: Connect, declared: JsonObject) -> 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26"])
 @pytest.mark.parametrize("tool", ["orders", "orders_sync", "visits"])
 async def test_revisions_without_elicitation(
-    connect: Connect, version: str, tool: str
+    client: Client, version: str, tool: str
 ) -> None:
-    client = await connect(version)
     assert version in failed(await client.call(tool))
 
 

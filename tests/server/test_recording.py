@@ -18,7 +18,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.server import dispatch, recording
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.handlers import HANDLERS
-from tests.asgi_client import JsonObject
+from tests.asgi_client import Client, JsonObject
 from tests.audit.reading import counted, kept
 from tests.behaviours import Stage
 from tests.published import published
@@ -98,9 +98,8 @@ CALLS: Final[list[tuple[tuple[str, JsonObject], str, str, Outcome, str]]] = [
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_every_call_is_kept_as_it_ended(
-    connect: Connect, process: Process, version: str
+    client: Client, process: Process, version: str
 ) -> None:
-    client = await connect(version)
     for (method, params), *_ in CALLS:
         await client.request(method, params)
     rows = await kept(process)
@@ -155,9 +154,8 @@ async def test_what_is_hidden_is_kept_by_its_name(
 
 
 async def test_what_a_client_calls_itself_is_cut(
-    connect: Connect, process: Process
+    client: Client, process: Process
 ) -> None:
-    client = await connect(STATELESS)
     names: list[Any] = [
         {"name": "x" * 1_000, "version": "y" * 1_000},
         {"name": "a\0b\U0001f4a5", "version": "1\0"},
@@ -177,9 +175,8 @@ async def test_what_a_client_calls_itself_is_cut(
 
 
 async def test_a_client_may_say_nothing_of_itself(
-    connect: Connect, process: Process
+    client: Client, process: Process
 ) -> None:
-    client = await connect(STATELESS)
     message = client.message(*tool("drill_add", a=1, b=1))
     for info in ({"name": 1, "version": []}, 7, None):
         message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = info
@@ -212,9 +209,8 @@ async def test_which_version_was_called(connect: Connect, process: Process) -> N
 
 
 async def test_of_arguments_there_are_a_size_and_a_digest(
-    connect: Connect, process: Process
+    client: Client, process: Process
 ) -> None:
-    client = await connect(STATELESS)
     canary = "hunter2-canary"
     long = canary + "x" * SHORT_ARGUMENTS
     given: list[JsonObject] = [
@@ -248,10 +244,9 @@ async def test_of_arguments_there_are_a_size_and_a_digest(
 @pytest.mark.parametrize("mcp", [{}, {"LIMITS": {"nodes_in_thread": 10}}])
 @pytest.mark.parametrize("version", ERAS)
 async def test_many_arguments_are_kept_as_few_are(
-    connect: Connect, process: Process, version: str
+    client: Client, process: Process
 ) -> None:
     """A thread writes them, also those of a call that is refused."""
-    client = await connect(version)
     given: JsonObject = {"count": 1, "names": ["n"] * 2_000}
     await client.call("typed", **given)
     await client.call("typed", **{**given, "count": "many"})
@@ -263,9 +258,8 @@ async def test_many_arguments_are_kept_as_few_are(
 
 @pytest.mark.parametrize("arguments", [None, {}])
 async def test_a_call_without_arguments(
-    connect: Connect, process: Process, arguments: JsonObject | None
+    client: Client, process: Process, arguments: JsonObject | None
 ) -> None:
-    client = await connect(STATELESS)
     params = {"name": "whoami"}
     if arguments is not None:
         params["arguments"] = arguments  # type: ignore[assignment]
@@ -302,9 +296,8 @@ async def test_a_call_that_its_client_cancels(
 
 
 async def test_a_client_that_leaves(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(STATELESS)
     visit = client.begin(*tool("waits"))
     await stage.entered.wait()
     await visit.leave()
@@ -324,8 +317,7 @@ async def test_a_stop(connect: Connect, process: Process, stage: Stage) -> None:
     assert row.error.startswith("This process stopped")
 
 
-async def test_a_call_that_asks_first(connect: Connect, process: Process) -> None:
-    client = await connect(STATELESS)
+async def test_a_call_that_asks_first(client: Client, process: Process) -> None:
     await client.request(*tool("orders"))
     [row] = await kept(process)
     assert row.outcome == "asked"
@@ -431,9 +423,8 @@ async def test_off(connect: Connect, process: Process) -> None:
 @pytest.mark.parametrize("mcp", [{"AUDIT": "strict"}])
 @pytest.mark.parametrize("version", ERAS)
 async def test_strict_answers_when_the_call_is_kept(
-    connect: Connect, process: Process, version: str
+    client: Client, process: Process
 ) -> None:
-    client = await connect(version)
     for number in range(1, 4):
         await client.call("drill_add", a=1, b=1)
         assert await writer.run(Call.objects.count) == number

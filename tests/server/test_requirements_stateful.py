@@ -59,10 +59,7 @@ async def question(visit: Visit, method: str = "elicitation/create") -> JsonObje
 
 
 @pytest.mark.parametrize("version", ASKING)
-async def test_a_question_past_its_time_is_cancelled(
-    connect: Connect, version: str
-) -> None:
-    client = await connect(version)
+async def test_a_question_past_its_time_is_cancelled(client: Client) -> None:
     visit = client.begin("tools/call", {"name": "orders_soon"})
     asked = await question(visit)
     cancelled, answer = await visit.messages()
@@ -263,10 +260,9 @@ def test_what_a_client_marks_a_block_with_may_be_its_own_business() -> None:
 
 @pytest.mark.parametrize("version", STATEFUL)
 async def test_the_message_of_an_error_is_one_line(
-    connect: Connect, version: str
+    client: Client, version: str
 ) -> None:
     """S-BASE-026, S-TOOLS-040, S-TOOLS-043."""
-    client = await connect(version)
     found = await client.call("drill_add", a="x", c=1)
     if STATEFUL[version].argument_errors_as_results:
         assert found.text.count("\n") == 3
@@ -279,10 +275,9 @@ async def test_the_message_of_an_error_is_one_line(
 @pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_what_is_no_uri_names_no_resource(
-    connect: Connect, version: str, method: str, which: str
+    client: Client, method: str, which: str
 ) -> None:
     """S-RES-033: the template `memo://value/{which}` would take it."""
-    client = await connect(version)
     found = await client.request(method, {"uri": f"memo://value/{which}"})
     assert found.error["code"] == -32002
 

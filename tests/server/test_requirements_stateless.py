@@ -81,11 +81,6 @@ def _functions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.behaviours.registry", registry)
 
 
-@pytest.fixture
-async def client(connect: Connect) -> Client:
-    return await connect(LATEST.version)
-
-
 def with_meta(**changes: object) -> JsonObject:
     return {"name": "plain", "_meta": {_key(each): changes[each] for each in changes}}
 
@@ -203,7 +198,6 @@ async def test_only_what_is_missing_is_named(connect: Connect) -> None:
 
 
 async def answered(client: Client, tool: str, rounds: int) -> JsonObject:
-    """Call a tool and answer what it asks, so often at most."""
     params: JsonObject = {"name": tool, "arguments": {}}
     for _ in range(rounds):
         result = (await client.request("tools/call", params)).result

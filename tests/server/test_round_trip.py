@@ -27,7 +27,6 @@ async def call(client: Client, tool: str, **more: Any) -> Outcome:
 
 
 async def questions(client: Client, tool: str, **more: Any) -> JsonObject:
-    """Call a tool that asks; return its questions and its state."""
     result = (await call(client, tool, **more)).result
     assert result["resultType"] == "input_required"
     return result
@@ -41,8 +40,7 @@ def refused(found: Outcome) -> JsonObject:
 # -- keys -----------------------------------------------------------------------
 
 
-async def test_keys_of_questions(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_keys_of_questions(client: Client) -> None:
     asked = await questions(client, "orders")
     assert list(asked["inputRequests"]) == ["question_1"]
     asked = await questions(client, "orders", arguments={"key": "mine"})
@@ -52,8 +50,7 @@ async def test_keys_of_questions(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("version", ASKING)
-async def test_one_question_after_the_other(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_one_question_after_the_other(client: Client) -> None:
     params = {"name": "asks_twice", "arguments": {}}
     found = await client.talk("tools/call", params, lambda method, params: ACCEPTED)
     assert found.text == "1 tea, 1 tea"
@@ -62,16 +59,14 @@ async def test_one_question_after_the_other(connect: Connect, version: str) -> N
 
 
 @pytest.mark.parametrize("version", ASKING)
-async def test_a_key_is_used_once(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_a_key_is_used_once(client: Client) -> None:
     params = {"name": "asks_one_key_twice", "arguments": {}}
     found = await client.talk("tools/call", params, lambda method, params: ACCEPTED)
     assert found.result["isError"] is True
 
 
-async def test_some_answers_of_several(connect: Connect) -> None:
+async def test_some_answers_of_several(client: Client) -> None:
     """What was answered is remembered in the state; the rest is asked again."""
-    client = await connect(NEWEST)
     asked = await questions(client, "asks_many")
     brought = {"order": ACCEPTED, "places": {"roots": []}}
     asked = await questions(
@@ -101,8 +96,7 @@ async def test_some_answers_of_several(connect: Connect) -> None:
 # -- answers without, and against, the state ------------------------------------
 
 
-async def test_a_form_may_be_answered_at_once(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_a_form_may_be_answered_at_once(client: Client) -> None:
     found = await call(client, "orders", inputResponses={"question_1": ACCEPTED})
     assert found.text == "1 tea"
     wrong = {"action": "accept", "content": {"item": 7}}
@@ -122,9 +116,8 @@ async def test_a_form_may_be_answered_at_once(connect: Connect) -> None:
     ],
 )
 async def test_nothing_else_may_be(
-    connect: Connect, tool: str, answer: JsonObject
+    client: Client, tool: str, answer: JsonObject
 ) -> None:
-    client = await connect(NEWEST)
     brought = {"question_1": answer}
     asked = await questions(client, tool, inputResponses=brought)
     found = await call(
@@ -134,10 +127,9 @@ async def test_nothing_else_may_be(
 
 
 async def test_a_question_that_changed_is_asked_again(
-    connect: Connect, stage: Stage
+    client: Client, stage: Stage
 ) -> None:
     """The answer belongs to what was asked, not to the key."""
-    client = await connect(NEWEST)
     asked = await questions(client, "asks_changing")
     brought = {"inputResponses": {"order": ACCEPTED}}
     again = await questions(
@@ -154,14 +146,12 @@ async def test_a_question_that_changed_is_asked_again(
 
 
 @pytest.mark.parametrize("answer", [None, 7, [], "accept"])
-async def test_an_answer_is_an_object(connect: Connect, answer: Any) -> None:
-    client = await connect(NEWEST)
+async def test_an_answer_is_an_object(client: Client, answer: Any) -> None:
     asked = await questions(client, "orders", inputResponses={"question_1": answer})
     assert list(asked["inputRequests"]) == ["question_1"]
 
 
-async def test_unknown_answers_are_ignored(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_unknown_answers_are_ignored(client: Client) -> None:
     brought = {"question_1": ACCEPTED, "made_up": {"action": "accept"}}
     found = await call(client, "orders", inputResponses=brought)
     assert found.text == "1 tea"
@@ -205,8 +195,7 @@ async def test_state_is_bound(connect: Connect) -> None:
     assert found.text == "1 tea"
 
 
-async def test_the_order_of_arguments_does_not_matter(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_the_order_of_arguments_does_not_matter(client: Client) -> None:
     asked = await questions(client, "orders", arguments={"question": "A?", "key": "k"})
     found = await call(
         client,
@@ -219,8 +208,7 @@ async def test_the_order_of_arguments_does_not_matter(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"request_state_size": 400}}])
-async def test_state_that_grows_too_large(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_state_that_grows_too_large(client: Client) -> None:
     content = {"item": "x" * 400}
     long = {"first": {"action": "accept", "content": content}}
     found = await call(client, "asks_twice", inputResponses=long)
@@ -249,8 +237,7 @@ async def lines(key: str) -> int:
 
 @pytest.mark.parametrize("tool", ["steps", "steps_sync"])
 @pytest.mark.parametrize("version", ASKING)
-async def test_a_step_is_done_once(connect: Connect, version: str, tool: str) -> None:
-    client = await connect(version)
+async def test_a_step_is_done_once(client: Client, version: str, tool: str) -> None:
     params = {"name": tool, "arguments": {"line": f"{version} {tool}"}}
     found = await client.talk("tools/call", params, lambda method, params: ACCEPTED)
     assert found.text == "line 1"
@@ -260,8 +247,7 @@ async def test_a_step_is_done_once(connect: Connect, version: str, tool: str) ->
     assert found.text == "line 2"
 
 
-async def test_many_retries_of_one_state(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_many_retries_of_one_state(client: Client) -> None:
     arguments = {"line": "many"}
     asked = await questions(client, "steps_sync", arguments=arguments)
     brought = {
@@ -282,9 +268,8 @@ async def test_many_retries_of_one_state(connect: Connect) -> None:
 @pytest.mark.parametrize("version", [each for each in STATEFUL if each >= "2025-06-18"])
 @pytest.mark.parametrize("tool", ["orders", "orders_sync"])
 async def test_a_call_that_is_cancelled_while_it_asks(
-    connect: Connect, process: Process, version: str, tool: str
+    client: Client, process: Process, tool: str
 ) -> None:
-    client = await connect(version)
     visit = client.begin("tools/call", {"name": tool}, id=7)
     question = await visit.message()
     assert question is not None
@@ -309,10 +294,7 @@ async def test_another_session_cannot_answer(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-async def test_a_broad_except_does_not_swallow_a_question(
-    connect: Connect, version: str
-) -> None:
-    client = await connect(version)
+async def test_a_broad_except_does_not_swallow_a_question(client: Client) -> None:
     params = {"name": "swallows", "arguments": {}}
     found = await client.talk("tools/call", params, lambda method, params: ACCEPTED)
     assert found.text == "1 tea"
@@ -329,9 +311,8 @@ def test_targets() -> None:
 
 @pytest.mark.parametrize("version", ASKING)
 async def test_a_form_question_with_a_url_is_logged_once_without_its_text(
-    connect: Connect, caplog: pytest.LogCaptureFixture, version: str
+    client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = await connect(version)
     for tool, told in (
         ("asks_with_url", ["its message and its title."]),
         ("orders", []),

@@ -58,7 +58,6 @@ def found_registry(salaries: str) -> Registry:
 
 @pytest.fixture
 def salaries() -> str:
-    """Return what the tool for few says of itself."""
     return SALARIES
 
 
@@ -89,8 +88,6 @@ def served(
 
 @pytest.fixture
 def ask(connect: Connect) -> Any:
-    """Make a request at the server “found”."""
-
     async def ask(
         method: str, version: str = STATELESS, headers: Any = None, **params: Any
     ) -> Any:

@@ -37,8 +37,7 @@ async def completed(client: Client, *given: Any, **more: Any) -> JsonObject:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_complete(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_complete(client: Client) -> None:
     assert await completed(client, PROMPT, "name", "A") == {
         "values": ["Ada", "Alan"],
         "total": 2,
@@ -54,8 +53,7 @@ async def test_complete(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_a_hundred_values_are_sent(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_a_hundred_values_are_sent(client: Client) -> None:
     for uri in ("memo://value/{which}", "memo://value/json"):
         ref = {"type": "ref/resource", "uri": uri}
         found = await completed(client, ref, "which")
@@ -108,8 +106,7 @@ WRONG: Final[list[JsonObject]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_wrong_params(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_wrong_params(client: Client) -> None:
     for params in WRONG:
         found = await client.request("completion/complete", params)
         assert (found.status, found.error["code"]) == (200, -32602)
@@ -173,8 +170,7 @@ async def colours(process: Process) -> AsyncIterator[None]:
 
 @pytest.mark.usefixtures("colours")
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_what_staff_suggest(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_what_staff_suggest(client: Client) -> None:
     ref = {"type": "ref/prompt", "name": "colours"}
     assert await completed(client, ref, "colour", "RED") == {
         "values": ["Red", "dark red", "Infrared"],
@@ -212,8 +208,7 @@ async def test_what_staff_suggest_for_variables(connect: Connect) -> None:
 
 @pytest.mark.usefixtures("colours")
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_lists_have_no_suggestions(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_lists_have_no_suggestions(client: Client) -> None:
     result = (await client.request("prompts/list")).result
     [row] = [each for each in result["prompts"] if each["name"] == "colours"]
     assert row["arguments"][1] == {"name": "colour", "required": False}

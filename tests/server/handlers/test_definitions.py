@@ -31,7 +31,6 @@ FOREIGN: Final = "The cursor does not come from this list. List again without a 
 
 
 async def pages(client: Client, method: str) -> list[list[JsonObject]]:
-    """Follow the cursors to the end."""
     found: list[list[JsonObject]] = []
     params: JsonObject = {}
     while True:
@@ -101,8 +100,7 @@ async def test_a_whole_list_has_no_cursor(connect: Connect) -> None:
         assert len(result[LISTS[method]]) == (0 if "templates" in method else 1)
 
 
-async def test_pages_of_the_fixtures(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_pages_of_the_fixtures(client: Client) -> None:
     found = await pages(client, "tools/list")
     assert [len(page) == 100 for page in found[:-1]] == [True] * (len(found) - 1)
     everything = [each["name"] for page in found for each in page]
@@ -264,8 +262,7 @@ async def test_annotations_of_a_tool(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_boolean_subschemas(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_boolean_subschemas(client: Client) -> None:
     properties = (await listed(client))["loose"]["inputSchema"]["properties"]
     if client.revision.boolean_subschemas:
         assert (properties["anything"], properties["nothing"]) == (True, False)
@@ -275,8 +272,7 @@ async def test_boolean_subschemas(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_schemas_arrive_as_they_are(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_schemas_arrive_as_they_are(client: Client) -> None:
     tools = await listed(client)
     schema = tools["json_schema_2020_12_tool"]["inputSchema"]
     assert {"$schema", "$defs", "allOf", "if", "then", "else"} < schema.keys()
@@ -288,9 +284,8 @@ async def test_schemas_arrive_as_they_are(connect: Connect, version: str) -> Non
 
 @pytest.mark.parametrize("version", REVISIONS)
 async def test_a_schema_of_another_dialect_is_listed_unchanged_and_holds(
-    connect: Connect, version: str
+    client: Client,
 ) -> None:
-    client = await connect(version)
     assert (await listed(client))["pairs"]["inputSchema"] == DRAFT_07
     assert (await client.call("pairs", pair=[1, "a"])).text == "[1, 'a']"
     # In 2020-12 `items` would be no list, and there would be no `additionalItems`.
@@ -372,8 +367,7 @@ def refused(found: Outcome, code: int = -32602) -> str:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_get(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_get(client: Client) -> None:
     result = (await get(client, "greets", arguments={"name": "Ada"})).result
     content = {"type": "text", "text": "Hello, Ada! "}
     assert result["messages"] == [{"role": "user", "content": content}]
@@ -384,17 +378,14 @@ async def test_get(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_arguments_are_texts(connect: Connect, version: str) -> None:
-    """They are read by the types of the function."""
-    client = await connect(version)
+async def test_arguments_are_texts(client: Client) -> None:
     arguments = {"name": "Ada", "times": "2"}
     result = (await get(client, "greets", arguments=arguments)).result
     assert result["messages"][0]["content"]["text"] == "Hello, Ada! Hello, Ada! "
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_every_block(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_every_block(client: Client) -> None:
     result = (await get(client, "prompt_blocks")).result
     assert result["description"] == "All kinds of blocks."
     assert [each["role"] for each in result["messages"]] == ["assistant"] * len(BLOCKS)
@@ -418,8 +409,7 @@ WRONG: Final[list[tuple[Any, dict[str, Any], str]]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_wrong_arguments(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_wrong_arguments(client: Client) -> None:
     for name, params, member in WRONG:
         assert member in refused(await get(client, name, **params))
 
@@ -443,8 +433,7 @@ async def test_unknown_and_hidden_prompts_are_the_same(
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-async def test_failures(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_failures(client: Client) -> None:
     for name in ("prompt_fails", "prompt_refuses"):
         said = refused(await get(client, name), -32603)
         assert name in said
@@ -456,7 +445,6 @@ async def test_failures(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_a_prompt_that_asks(connect: Connect, version: str) -> None:
-    """A client that cannot be asked gets the error of its revision."""
     client = await connect(version, capabilities={})
     found = await get(client, "prompt_asks")
     if client.revision.stateless:
@@ -466,8 +454,7 @@ async def test_a_prompt_that_asks(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", NEWEST])
-async def test_a_prompt_gets_its_answer(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_a_prompt_gets_its_answer(client: Client) -> None:
     answer = {"action": "accept", "content": {"item": "tea", "count": 2}}
     found = await client.talk(
         "prompts/get", {"name": "prompt_asks"}, lambda method, params: answer

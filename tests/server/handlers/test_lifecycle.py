@@ -172,8 +172,7 @@ async def test_initialized_is_remembered(application: WireCheck, version: str) -
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-async def test_ping(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_ping(client: Client) -> None:
     assert (await client.request("ping")).result == {}
     for request_id in (0, -1, 2**53 - 1, "a", "\0", "💥"):
         found = await client.request("ping", id=request_id)
@@ -244,8 +243,7 @@ METHODS: Final = sorted(
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_every_method(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_every_method(client: Client) -> None:
     for method in METHODS:
         if method == "initialize" and client.revision.sessions:
             continue
@@ -262,8 +260,7 @@ async def test_every_method(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_methods_that_nobody_has(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_methods_that_nobody_has(client: Client) -> None:
     named = (
         *("", "tools/list ", "Tools/List", "tools/call/", "initialized"),
         *("notifications/initialized", "sampling/createMessage", "roots/list"),

@@ -22,7 +22,6 @@ async def read(client: Client, uri: Any) -> Outcome:
 
 
 def missing(client: Client, found: Outcome, uri: str) -> None:
-    """Check the answer to a URI that names nothing."""
     code = client.revision.missing_resource_code
     assert found.status == 200
     assert found.error == {
@@ -33,8 +32,7 @@ def missing(client: Client, found: Outcome, uri: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_read(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_read(client: Client) -> None:
     result = (await read(client, "memo://fixed")).result
     (contents,) = result["contents"]
     assert contents == {"uri": "memo://fixed", "mimeType": "text/plain", "text": "memo"}
@@ -48,8 +46,7 @@ async def test_read(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_several_contents(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_several_contents(client: Client, version: str) -> None:
     one, two = (await read(client, "memo://many")).result["contents"]
     assert (one["uri"], one["text"]) == ("memo://many/1", "one")
     assert base64.b64decode(two["blob"]) == BYTES
@@ -64,8 +61,7 @@ MISSING: Final = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_what_is_not_there(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_what_is_not_there(client: Client) -> None:
     for uri in MISSING:
         headers = {"mcp-name": encoded(uri)} if client.revision.stateless else {}
         found = await client.request("resources/read", {"uri": uri}, headers=headers)
@@ -81,9 +77,8 @@ FILES: Final = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_t29_no_uri_names_a_file(connect: Connect, version: str) -> None:
+async def test_t29_no_uri_names_a_file(client: Client) -> None:
     """What a template takes as a value is for the function, and no path."""
-    client = await connect(version)
     for uri in FILES:
         missing(client, await read(client, uri), uri)
 
@@ -93,8 +88,7 @@ def encoded(text: str) -> str:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_wrong_params(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_wrong_params(client: Client) -> None:
     wrong: list[Any] = [None, 7, [], "a:" + "b" * 4095]
     for uri in wrong:
         found = await client.request("resources/read", {"uri": uri})
@@ -121,8 +115,7 @@ async def test_unknown_and_hidden_resources_are_the_same(
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
-async def test_failures(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_failures(client: Client) -> None:
     for uri in ("memo://value/raises", "memo://value/unheard-of"):
         found = await read(client, uri)
         assert (found.status, found.error["code"]) == (200, -32603)
@@ -130,8 +123,7 @@ async def test_failures(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", NEWEST])
-async def test_a_resource_that_asks(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_a_resource_that_asks(client: Client) -> None:
     answer = {"action": "accept", "content": {"item": "tea"}}
     found = await client.talk(
         "resources/read", {"uri": "memo://asks"}, lambda method, params: answer
@@ -166,9 +158,8 @@ async def test_cache_hints(
     "brought", [{"inputResponses": {}}, {"inputResponses": {"a": {}}}]
 )
 async def test_what_brought_answers_is_not_kept(
-    connect: Connect, brought: dict[str, Any]
+    client: Client, brought: dict[str, Any]
 ) -> None:
-    client = await connect(NEWEST)
     params = {"uri": "memo://fixed", **brought}
     result = (await client.request("resources/read", params)).result
     assert (result["ttlMs"], result["cacheScope"]) == (0, "private")
@@ -178,8 +169,7 @@ async def test_what_brought_answers_is_not_kept(
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-async def test_subscribe(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_subscribe(client: Client) -> None:
     for method, count in (
         ("resources/unsubscribe", 0),
         ("resources/subscribe", 1),

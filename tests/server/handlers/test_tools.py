@@ -24,7 +24,6 @@ PREFIX_OF_META: Final = f"{PREFIX}serverInfo"
 
 
 def failed(found: Outcome) -> str:
-    """Return the text of a result that is an error for the model to read."""
     assert (found.status, found.result["isError"]) == (200, True)
     assert "structuredContent" not in found.result
     return found.text
@@ -44,8 +43,7 @@ def violations(found: Outcome) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_a_call(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_a_call(client: Client, version: str) -> None:
     found = await client.call("drill_add", a=20, b=22)
     expected: JsonObject = {"content": [{"type": "text", "text": "42"}]}
     if client.revision.structured_content:
@@ -99,8 +97,7 @@ WRONG_PARAMS: Final[list[tuple[Any, str]]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_wrong_params(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_wrong_params(client: Client) -> None:
     for params, member in WRONG_PARAMS:
         found = await client.request("tools/call", params)
         assert (found.status, found.error["code"]) == (200, -32602)
@@ -109,8 +106,7 @@ async def test_wrong_params(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "drill_add ", "DRILL_ADD", "drill_add\0", "💥"])
 @pytest.mark.parametrize("version", ERAS)
-async def test_unknown_tools(connect: Connect, version: str, name: str) -> None:
-    client = await connect(version)
+async def test_unknown_tools(client: Client, name: str) -> None:
     encoded = base64.b64encode(name.encode()).decode()
     headers = {"mcp-name": f"=?base64?{encoded}?="}
     found = await client.request("tools/call", {"name": name}, headers=headers)
@@ -180,8 +176,7 @@ WRONG_ARGUMENTS: Final[list[tuple[str, JsonObject, set[tuple[str, str]]]]] = [
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_wrong_arguments(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_wrong_arguments(client: Client) -> None:
     for tool, arguments, told in WRONG_ARGUMENTS:
         found = await client.call(tool, **arguments)
         named = violations(found)
@@ -194,8 +189,7 @@ async def test_wrong_arguments(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_arguments_arrive(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_arguments_arrive(client: Client) -> None:
     arguments = {
         "count": 2**60,
         "ratio": 1,
@@ -232,8 +226,7 @@ NOT_COERCED: Final[list[JsonObject]] = [
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_strings_are_read_once(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_strings_are_read_once(client: Client) -> None:
     for arguments, read in COERCED:
         found = await client.call("typed", **arguments)
         structured = found.result["structuredContent"]
@@ -242,9 +235,8 @@ async def test_strings_are_read_once(connect: Connect, version: str) -> None:
         assert violations(await client.call("typed", **arguments))
 
 
-async def test_models_are_read_from_strings(connect: Connect) -> None:
+async def test_models_are_read_from_strings(client: Client) -> None:
     """Pydantic puts a model behind `$ref`."""
-    client = await connect(NEWEST)
     lines = [{"sku": "7", "count": "2"}]
     for order in ({"lines": lines}, json.dumps({"lines": json.dumps(lines)})):
         found = await client.call("ordered", order=order)
@@ -252,13 +244,11 @@ async def test_models_are_read_from_strings(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("mcp", [{"COERCE": False}])
-async def test_reading_can_be_switched_off(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_reading_can_be_switched_off(client: Client) -> None:
     assert violations(await client.call("typed", count="7")) == {("$.count", "type")}
 
 
-async def test_a_sum_that_has_too_many_digits(connect: Connect) -> None:
-    client = await connect("2026-07-28")
+async def test_a_sum_that_has_too_many_digits(client: Client) -> None:
     found = await client.call("drill_add", a=int("9" * 4300), b=2)
     assert found.result["isError"] is True
     assert "too many digits" in found.text
@@ -281,9 +271,7 @@ ENCODED: Final = base64.b64encode(BYTES).decode()
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_every_block(connect: Connect, version: str) -> None:
-    """What a revision lacks is said in words; what it knows keeps its members."""
-    client = await connect(version)
+async def test_every_block(client: Client, version: str) -> None:
     content = (await client.call("blocks")).result["content"]
     assert len(content) == len(BLOCKS)
     plain, noted, image, audio, link, bare, text, blob = content
@@ -313,8 +301,7 @@ async def test_every_block(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_structured_content(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_structured_content(client: Client) -> None:
     found = await client.call("weather", place="there")
     weather = {"degrees": 7.5, "words": "mild there"}
     assert json.loads(found.text) == weather
@@ -323,8 +310,7 @@ async def test_structured_content(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_meta_of_a_result(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_meta_of_a_result(client: Client) -> None:
     meta = (await client.call("marked")).result["_meta"]
     assert meta["example.org/d"] == 4
     assert (PREFIX_OF_META in meta) == client.revision.stateless
@@ -340,8 +326,7 @@ RETURNED: Final[list[tuple[str, str]]] = [
 
 @pytest.mark.parametrize("tool", ["returns", "returns_sync"])
 @pytest.mark.parametrize("version", ERAS)
-async def test_odd_values(connect: Connect, version: str, tool: str) -> None:
-    client = await connect(version)
+async def test_odd_values(client: Client, tool: str) -> None:
     for which, text in RETURNED:
         found = await client.call(tool, which=which)
         assert found.text == text
@@ -350,8 +335,7 @@ async def test_odd_values(connect: Connect, version: str, tool: str) -> None:
 
 @pytest.mark.parametrize("tool", ["returns", "returns_sync"])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_what_is_not_json(connect: Connect, version: str, tool: str) -> None:
-    client = await connect(version)
+async def test_what_is_not_json(client: Client, tool: str) -> None:
     told = failed(await client.call(tool, which="nan"))
     assert ".deep[1]" in told
     assert "nan" in told
@@ -362,10 +346,7 @@ async def test_what_is_not_json(connect: Connect, version: str, tool: str) -> No
 
 @pytest.mark.parametrize("kind", ["other", "none"])
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_broken_output_schema(
-    connect: Connect, version: str, kind: str
-) -> None:
-    client = await connect(version)
+async def test_a_broken_output_schema(client: Client, kind: str) -> None:
     told = failed(await client.call("broken_promise", kind=kind))
     assert "broken_promise" in told
     assert "output schema" in told
@@ -378,8 +359,7 @@ async def test_an_error_promises_nothing(connect: Connect) -> None:
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_result": 1000}}])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_t22_the_largest_result(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_t22_the_largest_result(client: Client) -> None:
     assert len((await client.call("large", size=200)).text) == 200
     told = failed(await client.call("large", size=1001))
     assert re.search(r"\d{4} of 1000 bytes", told)
@@ -390,10 +370,7 @@ async def test_t22_the_largest_result(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("tool", ["fails", "fails_sync"])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_a_tool_error_is_for_the_model(
-    connect: Connect, version: str, tool: str
-) -> None:
-    client = await connect(version)
+async def test_a_tool_error_is_for_the_model(client: Client, tool: str) -> None:
     assert failed(await client.call(tool, kind="tool error")) == "Read this."
     found = await client.call(tool, kind="content")
     assert [each["type"] for each in found.result["content"]] == ["text", "image"]
@@ -429,8 +406,7 @@ async def test_a_tool_that_fails(
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_what_the_client_cannot(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_what_the_client_cannot(client: Client) -> None:
     found = await client.call("fails", kind="cannot")
     if client.revision.stateless:
         assert (found.status, found.error["code"]) == (400, -32021)
@@ -447,10 +423,7 @@ async def test_a_tool_that_prints(connect: Connect) -> None:
 
 @pytest.mark.parametrize("tool", ["hangs", "hangs_sync"])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_a_tool_that_hangs(
-    connect: Connect, stage: Stage, version: str, tool: str
-) -> None:
-    client = await connect(version)
+async def test_a_tool_that_hangs(client: Client, stage: Stage, tool: str) -> None:
     told = failed(await client.call(tool))
     assert told == f"{tool} did not finish within 0.03 seconds."
     stage.released_thread.set()
@@ -458,26 +431,21 @@ async def test_a_tool_that_hangs(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_timeout": 0.02}}])
-async def test_the_time_of_the_site(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_the_time_of_the_site(client: Client) -> None:
     assert "0.02 seconds" in failed(await client.call("waits"))
 
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_a_tool_that_answers_when_its_time_is_over(
-    connect: Connect, stage: Stage, version: str
+    client: Client, stage: Stage
 ) -> None:
-    client = await connect(version)
     assert (await client.call("survives")).text == "survived"
     assert stage.told == ["survived"]
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-async def test_a_tool_leaves_nothing_behind(
-    connect: Connect, process: Process, version: str
-) -> None:
+async def test_a_tool_leaves_nothing_behind(client: Client, process: Process) -> None:
     """But what keeps it from running twice."""
-    client = await connect(version)
     before = await counted()
     tools = ("fails", "returns", "hangs", "typed", "nothing")
     for tool in tools:
