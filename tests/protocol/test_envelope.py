@@ -69,20 +69,13 @@ REFUSED: list[tuple[object, str, str | int | None]] = [
     ({"jsonrpc": 2.0, "id": 1, "method": "ping"}, "jsonrpc", 1),
     ({"jsonrpc": None, "id": 1, "result": {}}, "jsonrpc", None),
 ]
+NO_IDS: list[object] = [*(None, "", 1.0, 1.5, True, [1], {}, LARGEST + 1, -LARGEST - 1)]
 REFUSED_MEMBERS: list[tuple[JsonObject, str, str | int | None]] = [
     ({}, "exactly one of", None),
     ({"id": 1}, "exactly one of", 1),
     ({"id": 1, "params": {}}, "exactly one of", 1),
-    ({"id": None, "method": "x"}, "An id must be", None),
-    ({"id": "", "method": "x"}, "An id must be", None),
-    ({"id": 1.0, "method": "x"}, "An id must be", None),
-    ({"id": 1.5, "method": "x"}, "An id must be", None),
-    ({"id": True, "method": "x"}, "An id must be", None),
-    ({"id": [1], "method": "x"}, "An id must be", None),
-    ({"id": {}, "method": "x"}, "An id must be", None),
-    ({"id": LARGEST + 1, "method": "x"}, "An id must be", None),
+    *(({"id": each, "method": "x"}, "An id must be", None) for each in NO_IDS),
     ({"id": "x" * 1_025, "method": "x"}, "1 to 1,024 characters", None),
-    ({"id": -LARGEST - 1, "method": "x"}, "An id must be", None),
     ({"id": 1, "method": None}, "A method must be a string, not null", 1),
     (
         {"id": 1, "method": 5, "params": {}},
@@ -108,9 +101,10 @@ REFUSED_MEMBERS: list[tuple[JsonObject, str, str | int | None]] = [
     ({"id": 1, "error": None}, "An error must be an object, not null", None),
     ({"id": 1, "error": "bad"}, "An error must be an object, not a string", None),
     ({"id": 1, "error": {}}, "integer as code", None),
-    ({"id": 1, "error": {"code": "1", "message": "x"}}, "integer as code", None),
-    ({"id": 1, "error": {"code": 1.0, "message": "x"}}, "integer as code", None),
-    ({"id": 1, "error": {"code": True, "message": "x"}}, "integer as code", None),
+    *(
+        ({"id": 1, "error": {"code": code, "message": "x"}}, "integer as code", None)
+        for code in ("1", 1.0, True)
+    ),
     ({"id": 1, "error": {"code": 1, "message": None}}, "integer as code", None),
 ]
 # Refused as such, and taken where unknown members are ignored.
@@ -142,30 +136,21 @@ def test_what_is_no_message_is_refused(lenient: bool) -> None:
         for members, sentence, request_id in REFUSED_MEMBERS
     ]
     for value, sentence, request_id in [*REFUSED, *envelopes]:
-        error = error_of(value, lenient)
-        assert error is not None, value
+        with pytest.raises(InvalidRequest) as caught:
+            parse_message(value, lenient=lenient)
+        error = caught.value
         assert sentence in error.message, value
         assert error.message.endswith("."), value
         assert error.request_id == request_id, value
         assert (error.code, error.http_status) == (-32600, 400), value
 
 
-def error_of(value: object, lenient: bool) -> InvalidRequest | None:
-    try:
-        parse_message(value, lenient=lenient)
-    except InvalidRequest as error:
-        return error
-    return None
-
-
-@pytest.mark.parametrize(("members", "sentence", "message"), REFUSED_UNLESS_LENIENT)
-def test_lenient_ignores_unknown_members(
-    members: JsonObject, sentence: str, message: Message
-) -> None:
-    value = {"jsonrpc": "2.0", **members}
-    assert parse_message(value, lenient=True) == message
-    with pytest.raises(InvalidRequest, match=sentence):
-        parse_message(value)
+def test_lenient_ignores_unknown_members() -> None:
+    for members, sentence, message in REFUSED_UNLESS_LENIENT:
+        value = {"jsonrpc": "2.0", **members}
+        assert parse_message(value, lenient=True) == message
+        with pytest.raises(InvalidRequest, match=sentence):
+            parse_message(value)
 
 
 def test_a_batch_is_its_messages_in_order() -> None:
@@ -214,20 +199,13 @@ def test_a_lenient_batch_has_lenient_messages() -> None:
 def test_errors_carry_their_code_their_data_and_an_id_where_there_is_one() -> None:
     error = ResourceNotFound("x://y")
     body = {"message": "Resource not found", "data": {"uri": "x://y"}}
-    assert error_message("a", error, null_id=False, code=-32002) == {
-        "jsonrpc": "2.0",
-        "id": "a",
-        "error": {"code": -32002, **body},
-    }
-    assert error_message(None, error, null_id=False) == {
-        "jsonrpc": "2.0",
-        "error": {"code": -32602, **body},
-    }
-    assert error_message(None, InvalidParams("No."), null_id=True) == {
-        "jsonrpc": "2.0",
-        "id": None,
-        "error": {"code": -32602, "message": "No."},
-    }
+    two: JsonObject = {"jsonrpc": "2.0"}
+    told = error_message("a", error, null_id=False, code=-32002)
+    assert told == {**two, "id": "a", "error": {"code": -32002, **body}}
+    told = error_message(None, error, null_id=False)
+    assert told == {**two, "error": {"code": -32602, **body}}
+    told = error_message(None, InvalidParams("No."), null_id=True)
+    assert told == {**two, "id": None, "error": {"code": -32602, "message": "No."}}
     assert error_message(0, InvalidParams("No."), null_id=False)["id"] == 0
 
 
@@ -267,19 +245,11 @@ def test_results_come_back(request_id: int | str, result: JsonObject) -> None:
 
 META: Final[dict[str, Any]] = {"io.example/client": {"name": "a", "version": "1"}}
 PARAMS: Final[dict[str, Any]] = {"name": "add", "arguments": {"a": 1}, "_meta": META}
-ID_FIRST: Final[dict[str, Any]] = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "tools/call",
-    "params": PARAMS,
-}
-ID_LAST: Final = {
-    "method": "tools/call",
-    "params": PARAMS,
-    "jsonrpc": "2.0",
-    "id": 1,
-}
-ID_AMIDST: Final = {"params": PARAMS, "id": 1, "jsonrpc": "2.0", "method": "tools/call"}
+RPC: Final = {"jsonrpc": "2.0"}
+METHOD: Final = {"method": "tools/call"}
+ID_FIRST: Final[dict[str, Any]] = {**RPC, "id": 1, **METHOD, "params": PARAMS}
+ID_LAST: Final = {**METHOD, "params": PARAMS, **RPC, "id": 1}
+ID_AMIDST: Final = {"params": PARAMS, "id": 1, **RPC, **METHOD}
 MESSAGES: Final = (ID_FIRST, ID_LAST, ID_AMIDST)
 
 

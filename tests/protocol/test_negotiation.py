@@ -38,14 +38,9 @@ LEVEL: Final = f"{PREFIX}logLevel"
 META: Final[dict[str, Any]] = {VERSION: NEWEST, CAPABILITIES: {}}
 
 ERAS: Final[list[tuple[dict[str, Any], str | None, bool]]] = [
-    ({}, None, False),
-    ({}, "2025-11-25", False),
-    ({}, "2024-11-05", False),
-    ({}, NEWEST, True),
-    ({}, "1.0", True),
-    ({}, "", True),
-    ({"_meta": None}, None, False),
-    ({"_meta": []}, None, False),
+    *(({}, None, False), ({}, "2025-11-25", False), ({}, "2024-11-05", False)),
+    *(({}, NEWEST, True), ({}, "1.0", True), ({}, "", True)),
+    *(({"_meta": None}, None, False), ({"_meta": []}, None, False)),
     ({"_meta": {}}, "2025-11-25", False),
     ({"_meta": {VERSION: NEWEST}}, None, True),
     ({"_meta": {VERSION: NEWEST}}, "2025-11-25", True),
@@ -95,10 +90,8 @@ def test_a_whole_request() -> None:
 
 
 WRONG: Final[list[tuple[dict[str, Any], type[ProtocolError]]]] = [
-    ({"meta": None}, IncompleteMeta),
-    ({"meta": {}}, IncompleteMeta),
-    ({"meta": []}, IncompleteMeta),
-    ({"meta": "x"}, IncompleteMeta),
+    *(({"meta": None}, IncompleteMeta), ({"meta": {}}, IncompleteMeta)),
+    *(({"meta": []}, IncompleteMeta), ({"meta": "x"}, IncompleteMeta)),
     ({"meta": {**META, "progressToken": 1.5}}, IncompleteMeta),
     ({"meta": {VERSION: NEWEST}}, IncompleteMeta),
     ({"meta": {**META, VERSION: 7}}, IncompleteMeta),
@@ -300,14 +293,12 @@ UNUSUAL: Final[list[Altered]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "headers"), USUAL)
-def test_usual_requests_are_recognised(
-    body: dict[str, Any], headers: dict[bytes, bytes]
-) -> None:
-    request = parse_message(body)
-    assert isinstance(request, Request)
-    slowly = check_stateless(request, Headers(list(headers.items())), NEWEST)
-    assert recognise(body, headers) == (request, *slowly)
+def test_usual_requests_are_recognised() -> None:
+    for body, headers in USUAL:
+        request = parse_message(body)
+        assert isinstance(request, Request)
+        slowly = check_stateless(request, Headers(list(headers.items())), NEWEST)
+        assert recognise(body, headers) == (request, *slowly)
 
 
 def test_the_others_go_the_long_way() -> None:

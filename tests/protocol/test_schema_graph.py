@@ -13,11 +13,9 @@ from mcp_app.protocol.schema_graph import (
 LEAF = {"type": "string"}
 
 INSIDE: list[tuple[JsonObject, list[str]]] = [
-    ({}, []),
-    (LEAF, []),
+    *(({}, []), (LEAF, [])),
     ({"properties": {"a": LEAF, "b": LEAF}}, ["properties/a", "properties/b"]),
-    ({"properties": {"a": True}}, []),
-    ({"items": LEAF}, ["items"]),
+    *(({"properties": {"a": True}}, []), ({"items": LEAF}, ["items"])),
     ({"items": [LEAF, LEAF]}, ["items/0", "items/1"]),
     ({"prefixItems": [LEAF], "contains": LEAF}, ["prefixItems/0", "contains"]),
     ({"anyOf": [LEAF, False]}, ["anyOf/0"]),
@@ -71,11 +69,9 @@ EXPANSIONS: list[tuple[JsonObject, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "expected"), EXPANSIONS)
-def test_expansion_counts_what_applies_to_one_place(
-    schema: JsonObject, expected: int
-) -> None:
-    assert SchemaGraph(schema).expansion() == expected
+def test_expansion_counts_what_applies_to_one_place() -> None:
+    for schema, expected in EXPANSIONS:
+        assert SchemaGraph(schema).expansion() == expected, schema
 
 
 def branch(name: str) -> JsonObject:
@@ -97,13 +93,11 @@ GROWTHS: list[tuple[JsonObject, int, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "root", "deepest"), GROWTHS)
-def test_growth_is_what_applies_to_one_place_by_depth(
-    schema: JsonObject, root: int, deepest: int
-) -> None:
-    growth = SchemaGraph(schema).growth_by_depth()
-    assert (growth[0], growth[-1]) == (root, deepest)
-    assert list(growth) == sorted(growth)
+def test_growth_is_what_applies_to_one_place_by_depth() -> None:
+    for schema, root, deepest in GROWTHS:
+        growth = SchemaGraph(schema).growth_by_depth()
+        assert (growth[0], growth[-1]) == (root, deepest)
+        assert list(growth) == sorted(growth)
 
 
 LOCAL: list[JsonObject] = [

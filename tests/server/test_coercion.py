@@ -133,11 +133,9 @@ WITHIN: Final[list[tuple[object, object, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "value", "expected"), WITHIN)
-def test_within_objects_and_lists(
-    schema: object, value: object, expected: object
-) -> None:
-    assert read(schema, value) == expected
+def test_within_objects_and_lists() -> None:
+    for schema, value, expected in WITHIN:
+        assert read(schema, value) == expected, schema
 
 
 def test_odd_schemas_and_unknown_arguments() -> None:
@@ -197,11 +195,9 @@ PARAMETERS_READ: Final[list[tuple[Read, dict[str, Any], dict[str, Any], Any]]] =
 ]
 
 
-@pytest.mark.parametrize(("read", "params", "options", "value"), PARAMETERS_READ)
-def test_read(
-    read: Read, params: dict[str, Any], options: dict[str, Any], value: Any
-) -> None:
-    assert read(params, "a", **options) == value
+def test_read() -> None:
+    for read, params, options, value in PARAMETERS_READ:
+        assert read(params, "a", **options) == value, read
 
 
 REFUSED: Final[list[tuple[Read, dict[str, Any], dict[str, Any], str]]] = [
@@ -217,10 +213,8 @@ REFUSED: Final[list[tuple[Read, dict[str, Any], dict[str, Any], str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("read", "params", "options", "message"), REFUSED)
-def test_refused(
-    read: Read, params: dict[str, Any], options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(InvalidParams) as caught:
-        read(params, "a", **options)
-    assert caught.value.message == message
+def test_refused() -> None:
+    for read, params, options, message in REFUSED:
+        with pytest.raises(InvalidParams) as caught:
+            read(params, "a", **options)
+        assert caught.value.message == message

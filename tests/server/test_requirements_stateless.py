@@ -103,14 +103,14 @@ async def test_meta_of_another_type_lacks_its_fields(
     assert found.answer["id"] == message["id"]
 
 
-@pytest.mark.parametrize("version", [5, True, ["2026-07-28"], {}])
+@pytest.mark.parametrize("stated", [5, True, ["2026-07-28"], {}])
 @pytest.mark.parametrize("header", ["2026-07-28", None])
 async def test_a_version_that_is_no_string_is_a_malformed_meta(
-    client: Client, version: object, header: str | None
+    client: Client, stated: object, header: str | None
 ) -> None:
     found = await client.request(
         "tools/call",
-        with_meta(protocolVersion=version),
+        with_meta(protocolVersion=stated),
         headers={"mcp-protocol-version": header},
     )
     assert (found.status, found.error["code"]) == (400, -32602)

@@ -30,10 +30,8 @@ async def complete(
 
 
 async def completed(client: Client, *given: Any, **more: Any) -> JsonObject:
-    completion: JsonObject = (await complete(client, *given, **more)).result[
-        "completion"
-    ]
-    return completion
+    found: JsonObject = (await complete(client, *given, **more)).result["completion"]
+    return found
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
@@ -75,33 +73,23 @@ async def test_a_completer_of_a_row(connect: Connect) -> None:
     assert found["values"] == ["testValue1", "testValue2"]
 
 
+ARGUMENT: Final = {"name": "a", "value": "b"}
+WRONG_REFERENCES: Final[list[object]] = [
+    *(None, {"type": "ref/other"}, {"type": 7}, {"type": "ref/prompt"}),
+    *({"type": "ref/resource"}, {"type": "ref/prompt", "name": "no_way"}),
+    {"type": "ref/resource", "uri": "no://way"},
+]
 WRONG: Final[list[JsonObject]] = [
     {},
     {"ref": PROMPT},
-    {"argument": {"name": "a", "value": "b"}},
-    {"ref": None, "argument": {"name": "a", "value": "b"}},
-    {"ref": {"type": "ref/other"}, "argument": {"name": "a", "value": "b"}},
-    {"ref": {"type": 7}, "argument": {"name": "a", "value": "b"}},
-    {"ref": {"type": "ref/prompt"}, "argument": {"name": "a", "value": "b"}},
-    {"ref": {"type": "ref/resource"}, "argument": {"name": "a", "value": "b"}},
+    {"argument": ARGUMENT},
+    *({"ref": each, "argument": ARGUMENT} for each in WRONG_REFERENCES),
     {"ref": PROMPT, "argument": []},
     {"ref": PROMPT, "argument": {"value": "b"}},
     {"ref": PROMPT, "argument": {"name": "a"}},
     {"ref": PROMPT, "argument": {"name": "a", "value": 7}},
-    {"ref": PROMPT, "argument": {"name": "a", "value": "b"}, "context": []},
-    {
-        "ref": PROMPT,
-        "argument": {"name": "a", "value": "b"},
-        "context": {"arguments": {"a": 1}},
-    },
-    {
-        "ref": {"type": "ref/prompt", "name": "no_way"},
-        "argument": {"name": "a", "value": "b"},
-    },
-    {
-        "ref": {"type": "ref/resource", "uri": "no://way"},
-        "argument": {"name": "a", "value": "b"},
-    },
+    {"ref": PROMPT, "argument": ARGUMENT, "context": []},
+    {"ref": PROMPT, "argument": ARGUMENT, "context": {"arguments": {"a": 1}}},
 ]
 
 
