@@ -88,32 +88,6 @@ def test_annotations_of_each_revision(revision: Revision) -> None:
     assert wire["annotations"] == expected
 
 
-def test_what_media_becomes_where_it_is_unknown() -> None:
-    wire = block_to_wire(Audio(BYTES, "audio/wav"), REVISIONS["2024-11-05"])
-    assert wire == {"type": "text", "text": f"data:audio/wav;base64,{ENCODED}"}
-
-
-LINKS: Final = [
-    (ResourceLink("a:b", "c"), "c <a:b>"),
-    (ResourceLink("a:b", "c", title="T"), "T <a:b>"),
-    (ResourceLink("a:b", "c", description="D"), "c <a:b>: D"),
-]
-
-
-@pytest.mark.parametrize(("link", "text"), LINKS)
-def test_what_a_link_becomes_where_it_is_unknown(link: ResourceLink, text: str) -> None:
-    wire = block_to_wire(link, REVISIONS["2025-03-26"])
-    assert wire == {"type": "text", "text": text}
-
-
-def test_icons_of_a_link(revision: Revision) -> None:
-    wire = block_to_wire(ResourceLink("a:b", "c", icons=[ICON]), revision)
-    if revision.version >= "2025-11-25":
-        assert wire["icons"] == [ICON.to_wire()]
-    else:
-        assert "icons" not in wire
-
-
 def test_contents(revision: Revision) -> None:
     text = ResourceContents(uri="a:b", text="", meta=META).to_wire(revision)
     blob = ResourceContents(uri="a:b", blob=b"", mime_type="a/b").to_wire(revision)

@@ -214,30 +214,18 @@ params = st.dictionaries(st.text(), st.integers() | st.text() | st.none())
 
 
 @given(ids, st.text(), st.none() | params)
-def test_requests_come_back(
-    request_id: int | str, method: str, sent: JsonObject
+def test_messages_come_back(
+    request_id: int | str, method: str, sent: JsonObject | None
 ) -> None:
-    message = request_message(request_id, method, sent)
-    assert ("params" in message) == (sent is not None)
-    assert parse_message(jsonrpc.read(jsonrpc.write(message))) == Request(
-        request_id, method, sent or {}
-    )
-
-
-@given(st.text(), st.none() | params)
-def test_notifications_come_back(method: str, sent: JsonObject) -> None:
-    message = notification_message(method, sent)
-    assert parse_message(jsonrpc.read(jsonrpc.write(message))) == Notification(
-        method, sent or {}
-    )
-
-
-@given(ids, params)
-def test_results_come_back(request_id: int | str, result: JsonObject) -> None:
-    message = result_message(request_id, result)
-    assert parse_message(jsonrpc.read(jsonrpc.write(message))) == Reply(
-        request_id, result, None
-    )
+    some: JsonObject = sent or {}
+    asked = request_message(request_id, method, sent)
+    assert ("params" in asked) == (sent is not None)
+    for message, read in (
+        (asked, Request(request_id, method, some)),
+        (notification_message(method, sent), Notification(method, some)),
+        (result_message(request_id, some), Reply(request_id, some, None)),
+    ):
+        assert parse_message(jsonrpc.read(jsonrpc.write(message))) == read
 
 
 # -- call template ---------------------------------------------------------------------

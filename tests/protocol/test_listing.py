@@ -12,7 +12,6 @@ from mcp_app.interface.definitions import (
     ResourceDefinition,
     ResourceTemplateDefinition,
     ToolDefinition,
-    ToolHints,
 )
 from mcp_app.protocol import listing
 from mcp_app.protocol.content import Annotations, Icon
@@ -26,18 +25,7 @@ COMMON: Final[dict[str, Any]] = {
     "meta": {"example.org/a": 1},
 }
 NOTED: Final = Annotations(priority=1, last_modified="2026-01-02T03:04:05Z")
-SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"a": True, "b": False, "c": {"type": "integer"}},
-}
 
-TOOL: Final = ToolDefinition(
-    name="tool",
-    input_schema=SCHEMA,
-    output_schema={"type": "object"},
-    hints=ToolHints(read_only=True, destructive=False),
-    **COMMON,
-)
 READABLE: Final[dict[str, Any]] = {
     "name": "readable",
     "mime_type": "text/plain",
@@ -69,22 +57,6 @@ def judged(
 def added(revision: Revision) -> set[str]:
     newer = {"title", "_meta"} if revision.version >= "2025-06-18" else set()
     return newer | ({"icons"} if revision.version >= "2025-11-25" else set())
-
-
-def test_tools(revision: Revision) -> None:
-    shown = listing.tool_to_wire(TOOL, revision)
-    assert judged(revision, "tools/list", "tools", shown) == []
-    expected = {"name", "description", "inputSchema"} | added(revision)
-    if revision.version >= "2025-03-26":
-        expected |= {"annotations"}
-        assert shown["annotations"]["readOnlyHint"] is True
-        assert shown["annotations"]["destructiveHint"] is False
-        # The only title that a tool had then.
-        only = revision.version == "2025-03-26"
-        assert shown["annotations"].get("title") == ("Title" if only else None)
-    if revision.version >= "2025-06-18":
-        expected |= {"outputSchema"}
-    assert shown.keys() == expected
 
 
 def test_bare_definitions(revision: Revision) -> None:

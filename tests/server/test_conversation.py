@@ -191,10 +191,9 @@ def test_who_has_most_gives_the_oldest_up(scene: Scene) -> None:
     scene.ask("eva")
     assert scene.gave_up == ["maria 0"]
     # All have about as many: nobody takes from anybody.
-    for person in ("maria", "jan", "eva", "tom"):
-        if person != "tom":
-            with pytest.raises(TooManyQuestions):
-                scene.ask(person, "more")
+    for person in ("maria", "jan", "eva"):
+        with pytest.raises(TooManyQuestions):
+            scene.ask(person, "more")
     scene.ask("tom")
     assert scene.gave_up == ["maria 0", "maria 1"]
     with pytest.raises(TooManyQuestions):
@@ -299,28 +298,16 @@ def test_each_bit_counts() -> None:
         refused(base64.urlsafe_b64encode(flipped).rstrip(b"=").decode())
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda text: text + "=" * (-len(text) % 4 or 4),
-        lambda text: text + "=",
-        lambda text: text + "-TAMPERED",
-        lambda text: text + "A",
-        lambda text: text + "\n",
-        lambda text: " " + text,
-        lambda text: text[:10] + "." + text[10:],
-        lambda text: text[:-1],
-        lambda text: text[1:],
-        lambda text: text[:16],
-        lambda text: text.swapcase(),
-        lambda text: text + text,
-        lambda text: text + "é",
-        lambda text: text.encode(),
-        lambda text: [text],
-    ],
-)
-def test_only_the_text_that_we_write_is_ours(change: Any) -> None:
-    refused(change(sealer().seal_state(STATE, BOUND, NOW)))
+def test_only_the_text_that_we_write_is_ours() -> None:
+    text = sealer().seal_state(STATE, BOUND, NOW)
+    more = ("=" * (-len(text) % 4 or 4), "=", "-TAMPERED", "A", "\n", "é", text)
+    others: list[object] = [
+        *(text + each for each in more),
+        *(" " + text, text[:10] + "." + text[10:], text[:-1], text[1:], text[:16]),
+        *(text.swapcase(), text.encode(), [text]),
+    ]
+    for other in others:
+        refused(other)
 
 
 @pytest.mark.parametrize("text", [None, 7, True, "", "A", "AAAA", "A" * 20_000, {}, []])
@@ -343,10 +330,10 @@ ELSEWHERE: Final = [
     state_binding("user", "other", "tools/call", "buy", {"a": 1}),
     state_binding("user", "default", "prompts/get", "buy", {"a": 1}),
     state_binding("user", "default", "tools/call", "sell", {"a": 1}),
-    state_binding("user", "default", "tools/call", "buy", {"a": 2}),
-    state_binding("user", "default", "tools/call", "buy", {"a": "1"}),
-    state_binding("user", "default", "tools/call", "buy", {}),
-    state_binding("user", "default", "tools/call", "buy", None),
+    *(
+        state_binding("user", "default", "tools/call", "buy", arguments)
+        for arguments in ({"a": 2}, {"a": "1"}, {}, None)
+    ),
     # The parts are kept apart.
     state_binding("userd", "efault", "tools/call", "buy", {"a": 1}),
 ]
@@ -359,9 +346,8 @@ def test_it_is_bound(bound: bytes) -> None:
 
 def test_the_order_of_members_binds_nothing() -> None:
     there, back = {"a": 1, "b": [2]}, {"b": [2], "a": 1}
-    assert state_binding("u", "s", "m", "t", there) == state_binding(
-        "u", "s", "m", "t", back
-    )
+    place = ("u", "s", "m", "t")
+    assert state_binding(*place, there) == state_binding(*place, back)
 
 
 def test_keys_are_rotated() -> None:
@@ -373,10 +359,9 @@ def test_keys_are_rotated() -> None:
 
 
 def test_what_is_too_large_is_not_sealed() -> None:
+    state = RequestState(round_trip="", open_digests={"k": "x" * 300})
     with pytest.raises(ValueError, match="300 are allowed"):
-        sealer(size=300).seal_state(
-            RequestState(round_trip="", open_digests={"k": "x" * 300}), BOUND, NOW
-        )
+        sealer(size=300).seal_state(state, BOUND, NOW)
 
 
 @pytest.mark.parametrize("format_number", [0, 2])

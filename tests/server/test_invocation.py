@@ -8,6 +8,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
@@ -26,6 +27,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.server import invocation
 from mcp_app.server.exchange import Exchange, NoWayBack
+from tests.asgi_client import Visit
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.server import context_managers
@@ -56,6 +58,38 @@ def enter(line: str) -> None:
 
 async def lines(line: str) -> int:
     return await writer.run(Ledger.objects.filter(key=line).count)
+
+
+def inside(*managers: str) -> dict[str, list[str]]:
+    """Return the setting of a site that puts these managers around calls."""
+    place = context_managers.__name__
+    return {"CALL_CONTEXT_MANAGERS": [f"{place}.{each}" for each in managers]}
+
+
+def runs(ctx: SyncContext) -> str:
+    return "ran"
+
+
+async def text_of(visit: Visit) -> str:
+    text: str = (await visit.messages())[-1]["result"]["content"][0]["text"]
+    return text
+
+
+@dataclass
+class Held:
+    """A script that holds its thread until it may go on."""
+
+    entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    go: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, ctx: SyncContext) -> str:
+        self.entered.release()
+        assert self.go.wait(PATIENCE_S)
+        return "held"
+
+    async def have_entered(self, count: int = 1) -> None:
+        for _ in range(count):
+            await asyncio.to_thread(self.entered.acquire, timeout=PATIENCE_S)
 
 
 def entering(line: str, error: BaseException | None = None) -> Script:
@@ -297,9 +331,7 @@ async def test_each_call_in_a_thread_begins_with_usable_connections(play: Play) 
     assert first.result["structuredContent"] == second.result["structuredContent"]
 
 
-@pytest.mark.parametrize(
-    "mcp", [{}, {"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.of_tenant"]}]
-)
+@pytest.mark.parametrize("mcp", [{}, inside("of_tenant")])
 async def test_async_code_recovers_from_a_connection_that_broke(
     play: Play, line: str
 ) -> None:
@@ -361,24 +393,16 @@ async def test_a_generators_end_that_leaks_is_an_exception(play: Play) -> None:
 async def test_a_call_that_ended_before_a_thread_was_free_does_not_run(
     play: Play, connect: Connect, process: Process
 ) -> None:
-    ran = []
+    ran: list[SyncContext] = []
     client = await connect(STATELESS, **SIGNED_IN)
-    go, entered = threading.Event(), threading.Barrier(process.threads.size + 1)
-
-    def holds(ctx: SyncContext) -> None:
-        entered.wait(PATIENCE_S)
-        go.wait(PATIENCE_S)
-
-    def runs(ctx: SyncContext) -> None:
-        ran.append(ctx)
-
+    holds = Held()
     holding = [play.begin("sync", holds, client) for _ in range(process.threads.size)]
-    await asyncio.to_thread(entered.wait, PATIENCE_S)
-    waiting = play.begin("sync", runs, client)
+    await holds.have_entered(process.threads.size)
+    waiting = play.begin("sync", ran.append, client)
     while not process.threads._turns.number:
         await asyncio.sleep(0.001)
     await waiting.leave()
-    go.set()
+    holds.go.set()
     for each in holding:
         await each.messages()
     assert ran == []
@@ -396,24 +420,16 @@ async def test_t20_who_leaves_does_not_take_all_threads(
     other: dict[str, Any],
 ) -> None:
     """The threads of a caller's calls go on without the caller, and count."""
-    go, entered = threading.Event(), threading.Semaphore(0)
-
-    def holds(ctx: SyncContext) -> None:
-        entered.release()
-        assert go.wait(PATIENCE_S)
-
-    def runs(ctx: SyncContext) -> str:
-        return "ran"
-
+    holds = Held()
     leaver = await connect(STATELESS, **owner)
     for _ in range(process.threads.ceiling // 2):
         visit = play.begin("sync", holds, leaver)
-        await asyncio.to_thread(entered.acquire, timeout=PATIENCE_S)
+        await holds.have_entered()
         await visit.leave()
     assert (await play("sync", runs, client=leaver)).status == 503
     client = await connect(STATELESS, **other)
     assert (await play("sync", runs, client=client)).text == "ran"
-    go.set()
+    holds.go.set()
 
 
 @pytest.mark.parametrize("number", [1, 2, 10])
@@ -492,12 +508,7 @@ async def tenant(ctx: Context) -> str:
 
 @pytest.mark.parametrize(
     "mcp",
-    [
-        {
-            "CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.noting"],
-            "CALL_CONTEXT_HEADERS": ["Accept-Language", "X-Missing"],
-        }
-    ],
+    [{**inside("noting"), "CALL_CONTEXT_HEADERS": ["Accept-Language", "X-Missing"]}],
 )
 @pytest.mark.parametrize("tool", ["sync", "async", "database", "atomic"])
 async def test_a_manager_is_entered_in_the_thread_that_runs_user_code(
@@ -516,9 +527,7 @@ async def test_a_manager_is_entered_in_the_thread_that_runs_user_code(
     assert left == ("leaves", None)
 
 
-@pytest.mark.parametrize(
-    "mcp", [{"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.of_tenant"]}]
-)
+@pytest.mark.parametrize("mcp", [inside("of_tenant")])
 @pytest.mark.parametrize(
     ("tool", "script", "on_loop"),
     [
@@ -534,17 +543,7 @@ async def test_a_manager_of_context_variables_stays_on_the_loop(
     assert context_managers.tenant.get() == "nobody's"
 
 
-@pytest.mark.parametrize(
-    "mcp",
-    [
-        {
-            "CALL_CONTEXT_MANAGERS": [
-                "tests.server.context_managers.noting",
-                "tests.server.context_managers.of_tenant",
-            ]
-        }
-    ],
-)
+@pytest.mark.parametrize("mcp", [inside("noting", "of_tenant")])
 async def test_one_manager_that_needs_a_thread_takes_the_others_along(
     play: Play, told: list[tuple[Any, ...]]
 ) -> None:
@@ -553,9 +552,7 @@ async def test_one_manager_that_needs_a_thread_takes_the_others_along(
     assert told[1][1] == "AnonymousUser"
 
 
-@pytest.mark.parametrize(
-    "mcp", [{"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.noting"]}]
-)
+@pytest.mark.parametrize("mcp", [inside("noting")])
 @pytest.mark.parametrize("tool", ["sync", "async", "atomic"])
 async def test_an_exception_passes_through_the_managers(
     play: Play, told: list[tuple[Any, ...]], tool: str
@@ -571,9 +568,7 @@ async def test_an_exception_passes_through_the_managers(
     assert told[-1] == ("leaves", "LookupError")
 
 
-@pytest.mark.parametrize(
-    "mcp", [{"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.refusing"]}]
-)
+@pytest.mark.parametrize("mcp", [inside("refusing")])
 async def test_a_manager_may_refuse(play: Play, line: str) -> None:
     outcome = await play("sync", entering(line))
     assert outcome.result["isError"] is True
@@ -633,28 +628,23 @@ async def test_blocking_code_keeps_nobody_else(
     play: Play, connect: Connect, process: Process
 ) -> None:
     """All threads are taken; async calls, lists and authentication go on."""
-    go, entered = threading.Event(), threading.Barrier(process.threads.size + 1)
-
-    def holds(ctx: SyncContext) -> str:
-        entered.wait(PATIENCE_S)
-        assert go.wait(PATIENCE_S)
-        return "held"
+    holds = Held()
 
     async def answers(ctx: Context) -> str:
         return "answered"
 
     client = await connect(STATELESS, **SIGNED_IN)
     holding = [play.begin("sync", holds, client) for _ in range(process.threads.size)]
-    await asyncio.to_thread(entered.wait, PATIENCE_S)
+    await holds.have_entered(process.threads.size)
     private = await connect(STATEFUL, **SIGNED_IN)
     assert (await play("async", answers, client=client)).text == "answered"
     assert (await play("async", answers, client=private)).text == "answered"
     assert (await client.request("tools/list")).result["tools"]
     assert (await private.request("logging/setLevel", {"level": "error"})).status == 200
     assert not any(each.status for each in holding)
-    go.set()
+    holds.go.set()
     for each in holding:
-        assert (await each.messages())[-1]["result"]["content"][0]["text"] == "held"
+        assert await text_of(each) == "held"
 
 
 @pytest.mark.parametrize("owner", [{}, SIGNED_IN])
@@ -662,28 +652,17 @@ async def test_t20_slow_calls_of_one_caller_keep_nobody_else(
     play: Play, connect: Connect, process: Process, owner: dict[str, Any]
 ) -> None:
     """Somebody else's call runs while sixty of the first one hold all places."""
-    size = process.threads.size
-    go, entered = threading.Event(), threading.Semaphore(0)
-
-    def holds(ctx: SyncContext) -> str:
-        entered.release()
-        assert go.wait(PATIENCE_S)
-        return "held"
-
-    def runs(ctx: SyncContext) -> str:
-        return "ran"
-
+    holds = Held()
     slow = await connect(STATELESS, **owner)
     holding = [play.begin("sync", holds, slow) for _ in range(60)]
-    for _ in range(size):
-        await asyncio.to_thread(entered.acquire, timeout=PATIENCE_S)
+    await holds.have_entered(process.threads.size)
     quick = await connect(STATELESS, **signed_in("8"))
     for _ in range(3):
         assert (await play("sync", runs, client=quick)).text == "ran"
-    assert not entered.acquire(blocking=False)
-    go.set()
+    assert not holds.entered.acquire(blocking=False)
+    holds.go.set()
     for each in holding:
-        assert (await each.messages())[-1]["result"]["content"][0]["text"] == "held"
+        assert await text_of(each) == "held"
 
 
 async def test_as_many_blocking_calls_run_together_as_there_are_threads(
@@ -698,7 +677,7 @@ async def test_as_many_blocking_calls_run_together_as_there_are_threads(
     client = await connect(STATELESS, **SIGNED_IN)
     visits = [play.begin("sync", meets, client) for _ in range(process.threads.size)]
     for each in visits:
-        assert (await each.messages())[-1]["result"]["content"][0]["text"] == "met"
+        assert await text_of(each) == "met"
 
 
 @pytest.mark.parametrize("mcp", [{"THREADS": 1, "LIMITS": "off"}])
@@ -711,9 +690,6 @@ async def test_all_threads_wait_for_people(
     def asks(ctx: SyncContext) -> str:
         ctx.ask(cake=Elicit("Which cake?", FORM))
         return "asked"
-
-    def runs(ctx: SyncContext) -> str:
-        return "ran"
 
     asking, client = await connect(STATEFUL), await connect(version)
     waiting, questions = [], []
@@ -732,5 +708,5 @@ async def test_all_threads_wait_for_people(
         assert question is not None
         answer = {"action": "accept", "content": {"cake": "plum"}}
         assert (await asking.reply(question["id"], answer)).status == 202
-        assert (await visit.messages())[-1]["result"]["content"][0]["text"] == "asked"
+        assert await text_of(visit) == "asked"
     assert (await play("sync", runs, client=client)).text == "ran"

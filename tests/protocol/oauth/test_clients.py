@@ -22,7 +22,6 @@ from mcp_app.protocol.oauth.clients import (
     read_registration,
     registration_answer,
     registration_of,
-    resource_metadata,
     server_metadata,
 )
 from mcp_app.protocol.oauth.requests import OAuthError
@@ -423,15 +422,6 @@ ENDPOINTS = {
 }
 
 
-def test_of_a_server() -> None:
-    assert resource_metadata(f"{ORIGIN}/mcp/support", [ORIGIN]) == {
-        "resource": "https://shop.example.com/mcp/support",
-        "authorization_servers": ["https://shop.example.com"],
-        "scopes_supported": ["mcp:read", "mcp:change"],
-        "bearer_methods_supported": ["header"],
-    }
-
-
 def test_of_the_authorization_server() -> None:
     methods = ["none", "client_secret_basic", "client_secret_post"]
     assert server_metadata(ORIGIN, ENDPOINTS, documents=True, registration=True) == {
@@ -452,10 +442,3 @@ def test_of_the_authorization_server() -> None:
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": True,
     }
-
-
-def test_what_is_switched_off_is_not_there() -> None:
-    endpoints = {name: ENDPOINTS[name] for name in ("authorize", "token", "revoke")}
-    metadata = server_metadata(ORIGIN, endpoints, documents=False, registration=False)
-    assert "registration_endpoint" not in metadata
-    assert metadata["client_id_metadata_document_supported"] is False
