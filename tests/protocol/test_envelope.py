@@ -56,12 +56,9 @@ ACCEPTED: list[tuple[JsonObject, Message]] = [
 
 # What the message is, what the sentence says, and the id to answer with.
 REFUSED: list[tuple[object, str, str | int | None]] = [
-    (None, "not null", None),
-    ("ping", "not a string", None),
-    (1, "not a number", None),
-    (1.5, "not a number", None),
-    (True, "not a boolean", None),
-    ([], "not an array", None),
+    *((None, "not null", None), ("ping", "not a string", None)),
+    *((1, "not a number", None), (1.5, "not a number", None)),
+    *((True, "not a boolean", None), ([], "not an array", None)),
     ([{"jsonrpc": "2.0", "id": 1, "method": "x"}], "not an array", None),
     ({}, "jsonrpc", None),
     ({"id": 1, "method": "ping"}, "jsonrpc", 1),

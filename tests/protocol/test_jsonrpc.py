@@ -76,7 +76,7 @@ REFUSED = {
     "5000 digits": [b"9" * 5000],
     "surrogate": [b'"\\ud800"', b'"\\uDFFF"', b'["\\ude00\\ud83d"]', b'{"\\ud800":1}'],
     "not UTF-8": [
-        *(b'"\xed\xa0\x80"', b'"\xc0\xaf"', b'"\xe2\x82"', "{}".encode("utf-16")),
+        *(b'"\xed\xa0\x80"', b'"\xc0\xaf"', b'"\xe2\x82"', "{}".encode("utf-16"))
     ],
     "not UTF-8 at byte 1": [b'"\xff"'],
     "byte order mark": [b"\xef\xbb\xbf{}"],

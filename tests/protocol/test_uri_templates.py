@@ -26,11 +26,7 @@ BOTH_WAYS: list[tuple[str, str, Values]] = [
     ("file:///{+path}", "file:///a/b.txt", {"path": "a/b.txt"}),
     ("file://{+path}", "file:///a/b", {"path": "/a/b"}),
     ("file:///{+path}/raw", "file:///a/raw/raw", {"path": "a/raw"}),
-    (
-        "file:///{+path}/{name}.txt",
-        "file:///a/b/c.txt",
-        {"path": "a/b", "name": "c"},
-    ),
+    ("file:///{+path}/{name}.txt", "file:///a/b/c.txt", {"path": "a/b", "name": "c"}),
     ("x://{host}/{+path}", "x://h/a/b", {"host": "h", "path": "a/b"}),
     ("x://a{#f}", "x://a#b/c?d", {"f": "b/c?d"}),
     ("x://{a}{?b,c}", "x://1?b=2&c=3", {"a": "1", "b": "2", "c": "3"}),
@@ -73,7 +69,7 @@ NO_MATCH = {
     "x://{a}/c": ["x://1/d", "x:///c"],
     "x://{a}/{b}": ["x://1", "x://1/2/3"],
     "file:///{+path}": [
-        *("file:///", "file:///../etc/passwd", "file:///a/%2e%2e/b", "file:///a/./b"),
+        *("file:///", "file:///../etc/passwd", "file:///a/%2e%2e/b", "file:///a/./b")
     ],
     "file:///{+path}/{name}": ["file:///a", "file:///a/.."],
     "x://{a}{?b}": [
@@ -96,7 +92,7 @@ REFUSED = {
     "'=a' is not a variable": ["x://{=a}"],
     "'a' is there twice": ["x://{a}/{a}", "x://{a}{?a}"],
     "'b' cannot be told apart": [
-        *("x://{a}{b}", "x://{a}-{b}", "x://{a}.{b}", "x://{+a}{b}", "x://{+a}.{b}"),
+        *("x://{a}{b}", "x://{a}-{b}", "x://{a}.{b}", "x://{+a}{b}", "x://{+a}.{b}")
     ],
     "Use only one": ["x://{+a}/{+b}", "x://{+a,b}", "x://{+a}{#b}"],
     "{?a} is not the end": ["x://{?a}{?b}", "x://{?a}/b"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_app.protocol.revisions import LATEST
+from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL
 from tests.asgi_client import Client
 from tests.serving import Connect
 
@@ -18,3 +18,9 @@ def version() -> str:
 @pytest.fixture
 async def client(connect: Connect, version: str) -> Client:
     return await connect(version)
+
+
+@pytest.fixture
+async def stateful(connect: Connect) -> Client:
+    """A client with a session."""
+    return await connect(LATEST_STATEFUL.version)

@@ -102,9 +102,8 @@ async def test_the_last_is_always_told(client: Client) -> None:
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": "off"}])
-async def test_without_rates_everything_is_told(connect: Connect) -> None:
-    client = await connect("2025-11-25")
-    found = await reported(client, tool="reports_sync", count=300)
+async def test_without_rates_everything_is_told(stateful: Client) -> None:
+    found = await reported(stateful, tool="reports_sync", count=300)
     assert [each["progress"] for each in told(found)] == list(range(1, 301))
 
 
@@ -224,16 +223,10 @@ def exchange(
 @pytest.mark.parametrize(
     ("name", "once"),
     [
-        ("plain", True),
-        ("deletes", True),
-        ("tagged", True),
-        ("reads", False),
+        *(("plain", True), ("deletes", True), ("tagged", True), ("reads", False)),
         ("again", False),
         # What is not there for the caller does not run at all.
-        ("rights", False),
-        ("gone", False),
-        (None, False),
-        (7, False),
+        *(("rights", False), ("gone", False), (None, False), (7, False)),
         (["plain"], False),
     ],
 )
@@ -347,7 +340,7 @@ async def test_records_become_messages(client: Client, handler: ClientHandler) -
         await client.request("logging/setLevel", {"level": "debug"})
     messages = await recorded(client)
     assert [each["level"] for each in messages] == [
-        *("debug", "info", "warning", "error", "critical"),
+        *("debug", "info", "warning", "error", "critical")
     ]
     # Our own records are for the operator.
     assert {each["logger"] for each in messages} == {"shop.orders"}
@@ -361,15 +354,9 @@ def test_records_outside_a_call_are_dropped(handler: ClientHandler) -> None:
 @pytest.mark.parametrize(
     ("number", "level"),
     [
-        (0, "debug"),
-        (logging.DEBUG, "debug"),
-        (19, "debug"),
-        (logging.INFO, "info"),
-        (25, "info"),
-        (logging.WARNING, "warning"),
-        (logging.ERROR, "error"),
-        (logging.CRITICAL, "critical"),
-        (99, "critical"),
+        *((0, "debug"), (logging.DEBUG, "debug"), (19, "debug")),
+        *((logging.INFO, "info"), (25, "info"), (logging.WARNING, "warning")),
+        *((logging.ERROR, "error"), (logging.CRITICAL, "critical"), (99, "critical")),
     ],
 )
 def test_log_handler_levels(number: int, level: str) -> None:

@@ -569,9 +569,8 @@ async def test_a_question_waits_for_a_client_that_is_away(
 
 
 async def test_the_level_of_a_session_counts_from_the_moment_it_is_set(
-    play: Play, connect: Connect, meeting: Meeting
+    play: Play, stateful: Client, meeting: Meeting
 ) -> None:
-    client = await connect(STATEFUL)
     go = asyncio.Event()
 
     async def script(ctx: Context) -> None:
@@ -582,9 +581,9 @@ async def test_the_level_of_a_session_counts_from_the_moment_it_is_set(
         ctx.log("info", "unheard")
         ctx.log("error", "heard")
 
-    visit = play.begin("async", script, client)
+    visit = play.begin("async", script, stateful)
     await meeting.entered.wait()
-    await client.request("logging/setLevel", {"level": "error"})
+    await stateful.request("logging/setLevel", {"level": "error"})
     go.set()
     data = [each["params"]["data"] for each in (await visit.messages())[:-1]]
     assert data == ["unasked, from info on", "heard"]

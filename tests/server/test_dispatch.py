@@ -29,7 +29,7 @@ from tests.wire.middleware import WireCheck
 from tests.wire.validation import wire_validator
 
 IDS: Final[list[str | int]] = [
-    *(0, -1, 2**53 - 1, -(2**53) + 1, "a", 'quote " and \\', "\0\n", "💥"),
+    *(0, -1, 2**53 - 1, -(2**53) + 1, "a", 'quote " and \\', "\0\n", "💥")
 ]
 
 

@@ -195,11 +195,12 @@ async def test_urls_that_nobody_is_sent_to(client: Client, url: str) -> None:
     assert found.questions == []
 
 
-async def test_consent_is_not_the_end_of_a_visit(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_consent_is_not_the_end_of_a_visit(stateful: Client) -> None:
     answer: JsonObject = {"action": "accept"}
     for paid in (False, True):
-        found = await asked(client, "visits", answering(elicitation=answer), paid=paid)
+        found = await asked(
+            stateful, "visits", answering(elicitation=answer), paid=paid
+        )
         assert found.text == "accepted"
         completed = found.notifications("notifications/elicitation/complete")
         assert len(completed) == paid
@@ -234,11 +235,10 @@ async def test_sampling(client: Client) -> None:
     assert found.questions == [question], "What was asked before is not asked again."
 
 
-async def test_a_model_that_always_wants_a_tool(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_a_model_that_always_wants_a_tool(stateful: Client) -> None:
     wanted = {"type": "tool_use", "id": "1", "name": "find", "input": {}}
     answer = {**SAMPLED, "content": wanted}
-    found = await asked(client, "samples_on", answering(sampling=answer))
+    found = await asked(stateful, "samples_on", answering(sampling=answer))
     assert "samples_on failed" in failed(found)
     assert len(found.questions) == MAX_TOOL_ROUNDS + 1
 
@@ -322,10 +322,9 @@ WRONG_SAMPLES: Final[list[JsonObject]] = [
 ]
 
 
-async def test_samples_that_do_not_fit(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_samples_that_do_not_fit(stateful: Client) -> None:
     for answer in WRONG_SAMPLES:
-        failed(await asked(client, "samples", answering(sampling=answer)))
+        failed(await asked(stateful, "samples", answering(sampling=answer)))
 
 
 async def test_stateless_samples_that_do_not_fit_are_asked_again(
@@ -370,9 +369,8 @@ async def test_roots_are_never_kept(connect: Connect, version: str) -> None:
     "answer",
     [{}, {"roots": None}, {"roots": [7]}, {"roots": [{}]}, {"roots": [{"uri": 7}]}],
 )
-async def test_roots_that_do_not_fit(connect: Connect, answer: JsonObject) -> None:
-    client = await connect("2025-11-25")
-    failed(await asked(client, "roots", answering(roots=answer)))
+async def test_roots_that_do_not_fit(stateful: Client, answer: JsonObject) -> None:
+    failed(await asked(stateful, "roots", answering(roots=answer)))
 
 
 # -- several at once ------------------------------------------------------------

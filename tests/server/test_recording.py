@@ -167,11 +167,7 @@ async def test_what_a_client_calls_itself_is_cut(
         found = await client.request(method, {**params, "_meta": meta})
         assert found.text == "2"
     told = [(row.client_name, row.client_version) for row in await kept(process)]
-    assert told == [
-        ("x" * 128, "y" * 64),
-        ("ab\U0001f4a5", "1"),
-        ("é" * 128, "é" * 64),
-    ]
+    assert told == [("x" * 128, "y" * 64), ("ab\U0001f4a5", "1"), ("é" * 128, "é" * 64)]
 
 
 async def test_a_client_may_say_nothing_of_itself(
@@ -270,10 +266,9 @@ async def test_a_call_without_arguments(
 
 
 async def test_what_the_client_was_told_is_cut(
-    connect: Connect, process: Process
+    stateful: Client, process: Process
 ) -> None:
-    client = await connect(STATEFUL)
-    await client.call("typed", count=1, **{f"unknown{i}": 1 for i in range(200)})
+    await stateful.call("typed", count=1, **{f"unknown{i}": 1 for i in range(200)})
     [row] = await kept(process)
     assert row.outcome == "arguments"
     assert len(row.error) == MAX_ERROR_LENGTH
@@ -283,13 +278,12 @@ async def test_what_the_client_was_told_is_cut(
 
 
 async def test_a_call_that_its_client_cancels(
-    connect: Connect, process: Process, stage: Stage
+    stateful: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(STATEFUL)
-    message = client.message(*tool("waits"))
-    visit = client.post(message)
+    message = stateful.message(*tool("waits"))
+    visit = stateful.post(message)
     await stage.entered.wait()
-    await client.notify("notifications/cancelled", {"requestId": message["id"]})
+    await stateful.notify("notifications/cancelled", {"requestId": message["id"]})
     await visit.body()
     [row] = await kept(process)
     assert (row.outcome, row.size, row.name) == ("cancelled", 0, "waits")
@@ -305,9 +299,8 @@ async def test_a_client_that_leaves(
     assert (row.outcome, row.size) == ("client_gone", 0)
 
 
-async def test_a_stop(connect: Connect, process: Process, stage: Stage) -> None:
-    client = await connect(STATEFUL)
-    visit = client.begin(*tool("waits"))
+async def test_a_stop(stateful: Client, process: Process, stage: Stage) -> None:
+    visit = stateful.begin(*tool("waits"))
     await stage.entered.wait()
     for exchange in process.running:
         exchange.stop(End.SHUT_DOWN)
@@ -399,11 +392,10 @@ async def test_each_request_of_a_batch_is_a_call(
 
 
 async def test_a_call_that_is_answered_again_is_one_call(
-    connect: Connect, process: Process
+    stateful: Client, process: Process
 ) -> None:
-    client = await connect(STATEFUL)
-    message = client.message(*tool("drill_ledger", key="once", seconds=0))
-    answers = [(await client.sent(message)).result for _ in range(3)]
+    message = stateful.message(*tool("drill_ledger", key="once", seconds=0))
+    answers = [(await stateful.sent(message)).result for _ in range(3)]
     assert answers[0] == answers[1] == answers[2]
     assert [row.name for row in await kept(process)] == ["drill_ledger"]
 
@@ -412,9 +404,8 @@ async def test_a_call_that_is_answered_again_is_one_call(
 
 
 @pytest.mark.parametrize("mcp", [{"AUDIT": "off"}])
-async def test_off(connect: Connect, process: Process) -> None:
-    client = await connect(STATEFUL)
-    assert (await client.call("drill_add", a=1, b=1)).text == "2"
+async def test_off(stateful: Client, process: Process) -> None:
+    assert (await stateful.call("drill_add", a=1, b=1)).text == "2"
     assert process.audit is None
     await process.drain()
     assert await writer.run(Call.objects.count) == 0

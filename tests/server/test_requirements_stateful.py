@@ -35,7 +35,6 @@ from mcp_app.streams.open_session import note_handshakes
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage, new_stage
 from tests.marks import STATEFUL_NEWEST_FIRST
-from tests.serving import Connect
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2025-11-25"
@@ -71,35 +70,32 @@ async def test_a_question_past_its_time_is_cancelled(client: Client) -> None:
     assert (await client.reply("question-0", {"action": "decline"})).status == 400
 
 
-async def test_progress_of_the_client_buys_no_time(connect: Connect) -> None:
-    client = await connect(NEWEST)
-    visit = client.begin("tools/call", {"name": "orders_soon"})
+async def test_progress_of_the_client_buys_no_time(stateful: Client) -> None:
+    visit = stateful.begin("tools/call", {"name": "orders_soon"})
     asked = await question(visit)
     for step in range(20):
         progress = {"progressToken": asked["id"], "progress": step}
-        assert (await client.notify("notifications/progress", progress)).status == 202
+        assert (await stateful.notify("notifications/progress", progress)).status == 202
     cancelled, answer = await visit.messages()
     assert cancelled["method"] == CANCELLED
     assert answer["result"]["isError"] is True
 
 
-async def test_an_answered_question_is_not_cancelled(connect: Connect) -> None:
-    client = await connect(NEWEST)
-    visit = client.begin("tools/call", {"name": "orders"})
+async def test_an_answered_question_is_not_cancelled(stateful: Client) -> None:
+    visit = stateful.begin("tools/call", {"name": "orders"})
     asked = await question(visit)
-    await client.reply(asked["id"], {"action": "decline"})
+    await stateful.reply(asked["id"], {"action": "decline"})
     (answer,) = await visit.messages()
     assert answer["result"]["content"][0]["text"] == "declined"
 
 
 async def test_the_other_questions_are_cancelled_where_one_failed(
-    connect: Connect,
+    stateful: Client,
 ) -> None:
-    client = await connect(NEWEST)
-    visit = client.begin("tools/call", {"name": "asks_many"})
+    visit = stateful.begin("tools/call", {"name": "asks_many"})
     asked = [await visit.message() for _ in range(4)]
     first, *others = [each["id"] for each in asked if each is not None]
-    await client.reply(first, {"error": {"code": -1, "message": "no"}})
+    await stateful.reply(first, {"error": {"code": -1, "message": "no"}})
     *cancelled, answer = await visit.messages()
     assert [each["params"]["requestId"] for each in cancelled] == others
     assert answer["result"]["isError"] is True
@@ -166,10 +162,7 @@ def prepared(
 
 URLS: Final[JsonObject] = {"elicitation": {"url": {}}}
 SAMPLING: Final[JsonObject] = {"sampling": {"tools": {}}}
-FORM: Final[JsonObject] = {
-    "type": "object",
-    "properties": {"note": {"type": "string"}},
-}
+FORM: Final[JsonObject] = {"type": "object", "properties": {"note": {"type": "string"}}}
 
 
 @pytest.mark.parametrize(

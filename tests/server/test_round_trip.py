@@ -70,10 +70,7 @@ async def test_some_answers_of_several(client: Client) -> None:
     asked = await questions(client, "asks_many")
     brought = {"order": ACCEPTED, "places": {"roots": []}}
     asked = await questions(
-        client,
-        "asks_many",
-        inputResponses=brought,
-        requestState=asked["requestState"],
+        client, "asks_many", inputResponses=brought, requestState=asked["requestState"]
     )
     assert list(asked["inputRequests"]) == ["pay", "words"]
     brought = {
@@ -85,10 +82,7 @@ async def test_some_answers_of_several(client: Client) -> None:
         },
     }
     found = await call(
-        client,
-        "asks_many",
-        inputResponses=brought,
-        requestState=asked["requestState"],
+        client, "asks_many", inputResponses=brought, requestState=asked["requestState"]
     )
     assert found.text == "order:Accepted,pay:Accepted,words:SamplingResult,places:list"
 
@@ -157,11 +151,10 @@ async def test_unknown_answers_are_ignored(client: Client) -> None:
     assert found.text == "1 tea"
 
 
-async def test_sessions_have_no_retries(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_sessions_have_no_retries(stateful: Client) -> None:
     arguments = {"a": 1, "b": 2}
     found = await call(
-        client, "drill_add", arguments=arguments, requestState=7, inputResponses=[]
+        stateful, "drill_add", arguments=arguments, requestState=7, inputResponses=[]
     )
     assert found.text == "3"
 

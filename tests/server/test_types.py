@@ -29,7 +29,7 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from mcp_app.catalog.registry import Registry
-from tests.serving import Connect
+from tests.asgi_client import Client
 
 
 class Size(Enum):
@@ -183,27 +183,25 @@ def _returning(hint: Any) -> Callable[[Any], Any]:
     return tool
 
 
-async def test_types_go_round(connect: Connect) -> None:
-    client = await connect("2025-11-25")
-    listed = (await client.request("tools/list")).result["tools"]
+async def test_types_go_round(stateful: Client) -> None:
+    listed = (await stateful.request("tools/list")).result["tools"]
     tools = {each["name"]: each for each in listed}
     for number, (hint, sent, schema, value, *back) in enumerate(ROUND):
-        result = (await client.call(f"round{number}", x=sent)).result
+        result = (await stateful.call(f"round{number}", x=sent)).result
         assert not result.get("isError"), (hint, result)
         taken, structured = got.pop(), result["structuredContent"]
         assert (taken, type(taken)) == (value, type(value))
         assert structured.get("result", structured) == (back or [sent])[0]
         tool = tools[f"round{number}"]
         assert schema in (None, tool["inputSchema"]["properties"]["x"]), hint
-        # To a client that is strict about formats it is right, too.
+        # To a stateful that is strict about formats it is right, too.
         promised = tool["outputSchema"]
         strict = jsonschema_rs.is_valid(promised, structured, validate_formats=True)
         assert strict, hint
 
 
-async def test_what_is_wrong_is_told_with_what_is_right(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_what_is_wrong_is_told_with_what_is_right(stateful: Client) -> None:
     for number, (hint, sent, sentence) in enumerate(WRONG):
-        result = (await client.call(f"wrong{number}", x=sent)).result
+        result = (await stateful.call(f"wrong{number}", x=sent)).result
         assert (result["isError"], got) == (True, [])
         assert sentence in result["content"][0]["text"], hint

@@ -368,14 +368,14 @@ FORMS = [
 ]
 NO_RESOURCES = {
     "no absolute": [
-        *("", "mcp", "/mcp", "a.example/mcp", "urn:a:b", "https:/a.example/mcp"),
+        *("", "mcp", "/mcp", "a.example/mcp", "urn:a:b", "https:/a.example/mcp")
     ],
     "host": ["https:///mcp", "https://a.example./mcp", "https://a.example:0/mcp"],
     "fragment": ["https://a.example/mcp#"],
     "query": ["https://a.example/mcp?", "https://a.example/mcp?a=b"],
     "user part": ["https://b@a.example/mcp"],
     "characters": [
-        *("https://a.example\\mcp", "https://a.example/mcp\n", "https://ä.example/mcp"),
+        *("https://a.example\\mcp", "https://a.example/mcp\n", "https://ä.example/mcp")
     ],
     "2000 characters": ["https://a.example/" + "b" * 1_983],
 }

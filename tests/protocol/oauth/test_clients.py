@@ -138,7 +138,7 @@ NO_DOCUMENTS = {
     "user part": ["https://a@b.example/c"],
     "fragment": ["https://a.example/b#"],
     "characters": [
-        *("https://a.example\\b", "https://a.example/b c", "https://a.example/é"),
+        *("https://a.example\\b", "https://a.example/b c", "https://a.example/é")
     ],
     "IPv4": ["https://2130706433/b"],
     "dots": [

@@ -121,18 +121,12 @@ def test_the_example_of_the_rfc() -> None:
 
 def test_what_does_not_fit() -> None:
     for challenge, verifier in [
-        (VERIFIER, VERIFIER),
-        (CHALLENGE, CHALLENGE),
+        *((VERIFIER, VERIFIER), (CHALLENGE, CHALLENGE)),
         (CHALLENGE, VERIFIER[:-1] + "l"),
         (CHALLENGE, VERIFIER.lower()),
         (CHALLENGE[:-1] + "N", VERIFIER),
-        (CHALLENGE + "=", VERIFIER),
-        (CHALLENGE, VERIFIER + "\n"),
-        (CHALLENGE, ""),
-        ("", VERIFIER),
-        ("", ""),
-        (CHALLENGE, "é" * 43),
-        ("é" * 43, VERIFIER),
+        *((CHALLENGE + "=", VERIFIER), (CHALLENGE, VERIFIER + "\n"), (CHALLENGE, "")),
+        *(("", VERIFIER), ("", ""), (CHALLENGE, "é" * 43), ("é" * 43, VERIFIER)),
     ]:
         assert not is_verifier_of(challenge, verifier), (challenge, verifier)
 
@@ -208,15 +202,12 @@ def test_resources_may_be_several() -> None:
 def test_scopes() -> None:
     both = {READ, CHANGE}
     for scope, ours in [
-        ("", both),
-        ("openid profile", both),
-        ("offline_access", both),
+        *(("", both), ("openid profile", both), ("offline_access", both)),
         ("mcp:read", {READ}),
         ("mcp:change", {CHANGE}),
         ("mcp:change mcp:read", both),
         ("mcp:read x", {READ}),
-        ("MCP:READ", both),
-        ("mcp:read,mcp:change", both),
+        *(("MCP:READ", both), ("mcp:read,mcp:change", both)),
         ("mcp:read\tmcp:change", both),
     ]:
         assert read_scope(scope) == ours, scope

@@ -59,17 +59,15 @@ async def test_a_hundred_values_are_sent(client: Client) -> None:
         assert (found["total"], found["hasMore"]) == (150, True)
 
 
-async def test_what_nobody_completes(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_what_nobody_completes(stateful: Client) -> None:
     for ref, name in ((PROMPT, "nothing"), (TEMPLATE, "nothing")):
-        found = await completed(client, ref, name, "x")
+        found = await completed(stateful, ref, name, "x")
         assert found == {"values": [], "total": 0, "hasMore": False}
 
 
-async def test_a_completer_of_a_row(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_a_completer_of_a_row(stateful: Client) -> None:
     ref = {"type": "ref/prompt", "name": "test_prompt_with_arguments"}
-    found = await completed(client, ref, "arg1", "testV")
+    found = await completed(stateful, ref, "arg1", "testV")
     assert found["values"] == ["testValue1", "testValue2"]
 
 
@@ -124,10 +122,9 @@ async def test_hidden_templates_complete_as_unknown_ones(connect: Connect) -> No
     assert answers == [["wine"], ["wine"]]
 
 
-async def test_a_completer_that_fails(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_a_completer_that_fails(stateful: Client) -> None:
     ref = {"type": "ref/prompt", "name": "prompt_fails"}
-    found = await complete(client, ref, "anything")
+    found = await complete(stateful, ref, "anything")
     assert found.error["code"] == -32603
     assert "secret" not in found.error["message"]
 

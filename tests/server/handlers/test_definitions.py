@@ -142,9 +142,8 @@ async def test_cursors_that_nobody_gave(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("cursor", [7, True, [], {}])
-async def test_a_cursor_is_text(connect: Connect, cursor: Any) -> None:
-    client = await connect("2025-11-25")
-    found = await client.request("tools/list", {"cursor": cursor})
+async def test_a_cursor_is_text(stateful: Client, cursor: Any) -> None:
+    found = await stateful.request("tools/list", {"cursor": cursor})
     assert (found.status, found.error["code"]) == (200, -32602)
 
 
@@ -208,9 +207,7 @@ async def test_hidden_entries_are_not_listed(connect: Connect, version: str) -> 
     assert set(sizes[:-1]) == {2}
 
 
-async def test_the_cursor_of_somebody_else_shows_nothing_more(
-    connect: Connect,
-) -> None:
+async def test_the_cursor_of_somebody_else_shows_nothing_more(connect: Connect) -> None:
     options = {"path": "/mcp/private"}
     rights = {"x-user": "b", "x-permissions": SECRET}
     many = await connect(NEWEST, headers=rights, **options)
@@ -463,11 +460,10 @@ async def test_a_prompt_gets_its_answer(client: Client) -> None:
     assert len(found.questions) == 1
 
 
-async def test_a_text_prompt(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_a_text_prompt(stateful: Client) -> None:
     arguments = {"arg1": "{{arg2}}", "arg2": "<b>"}
     result = (
-        await get(client, "test_prompt_with_arguments", arguments=arguments)
+        await get(stateful, "test_prompt_with_arguments", arguments=arguments)
     ).result
     # One pass: what an argument says is not filled in again.
     assert result["messages"][0]["content"]["text"] == (

@@ -215,9 +215,8 @@ async def test_levels(connect: Connect, version: str) -> None:
 
 
 @pytest.mark.parametrize("level", [None, 7, "", "loud", "INFO", []])
-async def test_wrong_levels(connect: Connect, level: Any) -> None:
-    client = await connect("2025-11-25")
-    found = await client.request("logging/setLevel", {"level": level})
+async def test_wrong_levels(stateful: Client, level: Any) -> None:
+    found = await stateful.request("logging/setLevel", {"level": level})
     assert (found.status, found.error["code"]) == (200, -32602)
     assert (await stored()).log_level is None
 
@@ -276,9 +275,7 @@ async def test_methods_that_nobody_has(client: Client) -> None:
 # -- clients of odd tastes ------------------------------------------------------
 
 
-async def test_initialize_for_one_who_takes_events_only(
-    application: WireCheck,
-) -> None:
+async def test_initialize_for_one_who_takes_events_only(application: WireCheck) -> None:
     headers = {"accept": "text/event-stream"}
     client = Client(application, "2025-11-25", headers=headers)
     found = await client.sent(client.initialize())

@@ -171,12 +171,9 @@ async def test_what_brought_answers_is_not_kept(
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_subscribe(client: Client) -> None:
     for method, count in (
-        ("resources/unsubscribe", 0),
-        ("resources/subscribe", 1),
-        ("resources/subscribe", 1),
-        ("resources/unsubscribe", 0),
-        ("resources/unsubscribe", 0),
-        ("resources/subscribe", 1),
+        *(("resources/unsubscribe", 0), ("resources/subscribe", 1)),
+        *(("resources/subscribe", 1), ("resources/unsubscribe", 0)),
+        *(("resources/unsubscribe", 0), ("resources/subscribe", 1)),
     ):
         found = await client.request(method, {"uri": "memo://number/7"})
         assert found.result == {}

@@ -352,9 +352,8 @@ async def test_a_broken_output_schema(client: Client, kind: str) -> None:
     assert "output schema" in told
 
 
-async def test_an_error_promises_nothing(connect: Connect) -> None:
-    client = await connect("2025-11-25")
-    assert failed(await client.call("broken_promise", kind="error")) == "It failed."
+async def test_an_error_promises_nothing(stateful: Client) -> None:
+    assert failed(await stateful.call("broken_promise", kind="error")) == "It failed."
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_result": 1000}}])
@@ -416,9 +415,8 @@ async def test_what_the_client_cannot(client: Client) -> None:
         assert failed(found) == "A kettle is needed."
 
 
-async def test_a_tool_that_prints(connect: Connect) -> None:
-    client = await connect("2025-11-25")
-    assert (await client.call("prints")).text == "printed"
+async def test_a_tool_that_prints(stateful: Client) -> None:
+    assert (await stateful.call("prints")).text == "printed"
 
 
 @pytest.mark.parametrize("tool", ["hangs", "hangs_sync"])
