@@ -46,8 +46,7 @@ class NotificationThrottle:
 
     def __init__(self, limits: Limits) -> None:
         self._free = not limits.rates
-        self._tokens = float(limits.progress_burst)
-        self._burst = self._tokens
+        self._tokens = self._burst = float(limits.progress_burst)
         self._rate = limits.progress_rate
         self._filled: float | None = None
         self._delayed: bytes | None = None

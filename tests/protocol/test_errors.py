@@ -8,6 +8,7 @@ import pytest
 
 from mcp_app.protocol import errors
 from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.revisions import LATEST
 
 TEXT = "Something is wrong."
 
@@ -65,6 +66,22 @@ def test_every_error_keeps_the_code_of_its_family() -> None:
     for family in every(ProtocolError) - {ProtocolError}:
         for error in every(family):
             assert error.code == family.code
+
+
+JSON_RPC = {-32700, -32600, -32601, -32602, -32603}
+OWN = {"HeaderMismatch": -32020, "MissingClientCapability": -32021}
+OWN["UnsupportedProtocolVersion"] = -32022
+
+
+def test_codes_have_their_own_meaning_and_no_others_are_made_up() -> None:
+    codes = {each.__name__: each.code for each in every(ProtocolError)}
+    own = {name: code for name, code in codes.items() if code > -32100}
+    # That of a visit belongs to an older revision.
+    assert own.pop("UrlElicitationRequired") == -32042
+    assert not LATEST.elicitation_identifiers
+    assert own == OWN
+    assert {code for code in codes.values() if code < -32100} == JSON_RPC
+    assert LATEST.missing_resource_code in JSON_RPC
 
 
 def test_headers_go_with_a_refusal_and_with_none_else() -> None:

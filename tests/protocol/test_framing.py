@@ -129,12 +129,9 @@ def test_a_stream_is_read_by_the_standards_algorithm() -> None:
     stream = b"".join(stream for stream, _ in STREAMS)
     assert events(stream) == (
         [
-            Event("message", "{}", ""),
-            Event("message", "{}", "s.1"),
-            Event("message", "{}", "s.1"),
-            Event("message", "{}", "s.1"),
-            Event("message", "", "s.0"),
-            Event("message", "", "s.0"),
+            *(Event("message", "{}", ""), Event("message", "{}", "s.1")),
+            *(Event("message", "{}", "s.1"), Event("message", "{}", "s.1")),
+            *(Event("message", "", "s.0"), Event("message", "", "s.0")),
             Event("endpoint", "/mcp/messages?s=1", "s.0"),
         ],
         2000,

@@ -357,9 +357,7 @@ def test_indented_text_keeps_order_and_characters() -> None:
 @pytest.mark.parametrize(
     ("text", "there"),
     [
-        (rb'"\u0000"', True),
-        (rb'"\\\u0000"', True),
-        (rb'"\\u0000"', False),
+        *((rb'"\u0000"', True), (rb'"\\\u0000"', True), (rb'"\\u0000"', False)),
         (rb'"u0000"', False),
     ],
 )

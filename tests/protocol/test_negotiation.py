@@ -236,9 +236,7 @@ def merged(first: dict[Any, Any], second: dict[Any, Any] | None) -> dict[Any, An
 
 
 USUAL: Final[list[Altered]] = [
-    altered(),
-    altered(body={"id": "one"}),
-    altered(body={"id": LARGEST_ID}),
+    *(altered(), altered(body={"id": "one"}), altered(body={"id": LARGEST_ID})),
     altered(body={"id": "x" * MAX_ID_LENGTH}),
     altered(meta={INFO: ...}),
     altered(meta={LEVEL: "info", "progressToken": 3, "example.org/more": []}),

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import orjson
 import pytest
 
-from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import (
     Audio,
     EmbeddedResource,
@@ -23,14 +21,12 @@ from mcp_app.protocol.negotiation import PREFIX
 from mcp_app.protocol.results import (
     CacheHint,
     ReceivedMeta,
-    capabilities,
     check_meta,
     complete_result,
     input_required,
     meta_key_problem,
-    subscription_meta,
 )
-from mcp_app.protocol.revisions import REVISIONS, Revision
+from mcp_app.protocol.revisions import Revision
 from tests.wire.validation import wire_validator
 
 INFO: Final = {"name": "a", "version": "1"}
@@ -58,34 +54,6 @@ def test_a_result_keeps_its_type(revision: Revision) -> None:
     found = complete_result(input_required({}, "state"), revision, INFO)
     assert found["resultType"] == "input_required"
     assert "ttlMs" not in found
-
-
-def test_encoded_info_is_copied() -> None:
-    info = orjson.Fragment(b'{"name":"a"}')
-    found = complete_result({}, REVISIONS["2026-07-28"], info)
-    assert b'serverInfo":{"name":"a"}' in jsonrpc.write(found)
-
-
-@pytest.mark.parametrize(
-    ("hint", "wire"),
-    [
-        (CacheHint(0, public=False), {"ttlMs": 0, "cacheScope": "private"}),
-        (CacheHint(1, public=True), {"ttlMs": 1, "cacheScope": "public"}),
-    ],
-)
-def test_hints(hint: CacheHint, wire: dict[str, Any]) -> None:
-    assert hint.to_wire() == wire
-
-
-def test_capabilities(revision: Revision) -> None:
-    found = capabilities(revision)
-    assert {"tools", "resources", "prompts", "logging"} <= found.keys()
-    assert ("completions" in found) == (revision.version > "2024-11-05")
-
-
-def test_subscription_meta() -> None:
-    found = subscription_meta("s", {"uri": "a:b"})
-    assert found == {"uri": "a:b", "_meta": {f"{PREFIX}subscriptionId": "s"}}
 
 
 # -- meta ------------------------------------------------------------------------------

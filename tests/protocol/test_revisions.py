@@ -148,12 +148,3 @@ def test_eras() -> None:
 def test_a_revision_is_a_key(revision: Revision) -> None:
     assert {revision: 1}[REVISIONS[revision.version]] == 1
     assert len({hash(each) for each in REVISIONS.values()}) == len(REVISIONS)
-
-
-def test_keep(revision: Revision) -> None:
-    given = {"name": "a", "title": "b", "made_up": 1}
-    titled = revision.version >= "2025-06-18"
-    kept = revision.known_members("tool", given)
-    assert kept == ({"name": "a", "title": "b"} if titled else {"name": "a"})
-    with pytest.raises(KeyError):
-        revision.known_members("made_up", given)

@@ -250,11 +250,8 @@ def test_neither_a_reference_nor_a_dialect_is_fetched() -> None:
         address = canary.getsockname()
         url = f"http://127.0.0.1:{address[1]}/schema"
         for schema in (
-            {"$ref": url},
-            {"items": {"$dynamicRef": url}},
-            {"$schema": url},
-            {"$defs": {"a": {"$schema": url}}},
-            {"$id": url, "$ref": "other"},
+            *({"$ref": url}, {"items": {"$dynamicRef": url}}, {"$schema": url}),
+            *({"$defs": {"a": {"$schema": url}}}, {"$id": url, "$ref": "other"}),
         ):
             with pytest.raises(SchemaError):
                 check_schema(schema)

@@ -44,37 +44,23 @@ def read(schema: object, value: object, name: str = "x") -> object:
 INTEGER: Final = {"type": "integer"}
 STRING: Final = {"type": "string"}
 READ: Final[list[object]] = [
-    False,
-    INTEGER,
-    {"type": ["number", "null"]},
-    {"enum": [7, 8]},
-    {"const": 7},
+    *(False, INTEGER, {"type": ["number", "null"]}, {"enum": [7, 8]}, {"const": 7}),
     {"anyOf": [INTEGER, {"type": "null"}]},
     {"oneOf": [INTEGER, {"$ref": "#/$defs/Party"}]},
     {"allOf": [INTEGER, {"description": "How many."}]},
     {"$ref": "#/$defs/Party"},
     {"$ref": "#/$defs/Party", "description": "Who comes."},
-    {"$ref": "#/$defs/a~1b~0c"},
-    {"$ref": "#/%24defs/Party"},
+    *({"$ref": "#/$defs/a~1b~0c"}, {"$ref": "#/%24defs/Party"}),
     {"$ref": "#/properties/x/not", "not": {"type": "integer"}},
 ]
 LEFT: Final[list[object]] = [
-    True,
-    {},
-    STRING,
-    {"type": ["integer", "string"]},
-    {"enum": [7, "seven"]},
-    {"const": "7"},
-    {"anyOf": [INTEGER, STRING]},
-    {"anyOf": [INTEGER, {}]},
+    *(True, {}, STRING, {"type": ["integer", "string"]}, {"enum": [7, "seven"]}),
+    *({"const": "7"}, {"anyOf": [INTEGER, STRING]}, {"anyOf": [INTEGER, {}]}),
     {"oneOf": [{"$ref": "#/$defs/Colour"}, INTEGER]},
-    {"$ref": "#/$defs/Colour"},
-    {"$ref": "#/$defs/Loop"},
+    *({"$ref": "#/$defs/Colour"}, {"$ref": "#/$defs/Loop"}),
     {"$ref": "#/$defs/Unknown"},
     {"$ref": "#/$defs/Party/properties/name"},
-    {"$ref": "#anchor"},
-    {"$ref": "https://example.org/schema"},
-    {"$ref": 7},
+    *({"$ref": "#anchor"}, {"$ref": "https://example.org/schema"}, {"$ref": 7}),
 ]
 
 
@@ -92,9 +78,7 @@ def test_left_alone_where_a_string_may_be(schema: object) -> None:
     ("text", "value"),
     [
         ("18446744073709551617", 18446744073709551617),
-        ('{"a": 1, "a": 2}', '{"a": 1, "a": 2}'),
-        ("NaN", "NaN"),
-        ("[1", "[1"),
+        *(('{"a": 1, "a": 2}', '{"a": 1, "a": 2}'), ("NaN", "NaN"), ("[1", "[1")),
     ],
 )
 def test_it_is_read_exactly(text: str, value: object) -> None:

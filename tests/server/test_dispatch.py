@@ -61,9 +61,7 @@ async def test_what_is_kept_for_all_is_not_for_a_limited_caller(
     member = "resourceTemplates" if "templates" in method else method.partition("/")[0]
     reads = 0 if member == "tools" else 2
     sizes: list[tuple[dict[str, str], int]] = [
-        ({}, 2),
-        ({"x-tags": "other"}, 0),
-        ({"x-tags": "other paged"}, 2),
+        *(({}, 2), ({"x-tags": "other"}, 0), ({"x-tags": "other paged"}, 2)),
         ({"x-may": "read"}, reads),
         ({"x-may": "read", "x-tags": "other"}, 0),
     ]

@@ -125,12 +125,9 @@ def atomic_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     ("tool", "script", "kept"),
     [
         # Async functions have no transaction unless they say so.
-        ("async", aentering, (1, 1)),
-        ("database", aentering, (1, 1)),
-        ("sync", entering, (1, 0)),
-        ("not_atomic", entering, (1, 1)),
-        ("atomic_sync", entering, (0, 0)),
-        ("atomic", aentering, (0, 0)),
+        *(("async", aentering, (1, 1)), ("database", aentering, (1, 1))),
+        *(("sync", entering, (1, 0)), ("not_atomic", entering, (1, 1))),
+        *(("atomic_sync", entering, (0, 0)), ("atomic", aentering, (0, 0))),
     ],
 )
 @pytest.mark.parametrize("is_atomic", [False, True])

@@ -23,7 +23,8 @@ from mcp_app.interface.questions import (
     SamplingResult,
 )
 from mcp_app.protocol.content import Block
-from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.protocol.revisions import REVISIONS, STATEFUL, Revision
+from mcp_app.server import questions
 from mcp_app.server.conversation import MAX_TOOL_ROUNDS
 from mcp_app.server.questions import (
     PreparedQuestion,
@@ -31,7 +32,7 @@ from mcp_app.server.questions import (
     require_capability,
     sampled_block,
 )
-from tests.asgi_client import EVERYTHING, Client, JsonObject, Outcome
+from tests.asgi_client import EVERYTHING, PREFIX, Client, JsonObject, Outcome
 from tests.behaviours import BYTES, Order
 from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
@@ -93,15 +94,11 @@ async def test_a_form(client: Client, tool: str) -> None:
 
 
 WRONG_FORMS: Final[list[JsonObject]] = [
-    {"action": "accept"},
-    {"action": "accept", "content": None},
-    {"action": "accept", "content": []},
-    {"action": "accept", "content": {}},
+    *({"action": "accept"}, {"action": "accept", "content": None}),
+    *({"action": "accept", "content": []}, {"action": "accept", "content": {}}),
     {"action": "accept", "content": {"item": 7}},
     {"action": "accept", "content": {"item": "tea", "count": "many"}},
-    {"action": "perhaps"},
-    {"action": 7},
-    {},
+    *({"action": "perhaps"}, {"action": 7}, {}),
 ]
 
 
@@ -310,11 +307,8 @@ async def test_sampled_content(client: Client) -> None:
 
 
 WRONG_SAMPLES: Final[list[JsonObject]] = [
-    {},
-    {**SAMPLED, "role": "system"},
-    {**SAMPLED, "model": None},
-    {**SAMPLED, "content": None},
-    {**SAMPLED, "content": "hello"},
+    *({}, {**SAMPLED, "role": "system"}, {**SAMPLED, "model": None}),
+    *({**SAMPLED, "content": None}, {**SAMPLED, "content": "hello"}),
     {**SAMPLED, "content": {"type": "text"}},
     {**SAMPLED, "content": {"type": "other"}},
     {**SAMPLED, "content": {"type": "image", "data": "%", "mimeType": 7}},
@@ -390,9 +384,7 @@ async def test_several_questions_at_once(client: Client) -> None:
     found = await asked(client, "asks_many", answer)
     assert found.text == "order:Accepted,pay:Accepted,words:SamplingResult,places:list"
     assert sorted(asked_before) == [
-        "elicitation/create",
-        "elicitation/create",
-        "roots/list",
+        *("elicitation/create", "elicitation/create", "roots/list"),
         "sampling/createMessage",
     ]
     found = await asked(client, "asks_many_sync", answer)
@@ -494,14 +486,11 @@ def prepared(question: Question[Any], key: str = "key") -> PreparedQuestion:
 
 def test_digests_tell_questions_apart() -> None:
     questions: list[Question[Any]] = [
-        Elicit("A?", Order),
-        Elicit("B?", Order),
+        *(Elicit("A?", Order), Elicit("B?", Order)),
         Elicit("A?", {"type": "object", "properties": {"a": {"type": "string"}}}),
         ElicitUrl("A?", "https://example.org"),
-        ElicitUrl("A?", "https://example.org/b"),
-        Sample("A?", max_tokens=1),
-        Sample("A?", max_tokens=2),
-        Roots(),
+        *(ElicitUrl("A?", "https://example.org/b"), Sample("A?", max_tokens=1)),
+        *(Sample("A?", max_tokens=2), Roots()),
     ]
     digests = {prepared(each).question_digest for each in questions}
     assert len(digests) == len(questions)
@@ -599,16 +588,11 @@ def test_received_blocks(wire: JsonObject, text: str) -> None:
 @pytest.mark.parametrize(
     "wire",
     [
-        None,
-        "text",
-        {},
-        {"type": "text"},
-        {"type": "video"},
+        *(None, "text", {}, {"type": "text"}, {"type": "video"}),
         {"type": "image", "data": "AAE="},
         {"type": "image", "data": "x", "mimeType": "a"},
         {"type": "resource", "resource": {"uri": "a:b"}},
-        {"type": "resource", "resource": None},
-        {"type": "text", "text": 7},
+        *({"type": "resource", "resource": None}, {"type": "text", "text": 7}),
         {"type": "image", "data": "AAE=", "mimeType": 7},
         {"type": "image", "data": "A A E =", "mimeType": "a"},
         {"type": "resource", "resource": {"uri": "a:b", "text": None}},
@@ -621,3 +605,50 @@ def test_received_blocks(wire: JsonObject, text: str) -> None:
 def test_blocks_that_nobody_knows(wire: object) -> None:
     with pytest.raises(ClientRefused):
         sampled_block(wire)
+
+
+# -- deprecations ----------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "_said", set())
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        record.getMessage().split()[5].strip(",")
+        for record in caplog.records
+        if record.name == "mcp_app.server"
+    ]
+
+
+async def test_it_is_said_once(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    level = {"_meta": {f"{PREFIX}logLevel": "debug"}}
+    for _ in range(2):
+        for tool, capability in (
+            ("samples", "sampling"),
+            ("roots", "roots"),
+            ("logs_sync", "logging"),
+        ):
+            await client.request("tools/call", {"name": tool, **level})
+            assert capability in warnings(caplog)
+    assert sorted(warnings(caplog)) == ["logging", "roots", "sampling"]
+
+
+async def test_nothing_is_said_of_what_a_client_does_not_want(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await client.request("tools/call", {"name": "logs_sync"})
+    assert warnings(caplog) == []
+
+
+@pytest.mark.parametrize("revision", STATEFUL.values(), ids=lambda each: each.version)
+@pytest.mark.parametrize("capability", ["logging", "roots", "sampling"])
+def test_no_older_revision_deprecates_it(
+    revision: Revision, capability: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    questions.note_deprecated_use(revision, capability)
+    assert warnings(caplog) == []

@@ -48,25 +48,15 @@ def completion(name: str, argument: str) -> tuple[str, JsonObject]:
     }
 
 
+NUMBERS: Final = "memo://number/{number}"
+BROKEN: Final = tool("broken_promise", kind="other")
 CALLS: Final[list[tuple[tuple[str, JsonObject], str, str, Outcome, str]]] = [
     (tool("drill_add", a=1, b=2), "tool", "drill_add", Outcome.ANSWERED, ""),
     (tool("drill_add_sync", a=1, b=2), "tool", "drill_add_sync", Outcome.ANSWERED, ""),
     (resource("memo://asks-no"), "resource", "", Outcome.UNKNOWN, "not found"),
     (resource("memo://many"), "resource", "memo://many", Outcome.ANSWERED, ""),
-    (
-        resource("memo://number/7"),
-        "template",
-        "memo://number/{number}",
-        Outcome.ANSWERED,
-        "",
-    ),
-    (
-        resource("memo://number/seven"),
-        "template",
-        "memo://number/{number}",
-        Outcome.ARGUMENTS,
-        "not found",
-    ),
+    (resource("memo://number/7"), "template", NUMBERS, Outcome.ANSWERED, ""),
+    (resource("memo://number/x"), "template", NUMBERS, Outcome.ARGUMENTS, "not found"),
     (prompt("greets", name="a"), "prompt", "greets", Outcome.ANSWERED, ""),
     (prompt("greets"), "prompt", "greets", Outcome.ARGUMENTS, "needs the argument"),
     (prompt("greets", name="a", times="x"), "prompt", "greets", Outcome.ARGUMENTS, ""),
@@ -85,13 +75,7 @@ CALLS: Final[list[tuple[tuple[str, JsonObject], str, str, Outcome, str]]] = [
     (tool("hangs"), "tool", "hangs", Outcome.TIMED_OUT, "0.03 seconds"),
     (tool("hangs_sync"), "tool", "hangs_sync", Outcome.TIMED_OUT, "0.03 seconds"),
     (tool("large", size=2_000_000), "tool", "large", Outcome.TOO_LARGE, "too large"),
-    (
-        tool("broken_promise", kind="other"),
-        "tool",
-        "broken_promise",
-        Outcome.SHAPE,
-        "does not match its output schema",
-    ),
+    (BROKEN, "tool", "broken_promise", Outcome.SHAPE, "not match its output schema"),
     (tool("returns", which="nan"), "tool", "returns", Outcome.SHAPE, "The result of"),
 ]
 
@@ -139,9 +123,7 @@ async def test_what_is_hidden_is_kept_by_its_name(
 ) -> None:
     client = await connect(STATELESS, path="/mcp/private", headers=USER)
     asked = [
-        tool("secret"),
-        prompt("secret_prompt"),
-        resource("vault://list"),
+        *(tool("secret"), prompt("secret_prompt"), resource("vault://list")),
         completion("secret_prompt", "word"),
     ]
     told = [(await client.request(*each)).error["code"] for each in asked]
@@ -210,13 +192,9 @@ async def test_of_arguments_there_are_a_size_and_a_digest(
     canary = "hunter2-canary"
     long = canary + "x" * SHORT_ARGUMENTS
     given: list[JsonObject] = [
-        {"count": 1, "text": canary},
-        {"text": canary, "count": 1},
-        {"count": 2, "text": canary},
-        {"count": 1, "text": long},
-        {"text": long, "count": 1},
-        {"count": canary},
-        {"count": 1, "kind": canary},
+        *({"count": 1, "text": canary}, {"text": canary, "count": 1}),
+        *({"count": 2, "text": canary}, {"count": 1, "text": long}),
+        *({"text": long, "count": 1}, {"count": canary}, {"count": 1, "kind": canary}),
         {"count": 1, "options": {"a": canary}},
     ]
     for arguments in given:
@@ -363,10 +341,8 @@ async def test_what_is_refused_at_the_door_is_not_kept(
     client = await connect(STATELESS)
     call = client.message(*tool("drill_add", a=1, b=1))
     for headers in (
-        {"host": "evil.example"},
-        {"origin": "http://evil.example"},
-        {"content-type": "text/plain"},
-        {"mcp-name": "another"},
+        *({"host": "evil.example"}, {"origin": "http://evil.example"}),
+        *({"content-type": "text/plain"}, {"mcp-name": "another"}),
     ):
         assert (await client.sent(call, headers)).status >= 400
     nobody = await connect(STATELESS, path="/mcp/private", headers={})

@@ -278,11 +278,9 @@ async def test_what_is_no_uri_names_no_resource(
 @pytest.mark.parametrize(
     ("given", "total", "more"),
     [
-        (Completion(["1"]), 1, False),
-        (Completion(["1"], total=9), 9, True),
+        *((Completion(["1"]), 1, False), (Completion(["1"], total=9), 9, True)),
         (Completion(["1"], total=9, has_more=False), 9, False),
-        (Completion(["1"] * 101), 101, True),
-        (Completion(["1"] * 100), 100, False),
+        *((Completion(["1"] * 101), 101, True), (Completion(["1"] * 100), 100, False)),
     ],
 )
 def test_completion_says_that_there_is_more(

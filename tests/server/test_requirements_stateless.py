@@ -41,12 +41,6 @@ async def asks(ctx: Context, line: str = "") -> str:
 
 
 @registry.tool
-async def asks_under_one_key(ctx: Context) -> str:
-    words = [_word(await ctx.elicit(f"Word {n}?", FORM, key="word")) for n in (1, 2)]
-    return " ".join(words)
-
-
-@registry.tool
 async def asks_in_turn(ctx: Context) -> str:
     return " ".join([_word(await ctx.elicit(f"Word {n}?", FORM)) for n in (1, 2, 3)])
 
@@ -211,14 +205,6 @@ async def answered(client: Client, tool: str, rounds: int) -> JsonObject:
 async def test_questions_without_keys_are_told_apart(client: Client) -> None:
     result = await answered(client, "asks_in_turn", 5)
     assert result["structuredContent"] == {"result": "yes yes yes"}
-
-
-async def test_a_key_stands_for_one_question_of_a_call(
-    client: Client, caplog: pytest.LogCaptureFixture
-) -> None:
-    result = await answered(client, "asks_under_one_key", 3)
-    assert result["isError"] is True
-    assert "has already used the key 'word' for a question" in caplog.text
 
 
 async def test_a_completion_that_asks_is_the_fault_of_the_server(

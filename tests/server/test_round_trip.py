@@ -59,10 +59,13 @@ async def test_one_question_after_the_other(client: Client) -> None:
 
 
 @pytest.mark.parametrize("version", ASKING)
-async def test_a_key_is_used_once(client: Client) -> None:
+async def test_a_key_is_used_once(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     params = {"name": "asks_one_key_twice", "arguments": {}}
     found = await client.talk("tools/call", params, lambda method, params: ACCEPTED)
     assert found.result["isError"] is True
+    assert "has already used the key 'one' for a question" in caplog.text
 
 
 async def test_some_answers_of_several(client: Client) -> None:

@@ -103,8 +103,6 @@ def invalid_metadata(description: str) -> OAuthError:
 # draft-ietf-oauth-client-id-metadata-document-00.
 
 MAX_DOCUMENT_URL_LENGTH: Final = 2_000
-"""Of a document's URL."""
-
 MIN_AGE_S: Final = 60
 MAX_AGE_S: Final = 24 * 60 * 60
 DEFAULT_AGE_S: Final = 60 * 60
@@ -217,7 +215,6 @@ def cache_seconds(cache_control: str | None) -> int:
 
 MAX_REDIRECTS: Final = 10
 MAX_CLIENT_ID_LENGTH: Final = 2_000
-"""Of a client's id."""
 
 _MAC_BYTES: Final = 32
 

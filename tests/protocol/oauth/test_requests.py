@@ -325,12 +325,10 @@ def test_forms_that_are_refused() -> None:
 
 def test_who_asks() -> None:
     for form, authorization, client in [
-        ({"client_id": "a"}, None, ("a", "")),
-        ({"client_id": "a"}, "", ("a", "")),
+        *(({"client_id": "a"}, None, ("a", "")), ({"client_id": "a"}, "", ("a", ""))),
         ({"client_id": "a", "client_secret": "b"}, None, ("a", "b")),
         ({"client_id": "a"}, "Bearer x", ("a", "")),
-        ({}, basic("a:b"), ("a", "b")),
-        ({}, basic("a:"), ("a", "")),
+        *(({}, basic("a:b"), ("a", "b")), ({}, basic("a:"), ("a", ""))),
         ({}, basic("a:b:c"), ("a", "b:c")),
         ({}, basic("a%3Ab:c%25+d"), ("a:b", "c% d")),
         ({"client_id": "a"}, basic("a:b"), ("a", "b")),
@@ -351,6 +349,7 @@ def test_basic_brings_any_text(client_id: str, secret: str) -> None:
     )
 
 
+SECRET = {"client_secret": "b"}
 NO_HEADERS = [
     *("Basic", "Basic ", "Basic a:b", "Basic é", basic("a"), basic(":b"), basic(":")),
     *(basic("a:%"), basic("a:é"), basic("a:%FF"), basic("a:%00"), basic(b"a:\xff")),
@@ -364,12 +363,7 @@ def test_who_cannot_be_told() -> None:
         ({"client_secret": "b"}, None, "invalid_request", 400),
         ({}, "Bearer x", "invalid_request", 400),
         ({"client_secret": "b"}, basic("a:b"), "invalid_request", 400),
-        (
-            {"client_id": "a", "client_secret": "b"},
-            basic("a:b"),
-            "invalid_request",
-            400,
-        ),
+        ({"client_id": "a", **SECRET}, basic("a:b"), "invalid_request", 400),
         ({"client_id": "c"}, basic("a:b"), "invalid_request", 400),
         *(({"client_id": "a"}, each, "invalid_client", 401) for each in NO_HEADERS),
     ]:

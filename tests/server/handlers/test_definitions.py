@@ -124,13 +124,7 @@ async def test_cursors_that_nobody_gave(connect: Connect, version: str) -> None:
     other_list = await first_cursor(client, "prompts/list")
     other_server = await first_cursor(elsewhere)
     wrong = [
-        "",
-        "x",
-        "2",
-        f"{cursor}-TAMPERED",
-        f"{cursor}A",
-        cursor[:-1],
-        f" {cursor}",
+        *("", "x", "2", f"{cursor}-TAMPERED", f"{cursor}A", cursor[:-1], f" {cursor}"),
     ]
     wrong += [padded + "=", cursor.swapcase(), "\xe9", "A" * 2000, other_list]
     for each in [*wrong, other_server]:
@@ -152,9 +146,7 @@ async def test_a_cursor_is_a_place(connect: Connect, process: Process) -> None:
     client = await connect(NEWEST, path="/mcp/pages")
     keys = process.adapters.cursor_keys
     for position, name, expected in (
-        (-1, "zzz", "page_b"),
-        (0, "page_c", "page_d"),
-        (0, "zzz", "page_a"),
+        *((-1, "zzz", "page_b"), (0, "page_c", "page_d"), (0, "zzz", "page_a")),
         (1, "page_d", "page_e"),
     ):
         cursor = cursors.seal_cursor(Cursor("pages", "tools", position, name), keys[0])
@@ -392,16 +384,14 @@ async def test_every_block(client: Client) -> None:
 
 
 WRONG: Final[list[tuple[Any, dict[str, Any], str]]] = [
-    ("greets", {}, "'name'"),
-    ("greets", {"arguments": {}}, "'name'"),
+    *(("greets", {}, "'name'"), ("greets", {"arguments": {}}, "'name'")),
     ("greets", {"arguments": {"name": "a", "extra": "b"}}, "'extra'"),
     ("greets", {"arguments": {"name": "a", "times": "many"}}, "times"),
     ("greets", {"arguments": {"name": 7}}, "'name'"),
     ("greets", {"arguments": {"name": None}}, "'name'"),
     ("greets", {"arguments": []}, "arguments"),
     ("greets", {"arguments": None}, "'name'"),
-    (None, {}, "name"),
-    (7, {}, "name"),
+    *((None, {}, "name"), (7, {}, "name")),
 ]
 
 

@@ -11,6 +11,7 @@ from mcp_app.interface.context import LEVELS
 from mcp_app.models import Session
 from mcp_app.pools.database import reader
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL, SUPPORTED_VERSIONS
+from mcp_app.server.handlers import HANDLERS
 from tests.asgi_client import CLIENT, PREFIX, Client, JsonObject, outcome
 from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.serving import Connect, counted
@@ -109,14 +110,9 @@ async def test_another_version_is_offered(
 
 
 WRONG: Final[list[dict[str, Any]]] = [
-    {"protocolVersion": None},
-    {"protocolVersion": 20251125},
-    {"capabilities": None},
-    {"capabilities": []},
-    {"clientInfo": None},
-    {"clientInfo": "me"},
-    {"clientInfo": {}},
-    {"clientInfo": {"name": "me"}},
+    *({"protocolVersion": None}, {"protocolVersion": 20251125}, {"capabilities": None}),
+    *({"capabilities": []}, {"clientInfo": None}, {"clientInfo": "me"}),
+    *({"clientInfo": {}}, {"clientInfo": {"name": "me"}}),
     {"clientInfo": {"name": 7, "version": "1"}},
     {"clientInfo": {"name": "me", "version": 1}},
 ]
@@ -291,3 +287,12 @@ async def test_a_client_that_says_too_much_of_itself(application: WireCheck) -> 
     assert found.error["code"] == -32602
     assert "16384" in found.error["message"]
     assert (await counted())["Session"] == 0
+
+
+# -- handlers --------------------------------------------------------------------------
+
+
+def test_each_method_of_a_revision_has_a_handler() -> None:
+    known = {name for each in REVISIONS.values() for name in each.methods}
+    # Streams of changes are the transport's.
+    assert known == HANDLERS.keys() | {"subscriptions/listen"}

@@ -87,9 +87,7 @@ async def test_unknown_and_hidden_tools_are_the_same(
 
 
 WRONG_PARAMS: Final[list[tuple[Any, str]]] = [
-    ({}, "name"),
-    ({"name": 7}, "name"),
-    ({"name": None}, "name"),
+    *(({}, "name"), ({"name": 7}, "name"), ({"name": None}, "name")),
     ({"name": ["drill_add"]}, "name"),
     ({"name": "drill_add", "arguments": []}, "arguments"),
     ({"name": "drill_add", "arguments": "{}"}, "arguments"),
@@ -212,16 +210,9 @@ COERCED: Final[list[tuple[JsonObject, JsonObject]]] = [
     ({"count": "1", "text": "7"}, {"text": "7"}),
 ]
 NOT_COERCED: Final[list[JsonObject]] = [
-    {"count": "seven"},
-    {"count": "7.5"},
-    {"count": "NaN"},
-    {"count": "true"},
-    {"count": "[7]"},
-    {"count": ""},
-    {"count": "7", "names": "a,b"},
-    {"count": "7", "extra": "1"},
-    {"count": "1e999"},
-    {"count": ["7"]},
+    *({"count": "seven"}, {"count": "7.5"}, {"count": "NaN"}, {"count": "true"}),
+    *({"count": "[7]"}, {"count": ""}, {"count": "7", "names": "a,b"}),
+    *({"count": "7", "extra": "1"}, {"count": "1e999"}, {"count": ["7"]}),
 ]
 
 
@@ -317,9 +308,7 @@ async def test_meta_of_a_result(client: Client) -> None:
 
 
 RETURNED: Final[list[tuple[str, str]]] = [
-    ("none", "null"),
-    ("nul", "ab"),
-    ("terminal", "red alert\nand\tmore"),
+    *(("none", "null"), ("nul", "ab"), ("terminal", "red alert\nand\tmore")),
     ("huge integer", str(2**70)),
 ]
 
