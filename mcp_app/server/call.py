@@ -161,7 +161,7 @@ def _check_end(exchange: Exchange, error: BaseException) -> None:
     A `SystemExit`, or a cancellation of its own, is a failure like any other.
     """
     cancelled = isinstance(error, asyncio.CancelledError | CallCancelled)
-    core = exchange.core
+    core: CallCore | None = exchange.core
     if core is not None and exchange.end is None and not cancelled:
         _check_answered(core)
     if isinstance(error, Exception) or not exchange.adapters.loop.is_running():

@@ -64,7 +64,7 @@ def reset_current_call(token: Token[Exchange | None]) -> None:
 
 def call_core_of(exchange: Exchange) -> CallCore:
     """Return the core of a running call; made on first use."""
-    core = exchange.core
+    core: CallCore | None = exchange.core
     if core is None:
         core = exchange.core = CallCore(exchange)
     return core

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog, Entry, ToolEntry
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
-    from mcp_app.server.context import CallCore
     from mcp_app.server.conversation import QuestionPlaces, StateSealer
     from mcp_app.streams.claims import StoredSteps
     from mcp_app.streams.log_writer import Beside
@@ -291,8 +290,8 @@ class Exchange:
     """No thread was free, so no user code has run."""
     queued: bool = field(init=False, default=False)
     """The call waits for a thread."""
-    core: CallCore | None = field(init=False, default=None)
-    """None for a call that needed nothing so far."""
+    core: Any = field(init=False, default=None)
+    """Its `context.CallCore`; None for a call that needed nothing so far."""
     entry: Entry[Any, Any] | None = field(init=False, default=None)
     """The called definition, once it is found."""
     outcome: str = field(init=False, default=Outcome.ANSWERED.value)
