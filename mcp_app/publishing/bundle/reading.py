@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
+import sys
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any, Final
 
+import jsonschema_rs
+from django.db import models
 from django.utils.dateparse import parse_datetime
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_noop
+from jsonschema_rs import ValidationErrorKind as Kind
 
 from mcp_app.catalog.row_loader import digests_of
 from mcp_app.conf import mcp_settings
@@ -20,12 +22,15 @@ from mcp_app.interface.rules import media_type_problem, visible
 from mcp_app.interface.server import PAGE_SIZE
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import Source
-from mcp_app.models.fields import DEMANDS, digest, split_words
+from mcp_app.models.fields import DEMANDS, JSONTextField, digest, parse_json
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import ReadLimits
+from mcp_app.publishing.bundle.candidates import CHOSEN
 from mcp_app.publishing.bundle.format import (
+    CHOICES,
+    DEFINITIONS,
     FORMAT,
     LISTS,
     MAX_PROBLEMS,
@@ -38,107 +43,216 @@ from mcp_app.publishing.bundle.format import (
     Upload,
     content_hash_of,
     key_column,
-    kind_of_model,
-)
-from mcp_app.publishing.bundle.writing import (
-    content_problems,
-    unknown_member,
-    with_place,
 )
 
 # -- shapes ----------------------------------------------------------------------------
-# What the members of a file are: each shape with the sentence for what it is not.
+# One JSON Schema of a file.  `must` is our own member: the sentence for what does not
+# fit the schema that has it, or one within.
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    fits: Callable[[object], bool]
-    must: str | Promise
+def _shape(must: str, **schema: Any) -> JsonObject:
+    return {"must": must, **schema}
 
 
-_HASH = re.compile(r"[0-9a-f]{64}")
+OBJECT: Final = _shape(gettext_noop("This must be an object."), type="object")
+LIST: Final = _shape(gettext_noop("This must be a list."), type="array")
+STRING: Final = _shape(gettext_noop("This must be a text."), type="string")
+TEXT: Final = _shape(
+    gettext_noop("This must be a text without NUL."),
+    type="string",
+    pattern=r"^[^\u0000]*$",
+)
+KEY: Final = _shape(
+    gettext_noop("This must be a text without NUL, and not empty."),
+    type="string",
+    pattern=r"^[^\u0000]+$",
+)
+NAME: Final = _shape(
+    gettext_noop("This must be a name without blanks and commas."),
+    type="string",
+    pattern=r"^[^\u0000-\u0020\s,]+$",
+)
+HASH: Final = _shape(
+    gettext_noop("This must be a SHA-256: 64 lower-case hexadecimal digits."),
+    type="string",
+    pattern="^[0-9a-f]{64}$",
+)
+TIME: Final = _shape(
+    gettext_noop("This must be a time (ISO 8601)."), type="string", format="time"
+)
+WHOLE: Final = _shape(
+    gettext_noop("This must be a whole number."), type="integer", whole=True
+)
+COUNT: Final = WHOLE | _shape(
+    gettext_noop("This must be a whole number above 0."), minimum=1
+)
+SOURCE: Final = _shape(
+    gettext_noop("This must be “here” or “code”."), enum=Source.values
+)
+JSON: Final[Mapping[str, JsonObject]] = {"object": OBJECT, "array": LIST, "any": {}}
+COLUMNS: Final[Mapping[type[models.Field[Any, Any]], JsonObject]] = {
+    models.CharField: STRING,
+    models.TextField: STRING,
+    models.BooleanField: _shape(
+        gettext_noop("This must be true or false."), type="boolean"
+    ),
+    models.FloatField: _shape(
+        gettext_noop("This must be a number, at most 1.8e308."),
+        type="number",
+        minimum=-sys.float_info.max,
+        maximum=sys.float_info.max,
+    ),
+    models.IntegerField: WHOLE,
+}
 
 
-def _is_valid_text(value: object) -> bool:
-    return isinstance(value, str) and "\x00" not in value
+def _object(required: JsonObject, optional: JsonObject) -> JsonObject:
+    return {
+        **OBJECT,
+        "properties": required | optional,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
-def _is_nonempty_text(value: object) -> bool:
-    return _is_valid_text(value) and value != ""
+def _list(items: JsonObject) -> JsonObject:
+    return {**LIST, "items": items}
 
 
-def is_positive_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+def _either(
+    name: str, value: str, then: JsonObject, otherwise: JsonObject
+) -> JsonObject:
+    condition = {"properties": {name: {"const": value}}, "required": [name]}
+    return {"if": condition, "then": then, "else": otherwise}
 
 
-def _is_sha256_hash(value: object) -> bool:
-    return isinstance(value, str) and bool(_HASH.fullmatch(value))
+def _columns(model: type[PublishedRow], names: Iterable[str]) -> JsonObject:
+    shapes: JsonObject = {}
+    for name in names:
+        column = model._meta.get_field(name)
+        if isinstance(column, JSONTextField):
+            shapes[name] = JSON[column.shape]
+        else:
+            kind = next(each for each in COLUMNS if isinstance(column, each))
+            shapes[name] = COLUMNS[kind]
+    return shapes
 
 
-def _is_name_list(value: object) -> bool:
-    """Whether it is a list that a column with names between blanks can hold."""
-    return isinstance(value, list) and all(
-        _is_nonempty_text(each) and split_words(each) == (each,) for each in value
+def _contents(content: JsonObject) -> JsonObject:
+    version = {"number": COUNT, "hash": HASH, "content": content}
+    signed = {"note": TEXT, "author": TEXT, "created": TIME}
+    return {"working": content, "published": _object(version, signed)}
+
+
+def _server_shape() -> JsonObject:
+    once = _shape(gettext_noop("This list has an entry twice."), uniqueItems=True)
+    chosen = dict.fromkeys(CHOICES, _list(STRING) | {"allOf": [once]})
+    forbidden = _shape(
+        gettext_noop("This is allowed only with the selection “chosen”."), enum=[]
+    )
+    columns = _columns(Server, Server.CONTENT)
+    content = _object({}, columns | {CHOSEN: _object({}, chosen)}) | _either(
+        "selection", Server.Selection.CHOSEN, {}, {"properties": {CHOSEN: forbidden}}
+    )
+    demands = _object({}, dict.fromkeys(DEMANDS, TEXT))
+    return _object(
+        {"slug": KEY, "access": _list(NAME), "page_size": COUNT},
+        {"demands": demands, **_contents(content)},
     )
 
 
-def _is_iso_time(value: object) -> bool:
-    if not isinstance(value, str):
-        return False
+def _definition_shape(model: type[DefinitionRow]) -> JsonObject:
+    key = {model.IDENTITY: KEY}
+    overlay = _object({}, _columns(model, model.OVERLAY))
+    whole = _object(key, _columns(model, model.CONTENT) | key)
+    return _either(
+        "source",
+        Source.CODE,
+        _object(key | {"name": KEY}, {"source": SOURCE, **_contents(overlay)}),
+        _object(key, {"source": SOURCE, **_contents(whole)})
+        | {"if": {"required": ["published"]}, "else": {"required": ["working"]}},
+    )
+
+
+SCHEMA: Final = _object(
+    {"format": {}, "version": {}},
+    {
+        "servers": _list(_server_shape()),
+        **{name: _list(_definition_shape(each)) for name, each in DEFINITIONS.items()},
+        "blobs": _list(
+            _object({"digest": HASH, "media_type": TEXT, "content": TEXT}, {})
+        ),
+    },
+)
+
+
+class _Whole:
+    """The keyword `whole`: JSON Schema itself takes 1.0 for an integer."""
+
+    def __init__(self, *schema: object) -> None:
+        pass
+
+    def validate(self, value: object) -> None:
+        if isinstance(value, float):
+            raise ValueError
+
+
+def _is_time(text: str) -> bool:
     try:
-        return parse_datetime(value) is not None
+        return parse_datetime(text) is not None
     except ValueError:
         return False
 
 
-TEXT = Shape(_is_valid_text, gettext_lazy("This must be a text without NUL."))
-KEY = Shape(
-    _is_nonempty_text, gettext_lazy("This must be a text without NUL, and not empty.")
-)
-COUNT = Shape(is_positive_count, gettext_lazy("This must be a whole number above 0."))
-HASHED = Shape(
-    _is_sha256_hash,
-    gettext_lazy("This must be a SHA-256: 64 lower-case hexadecimal digits."),
-)
-NAMES = Shape(_is_name_list, gettext_lazy("This must be a list of names."))
-TIME = Shape(_is_iso_time, gettext_lazy("This must be a time (ISO 8601)."))
-OBJECT = Shape(
-    lambda value: isinstance(value, dict), gettext_lazy("This must be an object.")
-)
-DEMANDED = Shape(
-    lambda value: (
-        isinstance(value, dict)
-        and value.keys() <= set(DEMANDS)
-        and all(map(_is_valid_text, value.values()))
-    ),
-    gettext_lazy("This must be an object with texts: permission, groups, rule."),
-)
-LIST = Shape(
-    lambda value: isinstance(value, list), gettext_lazy("This must be a list.")
-)
-SOURCE = Shape(
-    lambda value: value in Source.values,
-    gettext_lazy("This must be “here” or “code”."),
+VALIDATOR: Final = jsonschema_rs.validator_for(
+    SCHEMA,
+    validate_formats=True,
+    formats={"time": _is_time},
+    keywords={"whole": _Whole},
+    mask="the value",
+    offline=True,
 )
 
-Shapes = Mapping[str, Shape]
-PUBLISHED: Final[Shapes] = {"number": COUNT, "hash": HASHED, "content": OBJECT}
-SIGNED: Final[Shapes] = {"note": TEXT, "author": TEXT, "created": TIME}
-BLOB: Final[Shapes] = {"digest": HASHED, "media_type": TEXT, "content": TEXT}
-FILE: Final[Shapes] = {**dict.fromkeys(LISTS, LIST), "blobs": LIST}
-CONTENTS: Final[Shapes] = {"working": OBJECT, "published": OBJECT}
+
+def _shape_problems(file: JsonObject) -> Iterator[str]:
+    for error in VALIDATOR.iter_errors(file):
+        place = _place_text(error.instance_path)
+        match error.kind:
+            case Kind.AdditionalProperties(unexpected=names):
+                for name in names:
+                    inner = _place_text([*error.instance_path, name])
+                    yield with_place(
+                        inner, _("No member of this name is allowed here.")
+                    )
+            case Kind.Required(property=name):
+                yield with_place(place, _("“%(name)s” is missing.") % {"name": name})
+            case _:
+                yield with_place(place, _(_must(error.schema_path)))
 
 
-def members_of(model: type[PublishedRow], value: object) -> tuple[Shapes, Shapes]:
-    """Return which members an entry must and may have."""
-    required = {key_column(model): KEY}
-    if model is Server:
-        access = {"access": NAMES, "page_size": COUNT}
-        return {**required, **access}, {"demands": DEMANDED, **CONTENTS}
-    is_overlay = isinstance(value, dict) and value.get("source") == Source.CODE
-    if is_overlay:
-        required["name"] = KEY
-    return required, {"source": SOURCE, **CONTENTS}
+def _place_text(path: Iterable[str | int]) -> str:
+    steps = (
+        f"[{step}]" if isinstance(step, int) else f".{visible(step)}" for step in path
+    )
+    return "".join(steps)
+
+
+def _must(schema_path: Iterable[str | int]) -> str:
+    """Return the sentence of the innermost schema that has one."""
+    schema: Any = SCHEMA
+    sentence = ""
+    for step in schema_path:
+        if isinstance(schema, dict):
+            sentence = schema.get("must", sentence)
+        schema = schema[step]
+    return sentence
+
+
+def with_place(place: str, sentence: str) -> str:
+    return _("%(place)s: %(sentence)s") % {
+        "place": place.removeprefix("."),
+        "sentence": sentence,
+    }
 
 
 # -- reading ---------------------------------------------------------------------------
@@ -148,15 +262,38 @@ LIMITS: Final = ReadLimits(depth=72, nodes=1_000_000)
 
 
 def read_bundle(body: bytes) -> Bundle:
-    """Return what a file holds; raises `BundleRefused` with all that is wrong."""
+    """Return what a file holds; raises `BundleRefused` with all that is wrong.
+
+    What its values say is looked at only where all of them have the right shape.
+    """
     if len(body) > MOST_BYTES:
         raise BundleRefused([too_large(len(body))])
     file = _parse_file(body)
-    reader = _Reader()
-    bundle = reader.build_bundle(file, digest(body))
-    if reader.problems:
-        raise BundleRefused(reader.problems[:MAX_PROBLEMS])
-    return bundle
+    _refuse_problems(_shape_problems(file))
+    entries = [
+        _read_entry(value, model, f"{name}[{index}]")
+        for name, model in LISTS.items()
+        for index, value in enumerate(file.get(name, ()))
+    ]
+    blobs = file.get("blobs", ())
+    _refuse_problems(
+        chain(
+            *map(_entry_problems, entries),
+            _duplicate_entries(entries),
+            _blob_problems(blobs),
+            _upload_problems(entries, {blob["digest"] for blob in blobs}),
+        )
+    )
+    uploads = {
+        blob["digest"]: Upload(b64decode(blob["content"]), blob["media_type"])
+        for blob in blobs
+    }
+    return Bundle(tuple(entries), uploads, digest(body))
+
+
+def _refuse_problems(problems: Iterable[str]) -> None:
+    if named := dict.fromkeys(islice(problems, MAX_PROBLEMS)):
+        raise BundleRefused(named)
 
 
 def too_large(size: int) -> str:
@@ -168,23 +305,21 @@ def too_large(size: int) -> str:
 
 
 def _parse_file(body: bytes) -> JsonObject:
-    _check_strings(body)
+    # More strings than there may be names and values are refused before it costs much.
+    quotes = body.count(b'"') - body.count(b'\\"')
+    if quotes > 4 * (LIMITS.nodes + 1):
+        message = _("The file has more than %(count)d values.")
+        raise BundleRefused([message % {"count": LIMITS.nodes}])
     try:
         file = jsonrpc.read(body, LIMITS)
     except ProtocolError as error:
         raise BundleRefused([_place_of_error(body, error.message)]) from None
     if not isinstance(file, dict) or file.get("format") != FORMAT:
-        raise BundleRefused(
-            [
-                _("This is not a bundle: “format” must be “%(format)s”.")
-                % {"format": FORMAT}
-            ]
-        )
+        message = _("This is not a bundle: “format” must be “%(format)s”.")
+        raise BundleRefused([message % {"format": FORMAT}])
     version = file.get("version")
-    if not is_positive_count(version):
-        raise BundleRefused(
-            [with_place("version", _("This must be a whole number above 0."))]
-        )
+    if type(version) is not int or version < 1:
+        raise BundleRefused([with_place("version", _(COUNT["must"]))])
     if version != VERSION:
         message = _(
             "The file was made by a newer version (%(version)s; this site reads up to"
@@ -194,16 +329,8 @@ def _parse_file(body: bytes) -> JsonObject:
     return file
 
 
-def _check_strings(body: bytes) -> None:
-    """Refuse more strings than there may be names and values, before it costs much."""
-    quotes = body.count(b'"') - body.count(b'\\"')
-    if quotes > 4 * (LIMITS.nodes + 1):
-        message = _("The file has more than %(count)d values.")
-        raise BundleRefused([message % {"count": LIMITS.nodes}])
-
-
 def _place_of_error(body: bytes, message: str) -> str:
-    """Say where a file stops being JSON; `said` is what a strict reader said."""
+    """Say where a file stops being JSON; `message` is what a strict reader said."""
     message = message.replace("The body", _("The file"))
     if message.endswith("values."):
         return message
@@ -219,208 +346,109 @@ def _place_of_error(body: bytes, message: str) -> str:
     return message
 
 
-# -- reading ------------------------------------------------------------------------
+# -- entries ---------------------------------------------------------------------------
 
 
-class _Reader:
-    """Collects what is wrong; what it returns counts only where nothing is."""
+def _read_entry(value: JsonObject, model: type[PublishedRow], place: str) -> Entry:
+    key = value[key_column(model)]
+    published = None
+    if "published" in value:
+        published = PublishedContent(**value["published"])
+    return Entry(
+        place=place,
+        model=model,
+        key=key,
+        working=value.get("working", {} if published is None else published.content),
+        published=published,
+        source=value.get("source", Source.HERE),
+        name=str(value.get("name", key)),
+        access=tuple(value.get("access", ())),
+        demands=value.get("demands", {}),
+        page_size=value.get("page_size", PAGE_SIZE),
+    )
 
-    def __init__(self) -> None:
-        self.problems: list[str] = []
 
-    def build_bundle(self, file: JsonObject, file_digest: str) -> Bundle:
-        rest = {
-            name: value
-            for name, value in file.items()
-            if name not in {"format", "version"}
-        }
-        if not self._has_valid_members(rest, "", {}, FILE):
-            return Bundle(())
-        entries = [entry for entry in self._read_entries(rest) if entry is not None]
-        self._check_unique(entries)
-        uploads = self._read_uploads(rest.get("blobs", ()))
-        self._check_uploads(entries, uploads)
-        return Bundle(tuple(entries), uploads, file_digest)
-
-    def _read_entries(self, lists: JsonObject) -> Iterator[Entry | None]:
-        for name, model in LISTS.items():
-            for index, value in enumerate(lists.get(name, ())):
-                if len(self.problems) >= MAX_PROBLEMS:
-                    return
-                yield self._read_entry(value, model, f"{name}[{index}]")
-
-    def _has_valid_members(
-        self, value: object, place: str, required: Shapes, optional: Shapes
-    ) -> bool:
-        """Whether an object has these members and no others."""
-        before = len(self.problems)
-        if not isinstance(value, dict):
-            self.problems.append(with_place(place, str(OBJECT.must)))
-            return False
-        shapes = {**required, **optional}
-        prefix = f"{place}." if place else ""
-        for name, member in value.items():
-            member_place = f"{prefix}{visible(name)}"
-            if name not in shapes:
-                self.problems.append(unknown_member(member_place))
-            elif not shapes[name].fits(member):
-                self.problems.append(with_place(member_place, str(shapes[name].must)))
-        for name in required:
-            if name not in value:
-                self.problems.append(with_place(place, _missing_member(name)))
-        return len(self.problems) == before
-
-    def _read_entry(
-        self, value: object, model: type[PublishedRow], place: str
-    ) -> Entry | None:
-        required, optional = members_of(model, value)
-        if not self._has_valid_members(value, place, required, optional):
-            return None
-        assert isinstance(value, dict)  # noqa: S101 - `_has_valid_members` has looked
-        key = str(value[key_column(model)])
-        published = self._read_published(value.get("published"), f"{place}.published")
-        if published is None and "published" in value:
-            return None
-        working = value.get("working")
-        if working is None:
-            working = {} if published is None else published.content
-        entry = Entry(
-            place=place,
-            model=model,
-            key=key,
-            working=working,
-            published=published,
-            source=value.get("source", Source.HERE),
-            name=str(value.get("name", key)),
-            access=tuple(value.get("access", ())),
-            demands=value.get("demands", {}),
-            page_size=value.get("page_size", PAGE_SIZE),
-        )
-        self.problems.extend(_entry_problems(entry, value))
-        return entry
-
-    def _read_published(
-        self, value: JsonObject | None, place: str
-    ) -> PublishedContent | None:
-        if value is None or not self._has_valid_members(
-            value, place, PUBLISHED, SIGNED
-        ):
-            return None
-        published = PublishedContent(**value)
+def _entry_problems(entry: Entry) -> Iterator[str]:
+    published = entry.published
+    if published is None or entry.working is not published.content:
+        yield from _text_problems(entry.working, f"{entry.place}.working")
+    if published is not None:
+        place = f"{entry.place}.published"
+        yield from _text_problems(published.content, f"{place}.content")
         if content_hash_of(published.content) != published.hash:
             message = _(
                 "The hash does not match the content, which was changed after it was"
                 " published. Change the working copy instead."
             )
-            self.problems.append(with_place(place, message))
-        return published
-
-    def _check_unique(self, entries: list[Entry]) -> None:
-        first_entries: dict[tuple[str, str, str], Entry] = {}
-        for entry in entries:
-            for name in _unique_names(entry):
-                first = first_entries.setdefault(name, entry)
-                if first is not entry:
-                    message = _("The file has “%(key)s” already at %(place)s.")
-                    details = {"key": visible(name[2]), "place": first.place}
-                    self.problems.append(with_place(entry.place, message % details))
-
-    # -- uploads ----------------------------------------------------------------------
-
-    def _read_uploads(self, blobs: list[object]) -> Mapping[str, Upload]:
-        uploads: dict[str, Upload] = {}
-        for index, value in enumerate(blobs):
-            place = f"blobs[{index}]"
-            if not self._has_valid_members(value, place, BLOB, {}):
-                continue
-            assert isinstance(value, dict)  # noqa: S101 - `_has_valid_members` has looked
-            if value["digest"] in uploads:
-                self.problems.append(
-                    with_place(place, _("The file has this digest twice."))
-                )
-            if upload := self._read_upload(value, place):
-                uploads[value["digest"]] = upload
-        return uploads
-
-    def _read_upload(self, value: Mapping[str, str], place: str) -> Upload | None:
-        media_type = value["media_type"]
-        if problem := media_type_problem(media_type):
-            self.problems.append(with_place(place, problem))
-        try:
-            content = b64decode(value["content"], validate=True)
-        except ValueError:
-            self.problems.append(with_place(place, _("The content is not base64.")))
-            return None
-        limit = mcp_settings.limits.body
-        if len(content) > limit:
-            message = _("The content has %(size)d bytes; the limit is %(limit)d.")
-            sentence = message % {"size": len(content), "limit": limit}
-            self.problems.append(with_place(place, sentence))
-        if digest(content) != value["digest"]:
-            self.problems.append(
-                with_place(place, _("The digest does not match the content."))
-            )
-        return Upload(content, media_type)
-
-    def _check_uploads(
-        self, entries: list[Entry], uploads: Mapping[str, Upload]
-    ) -> None:
-        used_digests: set[str] = set()
-        for entry in entries:
-            for content in entry.all_contents():
-                used_digests.update(digests_of(content))
-                for name in digests_of(content):
-                    if name not in uploads:
-                        message = _(
-                            "This entry uses the upload “%(name)s”, which is missing in"
-                            " the file."
-                        )
-                        sentence = message % {"name": visible(name[:64])}
-                        self.problems.append(with_place(entry.place, sentence))
-        for name in uploads.keys() - used_digests:
-            self.problems.append(
-                _("Nothing uses the upload “%(name)s”.") % {"name": name}
-            )
-
-
-def _missing_member(name: str) -> str:
-    return _("“%(name)s” is missing.") % {"name": name}
-
-
-def _entry_problems(entry: Entry, value: JsonObject) -> Iterator[str]:
-    row = entry.model()
-    if isinstance(row, DefinitionRow):
-        row.source = entry.source
-    for place, content in _contents_by_place(entry, value):
-        yield from content_problems(row, content, f"{entry.place}.{place}")
-        column = key_column(entry.model)
-        if entry.is_defined_by_staff and content.get(column, "") == "":
-            yield with_place(f"{entry.place}.{place}", _missing_member(column))
-    if entry.is_defined_by_staff:
-        yield from _key_problems(entry)
-
-
-def _contents_by_place(
-    entry: Entry, value: JsonObject
-) -> Iterator[tuple[str, JsonObject]]:
-    if "working" in value or entry.published is None:
-        yield "working", entry.working
-    if entry.published is not None:
-        yield "published.content", entry.published.content
-
-
-def _key_problems(entry: Entry) -> Iterator[str]:
-    working_key = entry.working.get(key_column(entry.model))
-    # What is missing, or no text, was told already.
-    if isinstance(working_key, str) and working_key not in {"", entry.key}:
+            yield with_place(place, message)
+    if (
+        entry.is_defined_by_staff
+        and entry.working[key_column(entry.model)] != entry.key
+    ):
         message = _("The key “%(key)s” differs from the name in the working copy.")
         yield with_place(entry.place, message % {"key": visible(entry.key)})
 
 
-def _unique_names(entry: Entry) -> Iterator[tuple[str, str, str]]:
-    """Yield what no other entry may have: its key, and what it is published as."""
-    kind = kind_of_model(entry.model)
-    yield "key", kind, entry.key
-    published = entry.published
-    if published is not None and entry.is_defined_by_staff:
-        yield "published", kind, str(published.content.get(key_column(entry.model)))
+def _text_problems(content: JsonObject, place: str) -> Iterator[str]:
+    try:
+        parse_json(jsonrpc.write(content).decode())
+    except ValueError as error:
+        yield with_place(place, str(error))
+
+
+def _duplicate_entries(entries: Iterable[Entry]) -> Iterator[str]:
+    """Yield which entries have the key of another, or are published as another is."""
+    first_entries: dict[tuple[str, str, str], Entry] = {}
+    for entry in entries:
+        names = [("key", entry.kind, entry.key)]
+        if entry.published is not None and entry.is_defined_by_staff:
+            identity = entry.published.content[key_column(entry.model)]
+            names.append(("published", entry.kind, identity))
+        for name in names:
+            first = first_entries.setdefault(name, entry)
+            if first is not entry:
+                message = _("The file has “%(key)s” already at %(place)s.")
+                details = {"key": visible(name[2]), "place": first.place}
+                yield with_place(entry.place, message % details)
+
+
+# -- uploads ---------------------------------------------------------------------------
+
+
+def _blob_problems(blobs: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    digests: set[str] = set()
+    for index, blob in enumerate(blobs):
+        place = f"blobs[{index}]"
+        if blob["digest"] in digests:
+            yield with_place(place, _("The file has this digest twice."))
+        digests.add(blob["digest"])
+        if problem := media_type_problem(blob["media_type"]):
+            yield with_place(place, problem)
+        try:
+            content = b64decode(blob["content"], validate=True)
+        except ValueError:
+            yield with_place(place, _("The content is not base64."))
+            continue
+        limit = mcp_settings.limits.body
+        if len(content) > limit:
+            message = _("The content has %(size)d bytes; the limit is %(limit)d.")
+            yield with_place(place, message % {"size": len(content), "limit": limit})
+        if digest(content) != blob["digest"]:
+            yield with_place(place, _("The digest does not match the content."))
+
+
+def _upload_problems(entries: Iterable[Entry], digests: set[str]) -> Iterator[str]:
+    used: set[str] = set()
+    for entry in entries:
+        for content in entry.all_contents():
+            used.update(digests_of(content))
+            for name in digests_of(content):
+                if name not in digests:
+                    message = _(
+                        "This entry uses the upload “%(name)s”, which is missing in"
+                        " the file."
+                    )
+                    sentence = message % {"name": visible(name[:64])}
+                    yield with_place(entry.place, sentence)
+    for name in digests - used:
+        yield _("Nothing uses the upload “%(name)s”.") % {"name": name}

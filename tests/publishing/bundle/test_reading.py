@@ -44,19 +44,8 @@ def working(**content: Any) -> dict[str, Any]:
 
 def published(**members: Any) -> dict[str, Any]:
     content = members.pop("content", {"name": "a"})
-    return file(
-        tools=[
-            {
-                "name": "a",
-                "published": {
-                    "number": 1,
-                    "hash": content_hash_of(content),
-                    "content": content,
-                    **members,
-                },
-            }
-        ]
-    )
+    version = {"number": 1, "hash": content_hash_of(content), "content": content}
+    return file(tools=[{"name": "a", "published": {**version, **members}}])
 
 
 def blob(**members: Any) -> dict[str, Any]:
@@ -74,16 +63,12 @@ def with_upload(*blobs: Any, name: str = digest(PICTURE)) -> dict[str, Any]:
     return file(resources=[entry], blobs=list(blobs))
 
 
-def server(**content: Any) -> dict[str, Any]:
-    entry = {"slug": "shop", "access": [], "page_size": 9, "working": content}
-    return file(servers=[entry])
-
-
 def a_server(**members: Any) -> dict[str, Any]:
     return file(servers=[{"slug": "a", "access": [], "page_size": 1, **members}])
 
 
-WRONG_DEMANDS: list[Any] = [[], {"permissions": "a"}, {"rule": None}, {"rule": "a\0"}]
+def choice(chosen: Any, selection: str = "chosen") -> dict[str, Any]:
+    return a_server(working={"selection": selection, "chosen": chosen})
 
 
 def test_an_empty_bundle_is_one() -> None:
@@ -150,208 +135,140 @@ def test_a_file_with_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
         assert problems(body) == ["The file has more than 50 values."]
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (file(secrets=[]), ["secrets: No member of this name is allowed here."]),
-        (file(tools={}), ["tools: This must be a list."]),
-        (file(tools=[1]), ["tools[0]: This must be an object."]),
-        (file(tools=[{}]), ["tools[0]: “name” is missing."]),
-        (file(tools=[{"name": ""}]), ["tools[0].name: This must be a text"]),
-        (file(tools=[{"name": "a\0"}]), ["tools[0].name: This must be a text"]),
-        (
-            file(tools=[a_tool(id=7)]),
-            ["tools[0].id: No member of this name is allowed here."],
-        ),
-        (file(tools=[a_tool(**{"a\u202eb": 7})]), ["tools[0].a⟦U+202E⟧b: No member"]),
-        (file(tools=[a_tool(source="http")]), ["tools[0].source: This must be"]),
-        (file(tools=[a_tool(working=1)]), ["tools[0].working: This must be an object"]),
-        (
-            file(tools=[a_tool(), a_tool()]),
-            ["tools[1]: The file has “a” already at tools[0]."],
-        ),
-        (
-            file(tools=[{"name": "b", "working": {"name": "a"}}]),
-            ["tools[0]: The key “b” differs from the name in the working copy."],
-        ),
-        (file(tools=[{"name": "a"}]), ["tools[0].working: “name” is missing."]),
-        (
-            file(tools=[{"name": "a", "working": {}}]),
-            ["tools[0].working: “name” is missing."],
-        ),
-        (
-            file(resources=[{"uri": "shop://a", "name": "a"}]),
-            ["resources[0].name: No member of this name is allowed here."],
-        ),
-        (
-            file(resources=[{"uri": "shop://a", "source": "code"}]),
-            ["resources[0]: “name” is missing."],
-        ),
-        (
-            file(tools=[{"name": "a", "source": "code", "working": {"config": {}}}]),
-            ["tools[0].working.config: No member of this name is allowed here."],
-        ),
-        (working(title=5), ["tools[0].working.title: This must be a text."]),
-        (working(title=None), ["tools[0].working.title: This must be a text."]),
-        (working(name=5), ["tools[0].working.name: This must be a text."]),
-        (
-            working(description=[]),
-            ["tools[0].working.description: This must be a text"],
-        ),
-        (working(position=True), ["tools[0].working.position: This must be a whole"]),
-        (working(position=1.5), ["tools[0].working.position: This must be a whole"]),
-        (working(timeout="5"), ["tools[0].working.timeout: This must be a number"]),
-        (working(timeout=True), ["tools[0].working.timeout: This must be a number"]),
-        (working(timeout=10**400), ["tools[0].working.timeout: This must be a number"]),
-        (working(read_only=1), ["tools[0].working.read_only: This must be true or"]),
-        (working(config=[]), ["tools[0].working.config: This must be an object."]),
-        (working(icons={}), ["tools[0].working.icons: This must be a list."]),
-        *(
-            (working(**{name: {}}), [f"tools[0].working.{name}: No member of this"])
-            for name in ("enabled", "chosen", "id")
-        ),
-        (
-            working(config={"text": "a\0b"}),
-            ["tools[0].working: The text has the character NUL (U+0000); remove it."],
-        ),
-        (published(number=0), ["tools[0].published.number: This must be a whole"]),
-        (published(number=1.5), ["tools[0].published.number: This must be a whole"]),
-        *(
-            (published(hash=each), ["tools[0].published.hash: This must be a SHA-256"])
-            for each in ("A" * 64, "0" * 63, "0" * 64 + "\n", 5)
-        ),
-        (published(created="yesterday"), ["tools[0].published.created: This must be"]),
-        (published(created=5), ["tools[0].published.created: This must be"]),
-        (
-            published(created="2026-13-01T00:00:00"),
-            ["tools[0].published.created: This must be"],
-        ),
-        (published(note="a\0"), ["tools[0].published.note: This must be a text"]),
-        (
-            published(email="x"),
-            ["tools[0].published.email: No member of this name is allowed here."],
-        ),
-        (
-            published(hash="0" * 64),
-            ["tools[0].published: The hash does not match the content"],
-        ),
-        (
-            published(content={"title": "A"}),
-            ["tools[0].published.content: “name” is missing."],
-        ),
-        (
-            file(
-                tools=[
-                    {**published()["tools"][0]},
-                    {**published()["tools"][0], **a_tool(), "name": "b"},
-                ]
+UNKNOWN = "No member of this name is allowed here."
+WHOLE = "This must be a whole number"
+NAME = "This must be a name without blanks and commas."
+MISSING = "“name” is missing."
+TWO = [published()["tools"][0], {**published()["tools"][0], **a_tool(), "name": "b"}]
+SHAPES: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
+    (file(secrets=[]), f"secrets: {UNKNOWN}"),
+    (file(tools={}), "tools: This must be a list."),
+    (file(tools=[1]), "tools[0]: This must be an object."),
+    (file(tools=[{}]), f"tools[0]: {MISSING}", "tools[0]: “working” is missing."),
+    (file(tools=[a_tool(name="")]), "tools[0].name: This must be a text"),
+    (file(tools=[a_tool(name="a\0")]), "tools[0].name: This must be a text"),
+    (file(tools=[a_tool(id=7)]), f"tools[0].id: {UNKNOWN}"),
+    (file(tools=[a_tool(**{"a\u202eb": 7})]), f"tools[0].a⟦U+202E⟧b: {UNKNOWN}"),
+    (file(tools=[a_tool(source="http")]), "tools[0].source: This must be “here” or"),
+    (file(tools=[a_tool(working=1)]), "tools[0].working: This must be an object."),
+    (file(tools=[{"name": "a"}]), "tools[0]: “working” is missing."),
+    (file(tools=[a_tool(working={})]), f"tools[0].working: {MISSING}"),
+    (file(tools=[a_tool(demands={})]), f"tools[0].demands: {UNKNOWN}"),
+    (
+        file(tools=[{"name": "a", "source": "code", "working": {"config": {}}}]),
+        f"tools[0].working.config: {UNKNOWN}",
+    ),
+    (
+        file(resources=[{"uri": "b:a", "name": "a", "published": {}}]),
+        *(f"resources[0].published: “{each}” is" for each in ("number", "hash")),
+        "resources[0].published: “content” is missing.",
+        f"resources[0].name: {UNKNOWN}",
+    ),
+    (file(resources=[{"uri": "b:a", "source": "code"}]), f"resources[0]: {MISSING}"),
+    *(
+        (working(**{name: value}), f"tools[0].working.{name}: {said}")
+        for name, value, said in [
+            *(("title", each, "This must be a text.") for each in (5, None)),
+            *(("name", each, "This must be a text without NUL,") for each in (5, "")),
+            ("description", [], "This must be a text."),
+            *(("position", each, WHOLE) for each in (True, 1.0, 1.5)),
+            *(
+                ("timeout", each, "This must be a number")
+                for each in ("5", True, 10**400, -(10**400))
             ),
-            [
-                "tools[1]: The key “b” differs from the name in the working copy.",
-                "tools[1]: The file has “a” already at tools[0].",
-            ],
-        ),
-        (with_upload(), ["resources[0]: This entry uses the upload"]),
-        (
-            with_upload(blob(), name="nothing"),
-            [
-                (
-                    "resources[0]: This entry uses the upload “nothing”,"
-                    " which is missing in the file."
-                ),
-                "Nothing uses the upload",
-            ],
-        ),
-        (file(blobs=[blob()]), ["Nothing uses the upload “0f4636c7"]),
-        (
-            with_upload(blob(), blob()),
-            ["blobs[1]: The file has this digest twice."],
-        ),
-        (
-            with_upload(blob(content="AAAA")),
-            ["blobs[0]: The digest does not match the content."],
-        ),
-        (
-            with_upload(blob(content="é")),
-            ["blobs[0]: The content is not base64.", "resources[0]: This entry uses"],
-        ),
-        (with_upload(blob(media_type="x")), ["blobs[0]: “x” is not a media type"]),
-        (
-            with_upload(blob(media_type=f'a/b;c="{"d" * 300}"')),
-            ['blobs[0]: “a/b;c="' + "d" * 33 + "…” has 308 characters; a media type"],
-        ),
-        (
-            with_upload(blob(digest="x")),
-            [
-                "blobs[0].digest: This must be a SHA-256",
-                "resources[0]: This entry uses",
-            ],
-        ),
-        *(
-            (a_server(access=each), ["servers[0].access: This must be a list of names"])
-            for each in ("a", ["a b", "c,d"], ["a\0"], [1])
-        ),
-        *(
-            (a_server(demands=each), ["servers[0].demands: This must be an object"])
-            for each in WRONG_DEMANDS
-        ),
-        (
-            a_server(source="here"),
-            ["servers[0].source: No member of this name is allowed here."],
-        ),
-        (
-            file(tools=[a_tool(demands={})]),
-            ["tools[0].demands: No member of this name is allowed here."],
-        ),
-        (
-            file(servers=[{"slug": "a"}]),
-            ["servers[0]: “access” is missing.", "servers[0]: “page_size” is missing."],
-        ),
-        (
-            a_server(access=[""], page_size=0),
-            [
-                "servers[0].access: This must be a list of names.",
-                "servers[0].page_size: This must be a whole number above 0.",
-            ],
-        ),
-        (
-            server(chosen={}),
-            [
-                "servers[0].working.chosen: This is allowed only"
-                " with the selection “chosen”."
-            ],
-        ),
-        (
-            server(selection="chosen", chosen=[]),
-            ["servers[0].working.chosen: This must be an object."],
-        ),
-        (
-            server(selection="chosen", chosen={"tools": "a"}),
-            ["servers[0].working.chosen.tools: This must be a list of texts."],
-        ),
-        (
-            server(selection="chosen", chosen={"tools": [1], "users": []}),
-            [
-                "servers[0].working.chosen.tools: This must be a list of texts.",
-                (
-                    "servers[0].working.chosen.users: No member of this"
-                    " name is allowed here."
-                ),
-            ],
-        ),
-        (
-            server(selection="chosen", chosen={"tools": ["a", "a"]}),
-            ["servers[0].working.chosen.tools: This list has an entry twice."],
-        ),
-    ],
-)
-def test_each_problem_is_named_with_its_place(
-    value: dict[str, Any], said: list[str]
-) -> None:
-    found = problems(value)
-    assert len(found) == len(said), found
-    for problem, start in zip(found, said, strict=True):
-        assert problem.startswith(start)
+            ("read_only", 1, "This must be true or false."),
+            ("config", [], "This must be an object."),
+            ("icons", {}, "This must be a list."),
+            *((name, {}, UNKNOWN) for name in ("enabled", "chosen", "id")),
+        ]
+    ),
+    *(
+        (published(**{name: value}), f"tools[0].published.{name}: {said}")
+        for name, value, said in [
+            *(("number", each, WHOLE) for each in (0, 1.0, -1.5, True)),
+            *(
+                ("hash", each, "This must be a SHA-256: 64 lower-case")
+                for each in ("A" * 64, "0" * 63, "0" * 64 + "\n", 5)
+            ),
+            *(
+                ("created", each, "This must be a time (ISO 8601).")
+                for each in ("yesterday", 5, "2026-13-01T00:00:00")
+            ),
+            ("note", "a\0", "This must be a text without NUL."),
+            ("email", "x", UNKNOWN),
+        ]
+    ),
+    (published(content={"title": "A"}), f"tools[0].published.content: {MISSING}"),
+    (with_upload(blob(digest="x")), "blobs[0].digest: This must be a SHA-256"),
+    (a_server(access="a"), "servers[0].access: This must be a list."),
+    *(
+        (a_server(access=["ok", each]), f"servers[0].access[1]: {NAME}")
+        for each in ("", "a b", "c,d", "a\0", "a\x1cb", 1)
+    ),
+    (a_server(page_size=0), f"servers[0].page_size: {WHOLE} above 0."),
+    (a_server(demands=[]), "servers[0].demands: This must be an object."),
+    (a_server(demands={"rules": ""}), f"servers[0].demands.rules: {UNKNOWN}"),
+    *(
+        (a_server(demands={"rule": each}), "servers[0].demands.rule: This must be a te")
+        for each in (None, "a\0")
+    ),
+    (a_server(source="here"), f"servers[0].source: {UNKNOWN}"),
+    (
+        file(servers=[{"slug": "a"}]),
+        "servers[0]: “access” is missing.",
+        "servers[0]: “page_size” is missing.",
+    ),
+    *(
+        (choice(chosen, selection), f"servers[0].working.chosen{said}")
+        for chosen, selection, said in [
+            ({}, "all", ": This is allowed only with the selection “chosen”."),
+            ([], "chosen", ": This must be an object."),
+            ({"tools": "a"}, "chosen", ".tools: This must be a list."),
+            ({"tools": [1]}, "chosen", ".tools[0]: This must be a text."),
+            ({"tools": ["a", "a"]}, "chosen", ".tools: This list has an entry twice."),
+            ({"users": []}, "chosen", f".users: {UNKNOWN}"),
+        ]
+    ),
+]
+VALUES: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
+    (file(tools=[a_tool()] * 2), "tools[1]: The file has “a” already at tools[0]."),
+    (
+        file(tools=[{"name": "b", "working": {"name": "a"}}]),
+        "tools[0]: The key “b” differs from the name in the working copy.",
+    ),
+    (
+        file(tools=TWO),
+        "tools[1]: The key “b” differs from the name in the working copy.",
+        "tools[1]: The file has “a” already at tools[0].",
+    ),
+    (
+        working(config={"text": "a\0b"}),
+        "tools[0].working: The text has the character NUL (U+0000); remove it.",
+    ),
+    (published(hash="0" * 64), "tools[0].published: The hash does not match the"),
+    (with_upload(), "resources[0]: This entry uses the upload “0f4636c7"),
+    (
+        with_upload(blob(), name="nothing"),
+        "resources[0]: This entry uses the upload “nothing”, which is missing in the",
+        "Nothing uses the upload",
+    ),
+    (file(blobs=[blob()]), "Nothing uses the upload “0f4636c7"),
+    (with_upload(blob(), blob()), "blobs[1]: The file has this digest twice."),
+    (with_upload(blob(content="AAAA")), "blobs[0]: The digest does not match the"),
+    (with_upload(blob(content="é")), "blobs[0]: The content is not base64."),
+    (with_upload(blob(media_type="x")), "blobs[0]: “x” is not a media type"),
+    (
+        with_upload(blob(media_type=f'a/b;c="{"d" * 300}"')),
+        'blobs[0]: “a/b;c="' + "d" * 33 + "…” has 308 characters; a media type",
+    ),
+]
+
+
+def test_each_problem_is_named_with_its_place() -> None:
+    for value, *said in SHAPES + VALUES:
+        found = problems(value)
+        assert len(found) == len(said), found
+        assert all(map(str.startswith, found, said)), (found, said)
 
 
 def test_a_content_as_deep_as_a_row_may_have_it_and_deeper() -> None:
@@ -395,7 +312,7 @@ PLACES: tuple[Change, ...] = (
     lambda value: file(tools=[a_tool(working=value, published=value)]),
     lambda value: working(config=value, input_schema=value, tags=value),
     lambda value: published(content=value, number=value),
-    lambda value: server(selection="chosen", chosen=value),
+    choice,
 )
 
 
