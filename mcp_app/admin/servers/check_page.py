@@ -23,7 +23,6 @@ from mcp_app.transports.http.probe import (
     Probe,
     issue_ticket,
 )
-from mcp_app.workbench.checking import here
 from mcp_app.workbench.checking.client import address_problem
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.judging import judge_observations
@@ -32,6 +31,11 @@ from mcp_app.workbench.checking.observing import (
     Unreadable,
     metadata_address,
     observations_of_page,
+)
+from mcp_app.workbench.checking.site_findings import (
+    process_findings,
+    server_findings,
+    site_at_address,
 )
 
 WORDS: Final[dict[Grade, tuple[Label, str]]] = {
@@ -52,7 +56,7 @@ def probe_context(request: HttpRequest, row: Server) -> dict[str, Any]:
     if row.slug != DEFAULT_SLUG:
         command = f"{command} --server {row.slug}"
     metadata = ""
-    if here.site_at_address(url, row).signs_in:
+    if site_at_address(url, row).signs_in:
         metadata = urlsplit(metadata_address(url)).path
     has_own = mcp_settings.public_url is not None
     plan = {
@@ -78,7 +82,7 @@ def judged_fragment(request: HttpRequest, row: Server) -> HttpResponse:
         observation = observations_of_page(answers, url, mcp_settings.limits.body)
     except Unreadable as error:
         return HttpResponse(str(error), status=400, content_type="text/plain")
-    findings = judge_observations(observation, here.site_at_address(url, row))
+    findings = judge_observations(observation, site_at_address(url, row))
     context = {"lines": _finding_lines(findings)}
     response = render(request, "admin/mcp_app/includes/findings.html", context)
     response.headers["Cache-Control"] = "no-store"
@@ -112,6 +116,4 @@ def _finding_lines(findings: list[Finding]) -> list[dict[str, object]]:
 
 def here_lines(row: Server) -> list[dict[str, object]]:
     """Look at what can be seen in this process; blocks."""
-    findings = [*here.server_findings(row), *here.document_findings(row)]
-    findings += [*here.process_findings(), *here.settings_findings()]
-    return _finding_lines(findings)
+    return _finding_lines([*server_findings(row), *process_findings()])

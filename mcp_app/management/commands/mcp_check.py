@@ -25,12 +25,17 @@ from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.management.servers import find_server
 from mcp_app.models import Server
 from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
-from mcp_app.workbench.checking import here
 from mcp_app.workbench.checking.client import address_problem, token_for, why_no_token
 from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
-from mcp_app.workbench.checking.here import Conversations, judge_revisions
 from mcp_app.workbench.checking.judging import has_answer, judge_observations, report_in
 from mcp_app.workbench.checking.observing import observe_server
+from mcp_app.workbench.checking.site_findings import (
+    Conversations,
+    judge_revisions,
+    process_findings,
+    server_findings,
+    site_at_address,
+)
 
 NO_ANSWER: Final = 2
 """The exit status if there is no answer, or nothing was looked at."""
@@ -108,7 +113,7 @@ class Command(BaseCommand):
         token = "" if user else _environment_token()
         tls = _trusted_context(options["ca"])
         silence = mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S
-        site = here.site_at_address(url, server)
+        site = site_at_address(url, server)
         observations = observe_server(
             url,
             slug,
@@ -121,11 +126,10 @@ class Command(BaseCommand):
         report = report_in(observations)
         looked = report is not None or has_problem(findings)
         if report is not None:
-            findings += here.server_findings(server)
-            findings += here.document_findings(server)
+            findings += server_findings(server)
             speaker = Conversations(url, tls, streams=report.interface == "ASGI")
             findings += _try_clients(findings, speaker, server, user, token)
-        findings += [*here.process_findings(), *here.settings_findings()]
+        findings += process_findings()
         self._print_findings(findings, as_json=options["json"])
         if not looked or not has_answer(observations):
             raise SystemExit(NO_ANSWER)

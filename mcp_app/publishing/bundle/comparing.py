@@ -33,7 +33,7 @@ from mcp_app.publishing.bundle.candidates import (
     working_copy,
 )
 from mcp_app.publishing.bundle.format import Bundle, Entry, Identity, content_hash_of
-from mcp_app.publishing.bundle.here import Here
+from mcp_app.publishing.bundle.site_rows import SiteRows
 from mcp_app.publishing.differences import (
     Difference,
     breaking_reasons,
@@ -160,21 +160,21 @@ def compare_bundle(
     bundle: Bundle, registry: Registry, *, lock: bool = False
 ) -> Comparison:
     """Return what importing would do; `lock` holds the rows for the transaction."""
-    here = Here(bundle, lock=lock)
-    comparer = _Comparer(bundle, here, registry)
+    site = SiteRows(bundle, lock=lock)
+    comparer = _Comparer(bundle, site, registry)
     entries = [comparer.compare_entry(entry) for entry in bundle.entries]
-    return Comparison(bundle, entries, here.only_here(bundle), here.primary_keys())
+    return Comparison(bundle, entries, site.only_here(bundle), site.primary_keys())
 
 
 class _Comparer:
-    def __init__(self, bundle: Bundle, here: Here, registry: Registry) -> None:
-        self._here = here
+    def __init__(self, bundle: Bundle, site: SiteRows, registry: Registry) -> None:
+        self._site = site
         self._registry = registry
         self._uploads = bundle.contents_of_uploads()
         self._entry_identities = {entry.identity for entry in bundle.entries}
 
     def compare_entry(self, entry: Entry) -> ComparedEntry:
-        existing_row = self._here.row_of_entry(entry)
+        existing_row = self._site.row_of_entry(entry)
         if (
             isinstance(existing_row, DefinitionRow)
             and existing_row.source != entry.source
@@ -207,7 +207,7 @@ class _Comparer:
         """Return what stands in a row, with natural keys."""
         if not isinstance(row, Server):
             return row.working_content()
-        content = working_copy(row, self._here.choice_of_server(row))
+        content = working_copy(row, self._site.choice_of_server(row))
         return {**content, **server_limits(row)}
 
     def _content_after(self, row: PublishedRow, entry: Entry) -> JsonObject:
@@ -217,7 +217,7 @@ class _Comparer:
         return {**working_copy(row, chosen), **server_limits(row)}
 
     def _unknown_choices(self, content: JsonObject) -> Iterator[str]:
-        known = self._entry_identities | self._here.rows.keys()
+        known = self._entry_identities | self._site.rows.keys()
         for kind, key in chosen_in(content):
             if (kind, key) not in known:
                 yield _(
@@ -244,7 +244,7 @@ class _Comparer:
             return None
         served = {} if row.published is None else row.published.read()
         if isinstance(row, Server):
-            served = naturally(served, self._here.keys)
+            served = naturally(served, self._site.keys)
         if published.hash == (
             content_hash_of(served) if row.published else row.served_hash()
         ):
@@ -281,7 +281,7 @@ class _Comparer:
         if not isinstance(row, DefinitionRow) or row.from_code:
             return
         identity = str(content[row.IDENTITY])
-        other = self._here.published_as(row.kind_of_row, identity)
+        other = self._site.published_as(row.kind_of_row, identity)
         if other is not None and other.pk != row.pk:
             yield conflict_finding(other, identity)
 

@@ -13,8 +13,10 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, Strict, ValidationError
 
 from mcp_app.auth.resources import WELL_KNOWN
 from mcp_app.protocol.json_types import JsonObject
@@ -106,8 +108,7 @@ def observe_server(
     if read_report(replies[Probe.TICKS]) is None:
         # Who is not this site gets no more tickets of it, and no large body.
         return Observations(url, replies)
-    other = url.removesuffix("/") if url.endswith("/") else f"{url}/"
-    replies[SLASH] = asking.send_probe(Probe.BODY, url=other)
+    replies[SLASH] = asking.send_probe(Probe.BODY, url=with_other_slash(url))
     replies[Probe.REFUSAL] = asking.send_probe(Probe.REFUSAL)
     replies[Probe.BODY] = asking.send_probe(Probe.BODY, b"x" * body)
     replies |= asking.side_by_side()
@@ -118,6 +119,11 @@ def observe_server(
         patience = silence + PATIENCE_S
         replies[Probe.SILENCE] = asking.send_probe(Probe.SILENCE, patience=patience)
     return Observations(url, replies, body)
+
+
+def with_other_slash(url: str) -> str:
+    """Return an address without the slash at its end, or with one."""
+    return url.removesuffix("/") if url.endswith("/") else f"{url}/"
 
 
 def metadata_address(url: str) -> str:
@@ -171,10 +177,23 @@ class Unreadable(ValueError):
     """What a page sent is not what its script sends; the text says what is wrong."""
 
 
+_Text = Annotated[str, Field(max_length=LARGEST)]
+_Seconds = Annotated[float, Field(ge=0, le=MAX_DURATION_S)]
+_Part = Annotated[tuple[_Seconds, _Text], Strict(False)]
+
+
+class _PageReply(BaseModel, strict=True):
+    status: int = Field(ge=0, lt=600)
+    headers: dict[_Text, _Text] = Field(max_length=MAX_HEADERS)
+    parts: list[_Part] = Field(max_length=MAX_PARTS)
+    seconds: _Seconds
+    failure: Failure | None = Field(None, strict=False)
+
+
 def observations_of_page(raw: object, url: str, body: int) -> Observations:
     """Read what the script of a page has seen of its probes; raise `Unreadable`.
 
-    `given` is what JSON has of it: at most `MAX_PAGE_BYTES` bytes.
+    `raw` is what JSON has of it: at most `MAX_PAGE_BYTES` bytes.
     """
     if not isinstance(raw, dict) or not raw.keys() <= set(NAMES):
         raise Unreadable(f"The page may send answers of these alone: {NAMES}.")
@@ -182,51 +201,18 @@ def observations_of_page(raw: object, url: str, body: int) -> Observations:
     return Observations(url, replies, body, by_browser=True)
 
 
-def _parse_reply(name: str, raw: Any) -> Reply:
+def _parse_reply(name: str, raw: object) -> Reply:
     try:
-        parts = [
-            Part(_parse_seconds(at), _parse_text(text)) for at, text in raw["parts"]
-        ]
-        headers = {
-            _parse_text(key).lower(): _parse_text(value)[:_MAX_HEADER_LENGTH]
-            for key, value in raw["headers"].items()
-        }
-        status, failure = raw["status"], raw.get("failure")
-        if (
-            len(parts) > MAX_PARTS
-            or len(headers) > MAX_HEADERS
-            or type(status) is not int
-            or status not in range(600)
-        ):
-            raise ValueError
-        return Reply(
-            status,
-            headers,
-            tuple(parts),
-            _parse_seconds(raw["seconds"]),
-            None if failure is None else Failure(failure),
-        )
-    except (AttributeError, KeyError, TypeError, ValueError):
+        read = _PageReply.model_validate(raw)
+    except ValidationError:
         raise Unreadable(
             f"The answer {name!r} of the page is not as its script sends it."
         ) from None
-
-
-def _parse_seconds(value: object) -> float:
-    if type(value) not in (int, float):
-        raise TypeError
-    # Before it is made a float: some integers are none.  NaN is neither.
-    if not 0 <= value <= MAX_DURATION_S:  # type: ignore[operator]
-        raise ValueError
-    return float(value)  # type: ignore[arg-type]
-
-
-def _parse_text(value: object) -> str:
-    if not isinstance(value, str) or len(value) > LARGEST:
-        raise TypeError
-    # Raises ValueError for half of a character (a lone surrogate).
-    value.encode()
-    return value
+    headers = {
+        key.lower(): value[:_MAX_HEADER_LENGTH] for key, value in read.headers.items()
+    }
+    parts = tuple(Part(at, text) for at, text in read.parts)
+    return Reply(read.status, headers, parts, read.seconds, read.failure)
 
 
 # -- what a server said -------------------------------------------------------------
@@ -238,7 +224,7 @@ def read_stream(reply: Reply) -> Stream:
     for part in reply.parts:
         *events, rest = (rest + part.text).split("\n\n")
         for value in map(_parse_event, events):
-            report = report or report_of(value)
+            report = report or _parse_report(value)
             if "tick" in value:
                 ticks.append(part.at)
             ended = ended or "end" in value
@@ -249,7 +235,7 @@ def read_report(reply: Reply) -> Report | None:
     """Return what a server said of a probe, None if it did not know it."""
     if reply.headers.get("content-type", "").startswith("text/event-stream"):
         return read_stream(reply).report
-    return report_of(_parse_object(reply.text))
+    return _parse_report(_parse_object(reply.text))
 
 
 def messages_of(reply: Reply) -> list[JsonObject]:
@@ -286,7 +272,7 @@ def port_of_netloc(netloc: str, *, secure: bool) -> int | None:
         return None
 
 
-def report_of(value: JsonObject) -> Report | None:
+def _parse_report(value: JsonObject) -> Report | None:
     """Read a report; None for what is none, of this release."""
     if value.get("mcp_probe") != 1 or "probe" not in value:
         return None

@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from mcp_app.management.commands import mcp_check
 from mcp_app.models import AccessToken, Server
-from mcp_app.workbench.checking.here import Conversations
+from mcp_app.workbench.checking.site_findings import Conversations
 from tests.drill.ports import HOST, free_port
 from tests.published import published
 from tests.workbench.checking.test_client import OK, Serve, answering, listening

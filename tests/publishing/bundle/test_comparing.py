@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import Prompt, Resource, Server, Tool
 from mcp_app.publishing import bundle
-from mcp_app.publishing.bundle import Comparison, Outcome, here
+from mcp_app.publishing.bundle import Comparison, Outcome, site_rows
 from mcp_app.publishing.bundle.format import content_hash_of
 from mcp_app.publishing.overlays import make_overlays
 from tests.published import published
@@ -324,8 +324,8 @@ def test_what_was_looked_at_has_a_digest_of_its_own() -> None:
 
 
 def test_rows_that_several_statements_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(here, "AT_ONCE", 1)
-    monkeypatch.setattr(here, "TOGETHER", 1)
+    monkeypatch.setattr(site_rows, "AT_ONCE", 1)
+    monkeypatch.setattr(site_rows, "TOGETHER", 1)
     fill()
     comparison = compared(exported())
     assert set(outcomes(comparison, publish=True).values()) == {Outcome.SAME}

@@ -19,7 +19,11 @@ import pytest
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.workbench.checking.client import Part, Reply
 from mcp_app.workbench.checking.findings import Grade
-from mcp_app.workbench.checking.here import Conversations, Step, judge_revisions
+from mcp_app.workbench.checking.site_findings import (
+    Conversations,
+    Step,
+    judge_revisions,
+)
 from tests.workbench.checking.test_client import listening
 
 SESSION: Final = "the-session"
@@ -90,7 +94,7 @@ def speak(site: Site, **more: Any) -> list[Step]:
 
 def test_each_revision_is_spoken_as_its_clients_do(site: Site) -> None:
     steps = speak(site, shown={"Authorization": "Bearer of-the-test"})
-    assert all(step.is_successful for step in steps)
+    assert all(step.result is not None for step in steps)
     assert {step.revision for step in steps} == {*REVISIONS}
     methods = site.methods()
     session = [
@@ -117,7 +121,7 @@ def test_without_streams_none_is_opened(site: Site) -> None:
 @pytest.mark.parametrize("lost", ["initialize", "server/discover"])
 def test_who_does_not_begin_is_asked_nothing_more(site: Site, lost: str) -> None:
     site.lost = lost
-    wrong = [step for step in speak(site) if not step.is_successful]
+    wrong = [step for step in speak(site) if step.result is None]
     assert {step.method for step in wrong} == {lost}
     afterwards = "ping" if lost == "initialize" else "subscriptions/listen"
     assert afterwards not in site.methods()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from http import HTTPStatus
+from typing import Final
 from urllib.parse import urlsplit
 
 from asgiref.sync import async_to_sync
@@ -51,7 +52,7 @@ def site_at_address(url: str, server: Server) -> Site:
     domain = split_domain_port(parts.netloc.lower())[0] or str(parts.hostname)
     allowed = [*settings.ALLOWED_HOSTS]
     if settings.DEBUG and not allowed:
-        allowed = [*DEBUG_HOSTS]
+        allowed += DEBUG_HOSTS
     return Site(
         slug=server.slug,
         hosts_line=_with_host('MCP["HOSTS"]', domain, answered_hosts()),
@@ -83,25 +84,27 @@ def _has_issuers(scheme: str, netloc: str, server: Server) -> bool:
 
 
 def server_findings(server: Server) -> list[Finding]:
-    """Return why clients get nothing of a server, whatever else is right."""
+    """Return why clients get nothing of a server, and whether new ones can sign in."""
     rule = "server"
+    findings = [*_document_findings(server)]
     if server.published_id is None:
         message = _("The server is not published, so clients get 404.")
         why = _("The working copy is for staff alone.")
-        return [Finding(rule, Grade.PROBLEM, message, why)]
+        return [Finding(rule, Grade.PROBLEM, message, why), *findings]
     on = [*Stop.objects.on()]
     if any(each.scope == Scope.EVERYTHING or each.holds(server) for each in on):
         message = _("The server is stopped, so clients get 503.")
         why = _("Whoever may stop and start can start it again.")
-        return [Finding(rule, Grade.PROBLEM, message, why, "mcp_stop list")]
-    return []
+        stop = Finding(rule, Grade.PROBLEM, message, why, "mcp_stop list")
+        return [stop, *findings]
+    return findings
 
 
-def document_findings(server: Server) -> list[Finding]:
-    """Return whether documents of programs that sign in can be fetched from here."""
+def _document_findings(server: Server) -> Iterator[Finding]:
+    """Yield whether documents of programs that sign in can be fetched from here."""
     options = oauth_settings()
     if not (options.documents and is_installed("httpcore2") and allows_sign_in(server)):
-        return []
+        return
     rule, bounds = "documents", Bounds(networks=options.networks, ca=options.ca)
     try:
         async_to_sync(fetch)(TRIED_DOCUMENT, bounds, key="a client's document")
@@ -114,56 +117,32 @@ def document_findings(server: Server) -> list[Finding]:
             "Programs with a document cannot sign in. Let the site reach the internet,"
             " or let all programs register. The reason: %(error)s"
         )
-        what, because = (
-            message % {"url": TRIED_DOCUMENT},
-            why % {"error": error.message},
-        )
+        what = message % {"url": TRIED_DOCUMENT}
+        because = why % {"error": error.message}
         # It is added to what the settings have: it must replace none of it.
         line = 'MCP["OAUTH"] = {**MCP.get("OAUTH", {}), "documents": False}'
-        return [Finding(rule, Grade.PROBLEM, what, because, line)]
+        yield Finding(rule, Grade.PROBLEM, what, because, line)
+        return
     message = _("Documents of programs that sign in can be fetched.")
-    return [Finding(rule, Grade.GOOD, message)]
-
-
-def settings_findings() -> list[Finding]:
-    """Return what `check --deploy --tag mcp --database` and the doorbell say."""
-    return [*_system_checks(), *_doorbell_findings()]
+    yield Finding(rule, Grade.GOOD, message)
 
 
 def process_findings() -> list[Finding]:
-    """Return whether the processes that live run the same code with the same keys."""
+    """Return what is found of live processes, the settings and the doorbell.
+
+    Processes should run the same code with the same keys; of the settings it is what
+    `check --deploy --tag mcp --database` says.
+    """
+    return [*_live_process_findings(), *_system_checks(), *_doorbell_findings()]
+
+
+def _live_process_findings() -> list[Finding]:
     try:
         return [*_processes()]
     except DatabaseError as error:
         message = _("The rows of the processes could not be read: %(error)s")
         what = message % {"error": visible(str(error)[:_MAX_TEXT_LENGTH])}
         return [Finding("processes", Grade.UNKNOWN, what)]
-
-
-def _system_checks() -> Iterator[Finding]:
-    messages = checks.run_checks(
-        tags=[TAG],
-        include_deployment_checks=True,
-        databases=[router.db_for_write(Server)],
-    )
-    reported = [each for each in messages if not each.is_silenced()]
-    for each in reported:
-        grade = Grade.PROBLEM if each.is_serious() else Grade.ADVICE
-        rule = str(each.id or "check")
-        # Whole: what is cut off may be the line to change.
-        what, why = visible(str(each.msg), None), visible(each.hint or "", None)
-        yield Finding(rule, grade, what, why)
-    if not reported:
-        yield Finding("check", Grade.GOOD, _("The settings are as they should be."))
-
-
-def _doorbell_findings() -> Iterator[Finding]:
-    why = async_to_sync(why_unreachable)(mcp_settings.doorbell)
-    if why:
-        message = _("The doorbell cannot be reached: %(error)s")
-        what = message % {"error": visible(why[:_MAX_TEXT_LENGTH])}
-        meant = _("Changes arrive a moment later in other processes.")
-        yield Finding("doorbell", Grade.PROBLEM, what, meant)
 
 
 def _processes() -> Iterator[Finding]:
@@ -191,15 +170,35 @@ def _processes() -> Iterator[Finding]:
     elif len(keys) == len(codes) == 1:
         message = _("All processes run the same code with the same keys: %(count)d.")
         yield Finding(rule, Grade.GOOD, message % {"count": len(live)})
-    yield from _silent_process_findings(Worker.objects.count() - len(live))
-
-
-def _silent_process_findings(number: int) -> Iterator[Finding]:
-    if number > 0:
+    if silent := max(0, Worker.objects.count() - len(live)):
         message = _("Processes that have ended without a word: %(count)d.")
         why = _("They were killed, or the machine was. Their rows go by themselves.")
-        what = message % {"count": number}
+        what = message % {"count": silent}
         yield Finding("silent processes", Grade.ADVICE, what, why)
+
+
+def _system_checks() -> Iterator[Finding]:
+    messages = checks.run_checks(
+        tags=[TAG],
+        include_deployment_checks=True,
+        databases=[router.db_for_write(Server)],
+    )
+    reported = [each for each in messages if not each.is_silenced()]
+    for each in reported:
+        grade = Grade.PROBLEM if each.is_serious() else Grade.ADVICE
+        # Whole: what is cut off may be the line to change.
+        what, why = visible(str(each.msg), None), visible(each.hint or "", None)
+        yield Finding(str(each.id or "check"), grade, what, why)
+    if not reported:
+        yield Finding("check", Grade.GOOD, _("The settings are as they should be."))
+
+
+def _doorbell_findings() -> Iterator[Finding]:
+    if why := async_to_sync(why_unreachable)(mcp_settings.doorbell):
+        message = _("The doorbell cannot be reached: %(error)s")
+        what = message % {"error": visible(why[:_MAX_TEXT_LENGTH])}
+        meant = _("Changes arrive a moment later in other processes.")
+        yield Finding("doorbell", Grade.PROBLEM, what, meant)
 
 
 # -- revisions -------------------------------------------------------------------------
@@ -211,8 +210,6 @@ CLIENT: Final = {"name": "mcp_check", "version": VERSION}
 LISTS: Final = ("tools", "resources", "prompts")
 """Capabilities with a list, of which the first is asked for."""
 STREAM: Final = "a stream"
-_UNAUTHORIZED: Final = 401
-_TOO_MANY: Final = 429
 _JSON: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
@@ -228,10 +225,6 @@ class Step:
     reply: Reply
     result: JsonObject | None
 
-    @property
-    def is_successful(self) -> bool:
-        return self.result is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
@@ -244,16 +237,11 @@ class Conversations:
 
     def run_each_revision(self) -> list[Step]:
         """Speak in each revision, the newest last; blocks."""
-        return [
-            step for each in REVISIONS.values() for step in self._run_revision(each)
-        ]
-
-    def _run_revision(self, revision: Revision) -> Iterator[Step]:
-        return (
-            self._in_session(revision)
-            if revision.sessions
-            else self._without_session(revision)
-        )
+        steps: list[Step] = []
+        for revision in REVISIONS.values():
+            speak = self._in_session if revision.sessions else self._without_session
+            steps += speak(revision)
+        return steps
 
     def _in_session(self, revision: Revision) -> Iterator[Step]:
         params = {
@@ -264,20 +252,20 @@ class Conversations:
         opened = self._run_one_step(revision, "initialize", params, {})
         yield opened
         session = opened.reply.headers.get("mcp-session-id")
-        if not opened.is_successful or session is None:
+        if opened.result is None or session is None:
             return
         headers = {"Mcp-Session-Id": session}
         if revision.version_header:
             headers["MCP-Protocol-Version"] = revision.version
-        note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        self._send_message(headers, note)
+        self._send_message(
+            headers, {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        )
         yield self._run_one_step(revision, "ping", {}, headers)
         yield from self._list_first_capability(revision, opened, {}, headers)
         if self.streams:
             events = {**headers, "Accept": "text/event-stream"}
-            yield _stream_step(
-                revision, self._send_message(events, None, "GET", first=True)
-            )
+            reply = self._send_message(events, None, "GET", first=True)
+            yield _stream_step(revision, reply)
         self._send_message(headers, None, "DELETE")
 
     def _without_session(self, revision: Revision) -> Iterator[Step]:
@@ -287,21 +275,20 @@ class Conversations:
             f"{PREFIX}clientCapabilities": {},
         }
         headers = {"MCP-Protocol-Version": revision.version}
-        discovery = self._run_one_step(
-            revision, "server/discover", {"_meta": meta}, headers
-        )
+        params = {"_meta": meta}
+        discovery = self._run_one_step(revision, "server/discover", params, headers)
         yield discovery
-        if not discovery.is_successful:
+        if discovery.result is None:
             return
-        yield from self._list_first_capability(
-            revision, discovery, {"_meta": meta}, headers
-        )
+        yield from self._list_first_capability(revision, discovery, params, headers)
         if self.streams:
             method = "subscriptions/listen"
-            params = {"_meta": meta, "notifications": {"toolsListChanged": True}}
-            message = _jsonrpc_request(method, params)
+            wanted = {**params, "notifications": {"toolsListChanged": True}}
             own = {**headers, "Mcp-Method": method}
-            yield _stream_step(revision, self._send_message(own, message, first=True))
+            reply = self._send_message(
+                own, _jsonrpc_request(method, wanted), first=True
+            )
+            yield _stream_step(revision, reply)
 
     def _list_first_capability(
         self,
@@ -352,39 +339,34 @@ def _jsonrpc_request(method: str, params: JsonObject) -> JsonObject:
 
 def _stream_step(revision: Revision, reply: Reply) -> Step:
     kind = reply.headers.get("content-type", "")
-    fine = reply.status == 200 and kind.startswith("text/event-stream")  # noqa: PLR2004
+    fine = reply.status == HTTPStatus.OK and kind.startswith("text/event-stream")
     return Step(revision.version, STREAM, reply, {} if fine else None)
 
 
-def judge_revisions(steps: Iterable[Step], *, has_token: bool = False) -> list[Finding]:
-    """Return what is found: one finding for each step that failed, or a good one.
-
-    `shown` says whether there was a token.
-    """
-    all_steps = list(steps)
-    failed = [each for each in all_steps if not each.is_successful]
-    if has_token and any(each.reply.status == _UNAUTHORIZED for each in failed):
+def judge_revisions(steps: Sequence[Step], *, has_token: bool = False) -> list[Finding]:
+    """Return what is found: one finding for each step that failed, or a good one."""
+    rule = "revisions"
+    failed = [each for each in steps if each.result is None]
+    statuses = {each.reply.status for each in failed}
+    if HTTPStatus.UNAUTHORIZED in statuses and has_token:
         message = _("The server does not accept the token, so nothing was tried.")
         why = _(
             "The token has expired, or it is for other servers or networks, or the"
             " server accepts no access tokens."
         )
-        return [Finding("revisions", Grade.UNKNOWN, message, why)]
-    if any(each.reply.status == _UNAUTHORIZED for each in failed):
+    elif HTTPStatus.UNAUTHORIZED in statuses:
         message = _("The server asks who is calling, so nothing was tried.")
         why = _("Name a user with --user, or put a token into MCP_TOKEN.")
-        return [Finding("revisions", Grade.UNKNOWN, message, why)]
-    if any(each.reply.status == _TOO_MANY for each in failed):
+    elif HTTPStatus.TOO_MANY_REQUESTS in statuses:
         message = _("The server refused some requests of clients as too many at once.")
         why = _("Its rates may be low, or others call as the same person. Try again.")
-        return [Finding("revisions", Grade.UNKNOWN, message, why)]
-    if failed:
+    elif failed:
         return [_failure_finding(each) for each in failed]
-    versions: dict[str, Any] = dict.fromkeys(each.revision for each in all_steps)
-    message = _("Clients of these revisions are served: %(versions)s.")
-    return [
-        Finding("revisions", Grade.GOOD, message % {"versions": ", ".join(versions)})
-    ]
+    else:
+        message = _("Clients of these revisions are served: %(versions)s.")
+        versions = ", ".join(dict.fromkeys(each.revision for each in steps))
+        return [Finding(rule, Grade.GOOD, message % {"versions": versions})]
+    return [Finding(rule, Grade.UNKNOWN, message, why)]
 
 
 def _failure_finding(step: Step) -> Finding:

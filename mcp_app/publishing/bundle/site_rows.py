@@ -36,7 +36,7 @@ AT_ONCE = 400
 """Values that one statement names."""
 
 
-class Here:
+class SiteRows:
     """The rows that a bundle names, and those that stand in their way.
 
     With `lock` they stay as they are until the transaction ends.

@@ -12,8 +12,13 @@ from pytest_django import Settings
 
 from mcp_app.models import Server, Stop, Worker
 from mcp_app.models.stops import By, Scope
-from mcp_app.workbench.checking import here
+from mcp_app.workbench.checking import site_findings
 from mcp_app.workbench.checking.findings import Grade
+from mcp_app.workbench.checking.site_findings import (
+    process_findings,
+    server_findings,
+    site_at_address,
+)
 from tests.oauth.web import web as serving
 from tests.published import published, stopped
 
@@ -32,7 +37,11 @@ def worker(key: str, seen_ms: int = 2**50, **report: Any) -> None:
 
 
 def grades() -> dict[str, Grade]:
-    return {each.what: each.grade for each in here.process_findings()}
+    return {
+        each.what: each.grade
+        for each in process_findings()
+        if each.rule in ("processes", "silent processes")
+    }
 
 
 def test_no_process_has_told() -> None:
@@ -60,7 +69,7 @@ def test_two_keys_and_two_codes() -> None:
 def test_what_the_settings_say_of_an_address(settings: Settings) -> None:
     settings.MCP = {"HOSTS": ["mcp.example.com"], "TRUSTED_PROXIES": 1}
     server = Server(slug="team", access="token")
-    site = here.site_at_address("https://mcp.example.com:8000/mcp", server)
+    site = site_at_address("https://mcp.example.com:8000/mcp", server)
     assert site.hosts_line == ""
     assert site.trusts_proxies
     assert not site.signs_in
@@ -71,7 +80,7 @@ def test_the_lines_that_let_a_host_in(settings: Settings) -> None:
     """Nobody who is let in now is kept out by them."""
 
     def lines(url: str) -> tuple[str, str]:
-        site = here.site_at_address(url, Server(slug="team", access="token"))
+        site = site_at_address(url, Server(slug="team", access="token"))
         return site.hosts_line, site.allowed_hosts_line
 
     settings.ALLOWED_HOSTS = ["www.example.com"]
@@ -95,16 +104,16 @@ def test_the_lines_that_let_a_host_in(settings: Settings) -> None:
 
 def test_a_server_of_which_clients_get_nothing() -> None:
     server = Server.objects.create(slug="team", access="token")
-    assert ["404" in each.what for each in here.server_findings(server)] == [True]
+    assert ["404" in each.what for each in server_findings(server)] == [True]
     published(server)
-    assert here.server_findings(server) == []
+    assert server_findings(server) == []
     stop = Stop.objects.make(Scope.EVERYTHING, by=By("ana"))
-    assert ["503" in each.what for each in here.server_findings(server)] == [True]
+    assert ["503" in each.what for each in server_findings(server)] == [True]
     Stop.objects.end([stop.pk], by=By("ana"))
     Stop.objects.make(Scope.CHANGES, by=By("ana"))
-    assert here.server_findings(server) == []
+    assert server_findings(server) == []
     stopped(server)
-    assert ["503" in each.what for each in here.server_findings(server)] == [True]
+    assert ["503" in each.what for each in server_findings(server)] == [True]
 
 
 def test_who_may_sign_in(settings: Settings) -> None:
@@ -113,8 +122,8 @@ def test_who_may_sign_in(settings: Settings) -> None:
         "PUBLIC_URL": url,
         "AUTHENTICATION": {"oauth": "mcp_app.authentication.oauth"},
     }
-    assert here.site_at_address(url, Server(slug="team", access="oauth")).signs_in
-    assert not here.site_at_address(url, Server(slug="team", access="public")).signs_in
+    assert site_at_address(url, Server(slug="team", access="oauth")).signs_in
+    assert not site_at_address(url, Server(slug="team", access="public")).signs_in
 
 
 def test_whether_documents_of_programs_can_be_fetched(
@@ -127,12 +136,13 @@ def test_whether_documents_of_programs_can_be_fetched(
             "OAUTH": {"ca": str(tmp_path / "certificate.pem"), **options},
         }
         server = Server(slug="team", access=access)
-        return [each.grade for each in here.document_findings(server)]
+        found = server_findings(server)
+        return [each.grade for each in found if each.rule == "documents"]
 
     near: Any = {"networks": ["127.0.0.1/32"]}
     with serving(tmp_path, "localhost") as web:
         web.document = {}
-        monkeypatch.setattr(here, "TRIED_DOCUMENT", web.url)
+        monkeypatch.setattr(site_findings, "TRIED_DOCUMENT", web.url)
         assert grades(**near) == [Grade.GOOD]
         assert web.requests == 1
         assert grades() == [Grade.PROBLEM]
@@ -141,7 +151,7 @@ def test_whether_documents_of_programs_can_be_fetched(
         web.document = {"padding": "x" * 17_000}
         assert grades(**near) == [Grade.GOOD]
     assert grades(**near) == [Grade.PROBLEM]
-    [finding] = here.document_findings(Server(slug="team", access="oauth"))
+    [_, finding] = server_findings(Server(slug="team", access="oauth"))
     # Whoever adds the line to the settings keeps the others.
     given: dict[str, Any] = {"THREADS": 4, "OAUTH": {"ca": "x"}}
     exec(finding.line, {"MCP": given})  # noqa: S102 - our own line
@@ -152,8 +162,7 @@ def test_a_system_check_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "x" * 9_000
     told = [checks.Warning(long, hint=long, id="mcp_app.W999")]
     monkeypatch.setattr(checks, "run_checks", lambda **_: told)
-    (found, *_) = here.settings_findings()
-    assert (found.what, found.why) == (long, long)
+    assert (long, long) in {(each.what, each.why) for each in process_findings()}
 
 
 def test_system_checks_and_the_doorbell(settings: Settings) -> None:
@@ -165,8 +174,8 @@ def test_system_checks_and_the_doorbell(settings: Settings) -> None:
             "CONFIG": {"hosts": ["redis://127.0.0.1:1/0"]},
         },
     }
-    found = {each.rule: each for each in here.settings_findings()}
+    found = {each.rule: each for each in process_findings()}
     assert found["mcp_app.E006"].grade is Grade.PROBLEM
     assert found["doorbell"].grade is Grade.PROBLEM
     settings.SILENCED_SYSTEM_CHECKS = ["mcp_app.E006"]
-    assert "mcp_app.E006" not in {each.rule for each in here.settings_findings()}
+    assert "mcp_app.E006" not in {each.rule for each in process_findings()}

@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from mcp_app.models import Prompt, Resource, Server, Tool
 from mcp_app.models.definitions import Source
-from mcp_app.publishing.bundle import here
+from mcp_app.publishing.bundle import site_rows
 from mcp_app.publishing.bundle.format import Bundle, Entry, PublishedContent
-from mcp_app.publishing.bundle.here import Here
+from mcp_app.publishing.bundle.site_rows import SiteRows
 from tests.published import published
 from tests.publishing.bundle.content import overlay, tool
 
@@ -28,8 +28,8 @@ def served_as(key: str, identity: str) -> Entry:
     return entry(key, published=version)
 
 
-def looked(*entries: Entry) -> Here:
-    return Here(Bundle(entries))
+def looked(*entries: Entry) -> SiteRows:
+    return SiteRows(Bundle(entries))
 
 
 def test_rows_are_found_by_their_kind_and_key() -> None:
@@ -110,14 +110,14 @@ def test_what_the_bundle_does_not_name_is_counted() -> None:
     overlay("loud", title="Louder")
     bundle = Bundle((entry("find"), entry("new"), entry("silent", source=Source.CODE)))
     # The other tool, the loud overlay, and the default server.
-    assert Here(bundle).only_here(bundle) == 3
+    assert SiteRows(bundle).only_here(bundle) == 3
 
 
 @pytest.mark.parametrize("many", [1, 5])
 def test_many_rows_take_several_statements_and_each_comes_once(
     monkeypatch: pytest.MonkeyPatch, many: int
 ) -> None:
-    monkeypatch.setattr(here, "AT_ONCE", many)
+    monkeypatch.setattr(site_rows, "AT_ONCE", many)
     rows = {("tool", name): published(tool(name)) for name in "abcdefghi"}
     entries = [served_as(name, name) for name in "abcdefghi"]
     found = looked(*entries)
