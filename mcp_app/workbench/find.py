@@ -154,7 +154,9 @@ def _similar_rows(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
 
     Clients may still know a row by the name as which it was published.
     """
-    name, identity = _naming_columns(model)
+    name = identity = "slug"
+    if issubclass(model, DefinitionRow):
+        name, identity = "name", model.IDENTITY
     # Names compare exactly: on some databases `icontains` would respect case.
     lowered = {
         f"low_{each}": Lower(Cast(each, TextField()))
@@ -193,12 +195,11 @@ def spellings(text: str) -> list[str]:
     title, or in capitals.
     """
     cases = (text.lower(), text, text.capitalize(), text.title(), text.upper())
-    written = (_lower_ascii(each) for each in cases)
+    written = (
+        "".join(each.lower() if each.isascii() else each for each in case)
+        for case in cases
+    )
     return list(dict.fromkeys([text.lower(), *written]))
-
-
-def _lower_ascii(text: str) -> str:
-    return "".join(each.lower() if each.isascii() else each for each in text)
 
 
 def _contains_text(column: str, text: str) -> Q:
@@ -206,21 +207,13 @@ def _contains_text(column: str, text: str) -> Q:
     return reduce(or_, each_spelling)
 
 
-def _naming_columns(model: type[PublishedRow]) -> tuple[str, str]:
-    """Return the columns of the name and of what names a row on a server."""
-    if issubclass(model, DefinitionRow):
-        return "name", model.IDENTITY
-    return "slug", "slug"
-
-
 def _titles_in_code(model: type[PublishedRow], letters: str) -> dict[str, str]:
     """Return the titles that code gives and that have these letters, by identity."""
     declared = declarations(mcp)[str(model._meta.model_name)]
-    titles = {
-        key: (each.definition.title or "").lower() for key, each in declared.items()
-    }
-    matches = [(key, title) for key, title in titles.items() if letters in title]
-    return dict(matches[:MAX_TITLES])
+    titles = (
+        (key, (each.definition.title or "").lower()) for key, each in declared.items()
+    )
+    return dict([each for each in titles if letters in each[1]][:MAX_TITLES])
 
 
 def _title_in_code(kind: str, identity: str) -> str:
@@ -235,39 +228,30 @@ def _person_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
     """Yield who made calls, by the name that calls keep, and users by any name."""
     if not viewer.calls or len(text) > MAX_NAME_LENGTH:
         return
-    known: set[str] = set()
-    for hit in _user_hits(text) if viewer.users else ():
-        known.add(hit.key)
-        yield hit
+    users = [*_user_hits(text)] if viewer.users else []
+    yield from users
     ways = [("user_name", "=", text)]
     for call in Call.objects.page(CallQuery(0, ways=ways), 1):
-        if call.user_name not in known:
+        if all(call.user_name != each.key for each in users):
             name = visible(call.user_name)
             yield Hit(PERSON, call.user_name, name, exact=call.user_name == text)
 
 
 def _user_hits(text: str) -> Iterator[Hit]:
     columns = _name_columns()
-    letters = text.lower()
-    words = text.split()[:MAX_WORDS]
     lowered = {f"low_{each}": Lower(each) for each in columns}
     each_word = [
         reduce(or_, (_contains_text(column, word) for column in lowered))
-        for word in words
+        for word in text.split()[:MAX_WORDS]
     ]
     rows: Any = all_users().annotate(**lowered).filter(reduce(and_, each_word))
     for user in rows.order_by(columns[0])[:MAX_HITS]:
-        full = " ".join(_column_value(user, each) for each in FULL_NAME).strip()
-        name = str(user.get_username())
-        names = {
-            full.lower(),
-            *(_column_value(user, each).lower() for each in columns[:2]),
-        }
-        yield Hit(PERSON, name, visible(name), visible(full), letters in names)
-
-
-def _column_value(user: Any, column: str) -> str:
-    return str(getattr(user, column, None) or "")
+        first, last, *own = (
+            str(getattr(user, each, None) or "") for each in (*FULL_NAME, *columns[:2])
+        )
+        name, full = str(user.get_username()), f"{first} {last}".strip()
+        is_exact = text.lower() in {each.lower() for each in (full, *own)}
+        yield Hit(PERSON, name, visible(name), visible(full), is_exact)
 
 
 def _name_columns() -> Sequence[str]:

@@ -72,7 +72,7 @@ RowsOf: TypeAlias = Callable[[type[PublishedRow]], Q]
 PLACES: Final = (State.BROKEN, State.CHANGED, State.UNPUBLISHED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RowCounts:
     """How many rows of a model there are, and how many are not as clients see them.
 
@@ -81,7 +81,7 @@ class RowCounts:
     """
 
     total: int = 0
-    states: Mapping[State, int] = field(default_factory=dict)
+    states: dict[State, int] = field(default_factory=dict)
     begun: int = 0
 
     @property
@@ -109,14 +109,6 @@ class Processes:
     count: int
     others: int
     lists: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Clients:
-    """How many clients there are now, and whether there ever was one."""
-
-    now: int
-    ever: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +185,7 @@ def read_overview(
     """
     rows = row_counts((*viewer.models, Tool, Server), broken_here)
     broken = any(rows[model].states[State.BROKEN] for model in viewer.models)
-    clients = client_count(reports)
+    clients, was_connected = client_count(reports)
     now = timezone.now()
     since_ms = period_start_ms(_milliseconds(now) - DAY_MS, HOUR_S)
     hours = calls_by_hour(since_ms) if viewer.calls else []
@@ -201,13 +193,13 @@ def read_overview(
         rows=rows,
         broken=broken_rows(viewer.models, broken_here) if broken else [],
         processes=processes(reports),
-        clients=clients.now,
+        clients=clients,
         tokens=token_counts(viewer, now),
         since_ms=since_ms,
         hours=hours,
         paces=read_paces(now) if hours else Paces(),
         # Counters tell of clients that opened no session, however long ago.
-        connected=clients.ever or bool(hours) or CallStatistic.objects.exists(),
+        connected=was_connected or bool(hours) or CallStatistic.objects.exists(),
     )
 
 
@@ -221,28 +213,21 @@ def row_counts(
     by_name = {str(model._meta.model_name): model for model in models}
     one, *others = (
         _rows_with_places(model, broken_here)
-        .annotate(begun=_has_begun(model))
         .values("kind_name", "place", "begun")
         .annotate(count=Count("pk"))
         .values_list("kind_name", "place", "begun", "count")
         for model in by_name.values()
     )
-    rows = list(one.union(*others, all=True))
-    return {
-        model: _count_by_state([row for row in rows if row[0] == name])
-        for name, model in by_name.items()
+    counts = {
+        model: RowCounts(states=dict.fromkeys(PLACES, 0)) for model in by_name.values()
     }
-
-
-def _count_by_state(rows: Sequence[tuple[str, int, int, int]]) -> RowCounts:
-    return RowCounts(
-        total=sum(count for *_key, count in rows),
-        states={
-            state: sum(count for _kind, at, _begun, count in rows if at == place)
-            for place, state in enumerate(PLACES)
-        },
-        begun=sum(count for _kind, _at, begun, count in rows if begun),
-    )
+    for name, place, begun, count in one.union(*others, all=True):
+        counted = counts[by_name[name]]
+        counted.total += count
+        counted.begun += count if begun else 0
+        if place < len(PLACES):
+            counted.states[PLACES[place]] += count
+    return counts
 
 
 def broken_rows(
@@ -254,7 +239,6 @@ def broken_rows(
     one, *others = (
         _rows_with_places(model, broken_here)
         .filter(place=PLACES.index(State.BROKEN))
-        .annotate(shown_name=F(_name_column(model)))
         .values_list(*columns)
         for model in by_name.values()
     )
@@ -268,7 +252,7 @@ def broken_rows(
 def _rows_with_places(
     model: type[PublishedRow], broken_here: RowsOf
 ) -> QuerySet[Any, Any]:
-    """Return all rows with the number of their state in `PLACES`, or one more."""
+    """Return all rows, `place` being that of their state in `PLACES`, or one more."""
     rows: Any = model.rows().with_states(is_stopped(model)).order_by()
     broken = Q(reckoned_state=State.BROKEN) | (
         broken_here(model) & ~Q(reckoned_state=State.STOPPED)
@@ -278,23 +262,16 @@ def _rows_with_places(
         When(reckoned_state=State.CHANGED, then=1),
         When(reckoned_state=State.UNPUBLISHED, then=2),
     ]
+    is_definition = issubclass(model, DefinitionRow)
+    own = Q(source=Source.HERE) if is_definition else Q(access=PUBLIC)
+    begun = When(own & Q(published__isnull=False), then=1)
     placed: QuerySet[Any, Any] = rows.annotate(
         place=Case(*places, default=len(places), output_field=IntegerField()),
         kind_name=Value(str(model._meta.model_name), output_field=CharField()),
+        shown_name=F("name" if is_definition else "slug"),
+        begun=Case(begun, default=0, output_field=IntegerField()),
     )
     return placed
-
-
-def _has_begun(model: type[PublishedRow]) -> Case:
-    own = (
-        Q(source=Source.HERE) if issubclass(model, DefinitionRow) else Q(access=PUBLIC)
-    )
-    begun = own & Q(published__isnull=False)
-    return Case(When(begun, then=1), default=0, output_field=IntegerField())
-
-
-def _name_column(model: type[PublishedRow]) -> str:
-    return "name" if issubclass(model, DefinitionRow) else "slug"
 
 
 # -- processes, clients, tokens -----------------------------------------------------
@@ -306,24 +283,20 @@ def processes(reports: Sequence[Report]) -> Processes:
     codes = Counter(each.code for each in reports if each.code)
     lists: dict[str, int] = {}
     for each in reports:
-        for slug, count in _long_lists(each).items():
-            lists[slug] = max(count, lists.get(slug, 0))
+        # Another release may have written something else.
+        own: object = each.lists
+        for slug, count in own.items() if isinstance(own, Mapping) else ():
+            if isinstance(count, int) and count > MANY_TOOLS:
+                lists[str(slug)] = max(count, lists.get(str(slug), 0))
     most = max(codes.values(), default=0)
     return Processes(len(reports), codes.total() - most, lists)
 
 
-def _long_lists(report: Report) -> dict[str, int]:
-    """Return the long lists of a report, which another release may have written."""
-    lists: object = report.lists
-    return {
-        str(slug): count
-        for slug, count in (lists.items() if isinstance(lists, Mapping) else ())
-        if isinstance(count, int) and count > MANY_TOOLS
-    }
+def client_count(reports: Sequence[Report]) -> tuple[int, bool]:
+    """Count the sessions of the last 15 minutes, and who listens without a session.
 
-
-def client_count(reports: Sequence[Report]) -> Clients:
-    """Count the sessions of the last 15 minutes, and who listens without a session."""
+    Also says whether there ever was a session.
+    """
     recent = Q(seen_ms__gte=NowMilliseconds() - RECENT_MS)
     counted = Session.objects.aggregate(
         recent=Count("pk", filter=recent), newest=Max("pk")
@@ -331,7 +304,7 @@ def client_count(reports: Sequence[Report]) -> Clients:
     listening = sum(
         max(0, sum(each.streams.values()) - len(each.sessions)) for each in reports
     )
-    return Clients(counted["recent"] + listening, counted["newest"] is not None)
+    return counted["recent"] + listening, counted["newest"] is not None
 
 
 def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
@@ -356,13 +329,9 @@ def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
 def calls_by_hour(since_ms: int) -> list[Hour]:
     """Count the calls of each hour since then that had any."""
     rows = CallStatistic.objects.filter(seconds=HOUR_S, start_ms__gte=since_ms)
-    counted = rows.order_by("start_ms").values_list("start_ms")
-    return [
-        Hour(start_ms, int(calls), int(failed))
-        for start_ms, calls, failed in counted.annotate(
-            sum=Sum("calls"), failed=_failure_sum()
-        )
-    ]
+    hours = rows.order_by("start_ms").values_list("start_ms")
+    counted = hours.annotate(sum=Sum("calls"), failed=_failure_sum())
+    return [Hour(start, int(calls), int(failed)) for start, calls, failed in counted]
 
 
 def read_paces(now: datetime) -> Paces:
@@ -374,13 +343,13 @@ def read_paces(now: datetime) -> Paces:
     minutes = [_pace_of_row(row) for row in rows if row["seconds"] == MINUTE_S]
     hours = [_pace_of_row(row) for row in rows if row["seconds"] == HOUR_S]
     steady = [each for each in hours if each.calls >= STEADY_CALLS]
-    return Paces(
-        failing=[each for each in _by_failures(minutes) if _is_failing(each)],
-        slowest=sorted(steady, key=lambda each: (-each.mean_ms, each.name))[
-            :MAX_RANKED
-        ],
-        most_failing=_by_failures(hours)[:MAX_RANKED],
-    )
+    slowest = sorted(steady, key=lambda each: (-each.mean_ms, each.name))
+    failing = [
+        each
+        for each in _by_failures(minutes)
+        if each.calls >= FEW_CALLS and each.failed * 2 >= each.calls
+    ]
+    return Paces(failing, slowest[:MAX_RANKED], _by_failures(hours)[:MAX_RANKED])
 
 
 def _ranked_counters(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
@@ -410,32 +379,18 @@ def _rank_window(order: OrderBy) -> Window:
 
 
 def _failure_sum() -> Sum:
-    return Sum(
-        Case(
-            When(outcome__in=FAILED, then=F("calls")),
-            default=0,
-            output_field=IntegerField(),
-        )
-    )
+    failed = When(outcome__in=FAILED, then=F("calls"))
+    return Sum(Case(failed, default=0, output_field=IntegerField()))
 
 
 def _pace_of_row(row: Mapping[str, Any]) -> Pace:
-    return Pace(
-        kind=row["kind"],
-        name=row["name"],
-        calls=int(row["sum"]),
-        failed=int(row["failed"]),
-        mean_ms=int(row["took"]) / 1_000,
-    )
+    calls, failed, took = (int(row[each]) for each in ("sum", "failed", "took"))
+    return Pace(row["kind"], row["name"], calls, failed, took / 1_000)
 
 
 def _by_failures(rows: Iterable[Pace]) -> list[Pace]:
     failing = [each for each in rows if each.failed]
     return sorted(failing, key=lambda each: (-each.failed, each.name, each.kind))
-
-
-def _is_failing(pace: Pace) -> bool:
-    return pace.calls >= FEW_CALLS and pace.failed * 2 >= pace.calls
 
 
 def _milliseconds(time: datetime) -> int:

@@ -27,7 +27,6 @@ from mcp_app.models.calls import HOUR_S
 from mcp_app.models.definitions import Source
 from mcp_app.models.workers import Report
 from mcp_app.workbench.overview import (
-    Clients,
     Hour,
     Pace,
     Processes,
@@ -115,17 +114,17 @@ def test_processes(reports: Sequence[Report], expected: Processes) -> None:
 
 
 def test_clients() -> None:
-    assert client_count([]) == Clients(0, ever=False)
+    assert client_count([]) == (0, False)
     own_session()
     Session.objects.update(seen_ms=int(time.time() * 1_000) - 20 * MINUTE)
-    assert client_count([]) == Clients(0, ever=True)
+    assert client_count([]) == (0, True)
     own_session()
     Session.objects.filter(pk=Session.objects.latest("pk").pk).update(seen_ms=now_ms())
     listening = [
         report(streams={"a": 2, "b": 1}, sessions=(1, 2)),
         report(streams={}, sessions=(3,)),
     ]
-    assert client_count(listening) == Clients(2, ever=True)
+    assert client_count(listening) == (2, True)
 
 
 def test_tokens() -> None:
