@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -46,8 +47,6 @@ from mcp_app.site_time import local_time
 from mcp_app.workbench.trying.dry_run_outcome import TriedRow
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
 from mcp_app.workbench.trying.trial import (
-    FORBIDDEN,
-    UNAUTHORIZED,
     As,
     NoTicket,
     Plan,
@@ -346,8 +345,8 @@ class TryPage:
     def _who_can_see_url(self, trial: Trial, setup: Setup) -> str:
         """Return the page that says what a person lacks, "" if that is nothing."""
         # A server may let nobody in, whoever they are.
-        refused = trial.refused == FORBIDDEN or (
-            trial.refused == UNAUTHORIZED and setup.person_name
+        refused = trial.refused == HTTPStatus.FORBIDDEN or (
+            trial.refused == HTTPStatus.UNAUTHORIZED and setup.person_name
         )
         if not refused and trial.outcome is not Outcome.FORBIDDEN:
             return ""

@@ -172,10 +172,16 @@ class _Run:
             with ExitStack() as stack:
                 self._open_transactions(stack)
                 stack.callback(self._begin_to_leave)
-                with self._remarking():
-                    with self._statement_guards():
+                try:
+                    with ExitStack() as guards:
+                        for each in self._transactions:
+                            guards.enter_context(each.statement_guard())
                         yield
                     self._check_constraints()
+                except Exception as error:
+                    if (remark := remark_on(error)) is not None:
+                        self._remarks.append(remark)
+                    raise
         finally:
             self._finish_run()
 
@@ -193,22 +199,14 @@ class _Run:
                 opened = TrialTransaction(alias, self._statements, left)
                 self._transactions.append(stack.enter_context(opened))
             except Error as error:
-                raise self._unreachable_error(alias, error) from error
+                logger.warning(
+                    "A dry run could not reach the database %r: %r", alias, error
+                )
+                self._missing = alias
+                self._exchange.untouched = True
+                raise Unavailable(unreachable(alias)) from error
             self._opening = ""
             self._check_is_wanted()
-
-    def _unreachable_error(self, alias: str, error: Error) -> Unavailable:
-        logger.warning("A dry run could not reach the database %r: %r", alias, error)
-        self._missing = alias
-        self._exchange.untouched = True
-        return Unavailable(unreachable(alias))
-
-    @contextmanager
-    def _statement_guards(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            for each in self._transactions:
-                stack.enter_context(each.statement_guard())
-            yield
 
     def _check_constraints(self) -> None:
         for each in self._transactions:
@@ -217,15 +215,6 @@ class _Run:
             except IntegrityError:
                 self._remarks.append(Remark.AT_COMMIT)
                 raise
-
-    @contextmanager
-    def _remarking(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            if (remark := remark_on(error)) is not None:
-                self._remarks.append(remark)
-            raise
 
     def _begin_to_leave(self) -> None:
         # An interrupt that comes now would meet the rollback.
@@ -240,20 +229,15 @@ class _Run:
             if each.is_cut:
                 # It is cut in a thread, perhaps only now.
                 each.close()
-        if self._statements.are_over:
-            self._tell_of_commits()
-        with suppress(RuntimeError):
-            # The loop may be closed: then nobody waits.
-            self._loop.call_soon_threadsafe(self._mark_settled)
-
-    def _tell_of_commits(self) -> None:
-        """Log what nobody is told any more."""
-        for each in self._transactions:
-            if each.ending is Ending.COMMITTED:
+            if self._statements.are_over and each.ending is Ending.COMMITTED:
+                # Nobody is told any more.
                 logger.warning(
                     "A dry run committed on %r by itself. What it wrote stays.",
                     each.alias,
                 )
+        with suppress(RuntimeError):
+            # The loop may be closed: then nobody waits.
+            self._loop.call_soon_threadsafe(self._mark_settled)
 
     # -- on the loop --------------------------------------------------------------
 
@@ -301,26 +285,21 @@ class _Run:
             seconds = self._seconds
             if seconds is None:
                 seconds = time.monotonic() - self._began
+            runs = self._is_begun and not self._is_done and not self._opening
             return DryRunOutcome(
                 statements=self._statements.count,
                 seconds=seconds,
                 endings=self._unusual_endings(),
                 refusals=tuple(self._statements.refusals),
-                remarks=(*self._remarks, *self._still_runs()),
+                remarks=(*self._remarks, *([Remark.STILL_RUNS] if runs else ())),
             )
-
-    def _still_runs(self) -> Iterator[Remark]:
-        if self._is_begun and not self._is_done and not self._opening:
-            yield Remark.STILL_RUNS
 
     def _unusual_endings(self) -> Mapping[str, Ending]:
         if missing := self._missing or self._opening:
             return {missing: Ending.UNREACHABLE}
         endings = {each.alias: self._ending_of(each) for each in self._transactions}
         return {
-            alias: ending
-            for alias, ending in endings.items()
-            if ending is not Ending.UNDONE
+            alias: each for alias, each in endings.items() if each is not Ending.UNDONE
         }
 
     def _ending_of(self, of: TrialTransaction) -> Ending:

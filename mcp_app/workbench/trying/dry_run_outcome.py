@@ -122,22 +122,23 @@ class DryRunOutcome:
 
     def sentences(self) -> list[str]:
         """Return what to tell, in the language that is active."""
-        return [*self._sentences()]
-
-    def _sentences(self) -> Iterator[str]:
-        for alias, ending in self.endings.items():
-            yield _ending_sentence(ending, alias)
+        sentences = [
+            _ending_sentence(ending, alias) for alias, ending in self.endings.items()
+        ]
         if not self.endings:
-            yield _("All that it wrote to the databases in its own thread was undone.")
+            sentences = [
+                _("All that it wrote to the databases in its own thread was undone.")
+            ]
         if self.refusals:
-            yield _(
+            message = _(
                 "A dry run refuses statements that commit. It refused: %(words)s."
-            ) % {"words": ", ".join(self.refusals)}
-        yield from (str(_REMARKS[each]) for each in self.remarks)
+            )
+            sentences.append(message % {"words": ", ".join(self.refusals)})
+        sentences += [str(_REMARKS[each]) for each in self.remarks]
         if self.topics:
-            yield _("It would tell clients: %(topics)s") % {
-                "topics": ", ".join(self.topics)
-            }
+            message = _("It would tell clients: %(topics)s")
+            sentences.append(message % {"topics": ", ".join(self.topics)})
+        return sentences
 
 
 _HARMLESS: Final = frozenset({Ending.UNDONE, Ending.UNREACHABLE})
@@ -202,7 +203,7 @@ class TriedRow:
 
         Raises `KindError` if something else comes before it.
         """
-        answering = [*_answering(catalog, method, params)]
+        answering = [*answering_entries(catalog, method, params)]
         if not answering:
             return catalog
         (name, first), *others = answering
@@ -227,7 +228,7 @@ class TriedRow:
         return entry.key == self.key
 
 
-def _answering(
+def answering_entries(
     catalog: Catalog, method: str, params: JsonObject
 ) -> Iterator[tuple[str, Entry[Any, Any]]]:
     """Yield the list and the entry of all that may answer, the first one first."""
@@ -236,18 +237,13 @@ def _answering(
             is_template = isinstance(match.entry, TemplateEntry)
             yield ("templates" if is_template else "resources"), match.entry
         return
-    name, identity = _list_and_identity(method, params)
+    reference: JsonObject = params.get("ref", {})
+    name, identity = "prompts", str(reference.get("name", params.get("name")))
+    if method == "tools/call":
+        name, identity = "tools", str(params.get("name"))
+    elif "uri" in reference:
+        name, identity = "templates", str(reference["uri"])
     entries: Mapping[str, Entry[Any, Any]] = getattr(catalog, name)
     entry = entries.get(identity) or catalog.switched_off(name, identity)
     if entry is not None:
         yield name, entry
-
-
-def _list_and_identity(method: str, params: JsonObject) -> tuple[str, str]:
-    """Return the list and the identity that a request names."""
-    reference: JsonObject = params.get("ref", {})
-    if method == "tools/call":
-        return "tools", str(params.get("name"))
-    if "uri" in reference:
-        return "templates", str(reference["uri"])
-    return "prompts", str(reference.get("name", params.get("name")))

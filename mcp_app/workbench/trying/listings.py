@@ -19,22 +19,13 @@ from mcp_app.workbench.trying.trial import status_of
 MAX_PAGES: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class List:
-    """One list: its name in the catalog, its method, and what names an item in it."""
-
-    name: str
-    method: str
-    identity: str
-
-
-LISTS: Final[Sequence[List]] = (
-    List("tools", "tools/list", "name"),
-    List("prompts", "prompts/list", "name"),
-    List("resources", "resources/list", "uri"),
-    List("templates", "resources/templates/list", "uriTemplate"),
+LISTS: Final = (
+    ("tools", "tools/list", "tools", "name"),
+    ("prompts", "prompts/list", "prompts", "name"),
+    ("resources", "resources/list", "resources", "uri"),
+    ("templates", "resources/templates/list", "resourceTemplates", "uriTemplate"),
 )
-MEMBERS: Final[Mapping[str, str]] = {"templates": "resourceTemplates"}
+"""The catalog's name, the method, its member with the items, what names an item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +64,11 @@ async def read_lists(server: str, caller: Caller) -> ServerLists:
         await client.check_served()
         return ServerLists(
             {
-                each.name: [
-                    _build_item(current, server, each, listed)
-                    async for listed in _listed_items(client, each)
+                name: [
+                    _build_item(current, server, name, identity, listed)
+                    async for listed in _listed_items(client, method, member)
                 ]
-                for each in LISTS
+                for name, method, member, identity in LISTS
             }
         )
     except SessionRefused as refused:
@@ -90,32 +81,31 @@ async def read_lists(server: str, caller: Caller) -> ServerLists:
 
 
 async def _listed_items(
-    client: InProcessClient, which: List
+    client: InProcessClient, method: str, member: str
 ) -> AsyncIterator[JsonObject]:
     params: dict[str, Any] = {}
     for _ in range(MAX_PAGES):
-        answer = json.loads(await client.send_request(which.method, params))
+        answer = json.loads(await client.send_request(method, params))
         if "error" in answer:
             # Such as too many requests: a list that nobody has read is not empty.
             raise _NoList(answer["error"]["message"])
         result = answer["result"]
-        for each in result.get(MEMBERS.get(which.name, which.name), []):
+        for each in result.get(member, []):
             yield each
         if "nextCursor" not in result:
             return
         params = {"cursor": result["nextCursor"]}
 
 
-def _build_item(current: Process, server: str, which: List, listed: JsonObject) -> Item:
-    identity = str(listed[which.identity])
-    catalog = current.catalogs.by_slug.get(server)
-    entries: Mapping[str, Any] = getattr(catalog, which.name, {})
-    entry = entries.get(identity)
+def _build_item(
+    current: Process, server: str, name: str, naming: str, listed: JsonObject
+) -> Item:
+    identity = str(listed[naming])
+    entries = getattr(current.catalogs.by_slug.get(server), name, {})
+    text = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
     return Item(
         identity=identity,
         title=str(listed.get("title", "")),
-        tokens=estimate_tokens(
-            json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
-        ),
-        key=None if entry is None else entry.key,
+        tokens=estimate_tokens(text),
+        key=getattr(entries.get(identity), "key", None),
     )

@@ -58,28 +58,17 @@ class WorkingCopy:
 def _with_working_copy(
     catalog: Catalog, name: str, entry: Entry[Any, Any], catalogs: Catalogs
 ) -> Catalog:
-    published = _published_entry(catalog, name, entry)
-    changes: dict[str, Entry[Any, Any] | None] = {}
-    if published is not None:
-        changes[published.identity] = None
+    known = (*catalog.offered[name], *catalog.stopped.get(name, {}).values())
+    # What a server offers of the same row, stopped or not.
+    changes: dict[str, Entry[Any, Any] | None] = {
+        each.identity: None for each in known if each.key == entry.key
+    }
     is_stopped = catalogs.stops.changes and not entry.definition.only_reads
     offered, stopped = (None, entry) if is_stopped else (entry, None)
     return catalog.with_changes(
         {name: {**changes, entry.identity: offered}},
         {name: {**changes, entry.identity: stopped}},
     )
-
-
-def _published_entry(
-    catalog: Catalog, name: str, entry: Entry[Any, Any]
-) -> Entry[Any, Any] | None:
-    """Return what a server offers of the same row, stopped or not."""
-    of_row = (
-        each
-        for each in (*catalog.offered[name], *catalog.stopped.get(name, {}).values())
-        if each.key == entry.key
-    )
-    return next(of_row, None)
 
 
 def servers_for(
@@ -94,10 +83,8 @@ def servers_for(
     servers = load_servers().values()
 
     def server_order(server: ServerDefinition) -> tuple[bool, bool, bool, str]:
-        offers, is_hidden = (
-            server.offers_definition(tags, key),
-            server.is_public and bool(demands),
-        )
+        is_hidden = server.is_public and bool(demands)
+        offers = server.offers_definition(tags, key)
         return not offers, not lets_anyone_in(server), is_hidden, server.slug
 
     return sorted(servers, key=server_order)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from hashlib import sha256
+from http import HTTPStatus
 from typing import Any, Final
 
 from django.core import signing
 from django.utils.translation import gettext as _
 
-from mcp_app.catalog.snapshot import Catalog, Entry, TemplateEntry
+from mcp_app.catalog.snapshot import Catalog, Entry
 from mcp_app.conf import Limits
 from mcp_app.interface.call_record import Outcome
 from mcp_app.kinds import Effect, KindError
@@ -37,7 +37,11 @@ from mcp_app.transports.in_process import (
 )
 from mcp_app.transports.stdio.connection import Forbidden, NotServed, NotSignedIn
 from mcp_app.workbench.trying.dry_run import DryRunUserCode, limit_time
-from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome, TriedRow
+from mcp_app.workbench.trying.dry_run_outcome import (
+    DryRunOutcome,
+    TriedRow,
+    answering_entries,
+)
 from mcp_app.workbench.trying.offer import WorkingCopy
 
 # -- once ------------------------------------------------------------------------------
@@ -139,19 +143,14 @@ def _refusal_as_another(attempt: Attempt) -> str:
     if not attempt.only_reads and not attempt.is_superuser:
         # E-mails and calls of other sites are not undone.
         return _("Only what reads is run as somebody else.")
-    if attempt.is_real and (
-        attempt.effect is Effect.DATABASE or not attempt.only_reads
-    ):
+    may_stay = attempt.only_reads and attempt.effect is not Effect.DATABASE
+    if attempt.is_real and not may_stay:
         return _("As somebody else there are only dry runs.")
     return ""
 
 
 # -- trial -----------------------------------------------------------------------------
 
-FIRST_ERROR: Final = 400
-UNAUTHORIZED: Final = 401
-FORBIDDEN: Final = 403
-NOT_FOUND: Final = 404
 SAMPLING: Final = "sampling/createMessage"
 RANDOM: Final = frozenset({"_meta", "elicitationId"})
 """Members of a question that differ each time it is asked."""
@@ -191,11 +190,7 @@ class Question:
     @property
     def answer_key(self) -> str:
         """What finds the answer, the next time that it is asked."""
-        params = {
-            member: value
-            for member, value in self.params.items()
-            if member not in RANDOM
-        }
+        params = {key: each for key, each in self.params.items() if key not in RANDOM}
         content = jsonrpc.canonical([self.method, params, self.name])
         return sha256(content).hexdigest()
 
@@ -255,10 +250,9 @@ async def run_trial(plan: Plan, observe: Observe = _ignore_message) -> Trial:
 
     If this is cancelled, so is the call.
     """
-    current = process()
     run_ = _Run(plan, observe)
     try:
-        client = run_.create_client(current)
+        client = run_.create_client(process())
         await client.check_served()
         return await run_.finish_trial(client)
     except KindError as error:
@@ -270,21 +264,14 @@ async def run_trial(plan: Plan, observe: Observe = _ignore_message) -> Trial:
 def status_of(error: ProtocolError) -> int:
     """Return the HTTP status with which a client is turned away."""
     if isinstance(error, NotSignedIn):
-        return UNAUTHORIZED
+        return HTTPStatus.UNAUTHORIZED
     if isinstance(error, Forbidden):
-        return FORBIDDEN
-    return NOT_FOUND if isinstance(error, NotServed) else error.http_status
-
-
-def _error_status(error: ProtocolError) -> int:
-    """Return the HTTP status of a refusal; 0 for a fault, which has none."""
-    status = status_of(error)
-    return status if status >= FIRST_ERROR else 0
+        return HTTPStatus.FORBIDDEN
+    not_served = isinstance(error, NotServed)
+    return HTTPStatus.NOT_FOUND if not_served else error.http_status
 
 
 class _Run:
-    """A trial while it runs."""
-
     def __init__(self, plan: Plan, observe: Observe) -> None:
         self._plan = plan
         self._observe = observe
@@ -293,19 +280,21 @@ class _Run:
         self._dry_run: DryRunUserCode | None = None
 
     def create_client(self, current: Process) -> InProcessClient:
-        plan = self._plan
-        overlay = (
-            _same_catalog
-            if plan.copy is None
-            else plan.copy.catalog_overlay(current.catalogs)
-        )
-        if plan.row is not None:
-            overlay = partial(_catalog_of_row, plan, plan.row, overlay)
-        adapters = current.adapters
+        plan, adapters = self._plan, current.adapters
+        copy, put_copy = plan.copy, None
+        if copy is not None:
+            put_copy = copy.catalog_overlay(current.catalogs)
         if plan.is_dry:
             self._dry_run = DryRunUserCode(adapters.user_code, adapters.limits)
             adapters = self._dry_run.adapters_for_trial(adapters)
-            overlay = partial(_with_less_time, plan, adapters.limits, overlay)
+
+        def overlay(catalog: Catalog) -> Catalog:
+            if put_copy is not None:
+                catalog = put_copy(catalog)
+            if plan.row is not None:
+                catalog = plan.row.restrict_catalog(catalog, plan.method, plan.params)
+            return _with_less_time(plan, adapters.limits, catalog)
+
         return InProcessClient(
             current,
             plan.server,
@@ -328,9 +317,11 @@ class _Run:
         result = answer.get("result", {})
         # What is refused before it runs has no outcome of its own.
         refusal = client.refusal
+        status = 0 if refusal is None else status_of(refusal)
         exchange = client.exchange if refusal is None else None
         return Trial(
-            refused=0 if refusal is None else _error_status(refusal),
+            # A fault has no status with which clients are turned away.
+            refused=status if status >= HTTPStatus.BAD_REQUEST else 0,
             reason="" if refusal is None else refusal.message,
             messages=tuple(self._messages),
             answer=answer,
@@ -358,45 +349,15 @@ class _Run:
         return decline_question(method, params)
 
 
-def _same_catalog(catalog: Catalog) -> Catalog:
-    return catalog
-
-
-def _catalog_of_row(
-    plan: Plan, row: TriedRow, overlay: Callable[[Catalog], Catalog], catalog: Catalog
-) -> Catalog:
-    """Return the catalog in which only the row answers; raises `KindError`."""
-    return row.restrict_catalog(overlay(catalog), plan.method, plan.params)
-
-
-def _with_less_time(
-    plan: Plan, limits: Limits, overlay: Callable[[Catalog], Catalog], catalog: Catalog
-) -> Catalog:
-    """Return the catalog with the time of a dry run for what is tried."""
-    catalog = overlay(catalog)
-    return catalog.with_changes(
-        {
-            name: {each.identity: limit_time(each, limits)}
-            for name, each in _wanted_entries(plan, catalog)
-        }
-    )
-
-
-def _wanted_entries(
-    plan: Plan, catalog: Catalog
-) -> Iterator[tuple[str, Entry[Any, Any]]]:
-    """Yield the list and the entry of what a request asks for, if it is offered."""
-    if plan.method == "resources/read":
-        match = next(catalog.matches_of_uri(str(plan.params.get("uri", ""))), None)
-        if match is not None and not match.stopped:
-            is_template = isinstance(match.entry, TemplateEntry)
-            yield ("templates" if is_template else "resources"), match.entry
-        return
-    name = {"tools/call": "tools", "prompts/get": "prompts"}.get(plan.method, "")
-    entries: Mapping[str, Entry[Any, Any]] = getattr(catalog, name, {})
-    entry = entries.get(str(plan.params.get("name", "")))
-    if entry is not None:
-        yield name, entry
+def _with_less_time(plan: Plan, limits: Limits, catalog: Catalog) -> Catalog:
+    """Return the catalog with the time of a dry run for what is tried in one."""
+    changes: dict[str, dict[str, Entry[Any, Any] | None]] = {}
+    if plan.is_dry:
+        for name, each in answering_entries(catalog, plan.method, plan.params):
+            if any(each is offered for offered in catalog.offered[name]):
+                less = limit_time(each, limits)
+                changes.setdefault(name, {})[each.identity] = less
+    return catalog.with_changes(changes)
 
 
 def _required_questions(result: JsonObject) -> list[Question]:

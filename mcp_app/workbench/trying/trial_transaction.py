@@ -236,29 +236,22 @@ class TrialTransaction:
         try:
             return run(sql, params, many, context)
         except Error as error:
-            self._is_lost |= self._has_ended(error)
+            # The database may have ended the transaction with it.
+            deadlock = error.args[:1] == (INNODB_DEADLOCK,)
+            is_open = _driver_state(self._driver, "in_transaction", 1)
+            self._is_lost |= deadlock or not is_open
             raise
 
     def _check_is_open(self) -> None:
         if self._statements.are_over:
             raise OperationalError("The dry run is over.")
-        if self._is_lost or not self._is_in_transaction():
+        driver = self._connection.connection
+        is_open = driver is self._driver and _driver_state(driver, "in_transaction", 1)
+        if self._is_lost or not is_open:
             raise TransactionManagementError(
                 f"The transaction of the dry run on {self.alias!r} has ended: what is"
                 " written now could not be undone."
             )
-
-    def _is_in_transaction(self) -> bool:
-        """Whether the connection is still the same, and as far as it tells inside."""
-        driver = self._connection.connection
-        return driver is self._driver and bool(
-            _driver_state(driver, "in_transaction", True)
-        )
-
-    def _has_ended(self, error: Error) -> bool:
-        """Whether the database has ended the transaction with this error."""
-        deadlock = error.args[:1] == (INNODB_DEADLOCK,)
-        return deadlock or not _driver_state(self._driver, "in_transaction", True)
 
     # -- the end ----------------------------------------------------------------
 
@@ -331,9 +324,8 @@ class TrialTransaction:
         """Whether it may have written, while it is open; SQLite tells of each row."""
         if self._may_have_written or self._connection.vendor != "sqlite":
             return True
-        return (
-            _driver_state(self._driver, "total_changes", self._changes) != self._changes
-        )
+        before = self._changes
+        return _driver_state(self._driver, "total_changes", before) != before
 
     def interrupt_statement(self) -> None:
         """End a statement of SQLite that runs; a connection of others can be cut."""
