@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from django.apps import AppConfig, apps
+from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_permission_codename
 from django.core import checks
@@ -20,7 +20,7 @@ from mcp_app.catalog.definition_texts import has_full_text
 from mcp_app.catalog.lint import RULES, Level, unknown_rules
 from mcp_app.catalog.open_models import OpenModel, exposure_advice, rows_of_everybody
 from mcp_app.catalog.registry import mcp
-from mcp_app.checks.settings import advising_check
+from mcp_app.checks.settings import Aliases, Messages, advising_check
 from mcp_app.interface.definitions import (
     PromptDefinition,
     ResourceDefinition,
@@ -47,15 +47,17 @@ _NOUNS: Mapping[type, str] = {
     ResourceTemplateDefinition: "resource template",
     PromptDefinition: "prompt",
 }
+_DESCRIBE = (
+    "Describe them under “Args:” in the docstring, or with"
+    " Annotated[…, Field(description=…)]."
+)
 _IN_CODE = {
     "hidden-character": "Write the text again, without the character.",
     "description-missing": "Write a docstring, or description=….",
     "changes-unsaid": "Set read_only=True, or read_only=False and destructive=….",
     "deleting-unsaid": "Set destructive=True or destructive=False.",
-    "parameter-description-missing": "Describe them under “Args:” in the docstring, or"
-    " with Annotated[…, Field(description=…)].",
-    "argument-description-missing": "Describe them under “Args:” in the docstring, or"
-    " with Annotated[…, Field(description=…)].",
+    "parameter-description-missing": _DESCRIBE,
+    "argument-description-missing": _DESCRIBE,
     "parameter-type-missing": "Annotate the parameter.",
     "media-type-missing": "Set mime_type=….",
     "name-refused": "Give the decorator another name.",
@@ -64,9 +66,7 @@ _IN_CODE = {
 
 
 @advising_check
-def check_definitions(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_definitions(app_configs: object, **_: Any) -> Messages:
     """Report what lint finds in code."""
     if not _is_configured():
         return []
@@ -76,11 +76,7 @@ def check_definitions(
 
 
 @advising_check
-def check_rows(
-    app_configs: Sequence[AppConfig] | None,
-    databases: Sequence[str] | None = None,
-    **_: Any,
-) -> list[checks.CheckMessage]:
+def check_rows(app_configs: object, databases: Aliases = None, **_: Any) -> Messages:
     """Report what lint finds in rows, if `--database` names their database.
 
     Without that option `check` makes no statement, as Django's own checks do, so that
@@ -101,13 +97,11 @@ def _is_configured() -> bool:
         return False
 
 
-def _row_messages(alias: str) -> list[checks.CheckMessage]:
+def _row_messages(alias: str) -> Messages:
     try:
         # A statement that fails must not spoil a transaction around the check.
         with transaction.atomic(using=alias):
-            tables = connections[alias].introspection.table_names()
-            # `migrate` runs the checks before it makes our tables.
-            there = Server._meta.db_table in tables
+            there = _has_tables(alias)
             return _grouped_messages(survey.row_findings(mcp)) if there else []
     except Error as error:
         message = f"The definitions made in the admin could not be checked: {error}"
@@ -115,7 +109,12 @@ def _row_messages(alias: str) -> list[checks.CheckMessage]:
         return [checks.Info(message, hint=hint, id="mcp_app.I002")]
 
 
-def _grouped_messages(findings: Iterable[SurveyFinding]) -> list[checks.CheckMessage]:
+def _has_tables(alias: str) -> bool:
+    """Whether our tables are there: `migrate` runs the checks before it makes them."""
+    return Server._meta.db_table in connections[alias].introspection.table_names()
+
+
+def _grouped_messages(findings: Iterable[SurveyFinding]) -> Messages:
     """Return messages, of each rule the first ones and how many more there are."""
     groups: defaultdict[tuple[Level, str], list[SurveyFinding]] = defaultdict(list)
     for each in findings:
@@ -140,12 +139,9 @@ def _finding_message(each: SurveyFinding, more: int) -> checks.CheckMessage:
 
 
 def _finding_sentence(each: SurveyFinding) -> str:
-    noun = _NOUNS[type(each.about)]
-    name = (
-        each.about.slug if isinstance(each.about, ServerDefinition) else each.about.name
-    )
-    column = f", {each.finding.field}" if each.finding.field else ""
-    where = f"The {noun} “{visible(name)}” ({each.source}){column}"
+    about, column = each.about, f", {each.finding.field}" if each.finding.field else ""
+    name = about.slug if isinstance(about, ServerDefinition) else about.name
+    where = f"The {_NOUNS[type(about)]} “{visible(name)}” ({each.source}){column}"
     return f"{where}: {each.finding.message}"
 
 
@@ -153,9 +149,7 @@ def _finding_sentence(each: SurveyFinding) -> str:
 # Whether the permissions, rules and ways in that code and servers name are there.
 
 
-def check_permissions(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_permissions(app_configs: object, **_: Any) -> Messages:
     """Report permissions in code that no model has: nobody would be let in."""
     known = {
         f"{model._meta.app_label}.{codename}"
@@ -185,9 +179,7 @@ def _demanded_permissions() -> Iterator[tuple[str, str]]:
         yield from ((label, each) for each in (opened.permission, *single) if each)
 
 
-def check_open_models(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_open_models(app_configs: object, **_: Any) -> Messages:
     """Report fields and rows that tell more than their developer may want."""
     opened = mcp.open_models
     everybody = {each[0].label: each for each in rows_of_everybody(opened)}
@@ -212,11 +204,9 @@ def _warn_of_everybody(
     )
 
 
-def check_rules(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_rules(app_configs: object, **_: Any) -> Messages:
     """Report rules that nobody is let in by."""
-    messages: list[checks.CheckMessage] = [
+    messages: Messages = [
         checks.Warning(
             sentence,
             hint=f"Write @mcp.rule({rule!r}) above a function of the site.",
@@ -240,13 +230,9 @@ def check_rules(
 
 
 _WITHOUT_OBJECTS = frozenset(
-    f"django.contrib.auth.backends.{name}"
-    for name in (
-        "ModelBackend",
-        "AllowAllUsersModelBackend",
-        "RemoteUserBackend",
-        "AllowAllUsersRemoteUserBackend",
-    )
+    f"django.contrib.auth.backends.{prefix}{name}"
+    for prefix in ("", "AllowAllUsers")
+    for name in ("ModelBackend", "RemoteUserBackend")
 )
 """Django's own, which grant nothing where they are asked about an object."""
 
@@ -259,11 +245,7 @@ def _codenames(model: type[Model]) -> Iterator[str]:
         yield codename
 
 
-def check_access(
-    app_configs: Sequence[AppConfig] | None,
-    databases: Sequence[str] | None = None,
-    **_: Any,
-) -> list[checks.CheckMessage]:
+def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Messages:
     """Report servers that nobody can use: closed ones, and those that cannot search.
 
     It is asked only where `--database` names ours.
@@ -285,15 +267,13 @@ def check_access(
     )
     return [
         *(_closed_server_warning(row, names) for row, names in lacking if names),
-        *map(_searchless, _searching(rows)),
+        *_searchless_errors(rows),
     ]
 
 
 def check_public_servers(
-    app_configs: Sequence[AppConfig] | None,
-    databases: Sequence[str] | None = None,
-    **_: Any,
-) -> list[checks.CheckMessage]:
+    app_configs: object, databases: Aliases = None, **_: Any
+) -> Messages:
     """Report servers for everybody where the addresses of callers may not be known."""
     using = router.db_for_read(Server)
     try:
@@ -316,31 +296,22 @@ def check_public_servers(
     ]
 
 
-def _searching(rows: Sequence[Server]) -> list[Server]:
-    """Return the servers whose clients search where nothing can be searched."""
-    if has_full_text():
-        return []
-    return [each for each in rows if each.listing == Server.ToolList.SEARCH]
-
-
-def _searchless(row: Server) -> checks.CheckMessage:
-    return checks.Error(
-        f"Clients of the server “{visible(row.slug)}” search for tools, but the SQLite"
-        " of this Python has no FTS5.",
-        hint="List all of its tools, or use a Python whose SQLite has FTS5.",
-        id="mcp_app.E013",
-    )
+def _searchless_errors(rows: Sequence[Server]) -> Iterator[checks.CheckMessage]:
+    """Yield the servers whose clients search where nothing can be searched."""
+    for row in () if has_full_text() else rows:
+        if row.listing == Server.ToolList.SEARCH:
+            yield checks.Error(
+                f"Clients of the server “{visible(row.slug)}” search for tools, but the"
+                " SQLite of this Python has no FTS5.",
+                hint="List all of its tools, or use a Python whose SQLite has FTS5.",
+                id="mcp_app.E013",
+            )
 
 
 def _server_rows(using: str) -> list[Server]:
-    tables = connections[using].introspection.table_names()
-    # `migrate` runs the checks before it makes our tables.
-    there = Server._meta.db_table in tables
-    return (
-        list(Server.objects.using(using).only("slug", "access", "listing"))
-        if there
-        else []
-    )
+    if not _has_tables(using):
+        return []
+    return list(Server.objects.using(using).only("slug", "access", "listing"))
 
 
 def _closed_server_warning(row: Server, names: Sequence[str]) -> checks.CheckMessage:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
@@ -16,7 +15,7 @@ from django.db import Error, connections, router, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 from mcp_app import conf
-from mcp_app.checks.settings import advising_check
+from mcp_app.checks.settings import Aliases, Messages, advising_check
 from mcp_app.invalidation.doorbell import shared_layer
 from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.models import Server, Worker, durability
@@ -24,16 +23,14 @@ from mcp_app.pools import batching
 
 
 @advising_check
-def check_deployment(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_deployment(app_configs: object, **_: Any) -> Messages:
     """Report settings that make the endpoint refuse everything, or let in too much."""
     try:
         current = conf.current_settings()
     except ImproperlyConfigured:
         # `check_settings` tells.
         return []
-    messages: list[checks.CheckMessage] = []
+    messages: Messages = []
     if conf.refuses_every_host(current):
         message, hint = conf.EVERY_HOST_REFUSED, conf.NAME_HOSTS_HINT
         messages.append(checks.Error(message, hint=hint, id="mcp_app.E005"))
@@ -95,10 +92,8 @@ OLD_MIGRATION: Final = ("mcp_app", "0001_initial")
 
 @advising_check
 def check_databases(
-    app_configs: Sequence[AppConfig] | None,
-    databases: Sequence[str] | None = None,
-    **_: Any,
-) -> list[checks.CheckMessage]:
+    app_configs: object, databases: Aliases = None, **_: Any
+) -> Messages:
     """Report settings of our database with which what is promised does not hold.
 
     It is asked only where `--database` names it.
@@ -109,13 +104,16 @@ def check_databases(
     try:
         # A statement that fails must not spoil a transaction around the check.
         with transaction.atomic(using=using):
-            if (
-                OLD_MIGRATION
-                in MigrationRecorder(connections[using]).applied_migrations()
-            ):
+            recorder = MigrationRecorder(connections[using])
+            if OLD_MIGRATION in recorder.applied_migrations():
                 return [_of_development(using)]
-            doubts = durability.doubts(using)
-            return [*map(_durability_warning, doubts), *_connection_warnings(using)]
+            doubts: Messages = [
+                checks.Warning(
+                    each.sentence, hint=each.remedy, id=f"mcp_app.W{each.kind.value:03}"
+                )
+                for each in durability.doubts(using)
+            ]
+            return [*doubts, *_connection_warnings(using)]
     except Error as error:
         message = f"The settings of the database could not be read: {error}"
         return [checks.Info(message, id="mcp_app.I003")]
@@ -128,12 +126,6 @@ def _of_development(using: str) -> checks.CheckMessage:
         " which this version cannot upgrade. Use an empty database, or delete this"
         " one if you do not need its data.",
         id="mcp_app.E020",
-    )
-
-
-def _durability_warning(doubt: durability.Doubt) -> checks.CheckMessage:
-    return checks.Warning(
-        doubt.sentence, hint=doubt.remedy, id=f"mcp_app.W{doubt.kind.value:03}"
     )
 
 
@@ -170,12 +162,8 @@ def _connection_warnings(using: str) -> Iterator[checks.CheckMessage]:
 
 def _processes(using: str) -> int:
     """Return how many serve now, or how many WEB_CONCURRENCY says are to serve."""
-    configured = os.environ.get("WEB_CONCURRENCY", "")
-    return max(
-        1,
-        int(configured) if configured.isdecimal() else 0,
-        # `migrate` runs the checks before it makes our tables.
-        Worker.objects.using(using).live().count()
-        if Worker._meta.db_table in connections[using].introspection.table_names()
-        else 0,
-    )
+    configured, live = os.environ.get("WEB_CONCURRENCY", ""), 0
+    # `migrate` runs the checks before it makes our tables.
+    if Worker._meta.db_table in connections[using].introspection.table_names():
+        live = Worker.objects.using(using).live().count()
+    return max(1, int(configured) if configured.isdecimal() else 0, live)

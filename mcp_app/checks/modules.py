@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from django.apps import AppConfig, apps
+from django.apps import apps
 from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
@@ -18,6 +18,7 @@ from django.urls import NoReverseMatch, reverse
 from mcp_app import conf
 from mcp_app.catalog.lint import registry_problems
 from mcp_app.catalog.registry import mcp
+from mcp_app.checks.settings import Messages
 
 OURS: Final = b"mcp_app"
 """What a module with definitions imports; others of that name are not ours."""
@@ -27,9 +28,7 @@ MAX_FOLDERS: Final = 200
 """Folders beside apps in which a module is looked for."""
 
 
-def check_modules(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_modules(app_configs: object, **_: Any) -> Messages:
     """Report definitions that are not served, and modules that nobody imports."""
     broken = (checks.Error(each, id="mcp_app.E012") for each in registry_problems(mcp))
     try:
@@ -40,9 +39,7 @@ def check_modules(
     return [*broken, *_of_no_app(name)]
 
 
-def check_admin_site(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_admin_site(app_configs: object, **_: Any) -> Messages:
     """Warn of an `AdminSite` of the site's own without our pages."""
     has_admin = getattr(settings, "ROOT_URLCONF", "") and _has_admin_page("index")
     if not has_admin or _has_admin_page("mcp_app_tool_changelist"):

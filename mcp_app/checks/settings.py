@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
-from django.apps import AppConfig, apps
+from django.apps import apps
 from django.conf import settings
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
@@ -39,7 +39,10 @@ from mcp_app.protocol.headers import is_loopback_host
 # Django runs all checks before most commands.  Whoever makes a token or a user does not
 # want to read what could be better in twenty tools.
 
-Check: TypeAlias = Callable[..., list[checks.CheckMessage]]
+Messages: TypeAlias = list[checks.CheckMessage]
+Check: TypeAlias = Callable[..., Messages]
+Aliases: TypeAlias = Sequence[str] | None
+"""The databases that `--database` names."""
 
 _PROGRAMS: Final = {"manage", "django-admin"}
 """Programs whose first argument is a management command."""
@@ -49,7 +52,7 @@ def advising_check(check: Check) -> Check:
     """Return a check that reports infos only if no other command than `check` runs."""
 
     @wraps(check)
-    def filtered_check(*arguments: Any, **options: Any) -> list[checks.CheckMessage]:
+    def filtered_check(*arguments: Any, **options: Any) -> Messages:
         messages = check(*arguments, **options)
         if _is_another_command(sys.argv):
             return [each for each in messages if each.level > checks.INFO]
@@ -78,9 +81,7 @@ URL = re.compile(rf"https?://{_AUTHORITY}(?:/[^?#\s]*)?")
 HOST = re.compile(r"\.?[\w.-]+|\[[\da-fA-F:.]+\]|\*")
 
 
-def check_settings(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_settings(app_configs: object, **_: Any) -> Messages:
     """Report keys of `MCP` that do not exist, and values that cannot be used."""
     try:
         current = conf.current_settings()
@@ -88,18 +89,14 @@ def check_settings(
         return [checks.Error(str(error), id="mcp_app.E001")]
     wrong = conf.settings_problems(current)
     return [
-        *_unknown_key_warnings(getattr(settings, "MCP", {})),
+        *(
+            checks.Warning(sentence, id="mcp_app.W001")
+            for sentence in conf.unknown_keys(getattr(settings, "MCP", {}))
+        ),
         *(checks.Error(sentence, id="mcp_app.E002") for sentence in wrong),
         *_moved_path_errors(),
         # Values of the wrong type are told of; nothing more can be said of them.
         *(() if wrong else _unusable_values(current)),
-    ]
-
-
-def _unknown_key_warnings(values: Mapping[str, object]) -> list[checks.CheckMessage]:
-    return [
-        checks.Warning(sentence, id="mcp_app.W001")
-        for sentence in conf.unknown_keys(values)
     ]
 
 
@@ -115,9 +112,8 @@ MOVED: Final = {
 def _moved_path_errors() -> Iterator[checks.CheckMessage]:
     """Yield an error for each path of the settings that has a new one."""
     for name in ("MCP", "LOGGING"):
-        for path in sorted(
-            set(_texts_inside(getattr(settings, name, None))) & MOVED.keys()
-        ):
+        texts = {*_texts_inside(getattr(settings, name, None))}
+        for path in sorted(texts & MOVED.keys()):
             sentence = f"{name} names {path!r}: write {MOVED[path]!r}."
             yield checks.Error(sentence, id="mcp_app.E010")
 
@@ -133,7 +129,7 @@ def _texts_inside(value: object) -> Iterator[str]:
             yield from _texts_inside(each)
 
 
-def _unusable_values(current: conf.McpSettings) -> list[checks.CheckMessage]:
+def _unusable_values(current: conf.McpSettings) -> Messages:
     return [
         *_unverifying(current.authentication),
         *_unimportable(current.call_context_managers),
@@ -141,9 +137,11 @@ def _unusable_values(current: conf.McpSettings) -> list[checks.CheckMessage]:
         *_channel_layer_errors(current.doorbell),
         *_unusable_kinds(),
         *_short_keys(current.state_keys),
-        *map(_unusable_site, site_problems(current.http)),
-        *map(_pointless, _unmatchable_addresses(current)),
-        *map(_pointless, _unnameable(current.authentication)),
+        *(
+            checks.Error(each, id="mcp_app.E011")
+            for each in site_problems(current.http)
+        ),
+        *(checks.Warning(each, id="mcp_app.W002") for each in _pointless(current)),
     ]
 
 
@@ -155,7 +153,11 @@ def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
         if path in MOVED:  # an error of its own names the new path
             continue
         if path == conf.BY_ISSUER:
-            yield from _unusable_issuer(name, entry)
+            try:
+                read_options(name, entry.options)
+            except UnusableIssuer as error:
+                message = f'MCP["AUTHENTICATION"][{name!r}] {error}'
+                yield checks.Error(message, id="mcp_app.E014")
             continue
         try:
             authenticators.import_verifier(path)
@@ -163,15 +165,6 @@ def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
             number = "E007" if isinstance(error, authenticators.BringsCsrf) else "E003"
             message = f'MCP["AUTHENTICATION"][{name!r}]: {error}'
             yield checks.Error(message, id=f"mcp_app.{number}")
-
-
-def _unusable_issuer(name: str, entry: conf.Entry) -> Iterator[checks.CheckMessage]:
-    """Yield an error for an issuer whose tokens can let nobody in."""
-    try:
-        read_options(name, entry.options)
-    except UnusableIssuer as error:
-        message = f'MCP["AUTHENTICATION"][{name!r}] {error}'
-        yield checks.Error(message, id="mcp_app.E014")
 
 
 def _channel_layer_errors(alias: str) -> Iterator[checks.CheckMessage]:
@@ -193,16 +186,8 @@ def _unusable_kinds() -> Iterator[checks.CheckMessage]:
         yield checks.Error(sentence, id="mcp_app.E009")
 
 
-def _unusable_site(sentence: str) -> checks.CheckMessage:
-    return checks.Error(sentence, id="mcp_app.E011")
-
-
-def _pointless(sentence: str) -> checks.CheckMessage:
-    return checks.Warning(sentence, id="mcp_app.W002")
-
-
-def _unmatchable_addresses(current: conf.McpSettings) -> Iterator[str]:
-    """Yield a sentence for each address that no request can have."""
+def _pointless(current: conf.McpSettings) -> Iterator[str]:
+    """Yield a sentence for each address or name that nothing can have."""
     urls = [] if current.public_url is None else [current.public_url]
     for key, values, form, example in (
         ("PUBLIC_URL", urls, URL, "https://mcp.example.com"),
@@ -215,11 +200,7 @@ def _unmatchable_addresses(current: conf.McpSettings) -> Iterator[str]:
                     f'MCP["{key}"] has {value!r}, which can match no request. Write'
                     f" it like {example!r}."
                 )
-
-
-def _unnameable(names: Iterable[str]) -> Iterator[str]:
-    """Yield a sentence for each name that the access of a server cannot have."""
-    for name in names:
+    for name in current.authentication:
         if name == PUBLIC or split_words(name) != (name,):
             yield (
                 f'MCP["AUTHENTICATION"] has the name {name!r}, which no server can'
@@ -227,16 +208,14 @@ def _unnameable(names: Iterable[str]) -> Iterator[str]:
             )
 
 
-def _unimportable(paths: Sequence[str]) -> list[checks.CheckMessage]:
-    messages: list[checks.CheckMessage] = []
+def _unimportable(paths: Sequence[str]) -> Iterator[checks.CheckMessage]:
     for path in paths:
         try:
             problem = "" if callable(import_string(path)) else "is not callable."
         except ImportError as error:
             problem = f"cannot be imported: {error}"
         if problem:
-            messages.append(checks.Error(f"{path!r} {problem}", id="mcp_app.E003"))
-    return messages
+            yield checks.Error(f"{path!r} {problem}", id="mcp_app.E003")
 
 
 def _without_tenant(managers: Sequence[str]) -> Iterator[checks.CheckMessage]:
@@ -250,7 +229,7 @@ def _without_tenant(managers: Sequence[str]) -> Iterator[checks.CheckMessage]:
         )
 
 
-def _short_keys(keys: Sequence[str]) -> list[checks.CheckMessage]:
+def _short_keys(keys: Sequence[str]) -> Messages:
     return [
         checks.Error(
             f'Key {index} of MCP["STATE_KEYS"] has {len(key)} characters; it needs at'
@@ -271,21 +250,19 @@ ADDRESSES: Final = {
 }
 
 
-def check_sign_in(
-    app_configs: Sequence[AppConfig] | None, **_: Any
-) -> list[checks.CheckMessage]:
+def check_sign_in(app_configs: object, **_: Any) -> Messages:
     """Report what keeps programs from signing in, and what would make it unsafe."""
     try:
         current = conf.current_settings()
     except ImproperlyConfigured:
         # Another check says it.
         return []
-    wrong = [
+    wrong: Messages = [
         checks.Error(f"{sentence} Until then nobody can sign in.", id="mcp_app.E015")
         for sentence in oauth_problems(current.oauth)
     ]
     if conf.settings_problems(current) or not sign_in_names():
-        return [*wrong]
+        return wrong
     return [
         *wrong,
         *_public_url(current.public_url),

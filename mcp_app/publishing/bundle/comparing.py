@@ -18,6 +18,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.kinds.survey import declarations
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.fields import digest
+from mcp_app.models.versions import hash_of
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.candidates import (
@@ -32,7 +33,7 @@ from mcp_app.publishing.bundle.candidates import (
     without_choice,
     working_copy,
 )
-from mcp_app.publishing.bundle.format import Bundle, Entry, Identity, content_hash_of
+from mcp_app.publishing.bundle.format import Bundle, Entry, Identity
 from mcp_app.publishing.bundle.site_rows import SiteRows
 from mcp_app.publishing.differences import (
     Difference,
@@ -245,9 +246,7 @@ class _Comparer:
         served = {} if row.published is None else row.published.read()
         if isinstance(row, Server):
             served = naturally(served, self._site.keys)
-        if published.hash == (
-            content_hash_of(served) if row.published else row.served_hash()
-        ):
+        if published.hash == (hash_of(served) if row.published else row.served_hash()):
             return None
         content = published.content
         problems = [

@@ -23,8 +23,6 @@ from mcp_app.models import (
     Tool,
 )
 from mcp_app.models.definitions import Source
-from mcp_app.models.fields import digest
-from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.publication import PublicationRefused
 
@@ -162,8 +160,3 @@ def key_column(model: type[PublishedRow]) -> str:
 def natural_key_of(row: PublishedRow) -> str:
     """Return the natural key of a row's working copy."""
     return str(getattr(row, key_column(type(row))))
-
-
-def content_hash_of(content: JsonObject) -> str:
-    """Return the hash that a version with this content has."""
-    return digest(jsonrpc.write(content))

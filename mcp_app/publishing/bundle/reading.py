@@ -23,6 +23,7 @@ from mcp_app.interface.server import PAGE_SIZE
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import Source
 from mcp_app.models.fields import DEMANDS, JSONTextField, digest, parse_json
+from mcp_app.models.versions import hash_of
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
@@ -41,7 +42,6 @@ from mcp_app.publishing.bundle.format import (
     Entry,
     PublishedContent,
     Upload,
-    content_hash_of,
     key_column,
 )
 
@@ -375,7 +375,7 @@ def _entry_problems(entry: Entry) -> Iterator[str]:
     if published is not None:
         place = f"{entry.place}.published"
         yield from _text_problems(published.content, f"{place}.content")
-        if content_hash_of(published.content) != published.hash:
+        if hash_of(published.content) != published.hash:
             message = _(
                 "The hash does not match the content, which was changed after it was"
                 " published. Change the working copy instead."

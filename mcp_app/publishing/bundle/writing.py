@@ -14,6 +14,7 @@ from mcp_app.catalog.row_loader import digests_of, server_definition, tags_of
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING
+from mcp_app.models.versions import hash_of
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.candidates import (
@@ -29,7 +30,6 @@ from mcp_app.publishing.bundle.format import (
     MOST_BYTES,
     VERSION,
     BundleRefused,
-    content_hash_of,
     key_column,
     kind_of_model,
     natural_key_of,
@@ -182,9 +182,7 @@ def _entry_json(row: PublishedRow, keys: NaturalKeys) -> JsonObject:
     entry["published"] = _published_json(served, content)
     # Most working copies are what is published: said once, it is compared once.
     return (
-        entry
-        if content_hash_of(working) == content_hash_of(content)
-        else entry | {"working": working}
+        entry if hash_of(working) == hash_of(content) else entry | {"working": working}
     )
 
 
@@ -205,7 +203,7 @@ def _published_json(version: DefinitionVersion, content: JsonObject) -> JsonObje
         created = created.astimezone(UTC)
     return {
         "number": version.number,
-        "hash": content_hash_of(content),
+        "hash": hash_of(content),
         "note": version.note,
         "author": version.author_name,
         "created": created.isoformat(timespec="seconds"),

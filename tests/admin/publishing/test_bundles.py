@@ -25,9 +25,9 @@ from mcp_app.models import (
     Server,
     Tool,
 )
+from mcp_app.models.versions import hash_of
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import Outcome
-from mcp_app.publishing.bundle.format import content_hash_of
 from tests.admin.pages import Queries, Staff, page, text_of
 from tests.published import published
 from tests.publishing.bundle.content import (
@@ -159,7 +159,7 @@ def test_old_calls_that_break_are_told(admin_client: Client) -> None:
     found = entry(file, "tools", "hours")["published"]
     schema = {"type": "object", "properties": {"day": {"type": "string"}}}
     content = {**found["content"], "input_schema": {**schema, "required": ["day"]}}
-    found.update(content=content, hash=content_hash_of(content))
+    found.update(content=content, hash=hash_of(content))
     text = words(look(admin_client, file))
     assert "Breaks old calls when it is published:" in text
     assert "The parameter day is new and required." in text

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import Prompt, Resource, Server, Tool
+from mcp_app.models.versions import hash_of
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import Comparison, Outcome, site_rows
-from mcp_app.publishing.bundle.format import content_hash_of
 from mcp_app.publishing.overlays import make_overlays
 from tests.published import published
 from tests.publishing.bundle.content import (
@@ -45,7 +45,7 @@ def tools(*contents: dict[str, Any]) -> dict[str, Any]:
 def as_published(entry: dict[str, Any], **content: Any) -> None:
     """Make the entry one whose published version says this."""
     both = {**entry["published"]["content"], **content}
-    entry["published"].update(content=both, hash=content_hash_of(both))
+    entry["published"].update(content=both, hash=hash_of(both))
 
 
 def outcomes(comparison: Comparison, *, publish: bool = False) -> dict[str, Outcome]:
@@ -398,7 +398,7 @@ def test_anything_that_is_read_is_compared_and_imported_or_refused(
             '"required": ["a"]}'
         )
     )
-    version = {"number": 1, "hash": content_hash_of(served), "content": served}
+    version = {"number": 1, "hash": hash_of(served), "content": served}
     body = as_bytes(
         {
             **HEAD,
@@ -414,4 +414,4 @@ def test_anything_that_is_read_is_compared_and_imported_or_refused(
         imported(body, publish=True)
         row.refresh_from_db()
         assert row.published is not None
-        assert row.published.hash == content_hash_of(served)
+        assert row.published.hash == hash_of(served)

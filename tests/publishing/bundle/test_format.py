@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
+from mcp_app.models.versions import hash_of
 from mcp_app.publishing.bundle.format import (
     CHOICES,
     LISTS,
@@ -15,7 +16,6 @@ from mcp_app.publishing.bundle.format import (
     Entry,
     PublishedContent,
     Upload,
-    content_hash_of,
     key_column,
     kind_of_model,
     natural_key_of,
@@ -79,9 +79,9 @@ def test_people_are_told_the_kind_and_the_name() -> None:
 
 
 def test_the_order_of_members_is_part_of_a_hash() -> None:
-    assert content_hash_of({"a": 1, "b": 2}) == content_hash_of({"a": 1, "b": 2})
-    assert content_hash_of({"a": 1, "b": 2}) != content_hash_of({"b": 2, "a": 1})
-    assert len(content_hash_of({})) == 64
+    assert hash_of({"a": 1, "b": 2}) == hash_of({"a": 1, "b": 2})
+    assert hash_of({"a": 1, "b": 2}) != hash_of({"b": 2, "a": 1})
+    assert len(hash_of({})) == 64
 
 
 def test_uploads_by_their_digest() -> None:

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_app.models import Blob, DefinitionVersion
+from mcp_app.models.versions import hash_of
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
 from mcp_app.publishing.bundle.applying import report_lines
-from mcp_app.publishing.bundle.format import content_hash_of
 from tests.publishing.bundle.content import (
     MODELS,
     REGISTRY,
@@ -92,7 +92,7 @@ def sign(file: dict[str, Any]) -> None:
             published = entry.get("published") if isinstance(entry, dict) else None
             if isinstance(published, dict) and "hash" in published:
                 try:
-                    published["hash"] = content_hash_of(published["content"])
+                    published["hash"] = hash_of(published["content"])
                 except (KeyError, ValueError):
                     continue
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_app.models.fields import digest
+from mcp_app.models.versions import hash_of
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused, reading
-from mcp_app.publishing.bundle.format import content_hash_of
 from tests.publishing.bundle.content import as_bytes
 
 HEAD: dict[str, Any] = {"format": "django-mcp-app bundle", "version": 1}
@@ -44,7 +44,7 @@ def working(**content: Any) -> dict[str, Any]:
 
 def published(**members: Any) -> dict[str, Any]:
     content = members.pop("content", {"name": "a"})
-    version = {"number": 1, "hash": content_hash_of(content), "content": content}
+    version = {"number": 1, "hash": hash_of(content), "content": content}
     return file(tools=[{"name": "a", "published": {**version, **members}}])
 
 

@@ -9,9 +9,10 @@ import pytest
 from django.test import override_settings
 
 from mcp_app.models import Blob, PublishedRow, Server, Tool
+from mcp_app.models.versions import hash_of
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused, writing
-from mcp_app.publishing.bundle.format import content_hash_of, natural_key_of
+from mcp_app.publishing.bundle.format import natural_key_of
 from tests.published import published
 from tests.publishing.bundle.content import entry, exported, fill, overlay, tool
 
@@ -55,7 +56,7 @@ def test_the_hash_of_a_server_is_that_of_its_names() -> None:
     fill()
     version = entry(exported(), "servers", "shop")["published"]
     assert version["content"]["chosen"]["tools"] == ["Hours", "hours"]
-    assert version["hash"] == content_hash_of(version["content"])
+    assert version["hash"] == hash_of(version["content"])
     server = Server.objects.get(slug="shop")
     assert server.published is not None
     assert version["hash"] != server.published.hash
