@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,9 +68,11 @@ def judge_row_content(
     if not isinstance(row, DefinitionRow) or row.from_code:
         return judge_content(row, content, registry, {})
     judged = judge_content(row, content, registry, uploads_of(content))
-    return Findings(
-        [*_identity_conflicts(row, content), *judged.findings], judged.tokens
-    )
+    identity = str(content.get(row.IDENTITY, ""))
+    others = row.rows().exclude(pk=row.pk)
+    other = others.filter(published_identity=row.identity_hash(identity)).first()
+    conflicts = [] if other is None else [conflict_finding(other, identity)]
+    return Findings([*conflicts, *judged.findings], judged.tokens)
 
 
 def judge_content(
@@ -106,7 +108,11 @@ def _judged_overlay(
 ) -> Findings:
     declared = declarations(registry)[row.kind_of_row].get(row.identity)
     if declared is None:
-        return Findings([must_fix("kind", "", vanished_sentence(row))])
+        message = _(
+            "%(name)s is no longer in the code. Clients do not see it. Bring the code"
+            " back, or delete this definition."
+        )
+        return Findings([must_fix("kind", "", message % {"name": row.identity})])
     definition: Definition = apply_overlay(declared.definition, content)
     lint_findings = findings_with_kind(definition, registry=registry)
     # What code says alone is nothing that could be fixed here.
@@ -114,21 +120,6 @@ def _judged_overlay(
         each if each.field in content else each.as_advice() for each in lint_findings
     )
     return Findings(worst_first(adjusted), tokens(definition))
-
-
-def vanished_sentence(row: DefinitionRow) -> str:
-    """Return the sentence for what code declares no more."""
-    return _(
-        "%(name)s is no longer in the code. Clients do not see it. Bring the code"
-        " back, or delete this definition."
-    ) % {"name": row.identity}
-
-
-def _identity_conflicts(row: DefinitionRow, content: JsonObject) -> Iterable[Finding]:
-    identity = str(content.get(row.IDENTITY, ""))
-    others = row.rows().exclude(pk=row.pk)
-    for other in others.filter(published_identity=row.identity_hash(identity))[:1]:
-        yield conflict_finding(other, identity)
 
 
 def conflict_finding(other: DefinitionRow, identity: str) -> Finding:
@@ -167,8 +158,7 @@ def broken_reason(row: DefinitionRow, registry: Registry, working: Findings) -> 
             return ""
         if row.published.hash != row.content_hash:
             judged = judge_row_content(row, row.published.read(), registry)
-    unservable = [each.message for each in judged.to_fix if each.rule in UNSERVABLE]
-    return " ".join(unservable)
+    return " ".join(each.message for each in judged.to_fix if each.rule in UNSERVABLE)
 
 
 # -- overlays --------------------------------------------------------------------------
@@ -215,29 +205,20 @@ def make_overlays(registry: Registry) -> int:
     count = 0
     for kind, declared in declarations(registry).items():
         model = MODELS[kind]
-        missing = list(_missing_declarations(model, declared))
+        known = set(model.rows().values_list(model.IDENTITY, flat=True))
+        missing = [
+            model(
+                source=Source.CODE,
+                kind="function",
+                **{"name": each.definition.name, model.IDENTITY: identity},
+            )
+            for identity, each in declared.items()
+            if identity not in known
+        ]
         # Several processes start at once: the database keeps the first of each.
-        model.rows().bulk_create(
-            [_empty_overlay(model, each.definition) for each in missing],
-            ignore_conflicts=True,
-        )
+        model.rows().bulk_create(missing, ignore_conflicts=True)
         count += len(missing)
     return count
-
-
-def _missing_declarations(
-    model: type[DefinitionRow], declared: Mapping[str, Declaration[Any]]
-) -> Iterator[Declaration[Any]]:
-    known = set(model.rows().values_list(model.IDENTITY, flat=True))
-    for identity, each in declared.items():
-        if identity not in known:
-            yield each
-
-
-def _empty_overlay(model: type[DefinitionRow], definition: Definition) -> DefinitionRow:
-    identity = getattr(definition, model.IDENTITY)
-    columns = {"name": definition.name, model.IDENTITY: identity}
-    return model(source=Source.CODE, kind="function", **columns)
 
 
 def declaration_of(

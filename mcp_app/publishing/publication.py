@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import IntegrityError, OperationalError, router, transaction
@@ -62,16 +62,16 @@ def find_definition(kind: str, name: str, registry: Registry) -> DefinitionRow |
 
 def _find_by_name(kind: str, name: str) -> DefinitionRow | None:
     model = MODELS[kind]
-    is_published = Q(published_identity=model.identity_hash(name))
-    rows: Any = model.rows().filter(is_published | Q(**{model.IDENTITY: name}))
+    served = model.identity_hash(name)
+    matches = Q(published_identity=served) | Q(**{model.IDENTITY: name})
     # Some databases take names for equal that are not.
-    served, others = model.identity_hash(name), []
-    for row in rows:
-        if row.published_identity == served:
-            return row  # type: ignore[no-any-return]
-        if row.identity == name:
-            others.append(row)
-    return next(iter(others), None)
+    rows = [
+        row
+        for row in model.rows().filter(matches)
+        if row.published_identity == served or row.identity == name
+    ]
+    rows.sort(key=lambda row: row.published_identity != served)
+    return rows[0] if rows else None
 
 
 def similar_names(kind: str, name: str) -> list[str]:
@@ -92,16 +92,14 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int:
     hints = {name: each.definition.hints for name, each in registry.tools.items()}
     stopped_names: set[str] = set()
     for row in Tool.rows().order_by().select_related("published"):
-        content = {} if row.published is None else row.published.read()
+        content = _served_content(row)
         name = row.name if row.from_code else content.get("name")
         if name is None or row.from_code is not (name in registry.tools):
             # It is not published, not in the code any more, or hidden by what is.
             continue
         whole = whole_definition(row, content, registry)
-        if isinstance(whole, ToolDefinition):
-            hints[name] = whole.hints
-        else:
-            hints[name] = hints_of(content)
+        is_tool = isinstance(whole, ToolDefinition)
+        hints[name] = whole.hints if is_tool else hints_of(content)
         if is_stopped(row):
             stopped_names.add(name)
     return sum(not hints[name].read_only for name in hints if name not in stopped_names)
@@ -249,7 +247,12 @@ def publish_working_copy(
     with _one_at_a_time(row):
         locked = _lock_for_update(row)
         if locked.working_hash() != looked_at:
-            raise OutOfDate(_working_copy_changed(locked))
+            message = _(
+                "The working copy changed while this page was open (%(by)s). Check it"
+                " again, then publish."
+            )
+            by = getattr(locked, "updated_by", None) or _("by a command")
+            raise OutOfDate(message % {"by": by})
         proposal = propose_publication(locked, registry)
         version = _publish_proposal(proposal, number, author, note)
         if isinstance(locked, DefinitionRow):
@@ -376,19 +379,12 @@ def _check_number(row: PublishedRow, number: int) -> None:
     if now == number:
         return
     if served is None:
-        raise OutOfDate(
-            _("Version %(number)d was taken off the lists while this page was open.")
-            % {"number": number}
+        message = _(
+            "Version %(number)d was taken off the lists while this page was open."
         )
-    raise OutOfDate(
-        _("Version %(number)d was published by %(author)s while this page was open.")
-        % {"number": now, "author": served.author_name or _("a command")}
+        raise OutOfDate(message % {"number": number})
+    message = _(
+        "Version %(number)d was published by %(author)s while this page was open."
     )
-
-
-def _working_copy_changed(row: PublishedRow) -> str:
-    by = getattr(row, "updated_by", None)
-    return _(
-        "The working copy changed while this page was open (%(by)s). Check it again,"
-        " then publish."
-    ) % {"by": by or _("by a command")}
+    author = served.author_name or _("a command")
+    raise OutOfDate(message % {"number": now, "author": author})

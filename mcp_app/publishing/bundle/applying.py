@@ -42,9 +42,6 @@ from mcp_app.publishing.publication import OutOfDate, overtaken_error
 # -- rights ----------------------------------------------------------------------------
 # Which rights of the product an import needs, beside the one to import.
 
-_BEHIND = ("kind", "config")
-_GRANT = (*DEMANDS, "access")
-
 
 def needed_rights(
     comparison: Comparison, *, publish: bool
@@ -95,11 +92,11 @@ def _content_changes(
 def _runs_another(before: JsonObject, after: JsonObject) -> bool:
     kinds = {before.get("kind"), after.get("kind")}
     guarded = any(each and is_guarded(each) for each in kinds)
-    return guarded and _differs_in_any(_BEHIND, before, after)
+    return guarded and _differs_in_any(("kind", "config"), before, after)
 
 
 def _lets_others(before: JsonObject, after: JsonObject) -> bool:
-    return _differs_in_any(_GRANT, before, after)
+    return _differs_in_any((*DEMANDS, "access"), before, after)
 
 
 def _differs_in_any(
@@ -211,10 +208,12 @@ class _Importer:
         return written
 
     def _keep_uploads(self, touched: Sequence[ComparedEntry]) -> None:
-        contents = [
-            content for each in touched for content in each.entry.all_contents()
-        ]
-        digests = {name for content in contents for name in digests_of(content)}
+        digests = {
+            name
+            for each in touched
+            for content in each.entry.all_contents()
+            for name in digests_of(content)
+        }
         for name in sorted(digests):
             upload = self._comparison.bundle.uploads[name]
             Blob.objects.keep(upload.content, upload.media_type)
@@ -320,27 +319,24 @@ def report_lines(comparison: Comparison, *, publish: bool) -> Iterator[str]:
 
 
 def _entry_lines(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
-    outcome = compared.outcome(publish=publish)
-    yield f"{_outcome_heading(outcome)}: {visible(str(compared.entry))}"
+    headings = {
+        Outcome.NEW: _("New"),
+        Outcome.CHANGED: _("Changed"),
+        Outcome.CANNOT: _("Impossible"),
+    }
+    heading = headings[compared.outcome(publish=publish)]
+    yield f"{heading}: {visible(str(compared.entry))}"
     for problem in compared.obstacles(publish=publish):
         yield "  " + _("Impossible: %(problem)s") % {"problem": problem}
     yield from map(_difference, compared.differences)
-    yield from _publication(compared, publish=publish)
-    yield from entry_notes(compared)
+    if publish:
+        yield from _publication_lines(compared)
+    yield from _entry_notes(compared)
 
 
-def _outcome_heading(outcome: Outcome) -> str:
-    return {
-        Outcome.NEW: _("New"),
-        Outcome.CHANGED: _("Changed"),
-        Outcome.SAME: _("The same"),
-        Outcome.CANNOT: _("Impossible"),
-    }[outcome]
-
-
-def _publication(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
+def _publication_lines(compared: ComparedEntry) -> Iterator[str]:
     publication = compared.publication
-    if publication is None or not publish:
+    if publication is None:
         return
     count = len(publication.differences)
     yield "  " + ngettext(
@@ -354,7 +350,7 @@ def _publication(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
         yield "  " + _("Breaks old calls: %(sentence)s") % {"sentence": sentence}
 
 
-def entry_notes(compared: ComparedEntry) -> Iterator[str]:
+def _entry_notes(compared: ComparedEntry) -> Iterator[str]:
     """Yield what holds up no import, and is to be known."""
     if compared.is_vanished:
         yield "  " + _("Broken here: the code does not declare it.")

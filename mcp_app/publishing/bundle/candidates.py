@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.kinds.registry import kind_classes, no_such_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server
+from mcp_app.models.definitions import Source
 from mcp_app.models.fields import DEMANDS, content_of
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.format import CHOICES, Entry, Identity, kind_of_model
@@ -22,7 +23,7 @@ def unsaved_row(entry: Entry) -> PublishedRow:
         return row
     assert isinstance(row, DefinitionRow)  # noqa: S101 - there are no others
     row.source = entry.source
-    if entry.from_code:
+    if entry.source == Source.CODE:
         row.kind, row.name = "function", entry.name
         setattr(row, row.IDENTITY, entry.key)
     return row

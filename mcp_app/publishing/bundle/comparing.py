@@ -136,25 +136,21 @@ class Comparison:
 
     def entries_to_write(self, *, publish: bool) -> list[ComparedEntry]:
         """Return the entries of which something would be written."""
-        untouched = (Outcome.SAME, Outcome.CANNOT)
+        written = (Outcome.NEW, Outcome.CHANGED)
         return [
-            each
-            for each in self.entries
-            if each.outcome(publish=publish) not in untouched
+            each for each in self.entries if each.outcome(publish=publish) in written
         ]
 
     @cached_property
     def looked_at(self) -> str:
         """The digest of the file, of what is here, and of what would become of it."""
-        states = [_entry_state(each) for each in self.entries]
+        states: list[object] = []
+        for each in self.entries:
+            rules = [finding.rule for finding in each.judged.findings]
+            outcomes = [each.outcome(publish=some).value for some in (False, True)]
+            row = each.row
+            states.append([row.pk, row.published_id, each.before, rules, outcomes])
         return digest(jsonrpc.canonical([self.bundle.digest, states]))
-
-
-def _entry_state(compared: ComparedEntry) -> Sequence[object]:
-    row = compared.row
-    rules = [each.rule for each in compared.judged.findings]
-    outcomes = [compared.outcome(publish=each).value for each in (False, True)]
-    return [row.pk, row.published_id, compared.before, rules, outcomes]
 
 
 def compare_bundle(
@@ -171,35 +167,33 @@ class _Comparer:
     def __init__(self, bundle: Bundle, site: SiteRows, registry: Registry) -> None:
         self._site = site
         self._registry = registry
-        self._uploads = bundle.contents_of_uploads()
+        self._uploads = {name: each.content for name, each in bundle.uploads.items()}
         self._entry_identities = {entry.identity for entry in bundle.entries}
 
     def compare_entry(self, entry: Entry) -> ComparedEntry:
-        existing_row = self._site.row_of_entry(entry)
-        if (
-            isinstance(existing_row, DefinitionRow)
-            and existing_row.source != entry.source
-        ):
-            return _other_source(entry, existing_row)
-        before = {} if existing_row is None else self._working_content(existing_row)
-        row = unsaved_row(entry) if existing_row is None else existing_row
+        known = self._site.row_of_entry(entry)
+        if isinstance(known, DefinitionRow) and known.source != entry.source:
+            return _other_source(entry, known)
+        before = {} if known is None else self._working_content(known)
+        row = unsaved_row(entry) if known is None else known
         apply_entry(row, entry)
         after = self._content_after(row, entry)
         changes = plain_differences(before, after)
-        problems = []
-        if changes or existing_row is None:
+        problems, judged = [], Findings([])
+        if changes or known is None:
             problems = [*row_problems(row), *self._unknown_choices(after)]
+        if not problems:
+            # What breaks the rules is neither taken apart nor judged.
+            changes = differences(before, after)
+            judged = self._judge_content(row, in_columns(after))
         return ComparedEntry(
             entry=entry,
             row=row,
-            is_new=existing_row is None,
+            is_new=known is None,
             before=before,
-            # What breaks the rules is neither taken apart nor judged.
-            differences=changes if problems else differences(before, after),
+            differences=changes,
             problems=problems,
-            judged=Findings([])
-            if problems
-            else self._judge_content(row, in_columns(after)),
+            judged=judged,
             publication=self._publication(row, entry),
             is_vanished=self._is_vanished(row),
         )
@@ -238,15 +232,14 @@ class _Comparer:
 
     def _publication(self, row: PublishedRow, entry: Entry) -> Publication | None:
         published = entry.published
-        if published is None:
-            return None
-        if isinstance(row, Server) and row.published is None:
+        if published is None or (isinstance(row, Server) and row.published is None):
             # A file opens no address: people publish such a server themselves.
             return None
-        served = {} if row.published is None else row.published.read()
-        if isinstance(row, Server):
-            served = naturally(served, self._site.keys)
-        if published.hash == (hash_of(served) if row.published else row.served_hash()):
+        served, served_hash = {}, row.served_hash()
+        if row.published is not None:
+            served = naturally(row.published.read(), self._site.keys)
+            served_hash = hash_of(served)
+        if published.hash == served_hash:
             return None
         content = published.content
         problems = [

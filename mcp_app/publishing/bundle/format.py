@@ -101,13 +101,9 @@ class Entry:
         return self.kind, self.key
 
     @property
-    def from_code(self) -> bool:
-        return self.source == Source.CODE
-
-    @property
     def is_defined_by_staff(self) -> bool:
         """Whether it is a definition that staff made: its content has its name."""
-        return self.model is not Server and not self.from_code
+        return self.model is not Server and self.source == Source.HERE
 
     def all_contents(self) -> list[JsonObject]:
         """Return the working copy, and what is published."""
@@ -141,10 +137,6 @@ class Bundle:
     def fingerprint(self) -> str:
         """The first characters of the digest, for people."""
         return self.digest[:8]
-
-    def contents_of_uploads(self) -> Mapping[str, bytes]:
-        """Return the uploaded bytes by their digest."""
-        return {name: upload.content for name, upload in self.uploads.items()}
 
 
 def kind_of_model(model: type[PublishedRow]) -> str:

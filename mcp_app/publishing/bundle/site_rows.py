@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -34,6 +34,8 @@ from mcp_app.publishing.bundle.writing import says_nothing
 
 AT_ONCE = 400
 """Values that one statement names."""
+TOGETHER = 3
+"""Conditions of one statement."""
 
 
 class SiteRows:
@@ -97,7 +99,7 @@ class SiteRows:
     def _load_servers(self) -> None:
         slugs = sorted(self._wanted[kind_of_model(Server)])
         servers = self._matching_rows(
-            Server.rows(), [Q(slug__in=some) for some in _value_batches(slugs)]
+            Server.rows(), [Q(slug__in=some) for some in _slices(slugs, AT_ONCE)]
         )
         choosing: list[int] = []
         for server in servers:
@@ -152,11 +154,11 @@ class SiteRows:
             # Long keys are found by their digests, which every database compares alike.
             column = f"{column}_digest"
             wanted = [digest(key) for key in wanted]
-        for some in _value_batches(wanted):
+        for some in _slices(wanted, AT_ONCE):
             yield Q(**{f"{column}__in": some})
-        for some in _value_batches(sorted(self._identities[kind])):
+        for some in _slices(sorted(self._identities[kind]), AT_ONCE):
             yield Q(published_identity__in=some)
-        for keys in _value_batches(sorted(self.keys[kind])):
+        for keys in _slices(sorted(self.keys[kind]), AT_ONCE):
             yield Q(pk__in=keys)
 
     def _matching_rows(
@@ -164,8 +166,9 @@ class SiteRows:
     ) -> Iterator[Any]:
         """Yield the rows that meet one of the conditions, each once."""
         visited: set[int] = set()
-        for some in _joined_conditions(conditions):
-            matches = rows.filter(some)
+        # SQLite takes only so many values.
+        for some in _slices(conditions, TOGETHER):
+            matches = rows.filter(reduce(or_, some))
             if self._lock:
                 # A join cannot be locked on every database.
                 list(matches.select_for_update().order_by("pk").values_list("pk"))
@@ -185,17 +188,6 @@ def _row_count_query(model: type[PublishedRow]) -> Any:
     return counted.values_list("count", flat=True)
 
 
-def _value_batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(values), AT_ONCE):
-        yield values[start : start + AT_ONCE]
-
-
-def _joined_conditions(conditions: Iterable[Q]) -> Iterator[Q]:
-    """Put a few conditions into one statement; SQLite takes only so many values."""
-    condition_list = list(conditions)
-    for start in range(0, len(condition_list), TOGETHER):
-        yield reduce(or_, condition_list[start : start + TOGETHER])
-
-
-TOGETHER = 3
-"""Conditions of one statement."""
+def _slices(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]

@@ -11,7 +11,6 @@ from django.utils.timezone import is_aware
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.row_loader import digests_of, server_definition, tags_of
-from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.definitions import NOTHING
 from mcp_app.models.versions import hash_of
@@ -41,8 +40,7 @@ from mcp_app.publishing.bundle.format import (
 
 def everything() -> list[PublishedRow]:
     """Return all servers and definitions that say something."""
-    servers = list(_server_rows())
-    definitions = list(_definitions())
+    servers, definitions = list(_server_rows()), list(_definitions())
     significant = [row for row in definitions if not says_nothing(row)]
     chosen = set(_offered_rows(servers, definitions)) - set(significant)
     return [*servers, *significant, *chosen]
@@ -85,14 +83,19 @@ def says_nothing(row: PublishedRow) -> bool:
 def _offered_rows(
     servers: Iterable[Server], definitions: Iterable[DefinitionRow]
 ) -> Iterator[DefinitionRow]:
-    offers = [each for server in servers for each in _server_definitions(server)]
+    offers = [
+        server_definition(server, content)
+        for server in servers
+        for content in _working_and_served(server)
+    ]
     for row in definitions:
-        nothing = says_nothing(row)
         key = row.kind_of_row, str(row.pk)
-        tags = list(_tag_sets_of(row))
+        tags = [tags_of(content) for content in _working_and_served(row)]
         # Only a choice names what says nothing.
         candidates = [
-            each for each in offers if not nothing or each.selection == "chosen"
+            each
+            for each in offers
+            if each.selection == "chosen" or not says_nothing(row)
         ]
         if any(
             each.offers_definition(some, key) for each in candidates for some in tags
@@ -100,16 +103,10 @@ def _offered_rows(
             yield row
 
 
-def _server_definitions(server: Server) -> Iterator[ServerDefinition]:
-    yield server_definition(server)
-    if server.published is not None:
-        yield server_definition(server, server.published.read())
-
-
-def _tag_sets_of(row: DefinitionRow) -> Iterator[frozenset[str]]:
-    yield tags_of(row.working_content())
+def _working_and_served(row: PublishedRow) -> Iterator[JsonObject]:
+    yield row.working_content()
     if row.published is not None:
-        yield tags_of(row.published.read())
+        yield row.published.read()
 
 
 # -- writing ---------------------------------------------------------------------------
@@ -148,18 +145,13 @@ def export_bundle(rows: Iterable[PublishedRow]) -> bytes:
 
 def _natural_keys(rows: Iterable[PublishedRow]) -> NaturalKeys:
     """Return all natural keys, where a server among the rows chooses anything."""
-    if not any(isinstance(row, Server) and _has_choice(row) for row in rows):
+    servers = [row for row in rows if isinstance(row, Server)]
+    if not any(CHOSEN in each for row in servers for each in _working_and_served(row)):
         return {}
     return {
         kind_of_model(model): dict(model.rows().values_list("pk", model.IDENTITY))
         for model in DEFINITIONS.values()
     }
-
-
-def _has_choice(server: Server) -> bool:
-    if server.selection == Server.Selection.CHOSEN:
-        return True
-    return server.published is not None and CHOSEN in server.published.read()
 
 
 def _list_entries(
@@ -180,10 +172,10 @@ def _entry_json(row: PublishedRow, keys: NaturalKeys) -> JsonObject:
         return {**entry, "working": working}
     content = naturally(served.read(), keys)
     entry["published"] = _published_json(served, content)
-    # Most working copies are what is published: said once, it is compared once.
-    return (
-        entry if hash_of(working) == hash_of(content) else entry | {"working": working}
-    )
+    if hash_of(working) != entry["published"]["hash"]:
+        # Most working copies are what is published: said once, it is compared once.
+        entry["working"] = working
+    return entry
 
 
 def _entry_details(row: PublishedRow) -> JsonObject:
@@ -212,15 +204,19 @@ def _published_json(version: DefinitionVersion, content: JsonObject) -> JsonObje
 
 
 def _read_blobs(entries: Mapping[str, Iterable[JsonObject]]) -> Iterator[JsonObject]:
-    entries_by_digest = dict(_used_uploads(entries))
-    digests = sorted(entries_by_digest)
+    names_by_digest = dict(_used_uploads(entries))
+    digests = sorted(names_by_digest)
     for start in range(0, len(digests), AT_ONCE):
         some = digests[start : start + AT_ONCE]
         blobs = Blob.objects.in_bulk(some)
         gone = [digest for digest in some if digest not in blobs]
         if gone:
+            message = _(
+                "“%(name)s” uses the upload %(digest)s…, which no longer exists."
+            )
             raise BundleRefused(
-                _missing_upload(digest, entries_by_digest[digest]) for digest in gone
+                message % {"name": names_by_digest[each], "digest": each[:12]}
+                for each in gone
             )
         for digest in some:
             blob = blobs[digest]
@@ -233,17 +229,11 @@ def _read_blobs(entries: Mapping[str, Iterable[JsonObject]]) -> Iterator[JsonObj
 
 def _used_uploads(
     entries: Mapping[str, Iterable[JsonObject]],
-) -> Iterator[tuple[str, JsonObject]]:
+) -> Iterator[tuple[str, str]]:
+    """Yield the digests of uploads, each with the key of an entry that uses it."""
     for name in DEFINITIONS:
         for entry in entries[name]:
             published = entry.get("published", {}).get("content", {})
             for content in (entry.get("working", {}), published):
                 for digest in digests_of(content):
-                    yield digest, entry
-
-
-def _missing_upload(digest: str, entry: JsonObject) -> str:
-    return _("“%(name)s” uses the upload %(digest)s…, which no longer exists.") % {
-        "name": next(iter(entry.values())),
-        "digest": digest[:12],
-    }
+                    yield digest, entry[key_column(DEFINITIONS[name])]
