@@ -169,7 +169,6 @@ def check_permissions(app_configs: object, **_: Any) -> Messages:
 
 
 def _demanded_permissions() -> Iterator[tuple[str, str]]:
-    """Yield what code declares, by its key, and each permission that it demands."""
     for declared in (mcp.tools, mcp.resources, mcp.templates, mcp.prompts):
         for key, each in declared.items():
             for permission in each.definition.demands.permissions:

@@ -161,7 +161,6 @@ def _connection_warnings(using: str) -> Iterator[checks.CheckMessage]:
 
 
 def _processes(using: str) -> int:
-    """Return how many serve now, or how many WEB_CONCURRENCY says are to serve."""
     configured, live = os.environ.get("WEB_CONCURRENCY", ""), 0
     # `migrate` runs the checks before it makes our tables.
     if Worker._meta.db_table in connections[using].introspection.table_names():

@@ -57,7 +57,6 @@ def _has_admin_page(name: str) -> bool:
 
 
 def _of_no_app(name: str) -> Iterator[checks.CheckMessage]:
-    """Yield a warning for each file with definitions that belongs to no app."""
     below = Path(*name.split(".")).with_suffix(".py")
     known = {str(Path(app.path, below)) for app in apps.get_app_configs()}
     known |= {str(getattr(each, "__file__", "")) for each in [*sys.modules.values()]}
@@ -83,7 +82,6 @@ def _unlisted_warning(path: Path, dotted: str) -> checks.CheckMessage:
 
 
 def _candidate_folders() -> dict[Path, str]:
-    """Return where a module may have been forgotten, with the dotted names."""
     base = getattr(settings, "BASE_DIR", None)
     of_urlconf = dict(_of_urlconf())
     packages = [(Path(app.path), app.name) for app in apps.get_app_configs()]
@@ -120,7 +118,6 @@ def _folders_above(folder: Path, dotted: str, base: Path) -> Iterator[tuple[Path
 
 
 def _names_inside(folder: Path) -> list[str]:
-    """Return the names of the folders in a folder that may be packages."""
     try:
         with os.scandir(folder) as entries:
             names = [each.name for each in entries if each.is_dir()]

@@ -110,7 +110,6 @@ MOVED: Final = {
 
 
 def _moved_path_errors() -> Iterator[checks.CheckMessage]:
-    """Yield an error for each path of the settings that has a new one."""
     for name in ("MCP", "LOGGING"):
         texts = {*_texts_inside(getattr(settings, name, None))}
         for path in sorted(texts & MOVED.keys()):
@@ -119,7 +118,6 @@ def _moved_path_errors() -> Iterator[checks.CheckMessage]:
 
 
 def _texts_inside(value: object) -> Iterator[str]:
-    """Yield the texts in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -146,7 +144,6 @@ def _unusable_values(current: conf.McpSettings) -> Messages:
 
 
 def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
-    """Yield an error for each entry that can verify nobody."""
     for name, value in entries.items():
         entry = conf.Entry.from_setting(value)
         path = entry.path
@@ -168,7 +165,6 @@ def _unverifying(entries: Mapping[str, Any]) -> Iterator[checks.CheckMessage]:
 
 
 def _channel_layer_errors(alias: str) -> Iterator[checks.CheckMessage]:
-    """Yield an error for a channel layer that cannot be made."""
     try:
         shared_layer(alias)
     except ImproperlyConfigured as error:
@@ -176,7 +172,6 @@ def _channel_layer_errors(alias: str) -> Iterator[checks.CheckMessage]:
 
 
 def _unusable_kinds() -> Iterator[checks.CheckMessage]:
-    """Yield an error for each kind that cannot be used, and each form of one."""
     sentences = [*unusable_kinds()]
     if apps.is_installed("django.contrib.admin"):
         from mcp_app.admin.forms import unusable_forms  # noqa: PLC0415 - needs the admin

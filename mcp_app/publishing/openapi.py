@@ -130,7 +130,6 @@ def store(
 
 
 def _one_line_text(value: object, longest: int) -> str:
-    """Return a text of a document as one line that people can read."""
     text = value if isinstance(value, str) else ""
     return visible(" ".join(text.split()))[:longest]
 
@@ -291,7 +290,6 @@ def columns_of(offer: Offer) -> Mapping[str, str]:
 
 
 def _readable_text(text: str, *, lines: bool = False) -> str:
-    """Return a text without characters that no row may have."""
     cleaned = "".join(
         each for each in text if each.isprintable() or (lines and each == "\n")
     )
@@ -376,7 +374,6 @@ def _tool_from_offer(
 
 
 def _tags_of_offer(offer: Offer) -> str:
-    """Return the tags of an operation as the words that rows have."""
     words = (
         re.sub(r"[^A-Za-z0-9_.:-]+", "-", each).strip("-").lower()[:MAX_TAG_LENGTH]
         for each in offer.tags

@@ -98,8 +98,8 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int:
             # It is not published, not in the code any more, or hidden by what is.
             continue
         whole = whole_definition(row, content, registry)
-        is_tool = isinstance(whole, ToolDefinition)
-        hints[name] = whole.hints if is_tool else hints_of(content)
+        of_row = hints_of(content)
+        hints[name] = whole.hints if isinstance(whole, ToolDefinition) else of_row
         if is_stopped(row):
             stopped_names.add(name)
     return sum(not hints[name].read_only for name in hints if name not in stopped_names)

@@ -208,7 +208,6 @@ def _contains_text(column: str, text: str) -> Q:
 
 
 def _titles_in_code(model: type[PublishedRow], letters: str) -> dict[str, str]:
-    """Return the titles that code gives and that have these letters, by identity."""
     declared = declarations(mcp)[str(model._meta.model_name)]
     titles = (
         (key, (each.definition.title or "").lower()) for key, each in declared.items()

@@ -353,7 +353,6 @@ def read_paces(now: datetime) -> Paces:
 
 
 def _ranked_counters(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
-    """Sum the counters of each name; return those that are slow or fail."""
     recent = Q(
         seconds=MINUTE_S, start_ms__gte=period_start_ms(now_ms - RECENT_MS, MINUTE_S)
     )
@@ -373,7 +372,6 @@ def _ranked_counters(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
 
 
 def _rank_window(order: OrderBy) -> Window:
-    """Number the names of minutes, and those of hours, in an order."""
     by = [order, F("name").asc(), F("kind").asc()]
     return Window(RowNumber(), partition_by=[F("seconds")], order_by=by)
 

@@ -157,7 +157,6 @@ def _try_clients(
     user: AbstractBaseUser | None,
     token: str,
 ) -> list[Finding]:
-    """Return what is found in the conversations, with a token if there is one."""
     # Nobody but this site is spoken to as a client.
     if has_problem(findings):
         message = "Clients were not tried: first mend what is a problem."
@@ -179,7 +178,6 @@ def _try_clients(
 
 
 def _user_by_name(name: str | None) -> AbstractBaseUser | None:
-    """Return the user of this name; raise CommandError if there is none."""
     user = None if name is None else find_user(name)
     if name is not None and user is None:
         raise _usage_error(no_such_user(name))
@@ -220,7 +218,6 @@ def _slug_from_url(url: str | None) -> str:
 
 
 def _address_to_check(url_option: str | None, slug: str) -> str:
-    """Return the address to look at; raise CommandError if there is none."""
     if url_option is None and mcp_settings.public_url is None:
         raise _usage_error(
             "Name the address that clients use, such as https://example.com/mcp, or"
@@ -233,7 +230,6 @@ def _address_to_check(url_option: str | None, slug: str) -> str:
 
 
 def _trusted_context(file: str | None) -> ssl.SSLContext:
-    """Return whose certificates are trusted; raise CommandError for a bad file."""
     context = ssl.create_default_context()
     try:
         if file is not None:

@@ -6,7 +6,6 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,51 +96,52 @@ class Command(BaseCommand):
         token = "" if _is_public(server) else TOKEN
         if client.stdio_text(name, launch):
             self._warn_of_no_user(server, options)
-        offer = _Offer(launch, url, token)
         chosen = options["transport"] or ""
         if options["write"]:
             chosen = chosen or TRANSPORTS[0]
-            self._write_file(client, chosen, name, offer)
+            self._write_file(client, chosen, name, launch, url, token)
         else:
-            self._print_texts(client, chosen, name, offer)
+            texts = {
+                "stdio": client.stdio_text(name, launch),
+                "http": client.http_text(name, url, token=token),
+            }
+            self._print_texts(client, chosen, texts)
         if chosen != "stdio":
             self._tell_of_token(client, server, token)
 
     def _write_file(
-        self, client: ClientProgram, transport: str, name: str, offer: _Offer
+        self,
+        client: ClientProgram,
+        transport: str,
+        name: str,
+        launch: Launch,
+        url: str,
+        token: str,
     ) -> None:
-        """Merge the server into the client's file of this project."""
         if not isinstance(client, JsonClient) or not client.file:
             place = client.place_for_people or client.title
             raise CommandError(
                 f"{client.title} has no file in a project. Run this command without"
                 f" --write, and put the output into {place}."
             )
-        entry = client.stdio_entry(offer.launch)
+        entry = client.stdio_entry(launch)
         if transport != "stdio":
-            entry = client.over_http(name, offer.url, token=offer.token)
+            entry = client.over_http(name, url, token=token)
         path = _merge_into_file(client, name, entry)
         self.stdout.write(f"Wrote {name!r} into {path}.")
 
     def _print_texts(
-        self, client: ClientProgram, transport: str, name: str, offer: _Offer
+        self, client: ClientProgram, transport: str, texts: Mapping[str, str]
     ) -> None:
-        """Print the texts for one transport, or for both."""
-        texts = {
-            "stdio": client.stdio_text(name, offer.launch),
-            "http": client.http_text(name, offer.url, token=offer.token),
-        }
         if transport and not texts[transport]:
             raise CommandError(f"{client.title} starts no servers: it uses HTTP alone.")
         for each in TRANSPORTS:
             if texts[each] and transport in (each, ""):
-                self._write_to_stderr(
-                    f"{client.title}, {each}: {client.place_for_people}".rstrip(": ")
-                )
+                place = f"{client.title}, {each}: {client.place_for_people}"
+                self._write_to_stderr(place.rstrip(": "))
                 self.stdout.write(texts[each])
 
     def _tell_of_token(self, client: ClientProgram, server: Server, token: str) -> None:
-        """Say where the token comes from, if one is needed."""
         if not token:
             return
         text = ABOUT_TOKEN
@@ -157,23 +157,12 @@ class Command(BaseCommand):
         self.stderr.write(text, str)
 
     def _warn_of_no_user(self, server: Server, options: Mapping[str, Any]) -> None:
-        """Warn if a client could not use the configuration for stdio."""
-        if not (
-            _is_public(server) or options["user"] or options["transport"] == "http"
-        ):
+        over_http = options["transport"] == "http"
+        if not (_is_public(server) or options["user"] or over_http):
             self.stderr.write(
                 f"The server {server.slug!r} is not public. On stdio it refuses calls"
                 " unless --user or MCP_USER names a user."
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """How clients get to a server: started on stdio, or at a URL with a token."""
-
-    launch: Launch
-    url: str
-    token: str
 
 
 def _is_public(server: Server) -> bool:
@@ -181,7 +170,6 @@ def _is_public(server: Server) -> bool:
 
 
 def _stdio_launch(slug: str, options: Mapping[str, Any]) -> Launch:
-    """Return the command that serves on stdio with the options of this one."""
     program, extra_options = _manage_command()
     arguments = [*program, "mcp_stdio"]
     if slug != DEFAULT_SLUG:
@@ -203,7 +191,6 @@ def _manage_command() -> tuple[list[str], dict[str, str]]:
 
 
 def _merge_into_file(client: JsonClient, name: str, entry: JsonObject) -> Path:
-    """Merge an entry into the client's file of this project; return its path."""
     project = _project_folder()
     path = project / client.file
     try:
@@ -220,7 +207,6 @@ def _merge_into_file(client: JsonClient, name: str, entry: JsonObject) -> Path:
 
 
 def _project_folder() -> Path:
-    """Return the folder of the project; raise if that is the home folder."""
     folder = Path(getattr(settings, "BASE_DIR", Path.cwd())).resolve()
     if folder == Path.home().resolve():
         raise CommandError(f"{folder} is your home folder. Nothing was written.")

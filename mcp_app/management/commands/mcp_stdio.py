@@ -60,7 +60,6 @@ class Command(BaseCommand):
 
 
 def _principal(name: str) -> Principal:
-    """Return the principal of a user; raise `NotServed` if there is no active one."""
     if not name:
         return Principal.ANONYMOUS
     user = find_user(name)

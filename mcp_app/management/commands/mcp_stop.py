@@ -154,9 +154,12 @@ def _acting_person(options: Mapping[str, Any]) -> By:
 
 
 def _scope_and_row(what: str, name: str) -> tuple[str, PublishedRow | None]:
-    """Return the scope, and the row of a server or a definition."""
     if what not in WHAT:
-        raise CommandError(_unknown_message("what can be stopped", what, WHAT))
+        similar = difflib.get_close_matches(what, WHAT, 1)
+        advice = f" Did you mean “{similar[0]}”?" if similar else ""
+        raise CommandError(
+            f"“{visible(what)}” is not what can be stopped: {', '.join(WHAT)}.{advice}"
+        )
     if what in ALONE:
         if name:
             raise CommandError(
@@ -169,9 +172,8 @@ def _scope_and_row(what: str, name: str) -> tuple[str, PublishedRow | None]:
         return what, _find_server(name)
     row = find_definition(KINDS[what], name, mcp)
     if row is None:
-        raise CommandError(
-            _missing_message(what, name, similar_names(KINDS[what], name))
-        )
+        close = similar_names(KINDS[what], name)
+        raise CommandError(_missing_message(what, name, close))
     return Scope.DEFINITION.value, row
 
 
@@ -186,7 +188,6 @@ def _find_server(slug: str) -> Server:
 
 
 def _stops_to_end(what: str, name: str) -> list[Stop]:
-    """Return the stops to end."""
     rows = Stop.objects.on()
     if what == "all" and not name:
         return list(rows)
@@ -199,7 +200,11 @@ def _stops_to_end(what: str, name: str) -> list[Stop]:
         return list(rows.of(*_scope_and_row(what, name)))
     stops = _stops_of_name(what, name)
     if len({each.ref for each in stops}) > 1:
-        raise CommandError(_ambiguity_message(stops, name))
+        numbers = ", ".join(f"{each.pk} ({_stop_columns(each)[1]})" for each in stops)
+        raise CommandError(
+            f"Several stops apply to “{visible(name)}”: {numbers}. Start them by their"
+            " numbers: mcp_stop start NUMBER."
+        )
     return stops
 
 
@@ -217,25 +222,11 @@ def _stops_of_name(what: str, name: str) -> list[Stop]:
     return [each for each in on if row is not None and each.holds(row)]
 
 
-def _ambiguity_message(stops: Sequence[Stop], name: str) -> str:
-    numbers = ", ".join(f"{each.pk} ({_stop_columns(each)[1]})" for each in stops)
-    return (
-        f"Several stops apply to “{visible(name)}”: {numbers}. Start them by their"
-        " numbers: mcp_stop start NUMBER."
-    )
-
-
 def _missing_message(what: str, name: str, close: Sequence[str]) -> str:
     message = f"There is no {what} “{visible(name)}”."
     if close:
         message += f" Similar names: {', '.join(visible(each) for each in close)}."
     return message
-
-
-def _unknown_message(of: str, value: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(value, known, 1)
-    message = f"“{visible(value)}” is not {of}: {', '.join(known)}."
-    return f"{message} Did you mean “{close[0]}”?" if close else message
 
 
 def _remaining_stops() -> str:
@@ -250,14 +241,8 @@ def _stop_columns(row: Stop) -> tuple[str, ...]:
         since = f"{since} to {_format_moment(row.ended)} ({visible(row.ended_by_name)})"
     what = row.what if not row.kind else f"{row.kind} {row.what}"
     running = f"{row.running}, {row.cancelled} cancelled" if row.cancels else "finish"
-    return (
-        str(row.pk),
-        what,
-        since,
-        visible(row.by_name),
-        running,
-        visible(row.reason) or "-",
-    )
+    by, reason = visible(row.by_name), visible(row.reason) or "-"
+    return str(row.pk), what, since, by, running, reason
 
 
 def _format_moment(moment: datetime) -> str:

@@ -28,6 +28,7 @@ from mcp_app.models.tokens import APP, VISIBLE_LENGTH
 from mcp_app.process.visible import visible_to
 from mcp_app.site_time import local_time
 
+May = AccessToken.May
 UNITS: Final[Mapping[str, str]] = {"m": "minutes", "h": "hours", "d": "days"}
 MAX_DAYS: Final = 36_500
 HEADINGS: Final = ("token", "user", "for", "may", "where", "last used", "ends")
@@ -74,11 +75,10 @@ class Command(BaseCommand):
             help="How long the old token stays valid, for example 0m or 7d; by default"
             " 24h.",
         )
-        _add_which(
-            does.add_parser(
-                "revoke", help="Make a token invalid, or end a connected app, at once."
-            )
+        revoke = does.add_parser(
+            "revoke", help="Make a token invalid, or end a connected app, at once."
         )
+        _add_which(revoke)
 
     def handle(self, *args: Any, **options: Any) -> None:
         does: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
@@ -108,9 +108,7 @@ class Command(BaseCommand):
                 None,
                 user=_find_active_user(options["user"]),
                 name=options["name"],
-                may=AccessToken.May.CHANGE
-                if options["change"]
-                else AccessToken.May.READ,
+                may=May.CHANGE if options["change"] else May.READ,
                 tags=" ".join(options["tag"]),
                 networks=" ".join(options["network"]),
                 expires=None if after is None else timezone.now() + after,
@@ -139,7 +137,6 @@ class Command(BaseCommand):
         self.stderr.write(text, str)
 
     def _note_others(self, row: AccessToken) -> None:
-        """Say that the user has other tokens with this name that still work."""
         rows = AccessToken.objects.filter(user=row.user, name=row.name, connection=None)
         now = timezone.now()
         for other in rows.exclude(pk=row.pk).order_by("pk"):
@@ -176,7 +173,7 @@ class Command(BaseCommand):
             )
             return
         view = visible_to(row.user, slug)
-        if view is None or row.may == AccessToken.May.CHANGE:
+        if view is None or row.may == May.CHANGE:
             return
         whole = Scope(tags=row.tag_names)
         tools = [each for each in view.tools if whole.includes(each)]
@@ -190,9 +187,9 @@ class Command(BaseCommand):
 
     def _revoke_token(self, options: Mapping[str, Any]) -> None:
         row = _find_token(options["prefix"])
-        does, handle = (
-            ("ended", row.prefix) if row.is_app else ("revoked", _token_beginning(row))
-        )
+        does, handle = "revoked", f"{row.prefix}…"
+        if row.is_app:
+            does, handle = "ended", row.prefix
         if row.revoked is not None:
             raise CommandError(f"{handle} was {does} at {_format_moment(row.revoked)}.")
         token_issuance.end_token(None, row)
@@ -205,10 +202,8 @@ class Command(BaseCommand):
         rows = rows.filter(connection__isnull=not options["apps"])
         if options["user"]:
             rows = rows.filter(user=_find_active_user(options["user"]))
-        now, columns = (
-            timezone.now(),
-            _app_columns if options["apps"] else _token_columns,
-        )
+        now = timezone.now()
+        columns = _app_columns if options["apps"] else _token_columns
         table_rows = [
             columns(row)
             for row in rows.prefetch_related("servers")
@@ -226,7 +221,6 @@ class Command(BaseCommand):
 
 
 def _add_token_options(new: CommandParser) -> None:
-    """Add the arguments that describe and limit a new token."""
     new.add_argument("user", help="The login name of the user whose token it is.")
     new.add_argument("name", help="What the token is for.")
     new.add_argument(
@@ -234,27 +228,15 @@ def _add_token_options(new: CommandParser) -> None:
         action="store_true",
         help="Also allow tools that change something; by default only tools that read.",
     )
-    new.add_argument(
-        "--tag",
-        action="append",
-        default=[],
-        metavar="TAG",
-        help="Only definitions with this tag; you can give several.",
-    )
-    new.add_argument(
-        "--server",
-        action="append",
-        default=[],
-        metavar="SLUG",
-        help="Only at this server; you can give several.",
-    )
-    new.add_argument(
-        "--network",
-        action="append",
-        default=[],
-        metavar="CIDR",
-        help="Only from this network; you can give several.",
-    )
+    for option, metavar, what in (
+        ("--tag", "TAG", "Only definitions with this tag"),
+        ("--server", "SLUG", "Only at this server"),
+        ("--network", "CIDR", "Only from this network"),
+    ):
+        text = f"{what}; you can give several."
+        new.add_argument(
+            option, action="append", default=[], metavar=metavar, help=text
+        )
     new.add_argument(
         "--expires-in",
         type=_parse_duration,
@@ -297,22 +279,16 @@ def _find_token(text: str) -> AccessToken:
     prefix = text.strip().rstrip("…")
     if prefix.startswith(APP):
         return _find_connected_app(prefix)
-    tokens = list(
-        AccessToken.objects.select_related("user").filter(
-            prefix=prefix[:VISIBLE_LENGTH]
-        )
-    )
+    # The text may be a whole token: never print more than its beginning.
+    begins = prefix[:VISIBLE_LENGTH]
+    tokens = list(AccessToken.objects.select_related("user").filter(prefix=begins))
     if len(prefix) < VISIBLE_LENGTH or not tokens:
-        # The text may be a whole token: never print more than its prefix.
-        raise CommandError(
-            f"No token begins with {prefix[:VISIBLE_LENGTH]!r}. See `list --all`."
-        )
+        raise CommandError(f"No token begins with {begins!r}. See `list --all`.")
     if len(tokens) > 1 and len(prefix) > VISIBLE_LENGTH:
         tokens = list(AccessToken.objects.of(prefix)) or tokens
     if len(tokens) > 1:
         raise CommandError(
-            f"{len(tokens)} tokens begin with {prefix[:VISIBLE_LENGTH]!r}. Give the"
-            f" whole token."
+            f"{len(tokens)} tokens begin with {begins!r}. Give the whole token."
         )
     return tokens[0]
 
@@ -337,16 +313,13 @@ def _token_columns(row: AccessToken) -> tuple[str, ...]:
         row.get_may_display(),
         " ".join(limits) or "everywhere",
         _format_moment(row.used),
-        f"revoked {_format_moment(row.revoked)}"
-        if row.revoked
-        else _format_moment(row.expires),
+        _format_end(row, "revoked"),
     )
 
 
 def _app_columns(row: AccessToken) -> tuple[str, ...]:
     connection = row.connection
     limits = [row.get_may_display(), *(f"#{tag}" for tag in row.tags.split())]
-    why = connection.get_ended_display()
     return (
         row.prefix,
         visible(row.name),
@@ -354,19 +327,19 @@ def _app_columns(row: AccessToken) -> tuple[str, ...]:
         _owner_name(row),
         " ".join(each.slug for each in row.servers.all()) or "none",
         " ".join(limits),
-        f"ended {_format_moment(row.revoked)}: {why}"
-        if row.revoked
-        else _format_moment(row.expires),
+        _format_end(row, "ended", f": {connection.get_ended_display()}"),
         _format_moment(row.used),
     )
 
 
-def _token_beginning(row: AccessToken) -> str:
-    return f"{row.prefix}…"
-
-
 def _owner_name(row: AccessToken) -> str:
     return visible(str(row.user))
+
+
+def _format_end(row: AccessToken, does: str, why: str = "") -> str:
+    if row.revoked:
+        return f"{does} {_format_moment(row.revoked)}{why}"
+    return _format_moment(row.expires)
 
 
 def _format_moment(moment: datetime | None) -> str:

@@ -199,7 +199,6 @@ class _Comparer:
         )
 
     def _working_content(self, row: PublishedRow) -> JsonObject:
-        """Return what stands in a row, with natural keys."""
         if not isinstance(row, Server):
             return row.working_content()
         content = working_copy(row, self._site.choice_of_server(row))
@@ -260,7 +259,6 @@ class _Comparer:
         )
 
     def _obstacles(self, row: PublishedRow, content: JsonObject) -> Iterator[str]:
-        """Yield why a content cannot be published here, although it can be saved."""
         # What code does not declare is seen by nobody, published or not.
         if not self._is_vanished(row):
             findings = [*self._identity_conflicts(row, content)]

@@ -164,7 +164,6 @@ class SiteRows:
     def _matching_rows(
         self, rows: PublishedRows[Any], conditions: Sequence[Q]
     ) -> Iterator[Any]:
-        """Yield the rows that meet one of the conditions, each once."""
         visited: set[int] = set()
         # SQLite takes only so many values.
         for some in _slices(conditions, TOGETHER):
@@ -179,7 +178,6 @@ class SiteRows:
 
 
 def _row_count_query(model: type[PublishedRow]) -> Any:
-    """Return a query of how many rows of a model say something."""
     rows = model.rows().order_by()
     if issubclass(model, DefinitionRow):
         silent = {"source": Source.CODE, "published": None, "content_hash": NOTHING}

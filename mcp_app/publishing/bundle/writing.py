@@ -230,7 +230,6 @@ def _read_blobs(entries: Mapping[str, Iterable[JsonObject]]) -> Iterator[JsonObj
 def _used_uploads(
     entries: Mapping[str, Iterable[JsonObject]],
 ) -> Iterator[tuple[str, str]]:
-    """Yield the digests of uploads, each with the key of an entry that uses it."""
     for name in DEFINITIONS:
         for entry in entries[name]:
             published = entry.get("published", {}).get("content", {})

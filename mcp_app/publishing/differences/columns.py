@@ -12,6 +12,7 @@ from mcp_app.publishing.differences.difference import (
     ABSENT,
     Difference,
     are_texts,
+    changed_members,
     is_same_json,
     readable_pair,
     readable_value,
@@ -34,30 +35,24 @@ def compare_columns(field: str, old: object, new: object) -> list[Difference]:
 def _name_differences(field: str, old: object, new: object) -> Iterator[Difference]:
     breaks = ""
     if old is not ABSENT:
-        breaks = _(
-            "The name changes from %(old)s to %(new)s: calls to %(old)s fail."
-        ) % {
-            "new": new,
-            "old": old,
-        }
+        message = _("The name changes from %(old)s to %(new)s: calls to %(old)s fail.")
+        breaks = message % {"new": new, "old": old}
     yield Difference(field, "", *readable_pair(old, new), breaks)
 
 
 def _are_arguments(value: object) -> bool:
-    """Whether they are arguments that can be told by their names."""
     if value is ABSENT:
         return True
-    if not isinstance(value, list) or not all(map(_is_argument, value)):
+    if not isinstance(value, list):
         return False
-    return len({each["name"] for each in value}) == len(value)
-
-
-def _is_argument(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("name"), str)
-        and are_texts(value.get("suggestions", []))
-    )
+    names = {
+        each["name"]
+        for each in value
+        if isinstance(each, dict)
+        and isinstance(each.get("name"), str)
+        and are_texts(each.get("suggestions", []))
+    }
+    return len(names) == len(value)
 
 
 def _arguments(field: str, old: Any, new: Any) -> Iterator[Difference]:
@@ -75,17 +70,13 @@ def _arguments(field: str, old: Any, new: Any) -> Iterator[Difference]:
             breaks = _("The argument %(name)s is required now.") % {"name": name}
         one, other = _without_suggestions(was), _without_suggestions(now)
         if not is_same_json(one, other):
-            yield Difference(
-                field, part, *readable_pair(one, other, _argument_text), breaks
-            )
+            texts = readable_pair(one, other, _argument_text)
+            yield Difference(field, part, *texts, breaks)
         part = _("argument %(name)s, suggestions") % {"name": name}
-        old_ones, new_ones = (
-            (each or {}).get("suggestions") or ABSENT for each in (was, now)
-        )
-        if not is_same_json(old_ones, new_ones):
-            yield Difference(
-                field, part, *readable_pair(old_ones, new_ones, _suggestion_lines)
-            )
+        one, other = ((each or {}).get("suggestions") or ABSENT for each in (was, now))
+        if not is_same_json(one, other):
+            texts = readable_pair(one, other, _suggestion_lines)
+            yield Difference(field, part, *texts)
     yield from move_differences(field, _("argument %(name)s, place"), before, after)
 
 
@@ -103,16 +94,12 @@ def _are_suggestions(value: object) -> bool:
 
 
 def _variables(field: str, old: Any, new: Any) -> Iterator[Difference]:
-    before, after = ({} if each is ABSENT else each for each in (old, new))
-    for name in dict.fromkeys((*before, *after)):
-        was, now = (each.get(name, ABSENT) for each in (before, after))
-        if not is_same_json(was, now):
-            part = _("variable %(name)s") % {"name": name}
-            yield Difference(field, part, *readable_pair(was, now, _suggestion_lines))
+    for name, was, now in changed_members(old, new):
+        part = _("variable %(name)s") % {"name": name}
+        yield Difference(field, part, *readable_pair(was, now, _suggestion_lines))
 
 
 def _suggestion_lines(texts: Any) -> str | None:
-    """Return suggestions with one in each line."""
     return None if texts is ABSENT else "\n".join(texts)
 
 
@@ -137,13 +124,11 @@ def _config_differences(field: str, old: Any, new: Any) -> Iterator[Difference]:
     elif is_text is not None and (old is ABSENT or was_text is not None):
         yield Difference(field, _("text"), *readable_pair(old, new, _only_text))
     elif messages[1] and (old is ABSENT or messages[0]):
-        yield from _numbered_differences(
-            field, _("message %(number)d"), messages, _message_text
-        )
+        label = _("message %(number)d")
+        yield from _numbered_differences(field, label, messages, _message_text)
     elif parts[1] and (old is ABSENT or parts[0]):
-        yield from _numbered_differences(
-            field, _("part %(number)d of the answer"), parts, _block_text
-        )
+        label = _("part %(number)d of the answer")
+        yield from _numbered_differences(field, label, parts, _block_text)
 
 
 def _numbered_differences(
@@ -168,7 +153,6 @@ def _content_blocks(config: object, name: str) -> list[Any]:
 
 
 def _message_text(message: Any) -> str | None:
-    """Return a prompt's message as who says what."""
     if not isinstance(message, dict):
         return readable_value(message)
     role = _("Assistant") if message.get("role") == "assistant" else _("User")
@@ -185,18 +169,13 @@ def _block_text(content: object) -> str | None:
     if content.keys() == {"type", "resource"} and isinstance(content["resource"], dict):
         inside = content["resource"]
     if "upload" in inside and inside.keys() <= {"type", "uri", "mimeType", "upload"}:
-        return _file_sentence(inside)
+        parts = [str(inside[name]) for name in ("mimeType", "uri") if name in inside]
+        parts.append(_("fingerprint %(digest)s") % {"digest": inside["upload"]})
+        return _("File: %(about)s") % {"about": ", ".join(parts)}
     return readable_value(content)
 
 
-def _file_sentence(file: Mapping[str, Any]) -> str:
-    parts = [str(file[name]) for name in ("mimeType", "uri") if name in file]
-    parts.append(_("fingerprint %(digest)s") % {"digest": file["upload"]})
-    return _("File: %(about)s") % {"about": ", ".join(parts)}
-
-
 def _function_key(config: object) -> str | None:
-    """Return the key of a config that is nothing but a function."""
     if not isinstance(config, dict) or config.keys() != {"function"}:
         return None
     key = config["function"]
@@ -204,7 +183,6 @@ def _function_key(config: object) -> str | None:
 
 
 def _only_text(config: object) -> str | None:
-    """Return the text of a config that is nothing but one text."""
     while isinstance(config, dict | list) and len(config) == 1:
         if isinstance(config, dict) and not config.keys() <= _AROUND_TEXT:
             return None
@@ -226,12 +204,9 @@ def _is_object(value: object) -> bool:
 
 def _member_differences(field: str, old: Any, new: Any) -> Iterator[Difference]:
     """Yield what differs member by member; lists of plain values in lines."""
-    before, after = ({} if each is ABSENT else each for each in (old, new))
-    for name in dict.fromkeys((*before, *after)):
-        was, now = (each.get(name, ABSENT) for each in (before, after))
-        if not is_same_json(was, now):
-            words = _WORDS_OF_MEMBERS.get(name, _plain_lines)
-            yield Difference(field, name, *readable_pair(was, now, words))
+    for name, was, now in changed_members(old, new):
+        words = _audience_text if name == "audience" else _plain_lines
+        yield Difference(field, name, *readable_pair(was, now, words))
 
 
 def _plain_lines(value: Any) -> str | None:
@@ -245,11 +220,6 @@ def _audience_text(value: Any) -> str | None:
     if not are_texts(value):
         return readable_value(value)
     return " ".join(sorted(set(value), reverse=True))
-
-
-_WORDS_OF_MEMBERS: Mapping[str, Callable[[Any], str | None]] = {
-    "audience": _audience_text
-}
 
 
 def _is_anything(value: object) -> bool:

@@ -149,6 +149,15 @@ def is_same_json(old: object, new: object) -> bool:
     return jsonrpc.write(old) == jsonrpc.write(new)
 
 
+def changed_members(old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield what differs between two objects, by name; ABSENT has no members."""
+    before, after = ({} if each is ABSENT else each for each in (old, new))
+    for name in dict.fromkeys((*before, *after)):
+        was, now = before.get(name, ABSENT), after.get(name, ABSENT)
+        if not is_same_json(was, now):
+            yield name, was, now
+
+
 def readable_value(value: object) -> str | None:
     if value is ABSENT:
         return None
@@ -164,11 +173,11 @@ def readable_pair(
 ) -> tuple[str | None, str | None]:
     """Return two different values as people read them; as JSON if that is the same."""
     was, now = words(old), words(new)
-    return (was, now) if was != now else (_value_as_json(old), _value_as_json(new))
-
-
-def _value_as_json(value: object) -> str | None:
-    return None if value is ABSENT else jsonrpc.pretty_text(value)
+    if was == now:
+        was, now = (
+            None if each is ABSENT else jsonrpc.pretty_text(each) for each in (old, new)
+        )
+    return was, now
 
 
 def are_texts(value: object) -> bool:

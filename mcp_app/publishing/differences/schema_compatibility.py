@@ -15,6 +15,7 @@ from mcp_app.publishing.differences.difference import (
     ABSENT,
     Difference,
     are_texts,
+    changed_members,
     is_same_json,
     readable_pair,
     readable_value,
@@ -41,33 +42,29 @@ def schema_differences(field: str, old: Any, new: Any) -> Iterator[Difference]:
     ]
     if not is_same_json(*_required_of_others(before, after)):
         for rest, schema in zip(rests, (before, after), strict=True):
-            rest.update(
-                {name: schema[name] for name in ("required",) if name in schema}
-            )
+            if "required" in schema:
+                rest["required"] = schema["required"]
     if all(each is ABSENT or each.get("type") == "object" for each in (old, new)):
         # Every tool's parameters are an object.
         for rest in rests:
             rest.pop("type", None)
     if not is_same_json(*rests):
         was, now = (rest or ABSENT for rest in rests)
+        texts = readable_pair(was, now)
         breaks = "" if old is ABSENT else _narrowing_sentence(*rests)
-        yield Difference(
-            field, _("the rest of the schema"), *readable_pair(was, now), breaks
-        )
+        yield Difference(field, _("the rest of the schema"), *texts, breaks)
     elif (old is ABSENT or new is ABSENT) and not _properties(before | after):
-        yield Difference(field, "", _no_parameters(old), _no_parameters(new))
+        was, now = (None if each is ABSENT else _("none") for each in (old, new))
+        yield Difference(field, "", was, now)
 
 
 def _narrowing_sentence(before: JsonObject, after: JsonObject) -> str:
     """Say which keywords besides the parameters may refuse calls now; "" for none."""
     keywords = [
         keyword
-        for keyword in dict.fromkeys((*before, *after))
-        if not is_same_json(*(each.get(keyword, ABSENT) for each in (before, after)))
-        and _is_narrowing(
-            keyword,
-            before.get(keyword, _WITHOUT.get(keyword, ABSENT)),
-            after.get(keyword, ABSENT),
+        for keyword, was, now in changed_members(before, after)
+        if _is_narrowing(
+            keyword, _WITHOUT.get(keyword, was) if was is ABSENT else was, now
         )
     ]
     if not keywords:
@@ -79,10 +76,6 @@ def _narrowing_sentence(before: JsonObject, after: JsonObject) -> str:
 
 _WITHOUT: Mapping[str, object] = {"additionalProperties": True, "required": []}
 """What some keywords mean where they are left out."""
-
-
-def _no_parameters(schema: object) -> str | None:
-    return None if schema is ABSENT else _("none")
 
 
 _BY_PARAMETER = frozenset({"properties", "required"})
@@ -109,15 +102,17 @@ def _parameters(
             breaks = _("The parameter %(name)s is gone.") % {"name": name}
             yield Difference(field, part, _schema_in_words(old[name]), None, breaks)
         elif name not in old:
-            breaks = ""
-            if name in required[1]:
-                breaks = _("The parameter %(name)s is new and required.") % {
-                    "name": name
-                }
+            breaks = _("The parameter %(name)s is new and required.") % {"name": name}
+            breaks = breaks if name in required[1] else ""
             yield Difference(field, part, None, _schema_in_words(new[name]), breaks)
         else:
             yield from _parameter(field, name, old[name], new[name])
-            yield from _requirement(field, name, required)
+            was, now = (name in names for names in required)
+            if was != now:
+                part = _("parameter %(name)s, required") % {"name": name}
+                breaks = _("The parameter %(name)s is required now.") % {"name": name}
+                texts = readable_value(was), readable_value(now)
+                yield Difference(field, part, *texts, breaks if now else "")
     yield from move_differences(field, _("parameter %(name)s, place"), old, new)
 
 
@@ -140,16 +135,10 @@ def _value_in_words(keyword: str, value: object) -> str:
 
 
 def _type_words(value: object) -> str | None:
-    """Return the name of a type, or of several, as forms call it."""
     if value is ABSENT:
         return None
     names = value if isinstance(value, list) else [value]
-    known = _type_names()
-    return _(" or ").join(str(known.get(str(each), each)) for each in names)
-
-
-def _type_names() -> Mapping[str, str]:
-    return {
+    known = {
         "string": _("Text"),
         "integer": _("Whole number"),
         "number": _("Number"),
@@ -158,24 +147,12 @@ def _type_names() -> Mapping[str, str]:
         "array": _("List"),
         "null": _("Nothing"),
     }
+    return _(" or ").join(str(known.get(str(each), each)) for each in names)
 
 
 def _properties(schema: JsonObject) -> Mapping[str, Any]:
     properties: Mapping[str, Any] = schema.get("properties", {})
     return properties
-
-
-def _requirement(
-    field: str, name: str, required: Sequence[set[str]]
-) -> Iterator[Difference]:
-    was, now = (name in names for names in required)
-    if was == now:
-        return
-    part = _("parameter %(name)s, required") % {"name": name}
-    breaks = ""
-    if now:
-        breaks = _("The parameter %(name)s is required now.") % {"name": name}
-    yield Difference(field, part, readable_value(was), readable_value(now), breaks)
 
 
 def _parameter(field: str, name: str, old: Any, new: Any) -> Iterator[Difference]:
@@ -184,24 +161,16 @@ def _parameter(field: str, name: str, old: Any, new: Any) -> Iterator[Difference
     whole = _("parameter %(name)s") % {"name": name}
     if not isinstance(old, dict) or not isinstance(new, dict):
         old, new = {"schema": old}, {"schema": new}
-    elif old.keys() == new.keys() and all(
-        is_same_json(old[each], new[each]) for each in old
-    ):
+    elif not [*changed_members(old, new)]:
+        # They stand in another order.
         yield Difference(field, whole, *readable_pair(old, new, _schema_in_words))
-    for keyword in dict.fromkeys((*old, *new)):
-        was, now = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
-        if is_same_json(was, now):
-            continue
-        part = _("parameter %(name)s, %(what)s") % {
-            "name": name,
-            "what": _keyword_label(keyword),
-        }
+    for keyword, was, now in changed_members(old, new):
+        about = {"name": name, "what": _keyword_label(keyword)}
+        part = _("parameter %(name)s, %(what)s") % about
         breaks = ""
         if _is_narrowing(keyword, was, now):
-            breaks = _("The parameter %(name)s takes less than before: %(what)s.") % {
-                "name": name,
-                "what": _keyword_label(keyword),
-            }
+            message = _("The parameter %(name)s takes less than before: %(what)s.")
+            breaks = message % about
         words = _type_words if keyword == "type" else readable_value
         yield Difference(field, part, *readable_pair(was, now, words), breaks)
 
@@ -211,7 +180,6 @@ def _keyword_label(keyword: str) -> str:
 
 
 def _keyword_labels() -> Mapping[str, str]:
-    """Return what people call the keywords of a plain schema."""
     return {
         "type": _("type"),
         "description": _("description"),
@@ -230,22 +198,12 @@ def _keyword_labels() -> Mapping[str, str]:
 
 
 _TELLING = frozenset(
-    {
-        "$comment",
-        "$id",
-        "$schema",
-        "default",
-        "deprecated",
-        "description",
-        "examples",
-        "title",
-        "x-mcp-header",
-    }
+    ("$comment", "$id", "$schema", "default", "deprecated", "description", "examples")
+    + ("title", "x-mcp-header")
 )
 
 
 def _is_narrowing(keyword: str, was: Any, now: Any) -> bool:
-    """Whether values that were allowed before may be refused now."""
     if keyword in _TELLING or now is ABSENT:
         return False
     narrower = _NARROWER.get(keyword)
@@ -256,11 +214,6 @@ def _is_narrowing(keyword: str, was: Any, now: Any) -> bool:
     except TypeError:
         # One of them is nothing that the keyword takes.
         return True
-
-
-def _allowed_types(value: object) -> frozenset[str]:
-    types = frozenset(value if isinstance(value, list) else [str(value)])
-    return types | {"integer"} if "number" in types else types
 
 
 def _fewer_choices(was: Any, now: Any) -> bool:
@@ -276,7 +229,11 @@ def _number_or_json(value: object) -> float | bytes:
 
 
 def _fewer_types(was: Any, now: Any) -> bool:
-    return not _allowed_types(was) <= _allowed_types(now)
+    before, after = (
+        {*each} if isinstance(each, list) else {str(each)} for each in (was, now)
+    )
+    # A number may be an integer.
+    return not before <= (after | {"integer"} if "number" in after else after)
 
 
 _NARROWER: Mapping[str, Callable[[Any, Any], bool]] = {

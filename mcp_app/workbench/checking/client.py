@@ -257,7 +257,8 @@ class _Sending:
         try:
             self._perform_exchange()
         except ssl.SSLError as error:
-            failure, detail = Failure.TLS, _tls_detail(error)
+            failure = Failure.TLS
+            detail = getattr(error, "verify_message", error.reason) or str(error)
         except _TooLarge:
             failure = Failure.LARGE
         except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
@@ -369,7 +370,6 @@ class _Sending:
         self._begun()
 
     def _decoded_pieces(self, response: http.client.HTTPResponse) -> Iterator[bytes]:
-        """Yield what came, in pieces as they came."""
         coded = self._headers.get("content-encoding", "").lower() == "gzip"
         unpacking = zlib.decompressobj(_GZIP)
         while piece := response.read1(_PIECE):
@@ -387,9 +387,3 @@ def _error_detail(error: Exception) -> str:
         # It repeats the header, which may be a token.
         return "A header of the request cannot be sent."
     return str(error) or type(error).__name__
-
-
-def _tls_detail(error: ssl.SSLError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message
-    return error.reason or str(error)

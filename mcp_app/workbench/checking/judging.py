@@ -464,7 +464,6 @@ def _clock_findings(case: _Case, report: Report) -> Iterator[Finding]:
 
 
 def _clock_skew_ms(report: Report, reply: Reply) -> int:
-    """Return how far the clocks of a process, the database and ours are apart."""
     process, database = report.clock_ms, report.database_ms
     apart = 0 if database is None else abs(database - process)
     if reply.clock_ms:

@@ -73,7 +73,6 @@ def _with_host(setting: str, domain: str, hosts: list[str]) -> str:
 
 
 def _has_issuers(scheme: str, netloc: str, server: Server) -> bool:
-    """Whether somebody issues tokens for a server at this address."""
     origin = site_origin(scheme, netloc)
     try:
         ways = authenticators_of(server.access_names)
@@ -101,7 +100,6 @@ def server_findings(server: Server) -> list[Finding]:
 
 
 def _document_findings(server: Server) -> Iterator[Finding]:
-    """Yield whether documents of programs that sign in can be fetched from here."""
     options = oauth_settings()
     if not (options.documents and is_installed("httpcore2") and allows_sign_in(server)):
         return

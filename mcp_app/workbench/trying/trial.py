@@ -350,7 +350,6 @@ class _Run:
 
 
 def _with_less_time(plan: Plan, limits: Limits, catalog: Catalog) -> Catalog:
-    """Return the catalog with the time of a dry run for what is tried in one."""
     changes: dict[str, dict[str, Entry[Any, Any] | None]] = {}
     if plan.is_dry:
         for name, each in answering_entries(catalog, plan.method, plan.params):
@@ -361,7 +360,6 @@ def _with_less_time(plan: Plan, limits: Limits, catalog: Catalog) -> Catalog:
 
 
 def _required_questions(result: JsonObject) -> list[Question]:
-    """Return the questions of an `InputRequiredResult`."""
     requests: dict[str, Any] = result.get("inputRequests", {})
     return [
         Question(each["method"], each.get("params", {}), name)
