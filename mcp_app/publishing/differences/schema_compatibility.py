@@ -197,10 +197,8 @@ def _keyword_labels() -> Mapping[str, str]:
     }
 
 
-_TELLING = frozenset(
-    ("$comment", "$id", "$schema", "default", "deprecated", "description", "examples")
-    + ("title", "x-mcp-header")
-)
+_ANNOTATIONS = ("$comment", "default", "deprecated", "description", "examples", "title")
+_TELLING = frozenset((*_ANNOTATIONS, "$id", "$schema", "x-mcp-header"))
 
 
 def _is_narrowing(keyword: str, was: Any, now: Any) -> bool:
