@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import Prompt, Resource, Server, Tool
@@ -341,77 +338,3 @@ def test_more_rows_than_one_statement_names() -> None:
     comparison = compared(file)
     assert len(comparison.entries_with_outcome(Outcome.SAME)) == 1_301
     assert comparison.only_here == 0
-
-
-WORDS = st.text(max_size=8)
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner),
-    max_leaves=6,
-)
-OBJECTS = st.dictionaries(WORDS, JSON, max_size=3)
-SCHEMAS = st.fixed_dictionaries(
-    {"type": st.just("object")},
-    optional={
-        "properties": st.dictionaries(
-            st.sampled_from(["a", "b"]),
-            OBJECTS | st.fixed_dictionaries({"minimum": JSON, "enum": JSON}),
-        ),
-        "required": JSON,
-    },
-)
-CONTENTS = st.fixed_dictionaries(
-    {"name": st.just("hours")},
-    optional={
-        "title": WORDS,
-        "kind": st.sampled_from(["text", "function", "smoke"]),
-        "config": OBJECTS,
-        "input_schema": SCHEMAS | OBJECTS,
-        "output_schema": SCHEMAS | OBJECTS,
-        "icons": st.lists(JSON, max_size=2),
-        "read_only": st.booleans(),
-        "timeout": st.floats(allow_nan=False, allow_infinity=False) | st.integers(),
-        "position": st.integers(),
-        "permission": WORDS,
-        "tags": WORDS,
-    },
-)
-
-
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-    max_examples=60,
-    deadline=None,
-)
-@given(content=CONTENTS, served=CONTENTS)
-def test_anything_that_is_read_is_compared_and_imported_or_refused(
-    content: dict[str, Any], served: dict[str, Any], db: None
-) -> None:
-    Tool.objects.all().delete()
-    published(
-        tool(
-            input_schema='{"type": "object", "properties": {"a": {"minimum": 1}}, '
-            '"required": ["a"]}'
-        )
-    )
-    version = {"number": 1, "hash": hash_of(served), "content": served}
-    body = as_bytes(
-        {
-            **HEAD,
-            "tools": [{"name": "hours", "working": content, "published": version}],
-        }
-    )
-    with suppress(bundle.BundleRefused):
-        comparison = bundle.compare_bundle(bundle.read_bundle(body), REGISTRY)
-        assert len(imported(body)) == len(comparison.entries_to_write(publish=False))
-        row = Tool.objects.get()
-        assert row.content_hash == row.working_hash()
-        assert imported(body) == []
-        imported(body, publish=True)
-        row.refresh_from_db()
-        assert row.published is not None
-        assert row.published.hash == hash_of(served)

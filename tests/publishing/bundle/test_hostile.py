@@ -23,6 +23,7 @@ from tests.publishing.bundle.content import (
     clear,
     exported,
     fill,
+    imported,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
@@ -151,6 +152,10 @@ def test_whatever_was_changed_it_is_imported_or_refused(
                 looked_at=compared.looked_at,
                 publish=publish,
             )
+            for model in MODELS[1:]:
+                for row in model.rows().all():
+                    assert row.content_hash == row.working_hash()
+            assert imported(as_bytes(changed), publish=publish) == []
         except BundleRefused as refused:
             problems = [*refused.problems]
             # What it wrote before is rolled back with it, and not by the test.

@@ -8,13 +8,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from mcp_app.models import Prompt, Resource, Server, Tool
-from mcp_app.models.definitions import Source
-from mcp_app.publishing.bundle import site_rows
+from mcp_app.models import Resource, Server, Tool
 from mcp_app.publishing.bundle.format import Bundle, Entry, PublishedContent
 from mcp_app.publishing.bundle.site_rows import SiteRows
 from tests.published import published
-from tests.publishing.bundle.content import overlay, tool
+from tests.publishing.bundle.content import tool
 
 pytestmark = pytest.mark.django_db
 
@@ -32,22 +30,6 @@ def looked(*entries: Entry) -> SiteRows:
     return SiteRows(Bundle(entries))
 
 
-def test_rows_are_found_by_their_kind_and_key() -> None:
-    row = tool("find")
-    Prompt.objects.create(name="find")
-    found = looked(entry("find"), entry("gone"))
-    assert found.rows == {("tool", "find"): row}
-    assert found.row_of_entry(entry("find")) == row
-    assert found.row_of_entry(entry("gone")) is None
-    assert found.row_of_entry(entry("find", Prompt)) is None
-    assert found.primary_keys() == {("tool", "find"): row.pk}
-
-
-def test_keys_are_compared_exactly() -> None:
-    tool("Find")
-    assert looked(entry("find")).rows == {}
-
-
 def test_a_long_key_is_found_by_its_digest() -> None:
     uri = f"shop://{'x' * 2_000}"
     row = Resource.objects.create(name="r", uri=uri, mime_type="text/plain")
@@ -63,23 +45,6 @@ def test_what_stands_in_the_way_is_found_by_what_clients_see() -> None:
     assert found.published_as("prompt", "find") is None
     assert found.published_as("tool", "search") is None
     assert found.rows == {}
-
-
-def test_what_servers_choose_has_its_natural_keys() -> None:
-    chosen, other = tool("find"), tool("other")
-    server = Server.objects.get()
-    server.selection = Server.Selection.CHOSEN
-    server.save()
-    server.tools.add(chosen, other)
-    prompt = Prompt.objects.create(name="find")
-    server.prompts.add(prompt)
-    found = looked(entry(server.slug, Server))
-    # Both are written in the order of their names.
-    assert found.choice_of_server(server)["tools"] == ["find", "other"]
-    assert found.choice_of_server(server)["prompts"] == ["find"]
-    assert found.keys["tool"] == {chosen.pk: "find", other.pk: "other"}
-    # The file names none of them.
-    assert found.rows == {("server", server.slug): server}
 
 
 def test_what_a_version_chose_and_is_gone_has_no_key() -> None:
@@ -100,29 +65,6 @@ def test_a_server_that_offers_all_chooses_nothing() -> None:
     server = Server.objects.get()
     server.tools.add(tool("find"))
     assert not any(looked(entry(server.slug, Server)).choice_of_server(server).values())
-
-
-def test_what_the_bundle_does_not_name_is_counted() -> None:
-    tool("find")
-    tool("other")
-    # An overlay that says nothing is no row to people.
-    overlay("silent")
-    overlay("loud", title="Louder")
-    bundle = Bundle((entry("find"), entry("new"), entry("silent", source=Source.CODE)))
-    # The other tool, the loud overlay, and the default server.
-    assert SiteRows(bundle).only_here(bundle) == 3
-
-
-@pytest.mark.parametrize("many", [1, 5])
-def test_many_rows_take_several_statements_and_each_comes_once(
-    monkeypatch: pytest.MonkeyPatch, many: int
-) -> None:
-    monkeypatch.setattr(site_rows, "AT_ONCE", many)
-    rows = {("tool", name): published(tool(name)) for name in "abcdefghi"}
-    entries = [served_as(name, name) for name in "abcdefghi"]
-    found = looked(*entries)
-    assert found.rows == rows
-    assert all(found.published_as("tool", name) for name in "abcdefghi")
 
 
 def test_the_number_of_statements_does_not_grow_with_the_rows() -> None:
