@@ -68,27 +68,14 @@ def test_well_declared_code_is_left_alone(registry: Registry) -> None:
 
 def test_many_findings_are_counted(registry: Registry) -> None:
     for number in range(PER_RULE + 3):
-
-        @registry.tool(f"tool_{number}", read_only=True)
-        def undescribed() -> str:
-            return ""
-
+        registry.tool(f"tool_{number}", read_only=True)(lambda: "")
+        if number < PER_RULE:
+            # As many as are shown are not counted.
+            assert "more of this kind" not in str(check_definitions(None))
     found = check_definitions(None)
     assert [each.id for each in found] == ["mcp_app.I106"] * PER_RULE
     assert [each for each in found if "more of this kind" in each.msg] == [found[-1]]
     assert found[-1].msg.endswith(" And 3 more of this kind.")
-
-
-def test_as_many_as_are_shown_are_not_counted(registry: Registry) -> None:
-    for number in range(PER_RULE):
-
-        @registry.tool(f"tool_{number}", read_only=True)
-        def undescribed() -> str:
-            return ""
-
-    found = check_definitions(None)
-    assert len(found) == PER_RULE
-    assert not any("more of this kind" in each.msg for each in found)
 
 
 @pytest.mark.parametrize("given", [{"LIMITS": "of"}, {"LIMITS": {"SCHEMA": "big"}}])
@@ -198,23 +185,18 @@ def test_tables_that_are_missing(model: type[Model], found: list[str]) -> None:
     ],
 )
 def test_permissions_that_code_asks_for(
-    permission: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+    permission: str, found: list[str], registry: Registry
 ) -> None:
-    registry = Registry()
-
     @registry.tool(permission=permission)
     def guarded() -> str:
         return "done"
 
-    monkeypatch.setattr(definitions, "mcp", registry)
     warnings = check_permissions(None)
     assert [each.id for each in warnings] == found
     assert all("'guarded'" in each.msg and permission in each.msg for each in warnings)
 
 
-def test_what_code_opens(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = Registry()
-    monkeypatch.setattr(definitions, "mcp", registry)
+def test_what_code_opens(registry: Registry) -> None:
     registry.open_model(Ledger, fields=["key"], rows="all")
     assert check_permissions(None) == check_open_models(None) == []
     registry.open_model(
@@ -238,51 +220,35 @@ def test_what_code_opens(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("fields", "line"),
     [
-        (
-            {Item: ["amount", "order"], Order: ["number"]},
-            "Item.objects.filter(order__in=",
-        ),
-        (
-            {Item: ["amount"], Order: ["number", "items"]},
-            "Item.objects.filter(order__in=",
-        ),
-        (
-            {Customer: ["name", "orders"], Order: ["number"]},
-            "Customer.objects.filter(orders__in=",
-        ),
-        (
-            {Country: ["name", "supplies"], Order: ["number"]},
-            "Country.objects.filter(supplies__in=",
-        ),
+        ({Item: ["amount", "order"], Order: ["number"]}, "Item order"),
+        ({Item: ["amount"], Order: ["number", "items"]}, "Item order"),
+        ({Customer: ["name", "orders"], Order: ["number"]}, "Customer orders"),
+        ({Country: ["name", "supplies"], Order: ["number"]}, "Country supplies"),
         ({Stock: ["sku", "items"], Item: ["amount", "stock"], Order: ["number"]}, ""),
         ({Customer: ["name"], Order: ["number", "customer"]}, ""),
     ],
 )
 def test_rows_of_everybody_beside_a_limited_model(
-    monkeypatch: pytest.MonkeyPatch, fields: dict[Any, list[str]], line: str
+    registry: Registry, fields: dict[Any, list[str]], line: str
 ) -> None:
     def orders_of(request: AccessRequest) -> Any:
         return Order.objects.none()
 
-    registry = Registry()
-    monkeypatch.setattr(definitions, "mcp", registry)
     for model, names in fields.items():
         rows: Any = orders_of if model is Order else "all"
         registry.open_model(model, fields=names, rows=rows, permission="")
     warnings = check_open_models(None)
     assert [each.id for each in warnings] == (["mcp_app.W025"] if line else [])
     for each in warnings:
+        name, lookup = line.split()
+        rows = f"{name}.objects.filter({lookup}__in=orders_of(request)).distinct()"
         assert "gets the rows of everybody" in each.msg
-        assert f"{line}orders_of(request)).distinct()" in (each.hint or "")
+        assert rows in (each.hint or "")
 
 
-def test_rules_that_let_nobody_in(
-    monkeypatch: pytest.MonkeyPatch, settings: LazySettings
-) -> None:
-    registry = Registry()
+def test_rules_that_let_nobody_in(registry: Registry, settings: LazySettings) -> None:
     registry.rule("known")(lambda asked: True)
     registry.tool("fine", rule="known")(lambda: "done")
-    monkeypatch.setattr(definitions, "mcp", registry)
     assert check_rules(None) == []
     registry.tool("guarded", rule="weekdays")(lambda: "done")
     registry.resource(

@@ -74,6 +74,20 @@ def bad(findings: list[Finding]) -> list[tuple[str, str]]:
     return [(each.rule, each.line) for each in wrong]
 
 
+def as_script_sends_it(replies: Replies) -> dict[str, Any]:
+    """Return what the script of the page *Check* sends of these answers."""
+    return {
+        name: {
+            "status": reply.status,
+            "headers": dict(reply.headers),
+            "parts": [[each.at, each.text] for each in reply.parts],
+            "seconds": reply.seconds,
+            **({} if reply.failure is None else {"failure": reply.failure.value}),
+        }
+        for name, reply in replies.items()
+    }
+
+
 def test_a_healthy_site() -> None:
     found = judged()
     assert {each.grade for each in found} == {Grade.GOOD}
@@ -106,116 +120,82 @@ def test_a_port_that_is_lost() -> None:
     assert bad(judged({"ticks": stream(host=f"{host}:x")})) == [("host", line)]
 
 
+HOST_LINE: Final = "proxy_set_header Host $http_host;"
+SCHEME_LINE: Final = "proxy_set_header X-Forwarded-Proto $scheme;"
+CLIENT_LINE: Final = "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;"
+TIMEOUT_LINE: Final = "proxy_read_timeout 120s;"
+REFUSAL_LINE: Final = "proxy_intercept_errors off;"
+CLOCK_LINE: Final = "timedatectl set-ntp true"
+SERVER_LINE: Final = "gunicorn mysite.wsgi --workers 2 --threads 8"
+ALONE: Final = {name: {name: value} for name, value in ARRIVED["forwarded"].items()}
+PACKED: Final = replace(
+    stream(), headers={**stream().headers, "content-encoding": "gzip"}
+)
+CUT: Final = replace(stream(), parts=stream().parts[:1], failure=Failure.CUT)
+NO_NAME: Final = stream(headers={**ARRIVED["headers"], "Mcp-Name": "lost"})
 FAULTS: Final[list[tuple[Replies, str, str]]] = [
-    ({"ticks": stream(host="up")}, "host", "proxy_set_header Host $http_host;"),
+    ({"ticks": stream(host="up")}, "host", HOST_LINE),
+    ({"ticks": stream(forwarded=ALONE["x-forwarded-for"])}, "scheme", SCHEME_LINE),
     (
-        {"ticks": stream(forwarded={"x-forwarded-for": "192.0.2.1"})},
-        "scheme",
-        "proxy_set_header X-Forwarded-Proto $scheme;",
-    ),
-    (
-        {"ticks": stream(forwarded={"x-forwarded-proto": "https"})},
+        {"ticks": stream(forwarded=ALONE["x-forwarded-proto"])},
         "client address",
-        "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;",
+        CLIENT_LINE,
     ),
-    (
-        {"ticks": stream(headers={**ARRIVED["headers"], "Mcp-Name": "lost"})},
-        "headers",
-        'proxy_set_header Mcp-Name "";',
-    ),
-    ({"refusal": whole("<html>", 401)}, "refusals", "proxy_intercept_errors off;"),
-    (
-        {"refusal": whole("<html>", 401, **CHALLENGE)},
-        "refusals",
-        "proxy_intercept_errors off;",
-    ),
+    ({"ticks": NO_NAME}, "headers", 'proxy_set_header Mcp-Name "";'),
+    ({"refusal": whole("<html>", 401)}, "refusals", REFUSAL_LINE),
+    ({"refusal": whole("<html>", 401, **CHALLENGE)}, "refusals", REFUSAL_LINE),
     ({"ticks": stream(0.01)}, "streams", "proxy_buffering off;"),
-    (
-        {"ticks": replace(stream(), parts=stream().parts[:3])},
-        "streams",
-        "proxy_read_timeout 120s;",
-    ),
-    (
-        {
-            "ticks": replace(
-                stream(), headers={**stream().headers, "content-encoding": "gzip"}
-            )
-        },
-        "streams",
-        "gzip off;",
-    ),
-    (
-        {"silence": replace(stream(), parts=stream().parts[:1], failure=Failure.CUT)},
-        "time-out",
-        "proxy_read_timeout 120s;",
-    ),
+    ({"ticks": replace(stream(), parts=stream().parts[:3])}, "streams", TIMEOUT_LINE),
+    ({"ticks": PACKED}, "streams", "gzip off;"),
+    ({"silence": CUT}, "time-out", TIMEOUT_LINE),
     ({"body": whole("<html>", 413)}, "body", "client_max_body_size 1m;"),
     ({"body": Reply(failure=Failure.CUT)}, "body", "client_max_body_size 1m;"),
-    (
-        {BESIDE: replace(report(), seconds=2.5)},
-        "side by side",
-        "gunicorn mysite.wsgi --workers 2 --threads 8",
-    ),
-    (
-        {"ticks": stream(database_ms=9_000)},
-        "clocks",
-        "timedatectl set-ntp true",
-    ),
-    (
-        {"ticks": replace(stream(), clock_ms=9_000)},
-        "clocks",
-        "timedatectl set-ntp true",
-    ),
+    ({BESIDE: replace(report(), seconds=2.5)}, "side by side", SERVER_LINE),
+    ({"ticks": stream(database_ms=9_000)}, "clocks", CLOCK_LINE),
+    ({"ticks": replace(stream(), clock_ms=9_000)}, "clocks", CLOCK_LINE),
     ({BESIDE: whole(MCP_ERROR, 401)}, "ours", ""),
 ]
 
 
 @pytest.mark.parametrize("number", range(len(FAULTS)))
-def test_one_fault_is_one_problem(number: int) -> None:
+def test_one_fault_is_one_problem_for_command_and_page(number: int) -> None:
     replies, rule, line = FAULTS[number]
-    assert bad(judged(replies)) == [(rule, line)]
+    found = judged(replies)
+    assert bad(found) == [(rule, line)]
+    seen = {**HEALTHY, **replies}
+    if any(reply.clock_ms for reply in seen.values()):
+        # The clock of a browser counts for nothing.
+        return
+    given = json.loads(json.dumps(as_script_sends_it(seen)))
+    page = observations_of_page(given, URL, 4_000)
+    assert judge_observations(page, SITE) == found
 
 
+def moved(location: str, status: int = 301) -> Reply:
+    return whole("", status, location=location)
+
+
+AT_PORT: Final = URL.replace(".com", ".com:8443")
 ELSEWHERE: Final[list[tuple[Reply, str, str]]] = [
     (whole("<html>", 200, **{"content-type": "text/html"}), "ours", ""),
     (whole("", 404), "ours", ""),
     (whole(MCP_ERROR, 401, **CHALLENGE), "ours", ""),
-    (
-        whole("<h1>Bad Request (400)</h1>", 400),
-        "host",
-        "proxy_set_header Host $http_host;",
-    ),
+    (whole("<h1>Bad Request (400)</h1>", 400), "host", HOST_LINE),
     (whole("<h1>400 Bad Request</h1> to an HTTPS port", 400), "ours", ""),
-    (whole(MCP_ERROR, 421), "host", "proxy_set_header Host $http_host;"),
-    (
-        whole("", 301, location=URL),
-        "redirect",
-        "proxy_set_header X-Forwarded-Proto $scheme;",
-    ),
-    (
-        whole("", 301, location="/mcp"),
-        "redirect",
-        "proxy_set_header X-Forwarded-Proto $scheme;",
-    ),
-    (whole("", 301, location="//["), "redirect", ""),
-    (
-        whole("", 301, location=URL.replace(".com", ".com:8443")),
-        "redirect",
-        'MCP["PUBLIC_URL"] = "https://mcp.example.com:8443/mcp"',
-    ),
-    (
-        whole("", 301, location=URL.replace(".com", ".com:443")),
-        "redirect",
-        "proxy_set_header X-Forwarded-Proto $scheme;",
-    ),
+    (whole(MCP_ERROR, 421), "host", HOST_LINE),
+    (moved(URL), "redirect", SCHEME_LINE),
+    (moved("/mcp"), "redirect", SCHEME_LINE),
+    (moved("//["), "redirect", ""),
+    (moved(AT_PORT), "redirect", f'MCP["PUBLIC_URL"] = "{AT_PORT}"'),
+    (moved(URL.replace(".com", ".com:443")), "redirect", SCHEME_LINE),
     # The site would write it without the slash.
-    (whole("", 308, location=f"{URL}/"), "redirect", ""),
-    (whole("", 308, location="/mcp/"), "redirect", ""),
-    (whole("", 302, location="/login/"), "redirect", ""),
-    (whole("", 302, location="https://sso.example.com/login"), "redirect", ""),
-    (whole("", 302, location=f"{URL}?next=/mcp"), "redirect", ""),
-    (whole("", 302, location=URL.replace("https", "http")), "redirect", ""),
-    (whole("", 302, location=URL.replace("mcp.", "me:word@")), "redirect", ""),
+    (moved(f"{URL}/", 308), "redirect", ""),
+    (moved("/mcp/", 308), "redirect", ""),
+    (moved("/login/", 302), "redirect", ""),
+    (moved("https://sso.example.com/login", 302), "redirect", ""),
+    (moved(f"{URL}?next=/mcp", 302), "redirect", ""),
+    (moved(URL.replace("https", "http"), 302), "redirect", ""),
+    (moved(URL.replace("mcp.", "me:word@"), 302), "redirect", ""),
     (Reply(failure=Failure.REDIRECT), "redirect", ""),
 ]
 
@@ -244,8 +224,7 @@ def test_what_is_no_http_does_not_paint_the_terminal() -> None:
 
 
 def test_the_address_with_a_slash() -> None:
-    moved = whole("", 301, location=URL)
-    assert bad(judged({SLASH: moved})) == [("redirect", "")]
+    assert bad(judged({SLASH: moved(URL)})) == [("redirect", "")]
 
 
 def test_settings_that_do_not_fit() -> None:
@@ -323,10 +302,7 @@ METADATA_URL: Final = "https://mcp.example.com/.well-known/oauth-protected-resou
         (whole("", 302, location="/login/"), [("well-known", "")]),
         (whole(json.dumps({"resource": URL}), 404), [("well-known", "")]),
         (whole(json.dumps({"resource": 7})), [("well-known", "")]),
-        (
-            whole("", 401, **CHALLENGE),
-            [("well-known", "")],
-        ),
+        (whole("", 401, **CHALLENGE), [("well-known", "")]),
         (
             whole(json.dumps({"resource": "http://mcp.example.com/mcp"})),
             [("well-known", f'MCP["PUBLIC_URL"] = "{URL}"')],
@@ -352,35 +328,6 @@ def test_metadata_that_nobody_asked_for() -> None:
     assert not bad(found)
     grades = {each.rule: each.grade for each in found}
     assert grades["well-known"] is Grade.UNKNOWN
-
-
-def as_script_sends_it(replies: Replies) -> dict[str, Any]:
-    """Return what the script of the page *Check* sends of these answers."""
-    return {
-        name: {
-            "status": reply.status,
-            "headers": dict(reply.headers),
-            "parts": [[each.at, each.text] for each in reply.parts],
-            "seconds": reply.seconds,
-            **({} if reply.failure is None else {"failure": reply.failure.value}),
-        }
-        for name, reply in replies.items()
-    }
-
-
-@pytest.mark.parametrize("number", range(len(FAULTS)))
-def test_the_page_says_the_same(number: int) -> None:
-    replies, rule, line = FAULTS[number]
-    seen = {**HEALTHY, **replies}
-    if any(reply.clock_ms for reply in seen.values()):
-        # The clock of a browser counts for nothing.
-        return
-    given = json.loads(json.dumps(as_script_sends_it(seen)))
-    page = observations_of_page(given, URL, 4_000)
-    assert judge_observations(page, SITE) == judge_observations(
-        Observations(URL, seen, 4_000), SITE
-    )
-    assert bad(judge_observations(page, SITE)) == [(rule, line)]
 
 
 def test_a_page_has_a_box_for_silent_streams() -> None:

@@ -48,12 +48,6 @@ def test_one_database_is_enough(ending: Ending) -> None:
     assert not any("All that it wrote" in each for each in sentences)
 
 
-def test_what_is_told_of_a_commit() -> None:
-    outcome = DryRunOutcome(endings={"default": Ending.COMMITTED})
-    (sentence,) = outcome.sentences()
-    assert sentence.startswith("It committed by itself. What it wrote stays.")
-
-
 def test_what_else_is_told() -> None:
     outcome = DryRunOutcome(
         topics=("tools", "shop://100%"),

@@ -50,19 +50,6 @@ def on(vendor: str) -> bool:
     return connection.vendor == vendor
 
 
-def test_only_the_statements_inside_are_counted_and_looked_at() -> None:
-    statements = Statements()
-    with trial(statements) as opened:
-        with opened.statement_guard():
-            enter()
-            enter()
-        opened.check_constraints()
-    assert (opened.ending, statements.count) == (Ending.UNDONE, 2)
-    assert not connection.in_atomic_block
-    assert connection.get_autocommit()
-    assert connection.execute_wrappers == []
-
-
 def test_old_connections_are_closed_without_this_one() -> None:
     """What in earnest closes nothing that is in use."""
     with trial() as opened:
@@ -247,13 +234,3 @@ def test_the_time_of_statements_is_as_before_where_the_database_keeps_it() -> No
         inside = execute(asked)
     assert (inside == before) is on("sqlite")
     assert execute(asked) == before
-
-
-def test_after_its_end_nothing_can_be_asked() -> None:
-    statements = Statements()
-    with trial(statements) as opened, opened.statement_guard():
-        enter()
-        statements.are_over = True
-        with pytest.raises(Error, match="The dry run is over"):
-            Ledger.objects.count()
-    assert (opened.ending, statements.count) == (Ending.UNDONE, 1)
