@@ -24,9 +24,7 @@ main()
 
 
 @pytest.mark.parametrize(
-    "database_url",
-    ["sqlite", *long_cases("postgresql", "mysql")],
-    indirect=True,
+    "database_url", ["sqlite", *long_cases("postgresql", "mysql")], indirect=True
 )
 def test_each_migration_backward_and_forward(database_url: str) -> None:
     finished = subprocess.run(

@@ -229,7 +229,7 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     assert not database.exists()
 
 
-@pytest.mark.parametrize("port", ["", "web", "0", "65536", "80 80"])
+@pytest.mark.parametrize("port", ["", "-1", "web", "0", "65536", "80 80", "٨٠"])
 def test_what_is_no_port(port: str, tmp_path: Path) -> None:
     said = refused(port, tmp_path / "demo.sqlite3")
     assert f"PORT={port} is no port: it must be a number from 1 to 65535." in said

@@ -54,6 +54,14 @@ DATABASES = {
         "ATOMIC_REQUESTS": True,
     }
 }
+APPS = (
+    "analytics checkout address shipping catalogue communication partner basket payment"
+    " offer order customer search voucher wishlists dashboard"
+).split()
+DASHBOARDS = (
+    "reports users orders catalogue offers partners pages ranges reviews vouchers"
+    " communications shipping"
+).split()
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -64,35 +72,12 @@ INSTALLED_APPS = [
     "django.contrib.sites",
     "django.contrib.flatpages",
     "oscar.config.Shop",
-    "oscar.apps.analytics.apps.AnalyticsConfig",
-    "oscar.apps.checkout.apps.CheckoutConfig",
-    "oscar.apps.address.apps.AddressConfig",
-    "oscar.apps.shipping.apps.ShippingConfig",
-    "oscar.apps.catalogue.apps.CatalogueConfig",
+    *(f"oscar.apps.{name}.apps.{name.title()}Config" for name in APPS),
     "oscar.apps.catalogue.reviews.apps.CatalogueReviewsConfig",
-    "oscar.apps.communication.apps.CommunicationConfig",
-    "oscar.apps.partner.apps.PartnerConfig",
-    "oscar.apps.basket.apps.BasketConfig",
-    "oscar.apps.payment.apps.PaymentConfig",
-    "oscar.apps.offer.apps.OfferConfig",
-    "oscar.apps.order.apps.OrderConfig",
-    "oscar.apps.customer.apps.CustomerConfig",
-    "oscar.apps.search.apps.SearchConfig",
-    "oscar.apps.voucher.apps.VoucherConfig",
-    "oscar.apps.wishlists.apps.WishlistsConfig",
-    "oscar.apps.dashboard.apps.DashboardConfig",
-    "oscar.apps.dashboard.reports.apps.ReportsDashboardConfig",
-    "oscar.apps.dashboard.users.apps.UsersDashboardConfig",
-    "oscar.apps.dashboard.orders.apps.OrdersDashboardConfig",
-    "oscar.apps.dashboard.catalogue.apps.CatalogueDashboardConfig",
-    "oscar.apps.dashboard.offers.apps.OffersDashboardConfig",
-    "oscar.apps.dashboard.partners.apps.PartnersDashboardConfig",
-    "oscar.apps.dashboard.pages.apps.PagesDashboardConfig",
-    "oscar.apps.dashboard.ranges.apps.RangesDashboardConfig",
-    "oscar.apps.dashboard.reviews.apps.ReviewsDashboardConfig",
-    "oscar.apps.dashboard.vouchers.apps.VouchersDashboardConfig",
-    "oscar.apps.dashboard.communications.apps.CommunicationsDashboardConfig",
-    "oscar.apps.dashboard.shipping.apps.ShippingDashboardConfig",
+    *(
+        f"oscar.apps.dashboard.{name}.apps.{name.title()}DashboardConfig"
+        for name in DASHBOARDS
+    ),
     "widget_tweaks",
     "haystack",
     "treebeard",

@@ -116,8 +116,7 @@ async def called(url: str, mode: str, **headers: str) -> object:
     async with (
         create_mcp_http_client(headers) as http,
         Client(
-            streamable_http_client(f"{url}/mcp", http_client=http),
-            mode=mode,
+            streamable_http_client(f"{url}/mcp", http_client=http), mode=mode
         ) as client,
     ):
         assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]

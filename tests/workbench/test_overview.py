@@ -115,9 +115,7 @@ def test_a_counter_tells_of_a_client(
     assert read_overview(viewer, [], nowhere).connected is connected
 
 
-def test_what_may_not_be_viewed_is_not_read(
-    django_assert_num_queries: Queries,
-) -> None:
+def test_what_may_not_be_viewed_is_not_read(django_assert_num_queries: Queries) -> None:
     Tool.objects.create(name="gone", broken="Gone.")
     write(crash())
     own_session()

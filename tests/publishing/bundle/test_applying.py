@@ -64,6 +64,14 @@ def definitions() -> Said:
     }
 
 
+def moved() -> bytes:
+    """Return the file of a site that has some of everything, and leave nothing."""
+    fill()
+    file = bundle.export_bundle(bundle.everything())
+    clear()
+    return file
+
+
 def everything() -> list[tuple[int, int]]:
     return [
         (row.pk, row.lock_version) for model in MODELS for row in model.rows().all()
@@ -117,9 +125,7 @@ def publish_servers() -> None:
 
 
 def test_a_file_opens_no_server_and_changes_one_that_is_open() -> None:
-    fill()
-    file = bundle.export_bundle(bundle.everything())
-    clear()
+    file = moved()
     Server.objects.create(slug="shop")
     for _ in range(2):
         imported(file, publish=True)
@@ -137,9 +143,7 @@ def test_a_file_opens_no_server_and_changes_one_that_is_open() -> None:
 
 
 def test_importing_twice_changes_nothing() -> None:
-    fill()
-    file = bundle.export_bundle(bundle.everything())
-    clear()
+    file = moved()
     imported(file, publish=True)
     before = everything()
     versions = DefinitionVersion.objects.count()
@@ -151,9 +155,7 @@ def test_importing_twice_changes_nothing() -> None:
 
 
 def test_working_copies_reach_no_client() -> None:
-    fill()
-    file = bundle.export_bundle(bundle.everything())
-    clear()
+    file = moved()
     as_committed()
     imported(file)
     assert not DefinitionVersion.objects.exists()
@@ -165,9 +167,7 @@ def test_working_copies_reach_no_client() -> None:
 
 
 def test_what_is_published_is_the_version_and_not_the_working_copy() -> None:
-    fill()
-    file = bundle.export_bundle(bundle.everything())
-    clear()
+    file = moved()
     author = User.objects.create_user("kim")
     read = bundle.read_bundle(file)
     looked_at = bundle.compare_bundle(read, REGISTRY).looked_at
@@ -198,11 +198,8 @@ def test_nothing_is_removed_switched_or_unpublished() -> None:
     theirs = published(tool())
     file = exported()
     del file["tools"][1]
-    entry(file, "tools", "hours")["working"] = {
-        **entry(file, "tools", "hours")["published"]["content"],
-        "title": "Hours",
-    }
-    del entry(file, "tools", "hours")["published"]
+    hours = entry(file, "tools", "hours")
+    hours["working"] = {**hours.pop("published")["content"], "title": "Hours"}
     stopped(theirs)
     imported(as_bytes(file), publish=True)
     for row in (mine, theirs):
@@ -215,12 +212,9 @@ def test_nothing_is_removed_switched_or_unpublished() -> None:
 def test_a_bad_entry_in_the_middle_leaves_no_trace() -> None:
     fill()
     file = exported()
-    entry(file, "resources", "shop://logo").pop("published")
-    entry(file, "resources", "shop://logo")["working"] = {
-        "name": "Logo",
-        "mime_type": "no type",
-        "uri": "shop://logo",
-    }
+    logo = entry(file, "resources", "shop://logo")
+    del logo["published"]
+    logo["working"] = {"name": "Logo", "mime_type": "no type", "uri": "shop://logo"}
     file["blobs"] = []
     clear()
     before = Change.objects.count()
@@ -232,12 +226,8 @@ def test_a_bad_entry_in_the_middle_leaves_no_trace() -> None:
     assert not Blob.objects.exists()
 
 
-def test_a_fault_in_the_middle_leaves_no_trace(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fill()
-    file = bundle.export_bundle(bundle.everything())
-    clear()
+def test_a_fault_in_the_middle_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = moved()
 
     def fail(self: Server, *args: object, **options: object) -> None:
         raise RuntimeError("The disk is full.")
@@ -286,15 +276,10 @@ def test_another_file_than_the_one_shown_is_not_imported() -> None:
     file = exported()
     read = bundle.read_bundle(as_bytes(file))
     looked_at = bundle.compare_bundle(read, REGISTRY).looked_at
-    file["tools"] = []
-    file["servers"] = []
+    file["tools"] = file["servers"] = []
+    other = bundle.read_bundle(as_bytes(file))
     with pytest.raises(OutOfDate):
-        bundle.import_bundle(
-            bundle.read_bundle(as_bytes(file)),
-            REGISTRY,
-            author=None,
-            looked_at=looked_at,
-        )
+        bundle.import_bundle(other, REGISTRY, author=None, looked_at=looked_at)
 
 
 def test_a_race_that_the_database_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,9 +314,7 @@ def test_a_choice_takes_the_place_of_the_one_here() -> None:
 
 
 def test_an_overlay_of_code_that_is_not_here_is_imported_and_broken() -> None:
-    fill()
-    file = bundle.export_bundle(bundle.everything())
-    clear()
+    file = moved()
     imported(file, publish=True)
     row = Tool.objects.get(name="vanished")
     assert (row.state, row.source, row.title) == (State.BROKEN, "code", "Better")
@@ -356,11 +339,8 @@ def test_an_overlay_that_is_put_back() -> None:
     server = Server.objects.create(slug="shop", selection="chosen")
     server.tools.set([row])
     file = exported()
-    assert entry(file, "tools", "find") == {
-        "name": "find",
-        "source": "code",
-        "working": {},
-    }
+    untouched = {"name": "find", "source": "code", "working": {}}
+    assert entry(file, "tools", "find") == untouched
     row.title = "Changed"
     row.save()
     imported(as_bytes(file))
@@ -410,23 +390,9 @@ def test_no_secret_and_nobody_but_authors_are_in_the_file(
         for each in kind if isinstance(kind, list) else ():
             names |= each.keys() | each.get("published", {}).keys()
     assert names == {
-        "slug",
-        "access",
-        "page_size",
-        "name",
-        "uri",
-        "uri_template",
-        "source",
-        "working",
-        "published",
-        "number",
-        "hash",
-        "note",
-        "author",
-        "created",
-        "content",
-        "digest",
-        "media_type",
+        *("slug", "access", "page_size", "name", "uri", "uri_template", "source"),
+        *("working", "published", "number", "hash", "note", "author", "created"),
+        *("content", "digest", "media_type"),
     }
 
 
@@ -453,6 +419,7 @@ def test_what_the_database_refuses_is_told_and_nothing_is_imported() -> None:
     assert not Tool.objects.exists()
 
 
+TEXT_BLOCKS = st.fixed_dictionaries({"type": st.just("text"), "text": LINES})
 SEEN = st.fixed_dictionaries(
     {"name": st.from_regex(r"[A-Za-z0-9_.-]{1,20}", fullmatch=True)},
     optional={
@@ -463,13 +430,7 @@ SEEN = st.fixed_dictionaries(
         "destructive": st.booleans(),
         "permission": st.sampled_from(["shop.view_order", ""]),
         "config": st.fixed_dictionaries(
-            {
-                "content": st.lists(
-                    st.fixed_dictionaries({"type": st.just("text"), "text": LINES}),
-                    min_size=1,
-                    max_size=2,
-                )
-            }
+            {"content": st.lists(TEXT_BLOCKS, min_size=1, max_size=2)}
         ),
     },
 )

@@ -69,11 +69,8 @@ def test_new_changed_the_same_and_only_here() -> None:
     assert comparison.only_here == 1
     changed = next(each for each in comparison.entries if each.entry.key == "changed")
     [difference] = changed.differences
-    assert (difference.field, difference.before, difference.after) == (
-        "title",
-        "Old",
-        "New",
-    )
+    told = difference.field, difference.before, difference.after
+    assert told == ("title", "Old", "New")
     # Nothing was written.
     assert set(Tool.objects.values_list("title", flat=True)) == {"Same", "Old", ""}
 

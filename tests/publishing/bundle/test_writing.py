@@ -89,9 +89,7 @@ def test_an_upload_that_is_gone() -> None:
         bundle.export_bundle(bundle.everything())
 
 
-def test_more_uploads_than_one_statement_reads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_more_uploads_than_one_statement_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "AT_ONCE", 2)
     for number in range(5):
         blob = Blob.objects.keep(bytes([number]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_app.protocol.jsonrpc import pretty_text
 from mcp_app.publishing.differences import differences
 
 TEXT_PART = {"type": "text", "text": "a"}
@@ -27,6 +28,15 @@ def schema(*required: str, **properties: Any) -> dict[str, Any]:
 
 def says(text: str, role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": {"type": "text", "text": text}}
+
+
+def as_told(part: str, before: Any, after: Any) -> tuple[str, str | None, str | None]:
+    """Return a part with its values: what is no text stands there as JSON."""
+    was, now = (
+        each if each is None or isinstance(each, str) else pretty_text(each)
+        for each in (before, after)
+    )
+    return part, was, now
 
 
 def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:

@@ -4,9 +4,15 @@ from typing import Any
 
 import pytest
 
-from mcp_app.protocol import jsonrpc
 from mcp_app.publishing.differences import breaking_reasons, differences
-from tests.publishing.differences.contents import IMAGE, PDF, TEXT_PART, says, told
+from tests.publishing.differences.contents import (
+    IMAGE,
+    PDF,
+    TEXT_PART,
+    as_told,
+    says,
+    told,
+)
 
 SUGGESTING = {"name": "b", "suggestions": ["x"]}
 LINK = {"content": {"type": "resource_link", "uri": "x:a"}}
@@ -60,21 +66,13 @@ def parts(*blocks: Any) -> dict[str, Any]:
                 ("variable new", None, "b"),
             ],
         ),
-        (
-            {"suggestions": {"id": ["7"]}},
-            {},
-            [("variable id", "7", None)],
-        ),
+        ({"suggestions": {"id": ["7"]}}, {}, [("variable id", "7", None)]),
         (
             {"config": {"content": [TEXT_PART]}},
             {"config": {"content": [TEXT_PART, IMAGE, PDF]}},
             [
                 ("part 2 of the answer", None, "File: image/png, fingerprint ab"),
-                (
-                    "part 3 of the answer",
-                    None,
-                    "File: a/b, x:p, fingerprint cd",
-                ),
+                ("part 3 of the answer", None, "File: a/b, x:p, fingerprint cd"),
             ],
         ),
         (
@@ -90,24 +88,13 @@ def parts(*blocks: Any) -> dict[str, Any]:
             {"config": {"content": [7, {**IMAGE, "annotations": {}}]}},
             [
                 ("part 1 of the answer", None, "7"),
-                (
-                    "part 2 of the answer",
-                    None,
-                    '{\n  "type": "image",\n  "upload": "ab",\n  "mimeType": '
-                    '"image/png",\n  "annotations": {}\n}',
-                ),
+                ("part 2 of the answer", None, {**IMAGE, "annotations": {}}),
             ],
         ),
         (
             {"config": {"text": "x"}},
             {"config": {"upload": "d", "more": 1}},
-            [
-                (
-                    "config",
-                    '{\n  "text": "x"\n}',
-                    '{\n  "upload": "d",\n  "more": 1\n}',
-                )
-            ],
+            [("config", {"text": "x"}, '{\n  "upload": "d",\n  "more": 1\n}')],
         ),
         (
             {"config": {"messages": [says("a"), says("b", "assistant")]}},
@@ -129,7 +116,8 @@ def parts(*blocks: Any) -> dict[str, Any]:
     ],
 )
 def test_differences(before: Any, after: Any, expected: Any) -> None:
-    assert told(before, after)[: len(expected)] == expected
+    said = [as_told(*each) for each in expected]
+    assert told(before, after)[: len(said)] == said
 
 
 @pytest.mark.parametrize(
@@ -137,11 +125,7 @@ def test_differences(before: Any, after: Any, expected: Any) -> None:
     [
         ({"name": "a"}, {"name": "b"}, "calls to a fail"),
         ({"uri": "x:a"}, {"uri": "x:b"}, "calls to x:a fail"),
-        (
-            {"arguments": [{"name": "a"}]},
-            {"arguments": []},
-            "The argument a is gone.",
-        ),
+        ({"arguments": [{"name": "a"}]}, {"arguments": []}, "The argument a is gone."),
         (
             {},
             {"arguments": [{"name": "a", "required": True}]},
@@ -160,11 +144,7 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
         (
             {"arguments": [{"name": "a", "title": ""}]},
             {"arguments": [{"name": "a"}]},
-            (
-                "argument a",
-                '{\n  "name": "a",\n  "title": ""\n}',
-                '{\n  "name": "a"\n}',
-            ),
+            ("argument a", {"name": "a", "title": ""}, {"name": "a"}),
         ),
         (
             {"arguments": [{"name": "a"}, {"name": "b"}]},
@@ -174,50 +154,38 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
         (
             {"arguments": [{"name": "a"}, {"name": "a"}]},
             {"arguments": [{"name": "a"}]},
-            (
-                "arguments",
-                jsonrpc.pretty_text([{"name": "a"}, {"name": "a"}]),
-                jsonrpc.pretty_text([{"name": "a"}]),
-            ),
+            ("arguments", [{"name": "a"}, {"name": "a"}], [{"name": "a"}]),
         ),
         (
             {"suggestions": {"a": ["x\ny"]}},
             {"suggestions": {"a": ["x", "y"]}},
-            ("variable a", '[\n  "x\\ny"\n]', '[\n  "x",\n  "y"\n]'),
+            ("variable a", ["x\ny"], ["x", "y"]),
         ),
         ({"suggestions": {"a": []}}, {"suggestions": {}}, ("variable a", "", None)),
         (
             {"suggestions": {"a": ["x"], "b": ["y"]}},
             {"suggestions": {"b": ["y"], "a": ["x"]}},
-            (
-                "suggestions",
-                jsonrpc.pretty_text({"a": ["x"], "b": ["y"]}),
-                jsonrpc.pretty_text({"b": ["y"], "a": ["x"]}),
-            ),
+            ("suggestions", {"a": ["x"], "b": ["y"]}, {"b": ["y"], "a": ["x"]}),
         ),
         (parts("7"), parts(7), ("part 2 of the answer", '"7"', "7")),
         (
             parts({"type": "text", "text": "7"}),
             parts("7"),
-            ("part 2 of the answer", '{\n  "type": "text",\n  "text": "7"\n}', '"7"'),
+            ("part 2 of the answer", {"type": "text", "text": "7"}, '"7"'),
         ),
         (
             message(role="user"),
             message(role="system"),
             (
                 "message 2",
-                jsonrpc.pretty_text({**says("b"), "role": "user"}),
-                jsonrpc.pretty_text({**says("b"), "role": "system"}),
+                {**says("b"), "role": "user"},
+                {**says("b"), "role": "system"},
             ),
         ),
         (
             message(),
             message(_meta={"a": 1}),
-            (
-                "message 2",
-                jsonrpc.pretty_text(says("b")),
-                jsonrpc.pretty_text({**says("b"), "_meta": {"a": 1}}),
-            ),
+            ("message 2", says("b"), {**says("b"), "_meta": {"a": 1}}),
         ),
         (
             {"config": {"messages": [says("a"), "b"]}},
@@ -227,24 +195,20 @@ def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
         (
             {"config": {"text": "x"}},
             {"config": {"content": [{"type": "text", "text": "x"}]}},
-            (
-                "text",
-                '{\n  "text": "x"\n}',
-                jsonrpc.pretty_text({"content": [{"type": "text", "text": "x"}]}),
-            ),
+            ("text", {"text": "x"}, {"content": [{"type": "text", "text": "x"}]}),
         ),
         (
             parts({**IMAGE, "type": "image"}),
             parts({**IMAGE, "type": "audio"}),
             (
                 "part 2 of the answer",
-                jsonrpc.pretty_text({**IMAGE, "type": "image"}),
-                jsonrpc.pretty_text({**IMAGE, "type": "audio"}),
+                {**IMAGE, "type": "image"},
+                {**IMAGE, "type": "audio"},
             ),
         ),
     ],
 )
 def test_what_differs_a_little(
-    before: Any, after: Any, expected: tuple[str, str, str]
+    before: Any, after: Any, expected: tuple[str, Any, Any]
 ) -> None:
-    assert told(before, after) == [expected]
+    assert told(before, after) == [as_told(*expected)]

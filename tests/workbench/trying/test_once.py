@@ -24,13 +24,7 @@ def test_it_is_good_once() -> None:
 
 @pytest.mark.parametrize(
     ("user", "row"),
-    [
-        (2, ROW),
-        ("1 ", ROW),
-        (1, Tool(pk=8)),
-        (1, Tool(pk=77)),
-        (1, Prompt(pk=7)),
-    ],
+    [(2, ROW), ("1 ", ROW), (1, Tool(pk=8)), (1, Tool(pk=77)), (1, Prompt(pk=7))],
 )
 def test_of_another_person_or_row(user: object, row: Tool | Prompt) -> None:
     text = new_ticket(1, ROW)
