@@ -41,14 +41,13 @@ def _started(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def printed(*arguments: str) -> tuple[list[Any], str]:
     """Return the documents that are printed, and what is said about them."""
-    out, said = StringIO(), StringIO()
-    call_command("mcp_config", *arguments, stdout=out, stderr=said)
-    decoder, text, found = json.JSONDecoder(), out.getvalue().strip(), []
-    while text:
+    text, said = text_of(*arguments)
+    decoder, found = json.JSONDecoder(), []
+    while text := text.strip():
         document, end = decoder.raw_decode(text)
         found.append(document)
-        text = text[end:].strip()
-    return found, said.getvalue()
+        text = text[end:]
+    return found, said
 
 
 def text_of(*arguments: str) -> tuple[str, str]:
@@ -159,7 +158,7 @@ def test_it_merges_into_a_file_of_the_project(project: Path) -> None:
     path = project / ".mcp.json"
     path.write_text('{"mcpServers": {"other": {"command": "x"}}, "more": 1}')
     path.chmod(0o600)
-    call_command("mcp_config", "claude-code", "--write", stdout=StringIO())
+    text_of("claude-code", "--write")
     found = json.loads(path.read_text())
     assert list(found) == ["mcpServers", "more"]
     assert list(found["mcpServers"]) == ["other", "tests"]
@@ -200,7 +199,7 @@ def test_a_file_that_cannot_be_merged_stays_alone(
     path = project / ".mcp.json"
     path.write_bytes(content)
     with pytest.raises(CommandError, match="was not changed"):
-        call_command("mcp_config", "claude-code", "--write")
+        text_of("claude-code", "--write")
     assert path.read_bytes() == content
     assert list(project.iterdir()) == [path]
 
@@ -212,27 +211,25 @@ def test_a_name_that_cannot_be_written(project: Path) -> None:
     assert list(project.iterdir()) == []
 
 
-def test_a_link_to_itself(project: Path) -> None:
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_cannot_be_replaced_leaves_nothing_beside(
+    project: Path, is_folder: bool
+) -> None:
     path = project / ".mcp.json"
-    path.symlink_to(path)
+    if is_folder:
+        (path / "in the way").mkdir(parents=True)
+    else:
+        path.symlink_to(path)
     with pytest.raises(CommandError, match="was not changed"):
-        call_command("mcp_config", "claude-code", "--write")
+        text_of("claude-code", "--write")
     assert list(project.iterdir()) == [path]
-
-
-def test_a_file_that_cannot_be_replaced_leaves_nothing_beside(project: Path) -> None:
-    path = project / ".mcp.json" / "in the way"
-    path.mkdir(parents=True)
-    with pytest.raises(CommandError, match="was not changed"):
-        call_command("mcp_config", "claude-code", "--write")
-    assert list(project.iterdir()) == [path.parent]
 
 
 def test_a_link_within_the_project_stays_one(project: Path) -> None:
     path, linked = project / ".mcp.json", project / "clients.json"
     linked.write_text("{}")
     path.symlink_to(linked)
-    call_command("mcp_config", "claude-code", "--write", stdout=StringIO())
+    text_of("claude-code", "--write")
     assert path.is_symlink()
     assert "tests" in json.loads(linked.read_text())["mcpServers"]
 
@@ -240,7 +237,7 @@ def test_a_link_within_the_project_stays_one(project: Path) -> None:
 def test_a_new_file_has_the_rights_that_the_mask_leaves(project: Path) -> None:
     before = os.umask(0o077)
     try:
-        call_command("mcp_config", "claude-code", "--write", stdout=StringIO())
+        text_of("claude-code", "--write")
     finally:
         os.umask(before)
     assert (project / ".mcp.json").stat().st_mode & 0o777 == 0o600
@@ -249,7 +246,7 @@ def test_a_new_file_has_the_rights_that_the_mask_leaves(project: Path) -> None:
 def test_ends_of_lines_stay(project: Path) -> None:
     path = project / ".mcp.json"
     path.write_bytes(b'{\r\n    "a": 1\r\n}\r\n')
-    call_command("mcp_config", "claude-code", "--write", stdout=StringIO())
+    text_of("claude-code", "--write")
     found = path.read_bytes()
     assert found.startswith(b'{\r\n    "a": 1,\r\n    "mcpServers": {\r\n        "')
     assert found.count(b"\n") == found.count(b"\r\n")

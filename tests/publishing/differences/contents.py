@@ -26,10 +26,6 @@ def schema(*required: str, **properties: Any) -> dict[str, Any]:
     }
 
 
-def says(text: str, role: str = "user") -> dict[str, Any]:
-    return {"role": role, "content": {"type": "text", "text": text}}
-
-
 def as_told(part: str, before: Any, after: Any) -> tuple[str, str | None, str | None]:
     """Return a part with its values: what is no text stands there as JSON."""
     was, now = (

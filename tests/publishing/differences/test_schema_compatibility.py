@@ -77,34 +77,26 @@ def test_differences(before: Any, after: Any, expected: Any) -> None:
         (closed(True), closed(False), "additionalProperties"),
         ({"input_schema": {"type": "object"}}, closed(False), "additionalProperties"),
         (schema(a=TEXT), schema("b", a=TEXT), "required"),
+        (schema(), schema(a=TEXT), ""),
+        (schema("a", a=TEXT), schema(a=TEXT), ""),
+        (schema(a={"type": "integer"}), schema(a=NUMBER), ""),
+        (schema(a={**TEXT, "maxLength": 5}), schema(a={**TEXT, "maxLength": 6}), ""),
+        (schema(a={**TEXT, "maxLength": 5}), schema(a=TEXT), ""),
+        (schema(a={"enum": [1]}), schema(a={"enum": [1, 2]}), ""),
+        (schema(a={"enum": [1, "x"]}), schema(a={"enum": [1.0, "x"]}), ""),
+        (schema(a=TEXT), schema(a={**TEXT, "description": "d"}), ""),
+        (schema(a=TEXT, b=TEXT), schema(b=TEXT, a=TEXT), ""),
+        (closed(False), closed(True), ""),
+        (closed(False), {"input_schema": {"type": "object"}}, ""),
+        (schema("b", a=TEXT), schema(a=TEXT), ""),
     ],
 )
 def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
-    (said,) = breaking_reasons(differences(before, after))
-    assert reason in said
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (schema(), schema(a=TEXT)),
-        (schema("a", a=TEXT), schema(a=TEXT)),
-        (schema(a={"type": "integer"}), schema(a=NUMBER)),
-        (schema(a={**TEXT, "maxLength": 5}), schema(a={**TEXT, "maxLength": 6})),
-        (schema(a={**TEXT, "maxLength": 5}), schema(a=TEXT)),
-        (schema(a={"enum": [1]}), schema(a={"enum": [1, 2]})),
-        (schema(a={"enum": [1, "x"]}), schema(a={"enum": [1.0, "x"]})),
-        (schema(a=TEXT), schema(a={**TEXT, "description": "d"})),
-        (schema(a=TEXT, b=TEXT), schema(b=TEXT, a=TEXT)),
-        (closed(False), closed(True)),
-        (closed(False), {"input_schema": {"type": "object"}}),
-        (schema("b", a=TEXT), schema(a=TEXT)),
-    ],
-)
-def test_what_breaks_nothing(before: Any, after: Any) -> None:
     found = differences(before, after)
     assert found
-    assert breaking_reasons(found) == []
+    said = breaking_reasons(found)
+    assert len(said) == bool(reason)
+    assert reason in "".join(said)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -24,7 +23,6 @@ from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.trying.trial import Plan, Question, Trial, run_trial
 from tests.asgi_client import EVERYTHING
-from tests.audit.reading import kept
 from tests.scripting import STATEFUL, STATELESS, Play
 
 pytestmark = [pytest.mark.usefixtures("scripted")]
@@ -127,30 +125,6 @@ async def test_a_question_of_a_session_is_answered_by_what_it_asks(tried: Any) -
     trial = await tried(asks, STATEFUL, tool="async", answers=given)
     assert trial.result["content"][0]["text"] == "file:///a"
     assert trial.questions == ()
-
-
-@pytest.mark.parametrize("version", ERAS)
-async def test_it_can_be_cancelled(process: Process, play: Play, version: str) -> None:
-    ended: list[bool] = []
-    began = asyncio.Event()
-
-    async def hangs(ctx: Context) -> str:
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append(ctx.cancelled)
-        return "never"
-
-    plan = plan_of(play.params("async", hangs), version)
-    task = asyncio.create_task(run_trial(plan))
-    await began.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert ended == [True]
-    [call] = await kept(process)
-    assert call.outcome == Outcome.CANCELLED
 
 
 async def test_without_streams_only_the_answer_comes(tried: Any) -> None:
