@@ -26,7 +26,6 @@ def migrate(name: str) -> None:
 
 
 def put_rows() -> None:
-    """Put some of everything into the tables."""
     clear()
     Session.objects.all().delete()
     Worker.objects.all().delete()
@@ -57,7 +56,6 @@ def served() -> set[tuple[str, str]]:
 
 
 def main() -> None:
-    """Go back to before each migration, with rows, and forward again."""
     names = sorted(
         name for app, name in MigrationLoader(connection).disk_migrations if app == APP
     )

@@ -31,7 +31,6 @@ def make_run(port: int | str) -> list[str]:
 
 
 def demo_environment(database: Path) -> dict[str, str]:
-    """Return the environment of a demo that keeps its rows in this file."""
     return shell_environment(DATABASE_URL=f"sqlite:///{database}")
 
 
@@ -50,7 +49,6 @@ def demo(
 
 
 def refused(port: int | str, database: Path | None = None, url: str = "") -> str:
-    """Run the demo where it cannot be; return what it wrote."""
     ended = subprocess.run(
         make_run(port),
         cwd=CHECKOUT,
@@ -66,7 +64,6 @@ def refused(port: int | str, database: Path | None = None, url: str = "") -> str
 
 
 def password(served: Serving) -> str:
-    """Return the password that was printed."""
     found = PASSWORD.search(served.output)
     assert found, served.output
     return found[1]

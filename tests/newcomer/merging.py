@@ -70,7 +70,6 @@ def _halves(new: str) -> Iterable[str]:
 
 
 def _items(source: str) -> list[str]:
-    """Return the source of each item of a list."""
     items = ast.parse(source.strip(), mode="eval").body
     if not isinstance(items, ast.List):
         raise ValueError(f"This is no list: {source}")

@@ -37,7 +37,6 @@ def shell_environment(**variables: str) -> dict[str, str]:
 
 
 def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
-    """Run a command to its good end; return what it printed."""
     ended = subprocess.run(
         command,
         cwd=folder,

@@ -72,7 +72,6 @@ class Site:
         return site
 
     def copied(self, beside: Path) -> Site:
-        """Return a copy with a database of its own."""
         shutil.copytree(self.folder, beside / "mysite")
         shutil.copytree(self.installed, beside / "installed", symlinks=True)
         site = Site(beside / "mysite")
@@ -83,11 +82,9 @@ class Site:
         (self.folder / file).write_text(text, encoding="utf-8")
 
     def merge(self, file: str, block: str) -> None:
-        """Put a block into a file, as a person would."""
         self.write(file, merged((self.folder / file).read_text("utf-8"), block))
 
     def type(self, line: str, **environment: str) -> str:
-        """Run a line of a shell; return what it printed."""
         return run(shlex.split(line), self.folder, {**self.environment, **environment})
 
     def install(self, line: str) -> None:
@@ -105,7 +102,6 @@ class Site:
             assert find_spec(package), f"{package} is not among the requirements."
 
     def change(self, block: Block) -> None:
-        """Write a block of Python into its file."""
         if "new file" in block.said:
             self.write(block.file, block.text)
         else:
@@ -139,7 +135,6 @@ class Site:
 
     @contextmanager
     def serving(self, line: str) -> Iterator[Serving]:
-        """Run a line of README that serves, on a free port."""
         port = free_port()
         command = shlex.split(line)
         command += [f"{HOST}:{port}"] if "runserver" in command else ["-p", str(port)]

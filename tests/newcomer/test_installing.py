@@ -43,7 +43,6 @@ def folder() -> Iterator[Path]:
 def refused(
     folder: Path, *arguments: str, user: int | None = None, **environment: str
 ) -> str:
-    """Return what `make run` writes to standard error where it cannot go on."""
     ended = subprocess.run(
         ["make", "--no-print-directory", "run", *arguments],
         cwd=folder,

@@ -41,7 +41,6 @@ class Endpoint:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Return the result of a request."""
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "newcomer", "version": "1"},
@@ -60,16 +59,13 @@ class Endpoint:
         return result
 
     def tools(self) -> set[str]:
-        """Return the names of the tools that it lists."""
         return {tool["name"] for tool in self.ask("tools/list")["tools"]}
 
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """Return the result of a tool."""
         return self.ask("tools/call", name=name, arguments=arguments)
 
 
 def team_of(served: Serving) -> Endpoint:
-    """Return the server of which the output has the address and the token."""
     [line] = re.findall(r'http shop-team (\S+) .*Bearer (\S+)"', served.output)
     return Endpoint(*line)
 
@@ -190,7 +186,6 @@ INSERT INTO django_migrations (app, name) VALUES ('mcp_app', '0001_initial');
 
 @contextmanager
 def staff(served: Serving) -> Iterator[httpx.Client]:
-    """Open the admin with the password that was printed."""
     with httpx.Client(base_url=served.url, follow_redirects=True) as browser:
         browser.get("/admin/")
         form = {

@@ -49,13 +49,11 @@ CopyOf: TypeAlias = Callable[[Site], Site]
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Return a site before anything was added."""
     return Site.started(tmp_path_factory.mktemp("bare"))
 
 
 @pytest.fixture(scope="module")
 def added(bare: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Return a site to which the app was added."""
     site = bare.copied(tmp_path_factory.mktemp("added"))
     assert site.follow(ADD) == ["python manage.py runserver"]
     return site
@@ -63,7 +61,6 @@ def added(bare: Site, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.fixture
 def site(added: Site, tmp_path: Path) -> Site:
-    """Return a site of this test to which the app was added."""
     return added.copied(tmp_path)
 
 
@@ -81,7 +78,6 @@ def answers(url: str) -> dict[str, tuple[int, str, str]]:
 
 
 def style_sheets(url: str) -> dict[str, httpx.Response]:
-    """Return the style sheets of the admin's login page, and that of the app."""
     page = httpx.get(f"{url}/admin/login/").text
     paths = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
     assert paths
@@ -92,7 +88,6 @@ def style_sheets(url: str) -> dict[str, httpx.Response]:
 
 
 def initialize(url: str, **headers: str) -> httpx.Response:
-    """Ask for a session."""
     params = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -112,7 +107,6 @@ def opened(url: str) -> None:
 
 
 async def called(url: str, mode: str, **headers: str) -> object:
-    """Call the tool of README with the official client."""
     async with (
         create_mcp_http_client(headers) as http,
         Client(
@@ -123,6 +117,12 @@ async def called(url: str, mode: str, **headers: str) -> object:
         result = await client.call_tool("add", {"a": 2, "b": 3})
         assert not result.is_error
         return result.structured_content
+
+
+async def answered(url: str, **headers: str) -> None:
+    """Call the tool in both eras."""
+    for mode in MODES:
+        assert await called(url, mode, **headers) == {"result": 5}
 
 
 def test_there_are_four_steps_and_two_lines() -> None:
@@ -141,9 +141,7 @@ async def test_the_first_answer(site: Site) -> None:
     """Under plain runserver, with the token that the steps made."""
     token = site.printed[NEW_TOKEN].split()[-1]
     with site.serving("python manage.py runserver") as served:
-        for mode in MODES:
-            answer = await called(served.url, mode, Authorization=f"Bearer {token}")
-            assert answer == {"result": 5}
+        await answered(served.url, Authorization=f"Bearer {token}")
 
 
 def test_the_first_call(site: Site) -> None:
@@ -186,9 +184,7 @@ async def test_access_tokens(site: Site) -> None:
     with site.serving(PLAIN_DAPHNE) as served:
         for wrong in ({}, {"Authorization": f"Bearer {token}x"}):
             assert initialize(served.url, **wrong).status_code == 401
-        for mode in MODES:
-            answer = await called(served.url, mode, Authorization=f"Bearer {token}")
-            assert answer == {"result": 5}
+        await answered(served.url, Authorization=f"Bearer {token}")
         site.type(f"python manage.py mcp_token revoke {token[:10]}")
         gone = initialize(served.url, Authorization=f"Bearer {token}")
         assert gone.status_code == 401
@@ -201,9 +197,7 @@ async def test_users_with_a_key(site: Site) -> None:
     with site.serving(PLAIN_DAPHNE) as served:
         for wrong in ({}, {"Authorization": f"Bearer {key}x"}):
             assert initialize(served.url, **wrong).status_code == 401
-        for mode in MODES:
-            answer = await called(served.url, mode, Authorization=f"Bearer {key}")
-            assert answer == {"result": 5}
+        await answered(served.url, Authorization=f"Bearer {key}")
 
 
 async def test_everyone(site: Site) -> None:
@@ -211,5 +205,4 @@ async def test_everyone(site: Site) -> None:
         assert initialize(served.url).status_code == 401
         site.follow(EVERYONE)
         opened(served.url)
-        for mode in MODES:
-            assert await called(served.url, mode) == {"result": 5}
+        await answered(served.url)

@@ -116,7 +116,6 @@ class Environment:
         self.site = folder / "site"
 
     def install(self, wheel: Path) -> Distribution:
-        """Install the wheel alone; return it as it is there."""
         pip = [sys.executable, "-m", "pip", "--python", self.python, "install"]
         options = ["--quiet", "--no-index", "--no-deps", str(wheel)]
         run([*pip, *options], CHECKOUT, shell_environment())
@@ -171,7 +170,6 @@ def required(names: Iterable[str]) -> set[str]:
 
 
 def direct(package: Distribution) -> set[str]:
-    """Return what a distribution itself requires, without any extra."""
     requirements = map(Requirement, package.requires or ())
     return {
         canonicalize_name(each.name)

@@ -28,7 +28,6 @@ TOLD: Final = "Somebody else changed something here at the same time. Check it a
 
 
 def done(act: Callable[[], object]) -> str:
-    """Do it in a transaction, and return what was said."""
     try:
         with transaction.atomic():
             act()

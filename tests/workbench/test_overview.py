@@ -37,7 +37,6 @@ def nowhere(_model: type[PublishedRow]) -> Q:
 
 
 def named(*names: str) -> Callable[[type[PublishedRow]], Q]:
-    """Return the condition that processes cannot serve the tools of these names."""
     return lambda model: Q(name__in=names) if model is Tool else Q(pk__in=[])
 
 

@@ -40,7 +40,6 @@ def _started(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def printed(*arguments: str) -> tuple[list[Any], str]:
-    """Return the documents that are printed, and what is said about them."""
     text, said = text_of(*arguments)
     decoder, found = json.JSONDecoder(), []
     while text := text.strip():
@@ -51,7 +50,6 @@ def printed(*arguments: str) -> tuple[list[Any], str]:
 
 
 def text_of(*arguments: str) -> tuple[str, str]:
-    """Return what is printed, and what is said about it."""
     out, said = StringIO(), StringIO()
     call_command("mcp_config", *arguments, stdout=out, stderr=said)
     return out.getvalue(), said.getvalue()

@@ -28,8 +28,6 @@ Save = Callable[[Any], str]
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Save:
-    """Return a function that saves a bundle and gives its path."""
-
     def save(file: Any) -> str:
         path = tmp_path / "staging.json"
         path.write_bytes(file if isinstance(file, bytes) else as_bytes(file))

@@ -33,7 +33,6 @@ def pruned(*arguments: str) -> dict[str, int]:
 
 
 def write(age: int) -> None:
-    """Write a row of each kind that is so many milliseconds old."""
     then = NowMilliseconds() - age
     own = session()
     key = opened(own, b"1", b"2")

@@ -44,7 +44,6 @@ def _execute(file: Path, statement: str) -> None:
 
 
 def ended(file: Path, *arguments: str, **env: str) -> tuple[int, bytes, str]:
-    """Run the command without any input."""
     found = subprocess.run(
         [*COMMAND, *arguments],
         cwd=ROOT,

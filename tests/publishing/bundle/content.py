@@ -123,7 +123,6 @@ def as_bytes(file: object) -> bytes:
 def imported(
     body: bytes, *, publish: bool = False, registry: Registry = REGISTRY
 ) -> list[bundle.ImportedRow]:
-    """Look at a file and import it."""
     read = bundle.read_bundle(body)
     looked_at = bundle.compare_bundle(read, registry).looked_at
     return bundle.import_bundle(
@@ -132,7 +131,6 @@ def imported(
 
 
 def entry(file: dict[str, Any], kind: str, key: str) -> dict[str, Any]:
-    """Return an entry of a list by its natural key."""
     [found] = [each for each in file[kind] if next(iter(each.values())) == key]
     assert isinstance(found, dict)
     return found

@@ -40,7 +40,6 @@ def tools(*contents: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_published(entry: dict[str, Any], **content: Any) -> None:
-    """Make the entry one whose published version says this."""
     both = {**entry["published"]["content"], **content}
     entry["published"].update(content=both, hash=hash_of(both))
 
@@ -73,17 +72,6 @@ def test_new_changed_the_same_and_only_here() -> None:
     assert told == ("title", "Old", "New")
     # Nothing was written.
     assert set(Tool.objects.values_list("title", flat=True)) == {"Same", "Old", ""}
-
-
-def test_what_is_not_published_yet_would_change_with_publishing() -> None:
-    published(tool())
-    file = exported()
-    Tool.objects.unpublish([Tool.objects.get()])
-    comparison = compared(file)
-    assert outcomes(comparison)["hours"] == Outcome.SAME
-    assert outcomes(comparison, publish=True)["hours"] == Outcome.CHANGED
-    assert not comparison.entries_to_write(publish=False)
-    assert len(comparison.entries_to_write(publish=True)) == 1
 
 
 def test_what_the_rules_of_a_row_refuse_cannot_be() -> None:
@@ -128,27 +116,6 @@ def test_what_has_no_problem_of_its_own_stays_as_it_is() -> None:
     Server.objects.create(slug="old", access="gone")
     file = exported()
     assert outcomes(compared(file))["old"] == Outcome.SAME
-
-
-def test_a_function_that_is_not_here_must_be_fixed_and_is_imported() -> None:
-    published(tool(kind="function", config='{"function": "shop.gone"}'))
-    file = exported()
-    clear()
-    comparison = compared(file)
-    [_, found] = comparison.entries
-    [finding] = found.judged.to_fix
-    assert finding.rule == "kind"
-    assert "shop.gone" in finding.message
-    assert outcomes(comparison)["hours"] == Outcome.NEW
-    assert outcomes(comparison, publish=True)["hours"] == Outcome.CANNOT
-    assert found.obstacles(publish=True) == [finding.message]
-
-
-def test_uploads_of_the_file_are_there_for_the_judge() -> None:
-    fill()
-    file = exported()
-    clear()
-    assert Outcome.CANNOT not in outcomes(compared(file), publish=True).values()
 
 
 def test_a_definition_of_code_is_no_definition_made_here() -> None:
@@ -284,24 +251,6 @@ def test_what_was_published_by_other_rules_is_told() -> None:
     assert problem.startswith("input_schema: ")
     assert found.publication is not None
     assert [each.field for each in found.publication.differences] == ["input_schema"]
-
-
-def test_old_calls_that_break_are_told() -> None:
-    schema = '{"type": "object", "properties": {"day": {"type": "string"}}}'
-    text = '{"content": [{"type": "text", "text": "Open on {{day}}."}]}'
-    published(tool(input_schema=schema, config=text))
-    file = exported()
-    as_published(
-        entry(file, "tools", "hours"),
-        input_schema={
-            "type": "object",
-            "properties": {"day": {"type": "string"}},
-            "required": ["day"],
-        },
-    )
-    found = next(each for each in compared(file).entries if each.entry.key == "hours")
-    assert found.publication is not None
-    assert found.publication.breaks == ["The parameter day is required now."]
 
 
 def test_what_was_looked_at_has_a_digest_of_its_own() -> None:

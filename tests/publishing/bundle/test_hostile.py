@@ -61,7 +61,6 @@ VALUES: Final = st.sampled_from(
 
 
 def places(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield where anything stands in a JSON value."""
     inner = value.items() if isinstance(value, dict) else ()
     for step, each in enumerate(value) if isinstance(value, list) else inner:
         yield (*path, step)

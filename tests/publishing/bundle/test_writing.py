@@ -82,13 +82,6 @@ def test_a_site_without_time_zones() -> None:
     assert "+" not in created
 
 
-def test_an_upload_that_is_gone() -> None:
-    fill()
-    Blob.objects.all().delete()
-    with pytest.raises(BundleRefused, match="“shop://logo” uses the upload ffdb519b"):
-        bundle.export_bundle(bundle.everything())
-
-
 def test_more_uploads_than_one_statement_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "AT_ONCE", 2)
     for number in range(5):
@@ -162,12 +155,3 @@ def test_a_server_takes_along_what_its_version_offers() -> None:
     server.tags = "stock"
     server.save()
     assert named(bundle.servers_by_name(["shop"])) == ["sale", "shop", "stock"]
-
-
-def test_servers_that_are_not_there() -> None:
-    with pytest.raises(BundleRefused) as refused:
-        bundle.servers_by_name(["shop", "default", "Default"])
-    assert refused.value.problems == (
-        "There is no server “shop”.",
-        "There is no server “Default”.",
-    )

@@ -169,7 +169,6 @@ def row() -> OpenApiDocument:
 
 
 def again(row: OpenApiDocument, change: Any) -> None:
-    """Store the document as it is after a change."""
     document = copy.deepcopy(DOCUMENT)
     change(document["paths"])
     store(json.dumps(document).encode(), usable_sites()["helpdesk"], known=row)

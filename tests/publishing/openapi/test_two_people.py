@@ -21,7 +21,6 @@ Value = TypeVar("Value")
 
 
 def _at_once(work: Callable[[], Value]) -> list[Value]:
-    """Do the same in two threads, and return what came of it."""
     barrier = Barrier(2)
 
     def beside() -> Value:

@@ -41,13 +41,11 @@ def archive(served_rows: None) -> Iterator[None]:
 async def dry_runs(
     scripted: None, archive: None, process: Process, play: Play
 ) -> DryRuns:
-    """Try scripted tools so that all is undone."""
     return DryRuns(process, play)
 
 
 @pytest.fixture
 async def nothing_left(dry_runs: DryRuns) -> AsyncIterator[None]:
-    """After the test all rows are as before, on both databases."""
     before = await writer.run(rows_of_code)
     yield
     assert await writer.run(rows_of_code) == before

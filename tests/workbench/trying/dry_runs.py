@@ -114,7 +114,6 @@ class DryRuns:
             params["requestState"] = result["requestState"]
 
     async def begin(self, params: Message, version: str = STATELESS) -> Line:
-        """Send a call as a dry run of its own."""
         self.dry_run = DryRunUserCode(self._adapters.user_code, self._adapters.limits)
         if not self._in_earnest:
             self._process.adapters = self.dry_run.adapters_for_trial(self._adapters)
@@ -163,7 +162,6 @@ def _rows(tables: Sequence[type[Model]]) -> Mapping[str, Sequence[Any]]:
 
 
 def close_all() -> None:
-    """Close what this thread has opened."""
     for each in connections.all(initialized_only=True):
         each.close()
 

@@ -89,7 +89,6 @@ class Program:
 
 
 def fill() -> None:
-    """Write the rows that programs find."""
     for alias in ALIASES:
         for key in KEYS:
             Ledger.objects.using(alias).create(key=key, worker="there before")
@@ -97,7 +96,6 @@ def fill() -> None:
 
 
 def clear() -> None:
-    """Delete all that programs may have written, and what they found."""
     for alias in ALIASES:
         for model in (Ledger, Stock):
             model.objects.using(alias).all().delete()

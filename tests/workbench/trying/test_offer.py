@@ -29,7 +29,6 @@ class Rows:
         self.made: list[Tool] = []
 
     async def tool(self, **columns: Any) -> Tool:
-        """Publish a tool."""
         given = {"name": "hello", "kind": "text", "tags": "private", "config": CONFIG}
         row = await sync_to_async(published)(Tool(**{**given, **columns}))
         self.made.append(row)
@@ -37,7 +36,6 @@ class Rows:
         return row
 
     async def overlaid(self, row: Tool, slug: str = "private", **edits: Any) -> Catalog:
-        """Return the catalog with the edited working copy of a row."""
         for name, value in edits.items():
             setattr(row, name, value)
         await sync_to_async(row.save)()

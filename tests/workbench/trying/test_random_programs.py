@@ -40,7 +40,6 @@ class Watch:
 
 @pytest.fixture
 async def rows(dry_runs: DryRuns) -> AsyncIterator[None]:
-    """Rows on both databases that programs change."""
     await dry_runs("sync", lambda ctx: "The process has written what it does first.")
     await writer.run(programs.fill)
     yield
@@ -49,7 +48,6 @@ async def rows(dry_runs: DryRuns) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def watch(rows: None, process: Process) -> AsyncIterator[Watch]:
-    """See what is changed from now on."""
     line = Line(process)
     await line.initialize(STATEFUL)
     uri = {"uri": "shop://orders"}
