@@ -12,7 +12,6 @@ from django.contrib.auth import get_permission_codename
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import Error, connections, router, transaction
-from django.db.models import Model
 from django.utils import translation
 
 from mcp_app import conf
@@ -85,8 +84,15 @@ def check_rows(app_configs: object, databases: Aliases = None, **_: Any) -> Mess
     alias = router.db_for_read(Server)
     if alias not in (databases or ()) or not _is_configured():
         return []
-    with translation.override(None):
-        return _row_messages(alias)
+    try:
+        # A statement that fails must not spoil a transaction around the check.
+        with translation.override(None), transaction.atomic(using=alias):
+            there = _has_tables(alias)
+            return _grouped_messages(survey.row_findings(mcp)) if there else []
+    except Error as error:
+        message = f"The definitions made in the admin could not be checked: {error}"
+        hint = "After an update of the app, run manage.py migrate."
+        return [checks.Info(message, hint=hint, id="mcp_app.I002")]
 
 
 def _is_configured() -> bool:
@@ -95,18 +101,6 @@ def _is_configured() -> bool:
         return not conf.settings_problems(conf.current_settings())
     except ImproperlyConfigured:
         return False
-
-
-def _row_messages(alias: str) -> Messages:
-    try:
-        # A statement that fails must not spoil a transaction around the check.
-        with transaction.atomic(using=alias):
-            there = _has_tables(alias)
-            return _grouped_messages(survey.row_findings(mcp)) if there else []
-    except Error as error:
-        message = f"The definitions made in the admin could not be checked: {error}"
-        hint = "After an update of the app, run manage.py migrate."
-        return [checks.Info(message, hint=hint, id="mcp_app.I002")]
 
 
 def _has_tables(alias: str) -> bool:
@@ -151,11 +145,12 @@ def _finding_sentence(each: SurveyFinding) -> str:
 
 def check_permissions(app_configs: object, **_: Any) -> Messages:
     """Report permissions in code that no model has: nobody would be let in."""
-    known = {
-        f"{model._meta.app_label}.{codename}"
-        for model in apps.get_models()
-        for codename in _codenames(model)
-    }
+    known: set[str] = set()
+    for options in (model._meta for model in apps.get_models()):
+        names = [name for name, _label in options.permissions]
+        for action in options.default_permissions:
+            names.append(get_permission_codename(action, options))
+        known.update(f"{options.app_label}.{name}" for name in names)
     demanded = {permission: key for key, permission in _demanded_permissions()}
     return [
         checks.Warning(
@@ -234,14 +229,6 @@ _WITHOUT_OBJECTS = frozenset(
     for name in ("ModelBackend", "RemoteUserBackend")
 )
 """Django's own, which grant nothing where they are asked about an object."""
-
-
-def _codenames(model: type[Model]) -> Iterator[str]:
-    options = model._meta
-    for action in options.default_permissions:
-        yield get_permission_codename(action, options)
-    for codename, _ in options.permissions:
-        yield codename
 
 
 def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Messages:

@@ -18,19 +18,14 @@ def find_server(slug: str, returncode: int = 1) -> Server:
     Raises CommandError, which names those that there are.
     """
     server = Server.objects.filter(slug=slug).first()
-    if server is None:
-        raise CommandError(
-            f"There is no MCP server {slug!r} here. {_known_slugs_message()}",
-            returncode=returncode,
-        )
-    return server
-
-
-def _known_slugs_message() -> str:
-    slugs = [
-        *Server.objects.order_by("pk").values_list("slug", flat=True)[: MAX_SLUGS + 1]
-    ]
-    if not slugs:
-        return "There is none yet."
-    names = ", ".join(map(repr, slugs[:MAX_SLUGS]))
-    return f"There are: {names}{' and more' if len(slugs) > MAX_SLUGS else ''}."
+    if server is not None:
+        return server
+    rows = Server.objects.order_by("pk").values_list("slug", flat=True)
+    slugs = [repr(each) for each in rows[: MAX_SLUGS + 1]]
+    more = " and more" if len(slugs) > MAX_SLUGS else ""
+    known = f"There are: {', '.join(slugs[:MAX_SLUGS])}{more}."
+    raise CommandError(
+        f"There is no MCP server {slug!r} here."
+        f" {known if slugs else 'There is none yet.'}",
+        returncode=returncode,
+    )

@@ -306,13 +306,7 @@ def make_tools(
 
     What is a tool already, barred or gone is left out.  Raises `DocumentError`.
     """
-    wanted = [*keys]
-
-    def make() -> list[Tool]:
-        with transaction.atomic():
-            # Two people who import one document do so one after the other.
-            return _create_tools(lock_document(document), wanted, registry, author)
-
+    make = partial(_create_tools, document, [*keys], registry, author)
     try:
         # Of another document somebody may take the same name, or lock it.
         return persistently(make, also=(IntegrityError,))
@@ -323,12 +317,15 @@ def make_tools(
         raise DocumentError(message) from None
 
 
+@transaction.atomic
 def _create_tools(
     document: OpenApiDocument,
     keys: Iterable[str],
     registry: Registry,
     author: AbstractBaseUser | None,
 ) -> list[Tool]:
+    # Two people who import one document do so one after the other.
+    document = lock_document(document)
     offers = offers_in(document)
     there = set(document.imported.values_list("key", flat=True))
     chosen = [offers[key] for key in dict.fromkeys(keys) if key in offers]
@@ -379,8 +376,6 @@ def _tags_of_offer(offer: Offer) -> str:
         for each in offer.tags
     )
     tags = " ".join(dict.fromkeys(each for each in words if each))
-    return (
-        tags[:MAX_TAGS_LENGTH].rpartition(" ")[0]
-        if len(tags) > MAX_TAGS_LENGTH
-        else tags
-    )
+    if len(tags) > MAX_TAGS_LENGTH:
+        tags = tags[:MAX_TAGS_LENGTH].rpartition(" ")[0]
+    return tags

@@ -166,10 +166,14 @@ def propose_all(rows: Sequence[Row], registry: Registry) -> list[Proposal[Row]]:
     """Return what publishing each of these rows would do, in few statements."""
     contents = {row: row.working_content() for row in rows}
     others = _taken_by_others(contents)
-    return [
-        _build_proposal(row, content, registry, others.get(row, ()))
-        for row, content in contents.items()
-    ]
+    proposals = []
+    for row, content in contents.items():
+        judged = judge_content(row, content, registry, uploads_of(content))
+        both = Findings([*others.get(row, ()), *judged.findings], judged.tokens)
+        compared = differences(_served_content(row), content)
+        hashed = hash_of(content)
+        proposals.append(Proposal(row, row.published, content, hashed, both, compared))
+    return proposals
 
 
 def _taken_by_others(
@@ -191,15 +195,6 @@ def _taken_by_others(
         for row, identity in identities.items()
         if (other := by_identity.get(identity)) is not None and other.pk != row.pk
     }
-
-
-def _build_proposal(
-    row: Row, content: JsonObject, registry: Registry, conflicts: Sequence[Finding]
-) -> Proposal[Row]:
-    judged = judge_content(row, content, registry, uploads_of(content))
-    both = Findings([*conflicts, *judged.findings], judged.tokens)
-    compared = differences(_served_content(row), content)
-    return Proposal(row, row.published, content, hash_of(content), both, compared)
 
 
 def propose_version(

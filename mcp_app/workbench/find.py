@@ -144,7 +144,9 @@ def _definitions(viewer: Viewer, text: str) -> Iterator[Hit]:
     one, *others = (_similar_rows(model, text) for model in names.values())
     rows = one.union(*others, all=True).order_by("rank", "shown_name", "kind_name")
     for rank, kind, pk, title, name, identity in rows:
-        label = visible(title or _title_in_code(kind, identity) or name, None)
+        declared = declarations(mcp).get(kind, {}).get(identity)
+        in_code = "" if declared is None else declared.definition.title
+        label = visible(title or in_code or name, None)
         about = "" if label == identity else visible(identity, None)
         yield Hit(kind, str(pk), label, about, exact=rank == 0)
 
@@ -213,11 +215,6 @@ def _titles_in_code(model: type[PublishedRow], letters: str) -> dict[str, str]:
         (key, (each.definition.title or "").lower()) for key, each in declared.items()
     )
     return dict([each for each in titles if letters in each[1]][:MAX_TITLES])
-
-
-def _title_in_code(kind: str, identity: str) -> str:
-    declared = declarations(mcp).get(kind, {}).get(identity)
-    return "" if declared is None else declared.definition.title or ""
 
 
 # -- people ---------------------------------------------------------------------------

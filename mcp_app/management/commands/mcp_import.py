@@ -16,7 +16,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models import Server
 from mcp_app.publishing import bundle
-from mcp_app.publishing.bundle import Bundle, BundleRefused, Comparison, ImportedRow
+from mcp_app.publishing.bundle import Bundle, BundleRefused, ImportedRow
 from mcp_app.publishing.bundle.applying import report_lines
 from mcp_app.publishing.publication import PublicationRefused
 
@@ -66,7 +66,9 @@ class Command(BaseCommand):
         try:
             read = bundle.read_bundle(_read_file(options["file"]))
             comparison = bundle.compare_bundle(read, mcp)
-            self._print_comparison(comparison, publish=publish)
+            for line in report_lines(comparison, publish=publish):
+                self.stdout.write(line)
+            self.stdout.write(f"Looked at: {comparison.looked_at}")
             bundle.check_importable(comparison, publish=publish)
             if options["apply"]:
                 looked_at = options["looked_at"] or comparison.looked_at
@@ -78,11 +80,6 @@ class Command(BaseCommand):
             raise CommandError("\n".join(refused.problems)) from None
         except PublicationRefused as refused:
             raise CommandError(refused.message) from None
-
-    def _print_comparison(self, comparison: Comparison, *, publish: bool) -> None:
-        for line in report_lines(comparison, publish=publish):
-            self.stdout.write(line)
-        self.stdout.write(f"Looked at: {comparison.looked_at}")
 
 
 def _read_file(name: str) -> bytes:

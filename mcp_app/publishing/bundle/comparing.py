@@ -160,7 +160,8 @@ def compare_bundle(
     site = SiteRows(bundle, lock=lock)
     comparer = _Comparer(bundle, site, registry)
     entries = [comparer.compare_entry(entry) for entry in bundle.entries]
-    return Comparison(bundle, entries, site.only_here(bundle), site.primary_keys())
+    keys = {identity: row.pk for identity, row in site.rows.items()}
+    return Comparison(bundle, entries, site.only_here(bundle), keys)
 
 
 class _Comparer:
@@ -171,7 +172,7 @@ class _Comparer:
         self._entry_identities = {entry.identity for entry in bundle.entries}
 
     def compare_entry(self, entry: Entry) -> ComparedEntry:
-        known = self._site.row_of_entry(entry)
+        known = self._site.rows.get(entry.identity)
         if isinstance(known, DefinitionRow) and known.source != entry.source:
             return _other_source(entry, known)
         before = {} if known is None else self._working_content(known)

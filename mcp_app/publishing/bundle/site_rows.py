@@ -60,10 +60,6 @@ class SiteRows:
         for model in DEFINITIONS.values():
             self._load_definitions(model)
 
-    def row_of_entry(self, entry: Entry) -> PublishedRow | None:
-        """Return the row that an entry is about; None where it is new."""
-        return self.rows.get(entry.identity)
-
     def published_as(self, kind: str, identity: str) -> DefinitionRow | None:
         """Return the row that clients see under a name or URI."""
         return self._published.get((kind, DefinitionRow.identity_hash(identity)))
@@ -78,10 +74,6 @@ class SiteRows:
         known = sum(row is not None and not says_nothing(row) for row in rows)
         counts = [_row_count_query(model) for model in LISTS.values()]
         return int(sum(counts[0].union(*counts[1:], all=True).order_by())) - known
-
-    def primary_keys(self) -> Mapping[Identity, int]:
-        """Return the primary keys of all rows that were read."""
-        return {identity: row.pk for identity, row in self.rows.items()}
 
     # -- loading ----------------------------------------------------------------------
 

@@ -315,6 +315,11 @@ class _Run:
         took = time.monotonic() - began
         answer: dict[str, Any] = json.loads(text)
         result = answer.get("result", {})
+        requests: dict[str, Any] = result.get("inputRequests", {})
+        required = (
+            Question(each["method"], each.get("params", {}), name)
+            for name, each in requests.items()
+        )
         # What is refused before it runs has no outcome of its own.
         refusal = client.refusal
         status = 0 if refusal is None else status_of(refusal)
@@ -329,7 +334,7 @@ class _Run:
             took_ms=took * 1_000,
             outcome=Outcome(exchange.outcome) if exchange else Outcome.FAILED,
             failure=exchange.failure if exchange else "",
-            questions=(*self._open_questions, *_required_questions(result)),
+            questions=(*self._open_questions, *required),
             state=result.get("requestState", ""),
             dry_run=None if self._dry_run is None else self._dry_run.outcome,
         )
@@ -357,11 +362,3 @@ def _with_less_time(plan: Plan, limits: Limits, catalog: Catalog) -> Catalog:
                 less = limit_time(each, limits)
                 changes.setdefault(name, {})[each.identity] = less
     return catalog.with_changes(changes)
-
-
-def _required_questions(result: JsonObject) -> list[Question]:
-    requests: dict[str, Any] = result.get("inputRequests", {})
-    return [
-        Question(each["method"], each.get("params", {}), name)
-        for name, each in requests.items()
-    ]

@@ -187,8 +187,9 @@ class TrialTransaction:
     def _limit_statements(self) -> None:
         """Let the database end long statements: cut off, MariaDB goes on with them."""
         limit_transaction(self.alias, self._seconds)
-        if _is_mariadb(self._connection):
-            with self._connection.cursor() as cursor:
+        wrapper = self._connection
+        if wrapper.vendor == "mysql" and wrapper.mysql_is_mariadb:
+            with wrapper.cursor() as cursor:
                 cursor.execute("SELECT @@max_statement_time")
                 usual = float(cursor.fetchone()[0])
                 if not 0 < usual <= self._seconds:
@@ -287,9 +288,8 @@ class TrialTransaction:
             _execute_sql(connection, connection.ops.savepoint_rollback_sql(SAVEPOINT))
             if self._usual_seconds is not None:
                 # No transaction takes it back.
-                _execute_sql(
-                    connection, f"SET max_statement_time = {self._usual_seconds}"
-                )
+                usual = f"SET max_statement_time = {self._usual_seconds}"
+                _execute_sql(connection, usual)
         except Error:
             return self._without_savepoint()
         return Ending.UNDONE
@@ -356,10 +356,6 @@ def _deferred_mode(connection: Any) -> Iterator[None]:
 
 def _leave_open() -> None:
     """Leave a connection open."""
-
-
-def _is_mariadb(connection: Any) -> bool:
-    return connection.vendor == "mysql" and bool(connection.mysql_is_mariadb)
 
 
 def _execute_sql(connection: Any, sql: str) -> None:
