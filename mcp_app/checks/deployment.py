@@ -42,7 +42,15 @@ def check_deployment(app_configs: object, **_: Any) -> Messages:
                 id="mcp_app.E006",
             )
         )
-    messages += map(_redirect_warning, _redirecting(current.public_url or ""))
+    messages += [
+        checks.Warning(
+            f"{setting} redirects clients that call the MCP endpoint at another"
+            " address, and most clients lose the body of their request in a redirect.",
+            hint='Set MCP["PUBLIC_URL"] to the address that clients should use.',
+            id="mcp_app.W018",
+        )
+        for setting in _redirecting(current.public_url or "")
+    ]
     # Of one that cannot be made `check_settings` tells.
     with suppress(ImproperlyConfigured):
         if shared_layer(current.doorbell) is None:
@@ -60,15 +68,6 @@ def _redirecting(public_url: str) -> Iterator[str]:
         yield "SECURE_SSL_REDIRECT"
     if settings.PREPEND_WWW and not (url.hostname or "").startswith("www."):
         yield "PREPEND_WWW"
-
-
-def _redirect_warning(setting: str) -> checks.CheckMessage:
-    return checks.Warning(
-        f"{setting} redirects clients that call the MCP endpoint at another address,"
-        " and most clients lose the body of their request in a redirect.",
-        hint='Set MCP["PUBLIC_URL"] to the address that clients should use.',
-        id="mcp_app.W018",
-    )
 
 
 def _local_layer_info(alias: str) -> checks.CheckMessage:
@@ -106,7 +105,13 @@ def check_databases(
         with transaction.atomic(using=using):
             recorder = MigrationRecorder(connections[using])
             if OLD_MIGRATION in recorder.applied_migrations():
-                return [_of_development(using)]
+                name = connections[using].settings_dict["NAME"]
+                message = (
+                    f"The database {name} was made by a development version of"
+                    " django-mcp-app, which this version cannot upgrade. Use an empty"
+                    " database, or delete this one if you do not need its data."
+                )
+                return [checks.Error(message, id="mcp_app.E020")]
             doubts: Messages = [
                 checks.Warning(
                     each.sentence, hint=each.remedy, id=f"mcp_app.W{each.kind.value:03}"
@@ -117,16 +122,6 @@ def check_databases(
     except Error as error:
         message = f"The settings of the database could not be read: {error}"
         return [checks.Info(message, id="mcp_app.I003")]
-
-
-def _of_development(using: str) -> checks.CheckMessage:
-    name = connections[using].settings_dict["NAME"]
-    return checks.Error(
-        f"The database {name} was made by a development version of django-mcp-app,"
-        " which this version cannot upgrade. Use an empty database, or delete this"
-        " one if you do not need its data.",
-        id="mcp_app.E020",
-    )
 
 
 def _connection_warnings(using: str) -> Iterator[checks.CheckMessage]:

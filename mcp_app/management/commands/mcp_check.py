@@ -8,7 +8,7 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -109,7 +109,10 @@ class Command(BaseCommand):
         slug = options["server"] or _slug_from_url(options["url"])
         server = find_server(slug, NO_ANSWER)
         url = _address_to_check(options["url"], slug)
-        user = _user_by_name(options["user"])
+        name = options["user"]
+        user = None if name is None else find_user(name)
+        if name is not None and user is None:
+            raise _usage_error(no_such_user(name))
         token = "" if user else _environment_token()
         tls = _trusted_context(options["ca"])
         silence = mcp_settings.limits.heartbeat + BEYOND_HEARTBEAT_S
@@ -138,7 +141,7 @@ class Command(BaseCommand):
 
     def _print_findings(self, findings: list[Finding], *, as_json: bool) -> None:
         if as_json:
-            objects = [each.as_json() for each in findings]
+            objects = [asdict(each) for each in findings]
             self.stdout.write(json.dumps(objects, indent=2, ensure_ascii=False))
             return
         for each in findings:
@@ -175,13 +178,6 @@ def _try_clients(
     with nullcontext(token) if user is None else token_for(user, server) as shown:
         known = replace(speaker, shown={"Authorization": f"Bearer {shown}"})
         return judge_revisions(known.run_each_revision(), has_token=True)
-
-
-def _user_by_name(name: str | None) -> AbstractBaseUser | None:
-    user = None if name is None else find_user(name)
-    if name is not None and user is None:
-        raise _usage_error(no_such_user(name))
-    return user
 
 
 @sensitive_variables()

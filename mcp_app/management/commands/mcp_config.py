@@ -138,7 +138,8 @@ class Command(BaseCommand):
         for each in TRANSPORTS:
             if texts[each] and transport in (each, ""):
                 place = f"{client.title}, {each}: {client.place_for_people}"
-                self._write_to_stderr(place.rstrip(": "))
+                # Stdout may be piped.  Stderr is red unless another style is given.
+                self.stderr.write(place.rstrip(": "), str)
                 self.stdout.write(texts[each])
 
     def _tell_of_token(self, client: ClientProgram, server: Server, token: str) -> None:
@@ -149,12 +150,7 @@ class Command(BaseCommand):
             text = SIGN_IN if lets_sign_in(server) else NO_SIGN_IN
         elif isinstance(client, JsonClient) and client.asks:
             text = ASKS
-        self._write_to_stderr(text.format(title=client.title))
-
-    def _write_to_stderr(self, text: str) -> None:
-        """Write a message to stderr: stdout may be piped into a file."""
-        # Django writes stderr in red, unless another style is given.
-        self.stderr.write(text, str)
+        self.stderr.write(text.format(title=client.title), str)
 
     def _warn_of_no_user(self, server: Server, options: Mapping[str, Any]) -> None:
         over_http = options["transport"] == "http"

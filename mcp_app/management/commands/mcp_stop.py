@@ -169,22 +169,16 @@ def _scope_and_row(what: str, name: str) -> tuple[str, PublishedRow | None]:
     if not name:
         raise CommandError(f"Name the {what}: mcp_stop … {what} NAME.")
     if what == Scope.SERVER:
-        return what, _find_server(name)
+        rows = {row.slug: row for row in Server.objects.all()}
+        if name not in rows:
+            close = difflib.get_close_matches(name, rows, NEAR)
+            raise CommandError(_missing_message(what, name, close or [*rows][:NEAR]))
+        return what, rows[name]
     row = find_definition(KINDS[what], name, mcp)
     if row is None:
         close = similar_names(KINDS[what], name)
         raise CommandError(_missing_message(what, name, close))
     return Scope.DEFINITION.value, row
-
-
-def _find_server(slug: str) -> Server:
-    rows = {row.slug: row for row in Server.objects.all()}
-    row = rows.get(slug)
-    if row is None:
-        slugs = list(rows)
-        close = difflib.get_close_matches(slug, slugs, NEAR)
-        raise CommandError(_missing_message("server", slug, close or slugs[:NEAR]))
-    return row
 
 
 def _stops_to_end(what: str, name: str) -> list[Stop]:

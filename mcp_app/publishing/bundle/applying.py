@@ -151,7 +151,10 @@ def import_bundle(
                 )
             allowed(comparison)
             check_importable(comparison, publish=publish)
-            return _Importer(comparison, registry, author, publish, origin).import_all()
+            keys = dict(comparison.primary_keys)
+            origin = origin or bundle.fingerprint
+            importer = _Importer(comparison, registry, author, publish, origin, keys)
+            return importer.import_all()
     except IntegrityError as error:
         raise OutOfDate(
             _(
@@ -179,24 +182,18 @@ def check_importable(comparison: Comparison, *, publish: bool) -> None:
         raise BundleRefused(sentences)
 
 
+@dataclass(frozen=True, slots=True)
 class _Importer:
-    def __init__(
-        self,
-        comparison: Comparison,
-        registry: Registry,
-        author: AbstractBaseUser | None,
-        publish: bool,
-        origin: str,
-    ) -> None:
-        self._comparison = comparison
-        self._registry = registry
-        self._author = author
-        self._publish = publish
-        self._origin = origin or comparison.bundle.fingerprint
-        self._keys: dict[Identity, int] = dict(comparison.primary_keys)
+    comparison: Comparison
+    registry: Registry
+    author: AbstractBaseUser | None
+    publish: bool
+    origin: str
+    keys: dict[Identity, int]
+    """The primary keys of rows: what is written adds its own."""
 
     def import_all(self) -> list[ImportedRow]:
-        touched = self._comparison.entries_to_write(publish=self._publish)
+        touched = self.comparison.entries_to_write(publish=self.publish)
         self._keep_uploads(touched)
         # Servers choose among the definitions, which must be there.
         definitions = [each for each in touched if each.entry.model is not Server]
@@ -204,7 +201,7 @@ class _Importer:
         written = [self._write_entry(each) for each in (*definitions, *servers)]
         for each in written:
             if isinstance(each.row, DefinitionRow):
-                store_findings(each.row, self._registry)
+                store_findings(each.row, self.registry)
         return written
 
     def _keep_uploads(self, touched: Sequence[ComparedEntry]) -> None:
@@ -215,15 +212,15 @@ class _Importer:
             for name in digests_of(content)
         }
         for name in sorted(digests):
-            upload = self._comparison.bundle.uploads[name]
+            upload = self.comparison.bundle.uploads[name]
             Blob.objects.keep(upload.content, upload.media_type)
 
     def _write_entry(self, compared: ComparedEntry) -> ImportedRow:
         row = compared.row
         if compared.is_saved:
             self._save_working_copy(compared)
-        self._keys[compared.entry.identity] = row.pk
-        version = self._publish_entry(compared) if self._publish else None
+        self.keys[compared.entry.identity] = row.pk
+        version = self._publish_entry(compared) if self.publish else None
         return ImportedRow(
             row,
             compared.is_new,
@@ -234,8 +231,8 @@ class _Importer:
 
     def _save_working_copy(self, compared: ComparedEntry) -> None:
         row = compared.row
-        if isinstance(row, DefinitionRow) and self._author is not None:
-            row.updated_by_id = self._author.pk
+        if isinstance(row, DefinitionRow) and self.author is not None:
+            row.updated_by_id = self.author.pk
         row.save()
         if isinstance(row, Server) and row.selection == Server.Selection.CHOSEN:
             self._set_choices(row, compared)
@@ -244,7 +241,7 @@ class _Importer:
         chosen: dict[str, list[int]] = {name: [] for name in CHOICES}
         lists = {kind_of_model(model): name for name, model in CHOICES.items()}
         for kind, key in chosen_in(compared.entry.working):
-            chosen[lists[kind]].append(self._keys[kind, key])
+            chosen[lists[kind]].append(self.keys[kind, key])
         for name, keys in chosen.items():
             getattr(server, name).set(keys)
 
@@ -253,9 +250,9 @@ class _Importer:
         if publication is None:
             return None
         row = compared.row
-        content = with_primary_keys(publication.content, self._keys)
+        content = with_primary_keys(publication.content, self.keys)
         [version] = row.rows().publish_contents(
-            {row: content}, author=self._author, note=self._version_note(compared)
+            {row: content}, author=self.author, note=self._version_note(compared)
         )
         return version
 
@@ -265,7 +262,7 @@ class _Importer:
             "Imported from %(origin)s: version %(number)d by %(author)s. %(note)s"
         )
         details = {
-            "origin": self._origin,
+            "origin": self.origin,
             "number": published.number,
             "author": published.author or _("a command"),
             "note": published.note,
@@ -275,7 +272,7 @@ class _Importer:
     def _history_sentences(
         self, compared: ComparedEntry, version: DefinitionVersion | None
     ) -> Iterator[str]:
-        origin = {"origin": self._origin}
+        origin = {"origin": self.origin}
         if compared.is_new:
             yield _("Imported from %(origin)s.") % origin
         elif compared.is_saved:

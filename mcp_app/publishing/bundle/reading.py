@@ -350,10 +350,8 @@ def _place_of_error(body: bytes, message: str) -> str:
 
 
 def _read_entry(value: JsonObject, model: type[PublishedRow], place: str) -> Entry:
-    key = value[key_column(model)]
-    published = None
-    if "published" in value:
-        published = PublishedContent(**value["published"])
+    key, version = value[key_column(model)], value.get("published")
+    published = None if version is None else PublishedContent(**version)
     return Entry(
         place=place,
         model=model,
@@ -381,10 +379,8 @@ def _entry_problems(entry: Entry) -> Iterator[str]:
                 " published. Change the working copy instead."
             )
             yield with_place(place, message)
-    if (
-        entry.is_defined_by_staff
-        and entry.working[key_column(entry.model)] != entry.key
-    ):
+    column = key_column(entry.model)
+    if entry.is_defined_by_staff and entry.working[column] != entry.key:
         message = _("The key “%(key)s” differs from the name in the working copy.")
         yield with_place(entry.place, message % {"key": visible(entry.key)})
 

@@ -122,9 +122,10 @@ def export_bundle(rows: Iterable[PublishedRow]) -> bytes:
     """
     exported_rows = list(rows)
     keys = _natural_keys(exported_rows)
-    entries = {
-        name: _list_entries(exported_rows, model, keys) for name, model in LISTS.items()
-    }
+    entries: dict[str, list[JsonObject]] = {}
+    for name, model in LISTS.items():
+        own = {natural_key_of(row): row for row in exported_rows if type(row) is model}
+        entries[name] = [_entry_json(own[key], keys) for key in sorted(own)]
     file = {
         "format": FORMAT,
         "version": VERSION,
@@ -152,13 +153,6 @@ def _natural_keys(rows: Iterable[PublishedRow]) -> NaturalKeys:
         kind_of_model(model): dict(model.rows().values_list("pk", model.IDENTITY))
         for model in DEFINITIONS.values()
     }
-
-
-def _list_entries(
-    rows: Iterable[PublishedRow], model: type[PublishedRow], keys: NaturalKeys
-) -> list[JsonObject]:
-    own = {natural_key_of(row): row for row in rows if isinstance(row, model)}
-    return [_entry_json(own[key], keys) for key in sorted(own)]
 
 
 def _entry_json(row: PublishedRow, keys: NaturalKeys) -> JsonObject:

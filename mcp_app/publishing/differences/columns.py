@@ -68,22 +68,21 @@ def _arguments(field: str, old: Any, new: Any) -> Iterator[Difference]:
             breaks = _("The argument %(name)s is gone.") % {"name": name}
         elif now.get("required") and not (was or {}).get("required"):
             breaks = _("The argument %(name)s is required now.") % {"name": name}
-        one, other = _without_suggestions(was), _without_suggestions(now)
+        one, other = (
+            ABSENT
+            if each is None
+            else {key: value for key, value in each.items() if key != "suggestions"}
+            for each in (was, now)
+        )
         if not is_same_json(one, other):
             texts = readable_pair(one, other, _argument_text)
             yield Difference(field, part, *texts, breaks)
         part = _("argument %(name)s, suggestions") % {"name": name}
         one, other = ((each or {}).get("suggestions") or ABSENT for each in (was, now))
         if not is_same_json(one, other):
-            texts = readable_pair(one, other, _suggestion_lines)
+            texts = readable_pair(one, other, _plain_lines)
             yield Difference(field, part, *texts)
     yield from move_differences(field, _("argument %(name)s, place"), before, after)
-
-
-def _without_suggestions(argument: Mapping[str, Any] | None) -> object:
-    if argument is None:
-        return ABSENT
-    return {name: value for name, value in argument.items() if name != "suggestions"}
 
 
 def _are_suggestions(value: object) -> bool:
@@ -96,11 +95,7 @@ def _are_suggestions(value: object) -> bool:
 def _variables(field: str, old: Any, new: Any) -> Iterator[Difference]:
     for name, was, now in changed_members(old, new):
         part = _("variable %(name)s") % {"name": name}
-        yield Difference(field, part, *readable_pair(was, now, _suggestion_lines))
-
-
-def _suggestion_lines(texts: Any) -> str | None:
-    return None if texts is ABSENT else "\n".join(texts)
+        yield Difference(field, part, *readable_pair(was, now, _plain_lines))
 
 
 def _argument_text(value: Any) -> str | None:

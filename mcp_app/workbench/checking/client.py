@@ -234,20 +234,18 @@ def send_request(
     return _Sending(request, tls, begun).collect_reply()
 
 
+@dataclass(slots=True)
 class _Sending:
-    def __init__(
-        self, request: Request, tls: ssl.SSLContext, begun: Callable[[], object]
-    ) -> None:
-        self._request = request
-        self._tls = tls
-        self._begun = begun
-        self._start = time.monotonic()
-        self._socket: socket.socket | None = None
-        self._late = False
-        self._status = 0
-        self._headers: dict[str, str] = {}
-        self._parts: list[Part] = []
-        self._clock_ms = 0
+    _request: Request
+    _tls: ssl.SSLContext
+    _begun: Callable[[], object]
+    _start: float = field(default_factory=time.monotonic)
+    _socket: socket.socket | None = None
+    _late: bool = False
+    _status: int = 0
+    _headers: dict[str, str] = field(default_factory=dict)
+    _parts: list[Part] = field(default_factory=list)
+    _clock_ms: int = 0
 
     def collect_reply(self) -> Reply:
         timer = threading.Timer(self._request.patience, self._abort_connection)
@@ -263,7 +261,10 @@ class _Sending:
             failure = Failure.LARGE
         except (OSError, http.client.HTTPException, ValueError, zlib.error) as error:
             failure = Failure.CUT if self._status else Failure.UNREACHABLE
-            detail = _error_detail(error)
+            detail = str(error) or type(error).__name__
+            if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
+                # It repeats the header, which may be a token.
+                detail = "A header of the request cannot be sent."
         finally:
             timer.cancel()
         return Reply(
@@ -380,10 +381,3 @@ class _Sending:
 
 class _TooLarge(Exception):
     pass
-
-
-def _error_detail(error: Exception) -> str:
-    if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
-        # It repeats the header, which may be a token.
-        return "A header of the request cannot be sent."
-    return str(error) or type(error).__name__

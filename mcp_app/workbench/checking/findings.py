@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
-
-from mcp_app.protocol.json_types import JsonObject
 
 
 class Grade(StrEnum):
@@ -30,10 +28,6 @@ class Finding:
     what: str
     why: str = ""
     line: str = ""
-
-    def as_json(self) -> JsonObject:
-        """Return the object that `mcp_check --json` prints for it."""
-        return asdict(self)
 
 
 def has_problem(findings: Iterable[Finding]) -> bool:
@@ -73,18 +67,6 @@ class Fault(StrEnum):
     COMPRESSION = "compression"
     TIMEOUT = "timeout"
     BODY = "body"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What lines depend on: the host of the address, a header's name, a size."""
-
-    host: str = ""
-    header: str = ""
-    body: int = 0
-    """Bytes of a body that must be let through."""
-    heartbeat: float = 0.0
-    """Seconds for which a stream is silent."""
 
 
 _LINES: Final[Mapping[Fault, Mapping[Proxy, str]]] = {
@@ -135,19 +117,29 @@ def proxy_from_header(server: str) -> Proxy | None:
     HAProxy leaves the header of the server behind it as it is.
     """
     product = server.lower()
-    for proxy in Proxy:
-        if product.startswith(proxy.value.lower()):
-            return proxy
-    return None
+    matches = (each for each in Proxy if product.startswith(each.value.lower()))
+    return next(matches, None)
 
 
-def lines_for(fault: Fault, proxy: Proxy | None, place: Place = Place()) -> str:
-    """Return the line that mends a fault; for an unknown proxy one of each, named."""
+def lines_for(
+    fault: Fault,
+    proxy: Proxy | None,
+    *,
+    host: str = "",
+    header: str = "",
+    body: int = 0,
+    heartbeat: float = 0.0,
+) -> str:
+    """Return the line that mends a fault; for an unknown proxy one of each, named.
+
+    `body` is the bytes that must be let through, `heartbeat` the seconds for which a
+    stream is silent.
+    """
     values = {
-        "host": place.host,
-        "header": place.header,
-        "mebibytes": -(-place.body // MIB),
-        "seconds": max(PATIENT_S, math.ceil(2 * place.heartbeat)),
+        "host": host,
+        "header": header,
+        "mebibytes": -(-body // MIB),
+        "seconds": max(PATIENT_S, math.ceil(2 * heartbeat)),
     }
     lines = {key: text.format(**values) for key, text in _LINES[fault].items()}
     if proxy is not None:

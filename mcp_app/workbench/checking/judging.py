@@ -26,7 +26,6 @@ from mcp_app.workbench.checking.findings import (
     Fault,
     Finding,
     Grade,
-    Place,
     lines_for,
     proxy_from_header,
 )
@@ -102,9 +101,15 @@ class _Case:
         self, rule: str, what: str, why: str, fault: Fault, header: str = ""
     ) -> Finding:
         """Return a problem with the lines of the proxy that mend it."""
-        place = Place(self.parts.netloc, header, self.site.body, self.site.heartbeat)
-        proxy = proxy_from_header(self.main.headers.get("server", ""))
-        return _problem(rule, what, why, lines_for(fault, proxy, place))
+        lines = lines_for(
+            fault,
+            proxy_from_header(self.main.headers.get("server", "")),
+            host=self.parts.netloc,
+            header=header,
+            body=self.site.body,
+            heartbeat=self.site.heartbeat,
+        )
+        return _problem(rule, what, why, lines)
 
 
 def _problem(rule: str, what: str, why: str, line: str = "") -> Finding:

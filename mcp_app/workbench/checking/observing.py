@@ -12,7 +12,7 @@ import ssl
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -85,8 +85,8 @@ class Stream:
     """The report, when each tick came, and whether the end came."""
 
     report: Report | None
-    ticks: tuple[float, ...] = field(default=())
-    ended: bool = False
+    ticks: tuple[float, ...]
+    ended: bool
 
 
 def observe_server(

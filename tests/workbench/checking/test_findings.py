@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mcp_app.workbench.checking.findings import (
     Fault,
     Finding,
     Grade,
-    Place,
     Proxy,
     has_problem,
     lines_for,
     proxy_from_header,
 )
-
-
-def test_the_object_of_a_finding() -> None:
-    finding = Finding("host", Grade.PROBLEM, "It is lost.", "Why.", "a line")
-    assert finding.as_json() == {
-        "rule": "host",
-        "grade": "problem",
-        "what": "It is lost.",
-        "why": "Why.",
-        "line": "a line",
-    }
 
 
 def test_only_a_problem_is_one() -> None:
@@ -59,15 +49,15 @@ def test_of_an_unknown_one_there_are_all() -> None:
 
 
 def test_a_proxy_waits_for_longer_than_a_stream_is_silent() -> None:
-    place = Place(heartbeat=90.5)
-    assert lines_for(Fault.TIMEOUT, Proxy.NGINX, place) == "proxy_read_timeout 181s;"
+    line = lines_for(Fault.TIMEOUT, Proxy.NGINX, heartbeat=90.5)
+    assert line == "proxy_read_timeout 181s;"
 
 
 def test_what_lines_depend_on() -> None:
-    place = Place(host="mcp.example.com", header="Mcp-Name", body=5 * 1024 * 1024 + 1)
-    assert lines_for(Fault.BODY, Proxy.NGINX, place) == "client_max_body_size 6m;"
-    assert lines_for(Fault.BODY, Proxy.APACHE, place) == ""
-    assert 'proxy_set_header Mcp-Name "";' in lines_for(Fault.HEADER, None, place)
+    place: dict[str, Any] = {"header": "Mcp-Name", "body": 5 * 1024 * 1024 + 1}
+    assert lines_for(Fault.BODY, Proxy.NGINX, **place) == "client_max_body_size 6m;"
+    assert lines_for(Fault.BODY, Proxy.APACHE, **place) == ""
+    assert 'proxy_set_header Mcp-Name "";' in lines_for(Fault.HEADER, None, **place)
     for fault in Fault:
         for proxy in Proxy:
-            assert "{{" not in lines_for(fault, proxy, place)
+            assert "{{" not in lines_for(fault, proxy, **place)
