@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 
 from mcp_app.conf import mcp_settings
-from mcp_app.process.janitor import Removable, all_expired_rows
+from mcp_app.process.janitor import all_expired_rows
 
 
 class Command(BaseCommand):
@@ -33,16 +33,10 @@ class Command(BaseCommand):
         total = 0
         try:
             for each in expired:
-                rows = each.count() if dry else _remove_portions(each)
+                # Portion by portion, until there is none.
+                rows = each.count() if dry else sum(iter(each.remove, None))
                 total += rows
                 self.stdout.write(f"  {each.what:<{width}}  {rows:>10,}")
         except DatabaseError as error:
             raise CommandError(f"The database refused: {error}") from error
         self.stdout.write(f"  {'in all':<{width}}  {total:>10,}")
-
-
-def _remove_portions(each: Removable) -> int:
-    removed = 0
-    while (portion := each.remove()) is not None:
-        removed += portion
-    return removed

@@ -72,7 +72,15 @@ class SiteRows:
         """Return how many rows the bundle does not name."""
         rows = [self.rows.get(entry.identity) for entry in bundle.entries]
         known = sum(row is not None and not says_nothing(row) for row in rows)
-        counts = [_row_count_query(model) for model in LISTS.values()]
+        silent = {"source": Source.CODE, "published": None, "content_hash": NOTHING}
+        counts: list[Any] = []
+        for model in LISTS.values():
+            rows_of_model: Any = model.rows().order_by()
+            if issubclass(model, DefinitionRow):
+                rows_of_model = rows_of_model.exclude(**silent)
+            one = rows_of_model.annotate(one=Value(1)).values("one")
+            counted = one.annotate(count=Count("pk"))
+            counts.append(counted.values_list("count", flat=True))
         return int(sum(counts[0].union(*counts[1:], all=True).order_by())) - known
 
     # -- loading ----------------------------------------------------------------------
@@ -167,15 +175,6 @@ class SiteRows:
                 if row.pk not in visited:
                     visited.add(row.pk)
                     yield row
-
-
-def _row_count_query(model: type[PublishedRow]) -> Any:
-    rows = model.rows().order_by()
-    if issubclass(model, DefinitionRow):
-        silent = {"source": Source.CODE, "published": None, "content_hash": NOTHING}
-        rows = rows.exclude(**silent)
-    counted = rows.annotate(one=Value(1)).values("one").annotate(count=Count("pk"))
-    return counted.values_list("count", flat=True)
 
 
 def _slices(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

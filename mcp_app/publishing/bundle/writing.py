@@ -75,9 +75,8 @@ def _definitions() -> Iterator[DefinitionRow]:
 
 def says_nothing(row: PublishedRow) -> bool:
     """Whether it is an overlay that nobody touched: the code says all there is."""
-    if not isinstance(row, DefinitionRow) or not row.from_code:
-        return False
-    return row.published is None and row.content_hash == NOTHING
+    is_overlay = isinstance(row, DefinitionRow) and row.from_code
+    return is_overlay and row.published is None and row.content_hash == NOTHING
 
 
 def _offered_rows(

@@ -24,9 +24,7 @@ from mcp_app.publishing.differences.difference import (
 
 def is_schema(value: object) -> bool:
     """Whether it is a schema whose parameters can be told."""
-    if value is ABSENT:
-        return True
-    return (
+    return value is ABSENT or (
         isinstance(value, dict)
         and isinstance(value.get("properties", {}), dict)
         and are_texts(value.get("required", []))

@@ -131,16 +131,13 @@ def process_findings() -> list[Finding]:
     Processes should run the same code with the same keys; of the settings it is what
     `check --deploy --tag mcp --database` says.
     """
-    return [*_live_process_findings(), *_system_checks(), *_doorbell_findings()]
-
-
-def _live_process_findings() -> list[Finding]:
     try:
-        return [*_processes()]
+        processes = [*_processes()]
     except DatabaseError as error:
         message = _("The rows of the processes could not be read: %(error)s")
         what = message % {"error": visible(str(error)[:_MAX_TEXT_LENGTH])}
-        return [Finding("processes", Grade.UNKNOWN, what)]
+        processes = [Finding("processes", Grade.UNKNOWN, what)]
+    return [*processes, *_system_checks(), *_doorbell_findings()]
 
 
 def _processes() -> Iterator[Finding]:

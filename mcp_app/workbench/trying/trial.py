@@ -241,11 +241,7 @@ def is_rejected(method: str, answer: JsonObject) -> bool:
 Observe = Callable[[Message], object]
 
 
-def _ignore_message(message: Message) -> None:
-    """Do nothing."""
-
-
-async def run_trial(plan: Plan, observe: Observe = _ignore_message) -> Trial:
+async def run_trial(plan: Plan, observe: Observe = lambda message: None) -> Trial:
     """Try it, on the loop of the process; `observe` sees each message as it comes.
 
     If this is cancelled, so is the call.

@@ -206,7 +206,7 @@ class TrialTransaction:
         wrappers.append(self._execute_guarded)
         # Django takes an open transaction for a connection that was left in disorder;
         # in earnest, `close_old_connections()` finds none.
-        connection.close_if_unusable_or_obsolete = _leave_open
+        connection.close_if_unusable_or_obsolete = lambda: None
         note = partial(self._note_connection, threading.get_ident())
         connection_created.connect(note, weak=False)
         try:
@@ -352,10 +352,6 @@ def _deferred_mode(connection: Any) -> Iterator[None]:
         yield
     finally:
         connection.transaction_mode = mode
-
-
-def _leave_open() -> None:
-    """Leave a connection open."""
 
 
 def _execute_sql(connection: Any, sql: str) -> None:

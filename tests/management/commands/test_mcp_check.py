@@ -108,6 +108,7 @@ def test_the_public_address_is_looked_at(settings: Settings) -> None:
             call_command("mcp_check", "--json", stdout=told)
     assert end.value.code == 1
     found = {each["rule"]: each for each in json.loads(told.getvalue())}
+    assert [*found["ours"]] == ["rule", "grade", "what", "why", "line"]
     assert found["ours"]["grade"] == "problem"
     assert found["ours"]["what"] == "Something else answers (status 200, text/html)."
 
