@@ -40,34 +40,23 @@ def test_who_refuses_every_host_is_told_what_to_set() -> None:
     assert 'PUBLIC_URL"] to the address that clients use, such as' in str(error.hint)
 
 
-WWW = {"PUBLIC_URL": "https://www.example.org/mcp"}
-
-
 @pytest.mark.parametrize(
-    ("site", "given", "found"),
+    ("setting", "right", "wrong"),
     [
-        ({"SECURE_SSL_REDIRECT": True}, {}, ["SECURE_SSL_REDIRECT"]),
-        ({"SECURE_SSL_REDIRECT": True}, WWW, []),
-        (
-            {"SECURE_SSL_REDIRECT": True},
-            {"PUBLIC_URL": "http://example.org/mcp"},
-            ["SECURE_SSL_REDIRECT"],
-        ),
-        ({"PREPEND_WWW": True}, {}, ["PREPEND_WWW"]),
-        ({"PREPEND_WWW": True}, WWW, []),
-        (
-            {"PREPEND_WWW": True},
-            {"PUBLIC_URL": "https://example.org/mcp"},
-            ["PREPEND_WWW"],
-        ),
+        ("SECURE_SSL_REDIRECT", "https://www.example.org", "http://example.org"),
+        ("PREPEND_WWW", "https://www.example.org", "https://example.org"),
     ],
 )
-def test_redirects(
-    site: dict[str, Any], given: dict[str, Any], found: list[str]
-) -> None:
-    with override_settings(ALLOWED_HOSTS=["example.org"], MCP=given, **site):
-        told = [each for each in check_deployment(None) if each.id == "mcp_app.W018"]
-    assert [each.msg.partition(" ")[0] for each in told] == found
+def test_redirects(setting: str, right: str, wrong: str) -> None:
+    for given, count in (
+        ({}, 1),
+        ({"PUBLIC_URL": f"{right}/mcp"}, 0),
+        ({"PUBLIC_URL": f"{wrong}/mcp"}, 1),
+    ):
+        site = {setting: True, "ALLOWED_HOSTS": ["example.org"]}
+        with override_settings(MCP=given, **site):
+            found = [e for e in check_deployment(None) if e.id == "mcp_app.W018"]
+        assert [each.msg.partition(" ")[0] for each in found] == [setting] * count
 
 
 @pytest.mark.parametrize(

@@ -23,94 +23,77 @@ ISSUER = {
 }
 
 
-def ids(given: Any) -> list[str | None]:
+BY_NAME = "tests.auth.callables.by_name"
+MANAGERS = "tests.server.context_managers"
+DRF = "rest_framework.authentication"
+
+
+def ids(given: Any) -> str:
+    """Return the ids of the messages, without what all begin with."""
     with override_settings(MCP=given):
-        return [each.id for each in check_settings(None)]
+        found = [str(each.id) for each in check_settings(None)]
+    return " ".join(each.removeprefix("mcp_app.") for each in found)
+
+
+def ways(**entries: Any) -> dict[str, Any]:
+    return {"AUTHENTICATION": entries}
+
+
+GOOD_WAYS = ways(
+    drf=f"{DRF}.BasicAuthentication",
+    kept={"path": BY_NAME, "cache": "header"},
+    session="mcp_app.authentication.django_session",
+)
+GOOD = {
+    "PUBLIC_URL": "https://example.org/mcp",
+    "HOSTS": ["example.org", ".example.org", "[::1]", "127.0.0.1"],
+    "ORIGINS": ["https://example.org", "http://localhost:8000"],
+    **ways(token=BY_NAME),
+}
+CSRF = ways(
+    a=f"{DRF}.SessionAuthentication", b={"path": "tests.auth.drf_classes.Session"}
+)
+NAMES = {"AUTHENTICATION": dict.fromkeys(("public", "two words", ""), BY_NAME)}
 
 
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({}, []),
-        ({"TREADS": 1}, ["mcp_app.W001"]),
-        ([], ["mcp_app.E001"]),
-        ({"LIMITS": "of"}, ["mcp_app.E001"]),
-        ({"THREADS": "8", "TREADS": 1}, ["mcp_app.W001", "mcp_app.E002"]),
-        ({"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.noting"]}, []),
-        (
-            {"CALL_CONTEXT_MANAGERS": ["tests.server.context_managers.unheard_of"]},
-            ["mcp_app.E003"],
-        ),
-        (
-            {"AUTHENTICATION": {"a": "no.such.module", "b": "undotted"}},
-            ["mcp_app.E003", "mcp_app.E003"],
-        ),
-        ({"CALL_CONTEXT_MANAGERS": ["tests.drill.running.ROOT"]}, ["mcp_app.E003"]),
-        ({"CALL_CONTEXT_HEADERS": ["Cookie", "X-Tenant"]}, ["mcp_app.E002"]),
-        (
-            {
-                "AUTHENTICATION": {
-                    "class": "rest_framework.authentication.BasicAuthentication",
-                    "kept": {"path": "tests.auth.callables.by_name", "cache": "header"},
-                    "session": "mcp_app.authentication.django_session",
-                }
-            },
-            [],
-        ),
-        (
-            {"AUTHENTICATION": {"a": {"path": "a.b", "cache": "body"}, "b": {}}},
-            ["mcp_app.E002"] * 2,
-        ),
-        ({"AUTHENTICATION": {"a": "decimal.Decimal"}}, ["mcp_app.E003"]),
-        ({"AUTHENTICATION": {"a": "mcp_app.authentication.issuer"}}, ["mcp_app.E014"]),
-        (
-            {"AUTHENTICATION": {"a": ISSUER, "b": {**ISSUER, "field": "email"}}},
-            ["mcp_app.E014"],
-        ),
-        ({"AUTHENTICATION": {"a": {**ISSUER, "isuer": "b"}}}, ["mcp_app.E002"]),
-        (
-            {
-                "AUTHENTICATION": {
-                    "a": "rest_framework.authentication.SessionAuthentication",
-                    "b": {"path": "tests.auth.drf_classes.Session"},
-                }
-            },
-            ["mcp_app.E007"] * 2,
-        ),
-        ({"STATE_KEYS": ["k" * 32, "k" * 31]}, ["mcp_app.E004"]),
-        (
-            {
-                "PUBLIC_URL": "https://example.org/mcp",
-                "HOSTS": ["example.org", ".example.org", "[::1]", "127.0.0.1"],
-                "ORIGINS": ["https://example.org", "http://localhost:8000"],
-                "AUTHENTICATION": {"token": "tests.auth.callables.by_name"},
-            },
-            [],
-        ),
-        ({"PUBLIC_URL": "example.org"}, ["mcp_app.W002"]),
-        ({"ORIGINS": ["https://example.org/"]}, ["mcp_app.W002"]),
-        ({"HOSTS": ["https://example.org", "a b"]}, ["mcp_app.W002"] * 2),
-        (
-            {
-                "AUTHENTICATION": dict.fromkeys(
-                    ("public", "two words", ""), "tests.auth.callables.by_name"
-                )
-            },
-            ["mcp_app.W002"] * 3,
-        ),
+        ({}, ""),
+        ({"TREADS": 1}, "W001"),
+        ([], "E001"),
+        ({"LIMITS": "of"}, "E001"),
+        ({"THREADS": "8", "TREADS": 1}, "W001 E002"),
+        ({"CALL_CONTEXT_MANAGERS": [f"{MANAGERS}.noting"]}, ""),
+        ({"CALL_CONTEXT_MANAGERS": [f"{MANAGERS}.unheard_of"]}, "E003"),
+        ({"CALL_CONTEXT_MANAGERS": ["tests.drill.running.ROOT"]}, "E003"),
+        ({"CALL_CONTEXT_HEADERS": ["Cookie", "X-Tenant"]}, "E002"),
+        (GOOD_WAYS, ""),
+        (ways(a="no.such.module", b="undotted"), "E003 E003"),
+        (ways(a={"path": "a.b", "cache": "body"}, b={}), "E002 E002"),
+        (ways(a="decimal.Decimal"), "E003"),
+        (ways(a="mcp_app.authentication.issuer"), "E014"),
+        (ways(a=ISSUER, b={**ISSUER, "field": "email"}), "E014"),
+        (ways(a={**ISSUER, "isuer": "b"}), "E002"),
+        (CSRF, "E007 E007"),
+        ({"STATE_KEYS": ["k" * 32, "k" * 31]}, "E004"),
+        (GOOD, ""),
+        ({"PUBLIC_URL": "example.org"}, "W002"),
+        ({"ORIGINS": ["https://example.org/"]}, "W002"),
+        ({"HOSTS": ["https://example.org", "a b"]}, "W002 W002"),
+        (NAMES, "W002 W002 W002"),
         # Of what has the wrong type nothing more can be said.
-        ({"CALL_CONTEXT_MANAGERS": 7, "STATE_KEYS": ["short"]}, ["mcp_app.E002"]),
+        ({"CALL_CONTEXT_MANAGERS": 7, "STATE_KEYS": ["short"]}, "E002"),
     ],
 )
-def test_settings(given: Any, found: list[str]) -> None:
+def test_settings(given: Any, found: str) -> None:
     assert ids(given) == found
 
 
 def test_a_site_with_tenants_names_a_manager() -> None:
-    manager = "tests.server.context_managers.of_tenant"
     with override_settings(TENANT_MODEL="customers.Client"):
-        assert ids({}) == ["mcp_app.W027"]
-        assert ids({"CALL_CONTEXT_MANAGERS": [manager]}) == []
+        assert ids({}) == "W027"
+        assert ids({"CALL_CONTEXT_MANAGERS": [f"{MANAGERS}.of_tenant"]}) == ""
 
 
 def test_a_path_that_has_a_new_one_is_told_with_it(

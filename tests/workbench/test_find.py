@@ -238,13 +238,3 @@ def test_who_may_view_nothing_finds_nothing(
     assert names(text)
     with django_assert_max_num_queries(1):
         assert find_hits(Viewer(key=0), text) == []
-
-
-def test_at_most_five_statements(
-    rows: dict[str, Any], django_assert_num_queries: Queries
-) -> None:
-    write(*(crash(name="weather", user_name="maria") for _ in range(30)))
-    User.objects.create_user("maria")
-    text = "weather 7f3a29cd mcp_9fK2"
-    with django_assert_num_queries(5):
-        find_hits(EVERYTHING, text)

@@ -170,13 +170,6 @@ def test_what_code_declares_and_has_no_row() -> None:
     assert list(Stop.objects.of(Scope.DEFINITION, row))
 
 
-@pytest.mark.usefixtures("in_code")
-def test_what_code_declares_under_the_name_of_a_draft() -> None:
-    Tool.objects.create(name="from_code")
-    assert run("stop", "tool", "from_code").startswith("Stopped: from_code.")
-    assert Stop.objects.get().served == "from_code"
-
-
 def test_the_name_that_clients_see_counts() -> None:
     row = Tool.objects.get()
     row.name = "renamed"

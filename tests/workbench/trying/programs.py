@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import isawaitable
 from typing import Any, Final, NamedTuple
 
 from asgiref.sync import sync_to_async
@@ -43,32 +44,31 @@ class Program:
     topics: list[str] = field(default_factory=list)
 
     def sync(self, ctx: SyncContext) -> str:
-        self.topics.clear()
-        for at, step in enumerate(self.steps):
-            if step.name == "ask":
-                ctx.elicit("Which?", FORM, key=f"question {at}")
-            elif step.name == "once":
-                ctx.once(step.key, self.write, step._replace(name="insert"))
-            elif step.name == "changed":
-                self.topics.append(step.key)
-                ctx.changed(step.key)
-            else:
-                self.write(step)
+        for call in self._calls(ctx, self.write):
+            call()
         return "done"
 
     async def run_async(self, ctx: Context) -> str:
+        for call in self._calls(ctx, sync_to_async(self.write)):
+            result = call()
+            if isawaitable(result):
+                await result
+        return "done"
+
+    def _calls(self, ctx: Any, write: Callable[[Step], Any]) -> Iterator[partial[Any]]:
         self.topics.clear()
         for at, step in enumerate(self.steps):
             if step.name == "ask":
-                await ctx.elicit("Which?", FORM, key=f"question {at}")
+                yield partial(ctx.elicit, "Which?", FORM, key=f"question {at}")
             elif step.name == "once":
-                await ctx.once(step.key, self.write, step._replace(name="insert"))
+                yield partial(
+                    ctx.once, step.key, self.write, step._replace(name="insert")
+                )
             elif step.name == "changed":
                 self.topics.append(step.key)
-                ctx.changed(step.key)
+                yield partial(ctx.changed, step.key)
             else:
-                await sync_to_async(self.write)(step)
-        return "done"
+                yield partial(write, step)
 
     def write(self, step: Step) -> None:
         """Do what needs no context; "error" raises."""
