@@ -81,14 +81,6 @@ def rows() -> dict[str, int]:
     return {**counts, "Topic": counts["Topic"] - closed}
 
 
-def test_nothing_is_old() -> None:
-    tables.Change.objects.all().delete()
-    write(0)
-    before = rows()
-    assert not any(pruned().values())
-    assert rows() == before
-
-
 @pytest.mark.parametrize("count", [1, 5])
 def test_what_is_old_goes_and_the_rest_stays(
     count: int, monkeypatch: pytest.MonkeyPatch

@@ -253,19 +253,6 @@ def test_what_was_published_by_other_rules_is_told() -> None:
     assert [each.field for each in found.publication.differences] == ["input_schema"]
 
 
-def test_what_was_looked_at_has_a_digest_of_its_own() -> None:
-    tool()
-    file = exported()
-    first = compared(file).looked_at
-    assert compared(file).looked_at == first
-    Tool.objects.update(title="Other")
-    assert compared(file).looked_at != first
-    Tool.objects.update(title="")
-    assert compared(file).looked_at == first
-    Tool.objects.publish([Tool.objects.get()])
-    assert compared(file).looked_at != first
-
-
 def test_rows_that_several_statements_find(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site_rows, "AT_ONCE", 1)
     monkeypatch.setattr(site_rows, "TOGETHER", 1)

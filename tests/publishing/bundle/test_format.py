@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mcp_app.models import Server, Tool
+from mcp_app.models import Server
 from mcp_app.models.versions import hash_of
-from mcp_app.publishing.bundle.format import CHOICES, LISTS, Entry
-
-
-def entry(model: Any = Tool, **more: Any) -> Entry:
-    return Entry(place="tools[0]", model=model, key="a", working={"name": "a"}, **more)
+from mcp_app.publishing.bundle.format import CHOICES, LISTS
 
 
 def test_servers_come_first_and_a_choice_is_of_each_kind() -> None:
@@ -18,12 +12,6 @@ def test_servers_come_first_and_a_choice_is_of_each_kind() -> None:
     assert [Server, *CHOICES.values()] == [*LISTS.values()]
     for name, model in CHOICES.items():
         assert Server._meta.get_field(name).related_model is model
-
-
-def test_where_an_entry_comes_from() -> None:
-    made = [entry(), entry(source="code"), entry(Server)]
-    assert [each.is_defined_by_staff for each in made] == [True, False, False]
-    assert made[1].identity == ("tool", "a")
 
 
 def test_the_order_of_members_is_part_of_a_hash() -> None:

@@ -245,13 +245,6 @@ def test_what_no_column_shows(row: OpenApiDocument) -> None:
     assert standings(row)[CREATE] == "same"
 
 
-def test_only_what_is_chosen(row: OpenApiDocument) -> None:
-    again(row, with_urgency)
-    chosen = [key_of(row, "GET /tickets"), 10**9]
-    assert take_over(row, chosen, Registry(), None) == ([], [])
-    assert standings(row)[CREATE] == "changed"
-
-
 # -- making ----------------------------------------------------------------------------
 
 

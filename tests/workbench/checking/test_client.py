@@ -30,7 +30,7 @@ from mcp_app.workbench.checking.client import (
     token_for,
     why_no_token,
 )
-from tests.drill.ports import HOST, free_port
+from tests.drill.ports import HOST
 from tests.published import published
 
 Serve = Callable[[socket.socket], None]
@@ -220,12 +220,6 @@ def test_a_header_that_cannot_be_sent_is_not_repeated() -> None:
     assert reply.failure is Failure.UNREACHABLE
     assert reply.detail
     assert "secret" not in reply.detail
-
-
-def test_nobody_listens() -> None:
-    reply = asked(f"http://{HOST}:{free_port()}/mcp")
-    assert (reply.status, reply.failure) == (0, Failure.UNREACHABLE)
-    assert reply.detail
 
 
 def test_a_name_that_there_is_not() -> None:

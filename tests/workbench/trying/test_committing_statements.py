@@ -2,50 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pytest
 
 from mcp_app.workbench.trying.trial_transaction import committing_words, may_write
 
+
+def by_text(texts: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+    """Return the words that a text commits with, by the text."""
+    return {text: words for words, those in texts.items() for text in those}
+
+
 ALL: Final = ("sqlite", "postgresql", "mysql", "oracle")
-ANYWHERE: Final = {
-    "COMMIT": "COMMIT",
-    "commit work": "COMMIT",
-    " \n\t( commit )": "COMMIT",
-    "-- a\nCOMMIT": "COMMIT",
-    "/* a */ /* b ; */COMMIT": "COMMIT",
-    "/* never closed COMMIT": "",
-    ";;COMMIT": "COMMIT",
-    "END": "END",
-    "END TRANSACTION": "END",
-    "BEGIN IMMEDIATE": "BEGIN",
-    "START TRANSACTION": "START",
-    "PREPARE TRANSACTION 'a'": "PREPARE",
-    "ABORT": "ABORT",
-    "ROLLBACK": "ROLLBACK",
-    "ROLLBACK WORK": "ROLLBACK",
-    "ROLLBACK TO a": "",
-    "rollback to savepoint a": "",
-    "ROLLBACK WORK TO a": "",
-    "ROLLBACK TRANSACTION TO SAVEPOINT a": "",
-    "SAVEPOINT a": "",
-    "RELEASE SAVEPOINT a": "",
-    "SELECT 1": "",
-    "": "",
-    "SELECT 'COMMIT'": "",
-    "COMMITMENT": "",
-    "ENDING": "",
-    "INSERT INTO a VALUES (1); COMMIT": "COMMIT",
-    "INSERT INTO a VALUES (1); -- ; \n /* ; */ rollback": "ROLLBACK",
-    "INSERT INTO a VALUES ('; COMMIT')": "",
-    "INSERT INTO a VALUES ('it''s; COMMIT')": "",
-    'SELECT 1 AS "; COMMIT"': "",
-    "SELECT 1 -- ; COMMIT": "",
-    "SELECT 1 /* ; COMMIT */": "",
-    "SELECT $a$ ; COMMIT $a$": "",
-    "SELECT ''; COMMIT": "COMMIT",
-}
+ANYWHERE: Final = by_text(
+    {
+        "COMMIT": [
+            *("COMMIT", "commit work", " \n\t( commit )", "-- a\nCOMMIT"),
+            *("/* a */ /* b ; */COMMIT", ";;COMMIT"),
+            *("INSERT INTO a VALUES (1); COMMIT", "SELECT ''; COMMIT"),
+        ],
+        "": [
+            *("/* never closed COMMIT", "ROLLBACK TO a", "rollback to savepoint a"),
+            *("ROLLBACK WORK TO a", "ROLLBACK TRANSACTION TO SAVEPOINT a"),
+            *("SAVEPOINT a", "RELEASE SAVEPOINT a", "SELECT 1", "", "SELECT 'COMMIT'"),
+            *("COMMITMENT", "ENDING", "INSERT INTO a VALUES ('; COMMIT')"),
+            *("INSERT INTO a VALUES ('it''s; COMMIT')", 'SELECT 1 AS "; COMMIT"'),
+            *("SELECT 1 -- ; COMMIT", "SELECT 1 /* ; COMMIT */"),
+            "SELECT $a$ ; COMMIT $a$",
+        ],
+        "END": ["END", "END TRANSACTION"],
+        "BEGIN": ["BEGIN IMMEDIATE"],
+        "START": ["START TRANSACTION"],
+        "PREPARE": ["PREPARE TRANSACTION 'a'"],
+        "ABORT": ["ABORT"],
+        "ROLLBACK": [
+            *("ROLLBACK", "ROLLBACK WORK"),
+            "INSERT INTO a VALUES (1); -- ; \n /* ; */ rollback",
+        ],
+    }
+)
 """What begins with a word that commits on each database, and what does not."""
 IMPLICIT: Final = {
     "CREATE TABLE a (b int)": "CREATE",
