@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from pytest_django import DjangoAssertNumQueries
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import AccessToken, Prompt, Resource, ResourceTemplate, Server, Tool
@@ -25,8 +25,6 @@ from tests.admin.calls.rows import crash, write
 from tests.published import published
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]
-
-Queries = Callable[[int], AbstractContextManager[Any]]
 
 EVERYTHING = Viewer(
     key=0, models=MODELS, calls=True, sessions=True, users=True, tokens=True
@@ -70,7 +68,7 @@ def test_what_is_no_error_number(text: str) -> None:
 
 
 def test_a_text_full_of_numbers_costs_one_statement(
-    django_assert_num_queries: Queries,
+    django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
     text = " ".join(f"{number:08x}" for number in range(1_000))
     assert len(error_numbers(text)) == 20
@@ -221,7 +219,9 @@ def test_a_whole_token_is_not_shown_again() -> None:
 
 @pytest.mark.parametrize("text", ["weather", "maria", "7f3a29cd", "mcp_9fK2"])
 def test_who_may_view_nothing_finds_nothing(
-    rows: dict[str, Any], text: str, django_assert_max_num_queries: Queries
+    rows: dict[str, Any],
+    text: str,
+    django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     user = User.objects.create_user("maria")
     row, _secret = AccessToken.objects.make(user=user, name="laptop")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 from django.db.models import Q
 from django.utils.timezone import now
+from pytest_django import DjangoAssertNumQueries
 
 from mcp_app.models import Prompt, PublishedRow, Server, State, Tool
 from mcp_app.models.definitions import Source
@@ -28,8 +28,6 @@ from tests.published import published, stopped
 from tests.streams.logging_rows import own_session
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]
-
-Queries = Callable[[int], AbstractContextManager[Any]]
 
 
 def nowhere(_model: type[PublishedRow]) -> Q:
@@ -114,7 +112,9 @@ def test_a_counter_tells_of_a_client(
     assert read_overview(viewer, [], nowhere).connected is connected
 
 
-def test_what_may_not_be_viewed_is_not_read(django_assert_num_queries: Queries) -> None:
+def test_what_may_not_be_viewed_is_not_read(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
     Tool.objects.create(name="gone", broken="Gone.")
     write(crash())
     own_session()

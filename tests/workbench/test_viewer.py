@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.test import RequestFactory
 
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
-from mcp_app.workbench.viewer import MODELS, Viewer, viewer_of
+from mcp_app.workbench.viewer import MODELS, Viewer, run_on_loop, viewer_of
 
 pytestmark = pytest.mark.django_db
 
@@ -45,3 +47,10 @@ def test_superusers_and_nobody() -> None:
     )
     assert viewer_of(admin) == Viewer(key=admin.pk, models=MODELS, **every)
     assert viewer_of(AnonymousUser()) == Viewer(key=None)
+
+
+def test_under_wsgi_a_coroutine_runs_on_the_loop_beside_it() -> None:
+    async def where() -> str:
+        return threading.current_thread().name
+
+    assert run_on_loop(RequestFactory().get("/"), where) == "mcp-loop"

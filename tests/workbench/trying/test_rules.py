@@ -27,6 +27,9 @@ FREE = {
 }
 
 
+WRITES_ELSEWHERE = {"effect": Effect.ELSEWHERE, "is_dry": False, "only_reads": False}
+
+
 def attempt(who: As, **changes: Any) -> Attempt:
     return Attempt(who=who, **{**FREE, **changes})
 
@@ -36,17 +39,9 @@ def test_oneself_or_nobody(who: As) -> None:
     """Only a working copy in earnest needs more than the right to try."""
     every = product((True, False), (True, False), (True, False), (True, False), Effect)
     for working, dry, reads, publish, effect in every:
-        told = refusal_of_attempt(
-            attempt(
-                who,
-                is_working_copy=working,
-                is_dry=dry,
-                only_reads=reads,
-                may_publish=publish,
-                may_try_as=False,
-                effect=effect,
-            )
-        )
+        some = {"is_working_copy": working, "is_dry": dry, "only_reads": reads}
+        rest = {"may_publish": publish, "may_try_as": False, "effect": effect}
+        told = refusal_of_attempt(attempt(who, **some, **rest))
         is_real = effect is not Effect.NOTHING and not dry
         assert told.startswith(PUBLISH) == (working and is_real and not publish)
         assert bool(told) == told.startswith(PUBLISH)
@@ -70,16 +65,8 @@ def test_oneself_or_nobody(who: As) -> None:
         ({"is_dry": False, "may_publish": True}, DRY),
         ({"effect": Effect.NOTHING, "is_dry": False}, ""),
         ({"effect": Effect.ELSEWHERE, "is_dry": False}, ""),
-        ({"effect": Effect.ELSEWHERE, "is_dry": False, "only_reads": False}, READS),
-        (
-            {
-                "effect": Effect.ELSEWHERE,
-                "is_dry": False,
-                "only_reads": False,
-                "is_superuser": True,
-            },
-            DRY,
-        ),
+        (WRITES_ELSEWHERE, READS),
+        ({**WRITES_ELSEWHERE, "is_superuser": True}, DRY),
     ],
 )
 def test_another_user(changes: dict[str, Any], said: str) -> None:

@@ -21,7 +21,7 @@ from mcp_app.protocol.errors import (
 )
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.transports.in_process import Caller
-from mcp_app.workbench.trying.trial import Plan, Question, Trial, run_trial
+from mcp_app.workbench.trying.trial import Plan, Trial, run_trial
 from tests.asgi_client import EVERYTHING
 from tests.scripting import STATEFUL, STATELESS, Play
 
@@ -97,34 +97,6 @@ async def test_who_is_turned_away(
     assert trial.reason
     assert ran == []
     assert trial.messages == ()
-
-
-async def test_a_question_of_the_stateless_era_goes_back_with_its_state(
-    tried: Any,
-) -> None:
-    async def asks(ctx: Context) -> str:
-        roots = await ctx.list_roots()
-        return roots[0].uri
-
-    trial: Trial = await tried(asks, STATELESS, tool="async")
-    assert trial.outcome is Outcome.ASKED
-    [question] = trial.questions
-    assert (question.method, bool(question.name)) == ("roots/list", True)
-    assert trial.state
-
-
-async def test_a_question_of_a_session_is_answered_by_what_it_asks(tried: Any) -> None:
-    async def asks(ctx: Context) -> str:
-        roots = await ctx.list_roots()
-        return roots[0].uri if roots else "none"
-
-    trial: Trial = await tried(asks, STATEFUL, tool="async")
-    assert trial.result["content"][0]["text"] == "none"
-    assert trial.questions == (Question("roots/list", {}),)
-    given = {trial.questions[0].answer_key: {"roots": [{"uri": "file:///a"}]}}
-    trial = await tried(asks, STATEFUL, tool="async", answers=given)
-    assert trial.result["content"][0]["text"] == "file:///a"
-    assert trial.questions == ()
 
 
 async def test_without_streams_only_the_answer_comes(tried: Any) -> None:
