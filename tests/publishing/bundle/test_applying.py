@@ -26,6 +26,7 @@ from mcp_app.models import (
 )
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
+from mcp_app.publishing.bundle.applying import MAX_VALUE_LENGTH, report_lines
 from mcp_app.publishing.bundle.format import natural_key_of
 from mcp_app.publishing.bundle.writing import says_nothing
 from mcp_app.publishing.publication import OutOfDate
@@ -208,19 +209,6 @@ def test_a_bad_entry_in_the_middle_leaves_no_trace() -> None:
     assert refused.value.problems[0].startswith("resource “shop://logo”: mime_type: ")
     assert everything() == []
     assert Change.objects.count() == before
-    assert not Blob.objects.exists()
-
-
-def test_a_fault_in_the_middle_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    file = moved()
-
-    def fail(self: Server, *args: object, **options: object) -> None:
-        raise RuntimeError("The disk is full.")
-
-    monkeypatch.setattr(Server, "save", fail)
-    with pytest.raises(RuntimeError, match="disk"):
-        imported(file)
-    assert everything() == []
     assert not Blob.objects.exists()
 
 
@@ -568,3 +556,37 @@ def test_what_only_the_version_says_needs_rights_as_well() -> None:
     clear()
     assert "grant" not in needed(file)
     assert needed(file, publish=True)["grant"] == ["hours"]
+
+
+# -- report ----------------------------------------------------------------------------
+
+
+LONG = "Tells when the shop is open. " * 40
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("Open.", "Closed.", "“Open.” -> “Closed.”"),
+        ("Open  now.", "Open now.", "“Open  now.” -> “Open now.”"),
+        ("Open\nnow.", "Open now.", "“Open\\nnow.” -> “Open now.”"),
+        ("Open\u200b now.", "Open now.", "“Open⟦U+200B⟧ now.” -> “Open now.”"),
+        (f"{LONG}Ask.", f"{LONG}Go.", "shop is open. Ask.” -> “…"),
+        (LONG, f"{LONG}\n", "open. ” -> “…"),
+        (f"A {LONG}", f"B {LONG}", "…” -> “B Tells"),
+    ],
+)
+def test_two_values_never_read_the_same(before: str, after: str, said: str) -> None:
+    tool(description=before)
+    file = exported()
+    entry(file, "tools", "hours")["working"]["description"] = after
+    comparison = bundle.compare_bundle(bundle.read_bundle(as_bytes(file)), REGISTRY)
+    [line] = [
+        each
+        for each in report_lines(comparison, publish=False)
+        if each.startswith("  description: ")
+    ]
+    assert said in line
+    old, new = line.removeprefix("  description: ").split(" -> ")
+    assert old != new
+    assert max(len(old), len(new)) < MAX_VALUE_LENGTH + 20

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from django.test import override_settings
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mcp_app.models.fields import digest
 from mcp_app.models.versions import hash_of
@@ -296,28 +292,3 @@ def test_an_upload_that_no_form_would_take() -> None:
 
 def test_not_all_of_many_problems_are_named() -> None:
     assert len(problems(file(tools=[1] * 1_000))) == 50
-
-
-Change = Callable[[Any], Any]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner)
-    ),
-    max_leaves=8,
-)
-PLACES: tuple[Change, ...] = (
-    lambda value: file(tools=value),
-    lambda value: file(tools=[value], blobs=[value]),
-    lambda value: file(tools=[a_tool(working=value, published=value)]),
-    lambda value: working(config=value, input_schema=value, tags=value),
-    lambda value: published(content=value, number=value),
-    choice,
-)
-
-
-@given(JSON, st.sampled_from(PLACES))
-def test_anything_is_read_or_refused(value: object, put: Change) -> None:
-    body = as_bytes(put(value))
-    with suppress(BundleRefused):
-        assert bundle.read_bundle(body).digest == digest(body)

@@ -12,7 +12,7 @@ from mcp_app.models import Blob, PublishedRow, Server, Tool
 from mcp_app.models.versions import hash_of
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused, writing
-from mcp_app.publishing.bundle.format import natural_key_of
+from mcp_app.publishing.bundle.format import CHOICES, LISTS, natural_key_of
 from tests.published import published
 from tests.publishing.bundle.content import entry, exported, fill, overlay, tool
 
@@ -155,3 +155,14 @@ def test_a_server_takes_along_what_its_version_offers() -> None:
     server.tags = "stock"
     server.save()
     assert named(bundle.servers_by_name(["shop"])) == ["sale", "shop", "stock"]
+
+
+def test_servers_come_first_and_a_choice_is_of_each_kind() -> None:
+    assert next(iter(LISTS.values())) is Server
+    assert [Server, *CHOICES.values()] == [*LISTS.values()]
+    for name, model in CHOICES.items():
+        assert Server._meta.get_field(name).related_model is model
+
+
+def test_the_order_of_members_is_part_of_a_hash() -> None:
+    assert hash_of({"a": 1, "b": 2}) != hash_of({"b": 2, "a": 1})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
+from django.db import IntegrityError, OperationalError
 from django.utils import translation
 
 from mcp_app.catalog.snapshot import Catalog, Entry
@@ -18,6 +20,7 @@ from mcp_app.workbench.trying.dry_run_outcome import (
     Ending,
     Remark,
     TriedRow,
+    remark_on,
     unreachable,
 )
 from tests.catalog.test_snapshot import prompt, resource, template, tool
@@ -147,3 +150,25 @@ def test_a_tool_that_calls_others_is_nobody_s_row(row: TriedRow) -> None:
     catalog = catalog_of(tools=[tool("a")])
     with pytest.raises(KindError, match=CALL_TOOL):
         row.restrict_catalog(catalog, "tools/call", {"name": CALL_TOOL})
+
+
+# -- failures --------------------------------------------------------------------------
+
+
+def test_what_a_loop_says_that_is_closed() -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    with pytest.raises(RuntimeError) as caught:
+        loop.call_soon(print)
+    assert remark_on(caught.value) is Remark.OTHER_LOOP
+
+
+def test_other_errors_are_as_in_earnest() -> None:
+    assert remark_on(OperationalError("database is locked")) is Remark.LOCKED
+    for error in (
+        IntegrityError("UNIQUE constraint failed"),
+        ValueError("database is locked"),
+        RuntimeError("no"),
+        OperationalError(),
+    ):
+        assert remark_on(error) is None
