@@ -247,14 +247,18 @@ def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Me
     except (ImproperlyConfigured, Error):
         # `check_settings` and `check_rows` report it.
         return []
-    lacking = (
-        (row, [each for each in row.access_names if each not in (*known, PUBLIC)])
-        for row in rows
-    )
-    return [
-        *(_closed_server_warning(row, names) for row, names in lacking if names),
-        *_searchless_errors(rows),
-    ]
+    messages: Messages = [*_searchless_errors(rows)]
+    for row in rows:
+        lacking = [each for each in row.access_names if each not in (*known, PUBLIC)]
+        if lacking:
+            names = ", ".join(f"“{visible(name)}”" for name in lacking)
+            sentence = (
+                f"The server “{visible(row.slug)}” lets nobody in, because"
+                f' MCP["AUTHENTICATION"] has no {names}.'
+            )
+            hint = "Add it to the settings, or untick it under “Who may come in”."
+            messages.append(checks.Warning(sentence, hint=hint, id="mcp_app.W019"))
+    return messages
 
 
 def check_public_servers(
@@ -298,13 +302,3 @@ def _server_rows(using: str) -> list[Server]:
     if not _has_tables(using):
         return []
     return list(Server.objects.using(using).only("slug", "access", "listing"))
-
-
-def _closed_server_warning(row: Server, names: Sequence[str]) -> checks.CheckMessage:
-    missing_names = ", ".join(f"“{visible(name)}”" for name in names)
-    return checks.Warning(
-        f"The server “{visible(row.slug)}” lets nobody in, because"
-        f' MCP["AUTHENTICATION"] has no {missing_names}.',
-        hint="Add it to the settings, or untick it under “Who may come in”.",
-        id="mcp_app.W019",
-    )

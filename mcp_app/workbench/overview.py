@@ -188,7 +188,10 @@ def read_overview(
     clients, was_connected = client_count(reports)
     now = timezone.now()
     since_ms = period_start_ms(_milliseconds(now) - DAY_MS, HOUR_S)
-    hours = calls_by_hour(since_ms) if viewer.calls else []
+    rows_of_hours = CallStatistic.objects.filter(seconds=HOUR_S, start_ms__gte=since_ms)
+    counted = rows_of_hours.order_by("start_ms").values_list("start_ms")
+    counted = counted.annotate(sum=Sum("calls"), failed=_failure_sum())
+    hours = [Hour(*map(int, each)) for each in counted] if viewer.calls else []
     return Overview(
         rows=rows,
         broken=broken_rows(viewer.models, broken_here) if broken else [],
@@ -324,14 +327,6 @@ def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
 
 
 # -- calls ----------------------------------------------------------------------------
-
-
-def calls_by_hour(since_ms: int) -> list[Hour]:
-    """Count the calls of each hour since then that had any."""
-    rows = CallStatistic.objects.filter(seconds=HOUR_S, start_ms__gte=since_ms)
-    hours = rows.order_by("start_ms").values_list("start_ms")
-    counted = hours.annotate(sum=Sum("calls"), failed=_failure_sum())
-    return [Hour(start, int(calls), int(failed)) for start, calls, failed in counted]
 
 
 def read_paces(now: datetime) -> Paces:

@@ -187,7 +187,9 @@ def _manage_command() -> tuple[list[str], dict[str, str]]:
 
 
 def _merge_into_file(client: JsonClient, name: str, entry: JsonObject) -> Path:
-    project = _project_folder()
+    project = Path(getattr(settings, "BASE_DIR", Path.cwd())).resolve()
+    if project == Path.home().resolve():
+        raise CommandError(f"{project} is your home folder. Nothing was written.")
     path = project / client.file
     try:
         real = path.resolve()
@@ -200,13 +202,6 @@ def _merge_into_file(client: JsonClient, name: str, entry: JsonObject) -> Path:
         # Until Python 3.13, a loop of symbolic links is a RuntimeError.
         raise CommandError(f"{path} was not changed: {error}.") from None
     return path
-
-
-def _project_folder() -> Path:
-    folder = Path(getattr(settings, "BASE_DIR", Path.cwd())).resolve()
-    if folder == Path.home().resolve():
-        raise CommandError(f"{folder} is your home folder. Nothing was written.")
-    return folder
 
 
 def _replace_file(path: Path, content: bytes) -> None:

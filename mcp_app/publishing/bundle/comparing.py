@@ -175,10 +175,12 @@ class _Comparer:
         known = self._site.rows.get(entry.identity)
         if isinstance(known, DefinitionRow) and known.source != entry.source:
             return _other_source(entry, known)
-        before = {} if known is None else self._working_content(known)
+        before: JsonObject = {}
+        if known is not None:
+            before = self._content(known, self._site.choice_of_row(known))
         row = unsaved_row(entry) if known is None else known
         apply_entry(row, entry)
-        after = self._content_after(row, entry)
+        after = self._content(row, entry.working.get("chosen", {}))
         changes = plain_differences(before, after)
         problems, judged = [], Findings([])
         if changes or known is None:
@@ -199,16 +201,12 @@ class _Comparer:
             is_vanished=self._is_vanished(row),
         )
 
-    def _working_content(self, row: PublishedRow) -> JsonObject:
+    def _content(
+        self, row: PublishedRow, chosen: Mapping[str, list[str]]
+    ) -> JsonObject:
+        """Return what stands in a row; a server's choice is told by natural keys."""
         if not isinstance(row, Server):
             return row.working_content()
-        content = working_copy(row, self._site.choice_of_server(row))
-        return {**content, **server_limits(row)}
-
-    def _content_after(self, row: PublishedRow, entry: Entry) -> JsonObject:
-        if not isinstance(row, Server):
-            return row.working_content()
-        chosen = entry.working.get("chosen", {})
         return {**working_copy(row, chosen), **server_limits(row)}
 
     def _unknown_choices(self, content: JsonObject) -> Iterator[str]:

@@ -64,9 +64,10 @@ class SiteRows:
         """Return the row that clients see under a name or URI."""
         return self._published.get((kind, DefinitionRow.identity_hash(identity)))
 
-    def choice_of_server(self, server: Server) -> Mapping[str, list[str]]:
+    def choice_of_row(self, row: PublishedRow) -> Mapping[str, list[str]]:
         """Return what the working copy of a server chooses, list by list."""
-        return dict(natural_choice(self._chosen.get(server.pk, {}), self.keys))
+        chosen = self._chosen.get(row.pk, {}) if isinstance(row, Server) else {}
+        return dict(natural_choice(chosen, self.keys))
 
     def only_here(self, bundle: Bundle) -> int:
         """Return how many rows the bundle does not name."""

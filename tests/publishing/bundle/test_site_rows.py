@@ -64,7 +64,7 @@ def test_what_a_version_chose_and_is_gone_has_no_key() -> None:
 def test_a_server_that_offers_all_chooses_nothing() -> None:
     server = Server.objects.get()
     server.tools.add(tool("find"))
-    assert not any(looked(entry(server.slug, Server)).choice_of_server(server).values())
+    assert not any(looked(entry(server.slug, Server)).choice_of_row(server).values())
 
 
 def test_the_number_of_statements_does_not_grow_with_the_rows() -> None:
