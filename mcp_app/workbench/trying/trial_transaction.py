@@ -291,16 +291,14 @@ class TrialTransaction:
                 usual = f"SET max_statement_time = {self._usual_seconds}"
                 _execute_sql(connection, usual)
         except Error:
-            return self._without_savepoint()
+            # The savepoint is gone.
+            try:
+                self._driver.rollback()
+            except Exception:  # of whatever driver
+                return Ending.LOST
+            usable = connection.is_usable() and not self._is_lost
+            return Ending.COMMITTED if usable else Ending.LOST
         return Ending.UNDONE
-
-    def _without_savepoint(self) -> Ending:
-        try:
-            self._driver.rollback()
-        except Exception:  # of whatever driver
-            return Ending.LOST
-        usable = self._connection.is_usable()
-        return Ending.COMMITTED if usable and not self._is_lost else Ending.LOST
 
     def _leave_transaction(self) -> None:
         """Roll back, whatever the code has made of Django's books."""
