@@ -9,7 +9,6 @@ import pytest
 from mcp_app.models import Server, Tool
 from mcp_app.publishing.bundle.candidates import (
     apply_entry,
-    published_row,
     row_problems,
     server_demands,
     server_limits,
@@ -46,25 +45,6 @@ def test_what_holds_without_being_published_is_a_servers() -> None:
     apply_entry(row, server(access=("public", "token"), page_size=7))
     assert row.access == "public token"
     assert server_limits(row) == {"access": ["public", "token"], "page_size": 7}
-
-
-@pytest.mark.parametrize(
-    ("content", "columns"),
-    [
-        ({"name": "a", "description": "x"}, []),
-        ({"name": "a b"}, ["name"]),
-        ({"name": ""}, ["name", "name"]),
-        ({"name": "a" * 129}, ["name", "name"]),
-        ({"name": "a", "timeout": 0.0}, ["timeout"]),
-        ({"name": "a", "input_schema": {"type": "array"}}, ["input_schema"]),
-        ({"name": "a", "tags": "a b!"}, ["tags"]),
-    ],
-)
-def test_why_a_tool_cannot_be_saved(
-    content: dict[str, Any], columns: list[str]
-) -> None:
-    row = published_row(entry(), content)
-    assert [each.partition(": ")[0] for each in row_problems(row)] == columns
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,10 @@ import pytest
 
 from mcp_app.workbench.checking.findings import (
     Fault,
-    Finding,
-    Grade,
     Proxy,
-    has_problem,
     lines_for,
     proxy_from_header,
 )
-
-
-def test_only_a_problem_is_one() -> None:
-    for grade in Grade:
-        found = [Finding("a", Grade.GOOD, "x"), Finding("b", grade, "y")]
-        assert has_problem(found) is (grade is Grade.PROBLEM)
-
 
 # -- remedies --------------------------------------------------------------------------
 

@@ -156,3 +156,24 @@ async def test_a_dry_run_says_how_much_time_it_had(tried: Any) -> None:
     trial: Trial = await tried(lambda ctx: time.sleep(1), STATELESS, is_dry=True)
     assert trial.outcome is Outcome.TIMED_OUT
     assert "did not finish within 0.3 seconds" in trial.result["content"][0]["text"]
+
+
+URI: Final = "test://static-text"
+
+
+@pytest.mark.parametrize("is_dry", [False, True])
+async def test_a_stopped_resource_is_not_read(process: Process, is_dry: bool) -> None:
+    """A dry run has a catalog of its own, and offers nothing more in it."""
+    await process.gate.wait_until_fresh(process.loop.time())
+    catalog = process.catalogs.by_slug["default"]
+    entry = catalog.resources[URI]
+    off = catalog.with_changes({"resources": {URI: None}}, {"resources": {URI: entry}})
+    servers = {**process.catalogs.by_slug, "default": off}
+    request = {"server": "default", "method": "resources/read", "is_dry": is_dry}
+    plan = plan_of({"uri": URI}, STATELESS, principal=NOBODY, **request)
+    with pytest.MonkeyPatch.context() as patched:
+        # The next test begins with what this process has loaded.
+        patched.setattr(process.catalogs, "by_slug", servers)
+        trial = await run_trial(plan)
+    assert "is switched off" in trial.error["message"]
+    assert trial.outcome is Outcome.SWITCHED_OFF
