@@ -136,7 +136,21 @@ WHOLE = "This must be a whole number"
 NAME = "This must be a name without blanks and commas."
 MISSING = "“name” is missing."
 TWO = [published()["tools"][0], {**published()["tools"][0], **a_tool(), "name": "b"}]
-SHAPES: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
+OF_COLUMNS: list[tuple[str, Any, str]] = [
+    *(("title", each, "This must be a text.") for each in (5, None)),
+    *(("name", each, "This must be a text without NUL,") for each in (5, "")),
+    ("description", [], "This must be a text."),
+    *(("position", each, WHOLE) for each in (True, 1.0, 1.5)),
+    *(
+        ("timeout", each, "This must be a number")
+        for each in ("5", True, 10**400, -(10**400))
+    ),
+    ("read_only", 1, "This must be true or false."),
+    ("config", [], "This must be an object."),
+    ("icons", {}, "This must be a list."),
+    *((name, {}, UNKNOWN) for name in ("enabled", "chosen", "id")),
+]
+SHAPES: list[tuple[Any, ...]] = [
     (file(secrets=[]), f"secrets: {UNKNOWN}"),
     (file(tools={}), "tools: This must be a list."),
     (file(tools=[1]), "tools[0]: This must be an object."),
@@ -163,20 +177,7 @@ SHAPES: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
     (file(resources=[{"uri": "b:a", "source": "code"}]), f"resources[0]: {MISSING}"),
     *(
         (working(**{name: value}), f"tools[0].working.{name}: {said}")
-        for name, value, said in [
-            *(("title", each, "This must be a text.") for each in (5, None)),
-            *(("name", each, "This must be a text without NUL,") for each in (5, "")),
-            ("description", [], "This must be a text."),
-            *(("position", each, WHOLE) for each in (True, 1.0, 1.5)),
-            *(
-                ("timeout", each, "This must be a number")
-                for each in ("5", True, 10**400, -(10**400))
-            ),
-            ("read_only", 1, "This must be true or false."),
-            ("config", [], "This must be an object."),
-            ("icons", {}, "This must be a list."),
-            *((name, {}, UNKNOWN) for name in ("enabled", "chosen", "id")),
-        ]
+        for name, value, said in OF_COLUMNS
     ),
     *(
         (published(**{name: value}), f"tools[0].published.{name}: {said}")
@@ -226,7 +227,7 @@ SHAPES: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
         ]
     ),
 ]
-VALUES: list[tuple[dict[str, Any], *tuple[str, ...]]] = [
+VALUES: list[tuple[Any, ...]] = [
     (file(tools=[a_tool()] * 2), "tools[1]: The file has “a” already at tools[0]."),
     (
         file(tools=[{"name": "b", "working": {"name": "a"}}]),
