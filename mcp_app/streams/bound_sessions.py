@@ -9,14 +9,16 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mcp_app.interface.context import Client
+from mcp_app.interface.principal import Principal
 from mcp_app.models import Session
 from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import SessionQuerySet
 from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import InvalidRequest
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import V2024_11_05
 from mcp_app.streams.claims import of_the_dead
 from mcp_app.streams.log_writer import Beside
@@ -30,13 +32,7 @@ from mcp_app.streams.open_session import (
     unknown_session,
 )
 from mcp_app.streams.questions import AnswerStatus, OpenQuestions, StoredQuestion
-from mcp_app.streams.session_store import HANDSHAKE_S
-
-if TYPE_CHECKING:
-    from mcp_app.interface.principal import Principal
-    from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.streams.session_store import SessionStore
-
+from mcp_app.streams.session_store import HANDSHAKE_S, SessionStore
 
 # -- in memory -------------------------------------------------------------------------
 # A session that lasts as long as its connection (stdio), and has no row.

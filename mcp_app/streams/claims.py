@@ -9,11 +9,12 @@ effect.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 from uuid import uuid4
 
 from django.db import Error as DatabaseError
@@ -38,10 +39,6 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InternalError, Unavailable
 from mcp_app.streams.event_ids import UNSTORED, answers_batch, final_message
 from mcp_app.streams.request_log import ABORTED
-
-if TYPE_CHECKING:
-    import logging
-
 
 # -- troubles --------------------------------------------------------------------------
 # Failures that repeat: logged when they begin, and when they are over.

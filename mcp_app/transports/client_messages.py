@@ -6,22 +6,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from mcp_app.process.running import Waiting
-from mcp_app.protocol.envelope import Notification, Reply
+from mcp_app.process.running import HttpAnswer, Waiting
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.envelope import Message, Notification, Reply
 from mcp_app.protocol.errors import InternalError, InvalidRequest
 from mcp_app.server import dispatch
-from mcp_app.server.exchange import End
+from mcp_app.server.exchange import End, Exchange
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import AnswerStatus
-
-if TYPE_CHECKING:
-    from mcp_app.process.running import HttpAnswer
-    from mcp_app.process.runtime import Process
-    from mcp_app.protocol.envelope import Message
-    from mcp_app.server.exchange import Exchange
-    from mcp_app.streams.open_session import OpenSession
-
 
 # -- batches ---------------------------------------------------------------------------
 # Batches of 2025-03-26: many requests, and one array with their answers.
@@ -46,7 +40,7 @@ class Together:
         self._size = 0
 
     async def answer_request(self, exchange: Exchange) -> HttpAnswer:
-        """Answer one request; the answers share a size limit."""
+        """HttpAnswer one request; the answers share a size limit."""
         answer = await self._answer_exchange(exchange)
         self._size += len(answer[1])
         most = exchange.adapters.limits.body

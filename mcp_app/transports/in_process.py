@@ -12,33 +12,31 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 from mcp_app.auth.principals import lets_anyone_in
+from mcp_app.catalog.snapshot import Catalog
+from mcp_app.interface.principal import Principal, Rights
+from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import (
+    Request,
     notification_message,
     request_message,
     result_message,
 )
 from mcp_app.protocol.errors import ProtocolError, RequestRefused
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     LOG_LEVEL,
     PROTOCOL_VERSION,
 )
+from mcp_app.protocol.revisions import Revision
+from mcp_app.server.exchange import Adapters, Exchange
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.stdio.connection import Connection, NotSignedIn
-
-if TYPE_CHECKING:
-    from mcp_app.catalog.snapshot import Catalog
-    from mcp_app.interface.principal import Principal, Rights
-    from mcp_app.process.runtime import Process
-    from mcp_app.protocol.envelope import Request
-    from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.protocol.revisions import Revision
-    from mcp_app.server.exchange import Adapters, Exchange
-    from mcp_app.streams.open_session import OpenSession
 
 REJECTED: Final = -1
 """The code of a sampling request that a person rejects (client/sampling)."""

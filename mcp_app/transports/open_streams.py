@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from mcp_app.interface.principal import Principal
 from mcp_app.server import subscriptions
+from mcp_app.server.subscriptions import Interest
 from mcp_app.streams.event_ids import EventIds, SeenEvents
 from mcp_app.streams.listeners import LISTS, Listeners, digest_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from mcp_app.interface.principal import Principal
-    from mcp_app.server.subscriptions import Interest
-    from mcp_app.streams.open_session import OpenSession
-    from mcp_app.transports.asgi_types import Receive
+from mcp_app.streams.open_session import OpenSession
+from mcp_app.transports.asgi_types import Receive
 
 
 class StreamOutput(Protocol):

@@ -7,21 +7,18 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from mcp_app.pools.large_work import large_work
 from mcp_app.pools.user_threads import Owner
 from mcp_app.process.quotas import NoRoom, Uploads
+from mcp_app.process.runtime import Process
 from mcp_app.protocol import envelope, jsonrpc
 from mcp_app.protocol.envelope import Request, RequestId
 from mcp_app.protocol.errors import ProtocolError, RequestRefused
 from mcp_app.protocol.headers import is_json_type
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.transports.asgi_types import Receive
-
-if TYPE_CHECKING:
-    from mcp_app.process.runtime import Process
-
 
 # -- json body -------------------------------------------------------------------------
 # Reads the JSON of a body or a line, on the loop or in a thread.

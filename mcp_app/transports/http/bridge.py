@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import suppress
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
 from mcp_app.conf import mcp_settings
 from mcp_app.protocol.errors import RequestRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from django.http import HttpRequest
-
-    from mcp_app.transports.asgi_types import Message, RawHeaders
+from mcp_app.transports.asgi_types import Message, RawHeaders
 
 logger = logging.getLogger("mcp_app.transports")
 

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Awaitable
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.db import IntegrityError
 
 from mcp_app.pools.database import unavailable
+from mcp_app.process.running import HttpAnswer
+from mcp_app.process.runtime import Process
 from mcp_app.protocol.envelope import Request
 from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefused
 from mcp_app.protocol.revisions import Revision
@@ -21,7 +23,7 @@ from mcp_app.streams.event_ids import storage_error
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.replay import place_after
-from mcp_app.streams.request_log import ABORTED
+from mcp_app.streams.request_log import ABORTED, OwnedStream, RequestLog
 from mcp_app.transports.client_messages import AnsweredRequest, Together
 from mcp_app.transports.http.logged_replies import LoggedReply, Requests, open_stream
 from mcp_app.transports.http.replies import EventStream, Reply
@@ -29,12 +31,6 @@ from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http.responses import send_json
 from mcp_app.transports.http.resumption import Returning
 from mcp_app.transports.open_streams import ListenStream
-
-if TYPE_CHECKING:
-    from mcp_app.process.running import HttpAnswer
-    from mcp_app.process.runtime import Process
-    from mcp_app.streams.request_log import OwnedStream, RequestLog
-
 
 # -- at most once ----------------------------------------------------------------------
 # Requests that must not run twice: their rows exist before they run.
@@ -203,7 +199,7 @@ class LoggedTogether(Together):
     async def _answered_once(
         self, exchange: Exchange, session: OpenSession
     ) -> HttpAnswer:
-        """Answer a request that has its own row, which keeps the answer."""
+        """HttpAnswer a request that has its own row, which keeps the answer."""
         try:
             stream = await self._begin_stream(exchange, session)
         except ProtocolError as error:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from channels.consumer import AsyncConsumer
 
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.transports.addresses import endpoint
-
-if TYPE_CHECKING:
-    from mcp_app.transports.asgi_types import Receive, Scope, Send
+from mcp_app.transports.asgi_types import Receive, Scope, Send
 
 
 class MCPConsumer(AsyncConsumer):

@@ -7,32 +7,23 @@ last event.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
+from mcp_app.process.running import HttpAnswer
 from mcp_app.protocol import jsonrpc
-from mcp_app.server.exchange import End
+from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams import event_ids
 from mcp_app.streams.event_ids import EXPECTED, final_message, storage_error
-from mcp_app.streams.log_writer import StreamFenced
-from mcp_app.streams.replay import place_after
-from mcp_app.streams.request_log import ABORTED, COMPLETED
+from mcp_app.streams.log_writer import Beside, StreamFenced
+from mcp_app.streams.open_session import OpenSession
+from mcp_app.streams.replay import Place, place_after
+from mcp_app.streams.request_log import ABORTED, COMPLETED, OwnedStream, RequestLog
 from mcp_app.transports.http.bodies import ClientGone
-from mcp_app.transports.http.replies import Reply
+from mcp_app.transports.http.replies import EventStream, Reply
 from mcp_app.transports.http.responses import OK, Connection, send_json
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from mcp_app.process.running import HttpAnswer
-    from mcp_app.server.exchange import Exchange
-    from mcp_app.streams.log_writer import Beside
-    from mcp_app.streams.open_session import OpenSession
-    from mcp_app.streams.replay import Place
-    from mcp_app.streams.request_log import OwnedStream, RequestLog
-    from mcp_app.transports.http.replies import EventStream
-    from mcp_app.transports.http.resumption import Returning
-
+from mcp_app.transports.http.resumption import Returning
 
 MAX_NAME_LENGTH: Final = 128
 """Characters of a tool's name that the log keeps."""

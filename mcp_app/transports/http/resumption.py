@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
+from mcp_app.interface.principal import Principal
 from mcp_app.pools.database import unavailable
+from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
 from mcp_app.server import call
+from mcp_app.server.exchange import Exchange
 from mcp_app.streams import event_ids
 from mcp_app.streams.event_ids import final_message, is_answer
-from mcp_app.streams.replay import LastMessage
+from mcp_app.streams.open_session import OpenSession
+from mcp_app.streams.replay import Earlier, LastMessage, Place
+from mcp_app.transports.asgi_types import Receive
 from mcp_app.transports.http.bodies import ClientGone
 from mcp_app.transports.http.replies import EventStream, send_events
-from mcp_app.transports.http.responses import OK, send_json
+from mcp_app.transports.http.responses import OK, Connection, send_json
 from mcp_app.transports.open_streams import OpenStream
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from mcp_app.interface.principal import Principal
-    from mcp_app.process.runtime import Process
-    from mcp_app.server.exchange import Exchange
-    from mcp_app.streams.open_session import OpenSession
-    from mcp_app.streams.replay import Earlier, Place
-    from mcp_app.transports.asgi_types import Receive
-    from mcp_app.transports.http.responses import Connection
-
 
 LAST_LOOK_S: Final = 0.5
 """Seconds that a stopping process waits for the answer of another one."""

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable
+from typing import Any, Final
 
+from mcp_app.catalog.snapshot import ToolEntry
+from mcp_app.process.running import HttpAnswer
 from mcp_app.protocol import negotiation
 from mcp_app.protocol.headers import SESSION_HEADER
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.context import current_call, reset_current_call
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.http.logged_replies import LoggedReply
 from mcp_app.transports.http.plain_call import METHOD, PlainCall
-from mcp_app.transports.http.plain_headers import known_headers
+from mcp_app.transports.http.plain_headers import KnownTool, ToolKey, known_headers
 from mcp_app.transports.http.replies import Reply, was_cancelled_by_end
 from mcp_app.transports.http.request_handler import NO_WAY_BACK
 from mcp_app.transports.http.responses import OK, json_start
 from mcp_app.transports.http.resumption import Returning
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from mcp_app.catalog.snapshot import ToolEntry
-    from mcp_app.process.running import HttpAnswer
-    from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.streams.open_session import OpenSession
-    from mcp_app.transports.http.plain_headers import KnownTool, ToolKey
 
 ENCODED_METHOD: Final = METHOD.encode()
 """The value of `Mcp-Method`."""
@@ -75,7 +71,7 @@ class StatelessCall(PlainCall):
         return None
 
     async def _finish_call(self, output: Any) -> None:
-        """Answer as any stateless call does whose function has returned, or raised."""
+        """HttpAnswer as any stateless call does whose function has returned, or raised."""
         answering = self._answer_of(output)
         # An error has the frames that it went through: none of them must hold it.
         del output

@@ -8,9 +8,10 @@ are logged, and the process that has the stream reads them.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import parse_qs, quote
 
 from django.conf import settings
@@ -19,17 +20,18 @@ from django.db import IntegrityError
 from mcp_app.interface.server import MESSAGES_PART
 from mcp_app.pools.database import unavailable
 from mcp_app.protocol import envelope, negotiation
+from mcp_app.protocol.envelope import Message, Request, RequestId
 from mcp_app.protocol.envelope import Reply as ClientReply
-from mcp_app.protocol.envelope import Request
 from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefused
 from mcp_app.protocol.headers import accepted_content, parse_accept
-from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL
+from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch
 from mcp_app.server.call import runs_once
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams.bound_sessions import Negotiation
 from mcp_app.streams.log_writer import StreamFenced
-from mcp_app.streams.open_session import SessionNotFound, unknown_session
+from mcp_app.streams.open_session import OpenSession, SessionNotFound, unknown_session
+from mcp_app.streams.request_log import OwnedStream
 from mcp_app.transports import client_messages
 from mcp_app.transports.asgi_types import path_below_root
 from mcp_app.transports.http import call_handler
@@ -39,14 +41,6 @@ from mcp_app.transports.http.replies import EventStream
 from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http.resumption import earlier_one
 from mcp_app.transports.http_sse.stream import HeldStream, OneChannel, PostedCall
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from mcp_app.protocol.envelope import Message, RequestId
-    from mcp_app.protocol.revisions import Revision
-    from mcp_app.streams.open_session import OpenSession
-    from mcp_app.streams.request_log import OwnedStream
 
 PARAMETER: Final = "session_id"
 """The query parameter with the session's id."""

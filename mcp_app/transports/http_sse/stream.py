@@ -5,26 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from django.db import Error as DatabaseError
 
+from mcp_app.interface.principal import Principal
+from mcp_app.process.running import HttpAnswer
+from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import ProtocolError, RequestRefused
-from mcp_app.server.exchange import End
-from mcp_app.streams.request_log import ABORTED
+from mcp_app.server.exchange import End, Exchange
+from mcp_app.streams.log_writer import Beside
+from mcp_app.streams.open_session import OpenSession
+from mcp_app.streams.request_log import ABORTED, OwnedStream
 from mcp_app.streams.sse_reader import LOOK_S
 from mcp_app.transports.asgi_types import APART_S
+from mcp_app.transports.http.replies import EventStream
 from mcp_app.transports.open_streams import StandingStream
-
-if TYPE_CHECKING:
-    from mcp_app.interface.principal import Principal
-    from mcp_app.process.running import HttpAnswer
-    from mcp_app.process.runtime import Process
-    from mcp_app.server.exchange import Exchange
-    from mcp_app.streams.log_writer import Beside
-    from mcp_app.streams.open_session import OpenSession
-    from mcp_app.streams.request_log import OwnedStream
-    from mcp_app.transports.http.replies import EventStream
 
 logger = logging.getLogger("mcp_app.transports")
 

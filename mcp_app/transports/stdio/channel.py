@@ -6,23 +6,21 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from mcp_app.interface.principal import Principal
+from mcp_app.process.running import HttpAnswer, Waiting
+from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError, ProtocolError
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.subscriptions import Interest
 from mcp_app.streams.listeners import LISTS
+from mcp_app.streams.log_writer import Beside
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.asgi_types import APART_S
 from mcp_app.transports.open_streams import ListenStream, OpenStream
-
-if TYPE_CHECKING:
-    from mcp_app.interface.principal import Principal
-    from mcp_app.process.running import HttpAnswer, Waiting
-    from mcp_app.process.runtime import Process
-    from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.server.subscriptions import Interest
-    from mcp_app.streams.log_writer import Beside
-    from mcp_app.streams.open_session import OpenSession
 
 Write = Callable[[bytes], object]
 
@@ -268,7 +266,7 @@ class Listening:
             self._answer_failure(error)
 
     def _answer_failure(self, error: BaseException) -> None:
-        """Answer a subscription that failed with an error."""
+        """HttpAnswer a subscription that failed with an error."""
         if not isinstance(error, ProtocolError):
             logger.error("A subscription failed.", exc_info=error)
             error = InternalError("The server failed; its log says why.")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
+from mcp_app.catalog.snapshot import Catalog
+from mcp_app.interface.principal import Principal, Rights
 from mcp_app.pools.user_threads import NOBODY
+from mcp_app.process.running import Waiting
+from mcp_app.process.runtime import Process
 from mcp_app.protocol import envelope, negotiation
 from mcp_app.protocol.envelope import Notification, Reply, Request
 from mcp_app.protocol.errors import (
@@ -17,11 +22,13 @@ from mcp_app.protocol.errors import (
     Unavailable,
 )
 from mcp_app.protocol.framing import Broken
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch, subscriptions
 from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.bound_sessions import MemoryQuestions, MemorySessions
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.client_messages import (
     CANCELLED,
     Together,
@@ -38,17 +45,6 @@ from mcp_app.transports.stdio.channel import (
     SessionChanges,
     Write,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mcp_app.catalog.snapshot import Catalog
-    from mcp_app.interface.principal import Principal, Rights
-    from mcp_app.process.running import Waiting
-    from mcp_app.process.runtime import Process
-    from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.streams.open_session import OpenSession
-
 
 logger = logging.getLogger("mcp_app.transports")
 

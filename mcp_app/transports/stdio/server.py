@@ -8,17 +8,15 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from mcp_app.interface.principal import Principal
 from mcp_app.process.background import begin_process
 from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.framing import Lines
 from mcp_app.server.exchange import End
 from mcp_app.transports.stdio.connection import Connection, NotServed
 from mcp_app.transports.stdio.pipes import Input, Output
-
-if TYPE_CHECKING:
-    from mcp_app.interface.principal import Principal
 
 GRACE_S: Final = 1.0
 """Seconds for running calls after the client's last message."""
