@@ -126,6 +126,13 @@ class PeerMonitor:
             watched.runs = runs
         return watched.counts_as_dead
 
+    def observe_open_streams(
+        self, owners: Mapping[str, int | None], now: float
+    ) -> bool:
+        """Note the rows of the owners of open streams; return whether any is dead."""
+        dead = [self.observe_process(*owner, now) for owner in owners.items()]
+        return any(dead)
+
     def count_living(self) -> int:
         """Return how many processes seem to live, this one included."""
         return 1 + sum(not each.counts_as_dead for each in self._watched.values())

@@ -25,11 +25,11 @@ from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import (
     Opening,
     OpenSession,
+    SessionNotFound,
     agreed_values,
     delete_session,
     delete_sessions,
     new_session_id,
-    unknown_session,
 )
 from mcp_app.streams.questions import AnswerStatus, OpenQuestions, StoredQuestion
 from mcp_app.streams.session_store import HANDSHAKE_S, SessionStore
@@ -89,24 +89,21 @@ class MemorySessions:
 
     async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
         """Note that the session watches a URI; return whether there was room."""
-        async with self._in_order:
-            return await self._subscribe(session, uri, most)
-
-    async def _subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
         name = digest_of(uri)
-        if name in session.uris:
+        async with self._in_order:
+            if name in session.uris:
+                return True
+            if len(session.uris) >= most:
+                return False
+            session.uris[name] = uri
+            self._watches[name] = watch = AsyncExitStack()
+            try:
+                await watch.enter_async_context(self._watching([uri]))
+            except BaseException:
+                session.uris.pop(name, None)
+                self._watches.pop(name, None)
+                raise
             return True
-        if len(session.uris) >= most:
-            return False
-        session.uris[name] = uri
-        self._watches[name] = watch = AsyncExitStack()
-        try:
-            await watch.enter_async_context(self._watching([uri]))
-        except BaseException:
-            session.uris.pop(name, None)
-            self._watches.pop(name, None)
-            raise
-        return True
 
     async def unsubscribe(self, session: OpenSession, uri: str) -> None:
         """Note that the session no longer watches a URI."""
@@ -138,9 +135,8 @@ class MemoryQuestions(OpenQuestions):
     ) -> AnswerStatus:
         """Take an answer from the connection."""
         name = str(identifier)
-        self._resolve_question(
-            name, {"result": result} if error is None else {"error": error}
-        )
+        reply = {"result": result} if error is None else {"error": error}
+        self._resolve_question(name, reply)
         return AnswerStatus.FIRST if name in self._waiting else AnswerStatus.UNKNOWN
 
 
@@ -188,7 +184,7 @@ class SseSessions:
         )
         if session.holder == self._holder and session.digest not in self._open:
             # Its stream has ended, and its row will be deleted in a moment.
-            raise unknown_session()
+            raise SessionNotFound
         await self._sessions.load_agreement(session)
         return session
 
@@ -211,7 +207,8 @@ class SseSessions:
 
     async def end_of_dead(self, dead: Mapping[str, int | None]) -> None:
         """Close the sessions of processes that were watched and are dead."""
-        rows = _sessions_of_dead(dict(islice(dead.items(), AT_ONCE)))
+        some = of_the_dead("holder", dict(islice(dead.items(), AT_ONCE)))
+        rows = Session.objects.current().held().filter(some)
         keys = await reader.run(list, rows.values_list("pk", flat=True))
         # Other processes do the same, so each takes another order.
         random.shuffle(keys)
@@ -236,10 +233,6 @@ class Negotiation:
 
 
 async def _delete_in_batches(rows: SessionQuerySet, keys: Sequence[int]) -> None:
-    """Delete a portion after the other: between them the heartbeat can write."""
+    # Between the portions the heartbeat can write.
     for start in range(0, len(keys), AT_ONCE):
         await delete_sessions(rows.filter(pk__in=keys[start : start + AT_ONCE]))
-
-
-def _sessions_of_dead(dead: Mapping[str, int | None]) -> SessionQuerySet:
-    return Session.objects.current().held().filter(of_the_dead("holder", dead))

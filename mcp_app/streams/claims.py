@@ -139,7 +139,7 @@ def claim_orphans(owner: str, dead: Mapping[str, int | None]) -> int:
     From then on, a process that owned them cannot add to them if it comes back.
     """
     some = dict(islice(dead.items(), AT_ONCE))
-    return _end_streams(orphaned_streams(some), owner, _of_the_dead)
+    return _end_streams(orphaned_streams(some), owner, _error_of_dead)
 
 
 def open_streams(owner: str) -> list[str]:
@@ -154,11 +154,11 @@ def end_own_streams(owner: str, public_ids: Sequence[str]) -> int:
     Their messages could not be stored, and the owner does not know them any more.
     """
     rows = Stream.objects.open().filter(owner=owner, public_id__in=public_ids)
-    return _end_streams(rows, owner, _unstored_message)
+    return _end_streams(rows, owner, lambda _: UNSTORED)
 
 
 def _end_streams(
-    rows: StreamQuerySet, owner: str, words: Callable[[Stream], bytes]
+    rows: StreamQuerySet, owner: str, error_of: Callable[[Stream], InternalError]
 ) -> int:
     using = router.db_for_write(Stream)
     skip = connections[using].features.has_select_for_update_skip_locked
@@ -170,30 +170,26 @@ def _end_streams(
         claimed = list(locked.order_by("pk")[:AT_ONCE])
         own = Stream.objects.using(using)
         own.filter(pk__in=[stream.pk for stream in claimed]).update(owner=owner)
-        ends = [_final_addition(stream, words(stream)) for stream in claimed]
+        ends = [_final_addition(stream, error_of(stream)) for stream in claimed]
         own.append(ends, owner, uuid4().hex)
     return len(claimed)
 
 
-def _final_addition(stream: Stream, text: bytes) -> Addition:
+def _final_addition(stream: Stream, error: InternalError) -> Addition:
+    text = final_message(stream.requests, error)
     seq, size = stream.head_seq + 1, len(text)
     payload = (seq, text.decode(), size)
     return Addition(None, stream.pk, seq, stream.size + size, ABORTED, [payload])
 
 
-def _unstored_message(stream: Stream) -> bytes:
-    return final_message(stream.requests, UNSTORED)
-
-
-def _of_the_dead(stream: Stream) -> bytes:
-    """Return the error; a batch is never `retryable`, as parts of it may have run."""
+def _error_of_dead(stream: Stream) -> InternalError:
+    # Parts of a batch may have run.
     repeatable = stream.request_key is None and not answers_batch(stream.requests)
-    error = InternalError(
+    return InternalError(
         "The worker that ran this call is gone. Nobody knows whether the call had an"
         " effect.",
         {"retryable": repeatable},
     )
-    return final_message(stream.requests, error)
 
 
 # -- steps -----------------------------------------------------------------------------
@@ -232,10 +228,14 @@ class StoredSteps:
         self, alias: str, columns: dict[str, str], function: Callable[[], StepValue]
     ) -> StepValue:
         with transaction.atomic(using=alias):
-            if not _claim_step(alias, columns):
-                return _stored_result(alias, columns)
-            encoded = jsonrpc.write(function())
-            Once.objects.using(alias).filter(**columns).update(result=encoded.decode())
+            steps = Once.objects.using(alias)
+            if _claim_step(alias, columns):
+                encoded = jsonrpc.write(function())
+                steps.filter(**columns).update(result=encoded.decode())
+            else:
+                # A locking read sees the commit of the other transaction under every
+                # isolation level.
+                encoded = steps.select_for_update().get(**columns).result.encode()
         # The same value as later callers get.
         return jsonrpc.read(encoded)  # type: ignore[return-value]
 
@@ -254,9 +254,3 @@ def _claim_step(alias: str, columns: dict[str, str]) -> bool:
             raise _Rollback from error
         raise
     return True
-
-
-def _stored_result(alias: str, columns: dict[str, str]) -> StepValue:  # type: ignore[type-var]
-    # A locking read sees the other transaction's commit under every isolation level.
-    row = Once.objects.using(alias).select_for_update().get(**columns)
-    return jsonrpc.read(row.result.encode())  # type: ignore[return-value]

@@ -58,12 +58,9 @@ def position_of(event_id: str, session: str) -> SeenEvents:
     Raises the same error for every wrong id.
     """
     match = _EVENT_ID.fullmatch(event_id)
-    if match is None:
+    if match is None or not _is_of_session(match[1], session):
         raise wrong_event_id()
-    public_id, seq, number = match.groups()
-    if not _is_of_session(public_id, session):
-        raise wrong_event_id()
-    return SeenEvents(int(seq), int(number))
+    return SeenEvents(int(match[2]), int(match[3]))
 
 
 def of_message(public_id: str, seq: int) -> str:
@@ -200,7 +197,6 @@ def final_message(requests: str, error: ProtocolError) -> bytes:
 
     `requests` is the column of the stream's row: an id, or an array of ids, as JSON.
     """
-    ids: Any = jsonrpc.read(requests.encode())
-    if not answers_batch(requests):
-        return jsonrpc.write(error_message(ids, error, null_id=False))
-    return jsonrpc.write([error_message(each, error, null_id=False) for each in ids])
+    ids = request_ids(requests)
+    answers = [error_message(each, error, null_id=False) for each in ids]
+    return jsonrpc.write(answers if answers_batch(requests) else answers[0])

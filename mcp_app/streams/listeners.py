@@ -83,11 +83,8 @@ class Announcement:
     def _lists_of_rights(self, listener: Listener) -> Iterator[str]:
         """Yield the lists that may look different after a change of permissions."""
         kind, user, _ = parts_of_key(listener.owner)
-        concerned = [
-            ref
-            for ref in (user, ANY)
-            if user and ref in self._rights and _is_new_to(self._rights[ref], listener)
-        ]
+        refs = self._rights.keys() & {user, ANY} if user else ()
+        concerned = [ref for ref in refs if _is_new_to(self._rights[ref], listener)]
         if concerned:
             # A token's scope affects all lists of its user, not only the personal ones.
             own = kind == ACCESS_TOKEN and user in concerned
@@ -123,9 +120,8 @@ def _resources(listener: Listener) -> list[str]:
 LISTS = ("tools", "prompts", "resources")
 
 
-def digest_of(uri: str) -> str:
-    """Return the ref of a resource in change rows."""
-    return digest(uri)
+digest_of = digest
+"""Returns the ref of a resource in change rows."""
 
 
 class Listener(Protocol):

@@ -161,10 +161,7 @@ def _write_with_retries(batch: Batch) -> list[Result]:
 
 
 def _committed_late(batch: Batch) -> list[Result]:
-    """Return the results if a commit that failed has taken effect after the check.
-
-    Its new rows are unique, and the streams that it ended are closed: it happens once.
-    """
+    """Return the results if a commit that failed has taken effect after the check."""
     return _committed(batch) if batch.broke else []
 
 
@@ -191,13 +188,11 @@ def _append_gains(using: str, batch: Batch) -> list[Result]:
 
 
 def _resolve_outcome(batch: Batch, error: Exception) -> list[Result]:
-    """Find out on a new connection whether a commit that failed took effect.
-
-    A refusal of the data may look like an outage, and must not stop the log for ever.
-    """
+    """Find out on a new connection whether a commit that failed took effect."""
     connections.close_all()
     if results := _committed(batch):
         return results
+    # A refusal of the data may look like an outage, and must not stop the log for ever.
     batch.refused += may_be_refused(error)
     if len(batch.gains) == 1:
         if batch.refused >= ALONE:

@@ -22,7 +22,6 @@ from mcp_app.pools.batching import Batches
 from mcp_app.pools.database import writer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import RequestRefused
-from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import REVISIONS, Revision
 from mcp_app.streams.event_ids import SeenEvents
 
@@ -114,11 +113,6 @@ class SessionNotFound(RequestRefused):
         super().__init__(404, "Session not found. Initialize a new one.")
 
 
-def unknown_session() -> SessionNotFound:
-    """Return the error for a session that is closed, unknown or somebody else's."""
-    return SessionNotFound()
-
-
 def adopt_agreement(session: OpenSession, row: OpenSession) -> None:
     """Copy what `initialize` has agreed on, which happens once."""
     if row.negotiated and not session.negotiated:
@@ -139,7 +133,9 @@ SLACK: Final = 50
 
 async def delete_sessions(rows: SessionQuerySet) -> None:
     """Delete sessions with everything that belongs to them, which may be a lot."""
-    await mark_empty(rows)
+    # In portions: the writer has other work, too.
+    while await writer.run(rows.empty_some):
+        continue
     await writer.run(rows.delete)
 
 
@@ -153,10 +149,7 @@ async def delete_session(pk: int) -> None:
 
 
 def _delete_some(keys: list[int]) -> dict[int, bool]:
-    """Delete sessions, or only a portion of their messages if these are many.
-
-    Returns for each whether it was deleted.
-    """
+    """Delete sessions, or a portion of their messages; return whether it was all."""
     rows = Session.objects.filter(pk__in=keys)
     is_empty = not rows.empty_some()
     if is_empty:
@@ -218,7 +211,6 @@ def _session_row(new: NewSession) -> Session:
 
 
 def _surplus_sessions(new: NewSession) -> Rows:
-    """Return the sessions of a principal that are too many, the most idle first."""
     if not new.most:
         return {}
     rows = Session.objects.current()
@@ -231,15 +223,12 @@ def _surplus_sessions(new: NewSession) -> Rows:
 
 
 def _surplus_of_strangers(own: SessionQuerySet, most: int) -> Rows:
-    """Return those of anonymous callers that are too many.
-
-    Sessions that were opened and never used give way first, unless they are fewer than
-    half: so a flood of them closes no session in use, and a new one has time to begin.
-    """
     surplus = own.count() - most
     if surplus <= 0:
         return {}
     surplus += most // SLACK
+    # Sessions that were never used give way first, unless they are fewer than half: a
+    # flood of them closes no session in use, and a new one has time to begin.
     unused = own.filter(UNUSED).order_by("seen_ms", "pk")
     rows = unused[: min(surplus, max(0, unused.count() - most // 2))]
     some = dict(rows.values_list("pk", "digest"))
@@ -304,32 +293,14 @@ def subscribe(pk: int, uri: str, most: int) -> bool:
             return True
         if Session.objects.filter(pk=pk).exists():
             raise
-        raise unknown_session() from error
+        raise SessionNotFound from error
     return True
-
-
-def set_level(pk: int, level: int) -> None:
-    if not Session.objects.set_level(pk, level):
-        raise unknown_session()
 
 
 def client_positions(keys: list[int]) -> dict[int, SeenEvents]:
     rows = Session.objects.current().filter(pk__in=keys)
     there = rows.values_list("pk", "logged", "seen")
     return {pk: SeenEvents(logged, changes) for pk, logged, changes in there}
-
-
-def is_initialized(pk: int) -> bool:
-    return Session.objects.current().filter(pk=pk, initialized=True).exists()
-
-
-async def mark_empty(rows: SessionQuerySet) -> None:
-    """Delete the messages of sessions that will be closed, in portions.
-
-    The writer has other work, too.
-    """
-    while await writer.run(rows.empty_some):
-        continue
 
 
 def read(digests: list[str]) -> dict[str, OpenSession]:
@@ -342,11 +313,8 @@ def read(digests: list[str]) -> dict[str, OpenSession]:
 
 
 def _existing_digests(using: str, digests: list[str]) -> list[str]:
-    """Return those digests that are a session's.
-
-    Strangers can show many that are nobody's, and everybody else waits while Django
-    puts a statement together: so this one is plain SQL.
-    """
+    # Strangers can show many that are nobody's, and everybody else waits while Django
+    # puts a statement together: so this one is plain SQL.
     connection = connections[using]
     table = connection.ops.quote_name(Session._meta.db_table)
     marks = ", ".join(["%s"] * len(digests))
@@ -362,7 +330,6 @@ def read_some(pks: list[int]) -> Mapping[int, OpenSession]:
 
 
 def _with_ages(rows: SessionQuerySet) -> QuerySet[Any]:
-    """Add ages by the database's clock, and the resources that are watched."""
     now = NowMilliseconds()
     watched = Subscription.objects.using(rows.db)
     rows = rows.prefetch_related(Prefetch("subscriptions", watched))
@@ -370,19 +337,23 @@ def _with_ages(rows: SessionQuerySet) -> QuerySet[Any]:
 
 
 def _session_from_row(row: Any) -> OpenSession:
-    """Return a row as a session; times that lie in the future become now."""
-    now = time.monotonic()
+    now, info = time.monotonic(), row.client
+    capabilities: Any = jsonrpc.read(row.capabilities.encode() or b"{}")
     return OpenSession(
         pk=row.pk,
         digest=row.digest,
         principal_key=row.principal_key,
         server=row.server,
         revision=REVISIONS[row.revision],
-        client=_stored_client(
-            row.client, jsonrpc.read(row.capabilities.encode() or b"{}")
+        client=Client(
+            name=str(info.get("name", "")),
+            version=str(info.get("version", "")),
+            title=str(info.get("title", "")),
+            capabilities=capabilities,
         ),
         level=row.log_level,
         initialized=row.initialized,
+        # Times that lie in the future become now.
         created=now - max(0, row.age_ms) / 1000,
         last_used=now - max(0, row.idle_ms) / 1000,
         uris={each.uri_digest: each.uri for each in row.subscriptions.all()},
@@ -390,13 +361,4 @@ def _session_from_row(row: Any) -> OpenSession:
         holder=row.holder,
         whole=row.whole,
         negotiated=not row.holder or bool(row.client_info),
-    )
-
-
-def _stored_client(info: JsonObject, capabilities: object) -> Client:
-    return Client(
-        name=str(info.get("name", "")),
-        version=str(info.get("version", "")),
-        title=str(info.get("title", "")),
-        capabilities=capabilities if isinstance(capabilities, dict) else {},
     )

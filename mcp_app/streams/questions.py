@@ -155,7 +155,9 @@ class OpenQuestions:
             return
         future = self._waiting[identifier]
         if "error" in reply:
-            future.set_exception(ClientRefused(_refusal_reason(reply["error"])))
+            code, message = map(reply["error"].get, ("code", "message"))
+            reason = f"The client answered with error {code}: {message}"
+            future.set_exception(ClientRefused(reason))
         else:
             future.set_result(reply["result"])
 
@@ -173,7 +175,6 @@ def _erase_question(
 
 
 def _waiting_by_key(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
-    """Return the questions that there are, and whether they have no answer yet."""
     rows = _current_questions().filter(rpc_id__in={each.identifier for each in keys})
     waits = Case(When(answer="", then=True), default=False)
     there = rows.values_list("session_id", "rpc_id", waits)
@@ -181,10 +182,7 @@ def _waiting_by_key(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
 
 
 def _store_answers(answers: list[Answer]) -> dict[Answer, str]:
-    """Store the first answer to each question; return the one that each has now.
-
-    That is "" once the call is over.
-    """
+    """Store first answers; return what each question has now, "" after its call."""
     firsts: dict[QuestionKey, Answer] = {}
     for each in answers:
         firsts.setdefault(each.question, each)
@@ -212,7 +210,3 @@ def _answers(identifiers: Collection[str]) -> Mapping[str, str]:
 def _current_questions() -> QuestionQuerySet:
     """Return the questions as they are now: a replica may not have them yet."""
     return Question.objects.using(router.db_for_write(Question))
-
-
-def _refusal_reason(error: JsonObject) -> str:
-    return f"The client answered with error {error.get('code')}: {error.get('message')}"

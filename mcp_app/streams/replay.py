@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -46,11 +46,6 @@ class Place:
     seq: int
     floor: int
     requests: str
-
-    @property
-    def is_expired_here(self) -> bool:
-        """Whether the next messages are no longer kept."""
-        return self.seq < self.floor
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +152,8 @@ class Followers:
         places, began = list(self._places), time.monotonic()
         try:
             heads = await reader.run(_heads, [place.key for place in places])
-            if self._any_orphaned(heads.values(), began):
+            owners = {each[2]: each[3] for each in heads.values() if each[1] == OPEN}
+            if self._peers.observe_open_streams(owners, began):
                 await self._orphaned()
             for place in places:
                 head, state, *_ = heads.get(place.key, (None, ""))
@@ -167,19 +163,6 @@ class Followers:
             self._unread.report_failure(error)
         else:
             self._unread.report_success()
-
-    def _any_orphaned(self, heads: Iterable[Head], now: float) -> bool:
-        """Note the owners of all open streams; return whether any of them is dead."""
-        owners = {
-            owner: heartbeat_ms
-            for _, state, owner, heartbeat_ms in heads
-            if state == OPEN
-        }
-        dead = [
-            self._peers.observe_process(key, heartbeat_ms, now)
-            for key, heartbeat_ms in owners.items()
-        ]
-        return any(dead)
 
     async def _advance_place(self, place: Place, head: int | None, state: str) -> None:
         while head is not None and place.seq < head and place in self._places:
@@ -204,7 +187,8 @@ class Followers:
 
     async def _look_into(self, place: Place) -> None:
         """Log an alarm, unless the missing message was deleted meanwhile."""
-        if await reader.run(_should_exist, place):
+        rows = Stream.objects.current().filter(pk=place.key, floor_seq__lte=place.seq)
+        if await reader.run(rows.exists):
             number = place.seq + 1
             logger.critical("Stream %s lacks message %d.", place.public_id, number)
 
@@ -226,9 +210,3 @@ def _heads(keys: Sequence[int]) -> Mapping[int, Head]:
 
 def _events(place: Place) -> Sequence[tuple[int, str]]:
     return list(Event.objects.current().after(place.key, place.seq))
-
-
-def _should_exist(place: Place) -> bool:
-    """Return whether the next message should exist."""
-    rows = Stream.objects.current().filter(pk=place.key, floor_seq__lte=place.seq)
-    return rows.exists()

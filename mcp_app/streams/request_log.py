@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from django.db import router
 
@@ -20,6 +20,7 @@ from mcp_app.models.appends import OPEN, NewStream
 from mcp_app.models.streams import Stream
 from mcp_app.models.transactions import persistently
 from mcp_app.pools.database import log_writer
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids
 from mcp_app.streams.event_ids import (
@@ -31,6 +32,7 @@ from mcp_app.streams.event_ids import (
     stream_too_long,
 )
 from mcp_app.streams.log_writer import Batch, Beside, Erase, Gain, Write, write
+from mcp_app.streams.open_session import OpenSession
 
 logger = logging.getLogger("mcp_app.streams")
 
@@ -47,6 +49,9 @@ MOST_WITH_FEW: Final = 100
 """If much waits, so many streams with so few bytes come before the others."""
 RETRY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Seconds between attempts in an outage; the last one repeats."""
+
+Requests: TypeAlias = str | int | list[str | int]
+"""The id of a request, or those of a batch."""
 
 COMPLETED: Final = Stream.State.COMPLETED.value
 ABORTED: Final = Stream.State.ABORTED.value
@@ -73,8 +78,8 @@ class OwnedStream:
 
     __slots__ = (
         *("_appended", "_committed", "_erasers", "_ids", "_log", "_new", "_queue"),
-        *("_queued", "_refused", "_size", "_state", "_waiting", "_withdrawn"),
-        *("failure", "key", "lost", "public_id", "readers", "requests", "seq"),
+        *("_refused", "_size", "_state", "_waiting", "_withdrawn", "failure", "key"),
+        *("lost", "public_id", "queued_bytes", "readers", "requests", "seq"),
         "session_id",
     )
 
@@ -84,7 +89,8 @@ class OwnedStream:
         self._queue: deque[tuple[bytes, Beside | None]] = deque()
         self._state = OPEN
         self._size = 0
-        self._queued = 0
+        self.queued_bytes = 0
+        """How many bytes are not committed yet."""
         self._appended = 0
         self._committed = 0
         self._erasers: list[tuple[int, Erase]] = []
@@ -121,24 +127,13 @@ class OwnedStream:
 
     @property
     def _has_reached_limit(self) -> bool:
-        """Whether it has reached a limit of what is kept of a running request."""
-        events, size = self.seq + len(self._queue), self._size + self._queued
+        events, size = self.seq + len(self._queue), self._size + self.queued_bytes
         return events >= KEPT_EVENTS or size >= KEPT_BYTES
 
     @property
     def ends(self) -> bool:
         """Whether the last message was appended."""
         return self._state != OPEN
-
-    @property
-    def queued(self) -> int:
-        """How many messages are not committed yet."""
-        return len(self._queue)
-
-    @property
-    def queued_bytes(self) -> int:
-        """How many bytes are not committed yet."""
-        return self._queued
 
     def append(self, payload: bytes, beside: Beside | None = None) -> None:
         """Queue a message; `beside` writes rows that belong to it, in its commit."""
@@ -186,8 +181,6 @@ class OwnedStream:
         if self.key is not None:
             self._log.left_over(self)
 
-    # -- for the log --------------------------------------------------------------
-
     def take_gain(self, events: int, size: int) -> Gain:
         """Take the messages of the next commit, within these limits."""
         payloads: list[bytes] = []
@@ -229,6 +222,12 @@ class OwnedStream:
         if gain.state != OPEN:
             self._close_stream()
 
+    def _resolve_waiting(self) -> None:
+        while self._waiting and self._waiting[0][0] <= self._committed:
+            _, waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(None)
+
     def handle_refusal(self, gain: Gain, error: Exception) -> None:
         """Handle a refusal: try once to log an error message instead."""
         if not gain.payloads or self._refused or isinstance(error, EXPECTED):
@@ -251,7 +250,6 @@ class OwnedStream:
         self._close_stream()
 
     def _drop_queued(self, error: Exception) -> None:
-        """Drop what is queued, and raise the error where somebody waits for it."""
         self._clear_queue()
         self._erasers = [each for each in self._erasers if each[0] <= self.seq]
         for _, waiting in self._waiting:
@@ -261,21 +259,15 @@ class OwnedStream:
 
     def _clear_queue(self) -> None:
         self._queue.clear()
-        self._count_queued(-self._queued)
+        self._count_queued(-self.queued_bytes)
 
     def _count_queued(self, change: int) -> None:
-        self._queued += change
+        self.queued_bytes += change
         self._log.waiting += change
 
     def event_id(self, number: int) -> str:
         """Return the id of a message on the wire."""
         return event_ids.of_message(self.public_id, number)
-
-    def _resolve_waiting(self) -> None:
-        while self._waiting and self._waiting[0][0] <= self._committed:
-            _, waiting = self._waiting.popleft()
-            if not waiting.done():
-                waiting.set_result(None)
 
     def _close_stream(self) -> None:
         self.lost = None
@@ -285,6 +277,14 @@ class OwnedStream:
         self._log.remove_stream(self)
         if self.key is not None and not self._withdrawn:
             self._log.schedule_erasure(self.key, self._erasers)
+
+
+def open_stream(
+    log: RequestLog, session: OpenSession, requests: Requests, **identity: str
+) -> OwnedStream:
+    """Begin the stream that answers requests of a session."""
+    public_id, ids = event_ids.new_public_id(session.digest), jsonrpc.write(requests)
+    return log.open_stream(NewStream(public_id, session.pk, ids.decode(), **identity))
 
 
 class RequestLog:
@@ -313,33 +313,9 @@ class RequestLog:
             for each in stream.request_ids
         }
 
-    def open_stream(
-        self,
-        session_id: int,
-        public_id: str,
-        *,
-        requests: str,
-        tool: str = "",
-        request_key: str | None = None,
-        request_digest: str = "",
-    ) -> OwnedStream:
-        """Open a stream; its row is inserted with the first commit.
-
-        `requests` is the JSON-RPC id that it answers, or a batch's array of ids, as
-        JSON.
-        """
-        stream = OwnedStream(
-            self,
-            NewStream(
-                public_id=public_id,
-                session_id=session_id,
-                requests=requests,
-                tool=tool,
-                request_key=request_key,
-                request_digest=request_digest,
-            ),
-        )
-        self._open[public_id] = stream
+    def open_stream(self, new: NewStream) -> OwnedStream:
+        """Open a stream; its row is inserted with the first commit."""
+        self._open[new.public_id] = stream = OwnedStream(self, new)
         self.schedule_commit(stream)
         return stream
 
@@ -435,12 +411,11 @@ class RequestLog:
         del self._erasers[0]
 
     def _next_gains(self) -> Iterable[tuple[OwnedStream, Gain]]:
-        """Yield the next batch."""
         events, size = MOST_EVENTS, MOST_BYTES
         for stream in self._streams_in_turn():
             del self._dirty[stream]
             gain = stream.take_gain(events, size)
-            if stream.queued:
+            if stream.queued_bytes:
                 self._dirty[stream] = None
             events -= max(1, len(gain.payloads))
             size -= sum(map(len, gain.payloads))
@@ -449,14 +424,11 @@ class RequestLog:
                 return
 
     def _streams_in_turn(self) -> list[OwnedStream]:
-        """Return who writes next: whoever has waited longest.
-
-        If more waits than one commit takes, some with few bytes come first: a question
-        or an answer does not wait for what others send without end.
-        """
+        """Return who writes next: whoever has waited longest."""
         streams = list(self._dirty)
         if self.waiting <= MOST_BYTES:
             return streams
+        # A question or an answer does not wait for what others send without end.
         few = (each for each in streams if each.queued_bytes <= FEW_BYTES)
         return list(dict.fromkeys([*islice(few, MOST_WITH_FEW), *streams]))
 

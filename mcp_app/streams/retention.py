@@ -88,15 +88,14 @@ def trim_streams() -> int:
     Returns how many, 0 when nothing is left.
     """
     thrown = 0
-    for stream in islice(_excessive_streams(), STREAMS):
+    excessive = (
+        each for each in _too_large() if _retention_floor(each)[0] > each.floor_seq
+    )
+    for stream in islice(excessive, STREAMS):
         thrown += _trim_stream(stream.pk)
         if thrown >= MESSAGES:
             break
     return thrown
-
-
-def _excessive_streams() -> Iterator[Stream]:
-    return (each for each in _too_large() if _retention_floor(each)[0] > each.floor_seq)
 
 
 def _too_large() -> Iterator[Stream]:
@@ -130,9 +129,7 @@ def _trim_stream(key: int) -> int:
     with own_transaction(using):
         rows = Stream.objects.using(using).filter(pk=key)
         stream = rows.select_for_update().sized().first()
-        # Another process may have been quicker.
-        return (
-            0
-            if stream is None
-            else throw_first(using, stream, _retention_floor(stream)[0])
-        )
+        if stream is None:
+            # Another process was quicker.
+            return 0
+        return throw_first(using, stream, _retention_floor(stream)[0])

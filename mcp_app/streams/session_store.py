@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any
 
 from django.db import Error as DatabaseError
@@ -29,9 +28,9 @@ from mcp_app.streams.event_ids import SeenEvents
 from mcp_app.streams.open_session import (
     Opening,
     OpenSession,
+    SessionNotFound,
     adopt_agreement,
     new_session_id,
-    unknown_session,
 )
 
 MAX_SESSIONS = 10_000
@@ -95,29 +94,22 @@ class SessionStore:
 
     async def store_session(self, session: OpenSession, principal: Principal) -> None:
         """Insert the row of a session; beyond the limit, close the most idle one."""
+        limits, anonymous = self._limits, principal.anonymous
+        most = limits.anonymous_sessions if anonymous else limits.sessions_per_principal
         new = queries.NewSession(
-            session,
-            await self._announced(),
-            self._max_sessions(principal),
-            principal.anonymous,
+            session, await self._announced(), most if limits.rates else 0, anonymous
         )
         with self._collect_reloads() as reloaded:
             surplus = await self._inserts.load_value(new) or {}
             while not reloaded.isdisjoint({str(session.pk), ANY}):
                 # If it was closed meanwhile, the change found no session here.
                 reloaded.clear()
-                await self._check_row(session)
+                if not await reader.run(queries.read_some, [session.pk]):
+                    session.closed = True
+                    raise SessionNotFound
             if not session.closed:
                 self._cache_session(session)
         await self._close_all(surplus)
-
-    def _max_sessions(self, principal: Principal) -> int:
-        """Return how many sessions a principal may have; 0 for any number."""
-        if not self._limits.rates:
-            return 0
-        if principal.anonymous:
-            return self._limits.anonymous_sessions
-        return self._limits.sessions_per_principal
 
     async def _close_all(self, surplus: queries.Rows) -> None:
         for digest in surplus.values():
@@ -130,11 +122,8 @@ class SessionStore:
             self._closer = asyncio.create_task(self._delete_many([*surplus]))
 
     async def _delete_many(self, keys: list[int]) -> None:
-        """Delete sessions, without a request that waits for it.
-
-        If the database is away, the next session that is stored finds them again.
-        """
         try:
+            # In an outage, the next session that is stored finds them again.
             with suppress(DatabaseError, Unavailable):
                 for start in range(0, len(keys), DELETION_BATCH_SIZE):
                     some = keys[start : start + DELETION_BATCH_SIZE]
@@ -178,7 +167,7 @@ class SessionStore:
             or bool(session.holder) is not with_stream
             or not self._is_usable_by(session, principal, server)
         ):
-            raise unknown_session()
+            raise SessionNotFound
         await self._touch_session(session)
         self._remember_id(session, session_id)
         return session
@@ -199,27 +188,21 @@ class SessionStore:
         return min(most, self._max_idle_s(session) / 2)
 
     def _max_idle_s(self, session: OpenSession) -> float:
-        """Return how many seconds a session may be idle."""
         limits = self._limits
-        if _is_strangers(session):
-            return limits.anonymous_idle
-        return limits.session_idle
+        return limits.anonymous_idle if _is_strangers(session) else limits.session_idle
 
     async def _load_session(self, digest: str) -> OpenSession | None:
-        session, overtaken = await self._read_session(digest)
-        while session is not None and not overtaken.isdisjoint({str(session.pk), ANY}):
-            # A read that hung may be older than a reload meanwhile.
-            session, overtaken = await self._read_session(digest)
+        with self._collect_reloads() as reloaded:
+            session = await self._lookups.load_value(digest)
+            while session and not reloaded.isdisjoint({str(session.pk), ANY}):
+                # A read that hung may be older than a reload meanwhile.
+                reloaded.clear()
+                session = await self._lookups.load_value(digest)
         # A session is one object, even if two requests load it at once.
         known = self._cached_sessions.get(digest)
         if known is None and session is not None:
             self._cache_session(session)
         return known or session
-
-    async def _read_session(self, digest: str) -> tuple[OpenSession | None, set[str]]:
-        """Read a session's row; also return what was reloaded meanwhile."""
-        with self._collect_reloads() as reloaded:
-            return await self._lookups.load_value(digest), reloaded
 
     @contextmanager
     def _collect_reloads(self) -> Iterator[set[str]]:
@@ -231,12 +214,6 @@ class SessionStore:
         finally:
             del self._overtaking[id(reloaded)]
 
-    async def _check_row(self, session: OpenSession) -> None:
-        """Raise 404 if a session is closed."""
-        if not await reader.run(queries.read_some, [session.pk]):
-            session.closed = True
-            raise unknown_session()
-
     async def delete(self, session: OpenSession) -> None:
         """Close a session everywhere: its row, its calls and its streams.
 
@@ -246,19 +223,15 @@ class SessionStore:
         if deletion is None:
             deletion = asyncio.create_task(self._delete_session(session))
             self._deletions[session.pk] = deletion
-            deletion.add_done_callback(partial(self._forget_deletion, session.pk))
         await asyncio.shield(deletion)
 
     async def _delete_session(self, session: OpenSession) -> None:
-        await queries.delete_sessions(Session.objects.filter(pk=session.pk))
-        self.close_here(session)
-        await self._settled()
-
-    def _forget_deletion(self, pk: int, deletion: asyncio.Task[None]) -> None:
-        del self._deletions[pk]
-        if not deletion.cancelled():
-            # Whoever waited may have left.
-            deletion.exception()
+        try:
+            await queries.delete_sessions(Session.objects.filter(pk=session.pk))
+            self.close_here(session)
+            await self._settled()
+        finally:
+            del self._deletions[session.pk]
 
     def close_here(self, session: OpenSession) -> None:
         """Close what a session that ends has open here."""
@@ -273,15 +246,17 @@ class SessionStore:
         refs = {ANY} if refs is None else set(refs)
         for reloaded in self._overtaking.values():
             reloaded.update(refs)
-        if ANY in refs:
-            sessions = list(self._by_pk.values())
-        else:
-            sessions = [self._by_pk[ref] for ref in refs if ref in self._by_pk]
+        sessions = self._cached_among(refs)
         for start in range(0, len(sessions), RELOAD_BATCH_SIZE):
             some = sessions[start : start + RELOAD_BATCH_SIZE]
             rows = await reader.run(queries.read_some, [each.pk for each in some])
             for session in some:
                 self._bring_up_to_date(session, rows.get(session.pk))
+
+    def _cached_among(self, refs: Collection[str]) -> list[OpenSession]:
+        if ANY in refs:
+            return list(self._by_pk.values())
+        return [self._by_pk[ref] for ref in refs if ref in self._by_pk]
 
     async def load_agreement(self, session: OpenSession) -> bool:
         """Return whether a session is initialized; if so, it has what was agreed on.
@@ -292,7 +267,7 @@ class SessionStore:
             row = (await reader.run(queries.read_some, [session.pk])).get(session.pk)
             if row is None:
                 self.close_here(session)
-                raise unknown_session()
+                raise SessionNotFound
             adopt_agreement(session, row)
         return session.negotiated
 
@@ -312,11 +287,8 @@ class SessionStore:
 
     def standing_sessions(self, refs: Iterable[str] | None) -> Iterable[OpenSession]:
         """Return which of these have GET streams here; None stands for all."""
-        if refs is None or ANY in refs:
-            sessions = list(self._by_pk.values())
-        else:
-            sessions = [self._by_pk[ref] for ref in refs if ref in self._by_pk]
-        return [each for each in sessions if each.streams]
+        refs = {ANY} if refs is None else set(refs)
+        return [each for each in self._cached_among(refs) if each.streams]
 
     def streaming(self) -> list[int]:
         """Return the keys of the sessions with a stream open here."""
@@ -327,13 +299,8 @@ class SessionStore:
 
         Each process does so at the same moment; the janitor deletes the rows.
         """
-        open_ones = [
-            each
-            for each in self._cached_sessions.values()
-            if each.streams or each.running
-        ]
-        for session in open_ones:
-            if self._is_too_old(session):
+        for session in tuple(self._cached_sessions.values()):
+            if (session.streams or session.running) and self._is_too_old(session):
                 self._close_cached(session.digest)
 
     async def complete_handshake(self, session: OpenSession) -> None:
@@ -351,20 +318,17 @@ class SessionStore:
         while not session.initialized and time.monotonic() < end:
             await asyncio.sleep(HANDSHAKE_LOOK_S)
             if not session.initialized:
-                initialized = await reader.run(queries.is_initialized, session.pk)
-                session.initialized = initialized
+                rows = Session.objects.current().filter(pk=session.pk, initialized=True)
+                session.initialized = await reader.run(rows.exists)
 
     async def stream_opened(
         self, session: OpenSession, public_id: str, change_number: int
     ) -> int:
-        """Make a GET stream the newest of its session; return its number.
-
-        `client_position` is the number up to which the client knows all changes.
-        """
+        """Make a GET stream the newest of its session; return its number."""
         opened = Session.objects.stream_opened
         number = await writer.run(opened, session.pk, public_id, change_number)
         if not number:
-            raise unknown_session()
+            raise SessionNotFound
         session.newest = max(session.newest, number)
         return number
 
@@ -375,12 +339,13 @@ class SessionStore:
         """
         position = await self._positions.load_value(session.pk)
         if position is None:
-            raise unknown_session()
+            raise SessionNotFound
         return position
 
     async def set_level(self, session: OpenSession, level: int) -> None:
         """Store the least severe level that the client wants."""
-        await writer.run(queries.set_level, session.pk, level)
+        if not await writer.run(Session.objects.set_level, session.pk, level):
+            raise SessionNotFound
         session.level = level
         await self._settled()
 
@@ -394,11 +359,10 @@ class SessionStore:
 
     async def unsubscribe(self, session: OpenSession, uri: str) -> None:
         """Store that the session no longer watches a URI."""
-        watched = Subscription.objects.filter(
-            session_id=session.pk, uri_digest=digest_of(uri)
-        )
+        name = digest_of(uri)
+        watched = Subscription.objects.filter(session_id=session.pk, uri_digest=name)
         await writer.run(watched.delete)
-        session.uris.pop(digest_of(uri), None)
+        session.uris.pop(name, None)
         await self._settled()
 
     def _is_usable_by(
@@ -414,19 +378,16 @@ class SessionStore:
         return time.monotonic() - session.created > self._limits.session_age
 
     async def _touch_session(self, session: OpenSession) -> None:
-        """Note that the session is used; raise 404 if it has expired or was closed.
-
-        Only the row knows whether other processes have used or closed it.
-        """
         self._cached_sessions.move_to_end(session.digest)
         now = time.monotonic()
         used = not _is_unused(session)
         if used and now - session.last_used <= self._touch_after(session):
             return
+        # Only the row knows whether other processes have used or closed it.
         use = queries.Use(session.pk, int(self._max_idle_s(session) * 1000))
         if not await self._uses.load_value(use):
             self._close_cached(session.digest)
-            raise unknown_session()
+            raise SessionNotFound
         session.last_used = now
 
     async def touch_used(self) -> None:

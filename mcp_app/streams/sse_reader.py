@@ -18,7 +18,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from django.db.models import OuterRef, Q, Subquery
 
@@ -66,6 +66,10 @@ class Head(NamedTuple):
     owner: str
     heartbeat_ms: int | None
 
+    @property
+    def is_open(self) -> bool:
+        return self.state == OPEN
+
 
 class Read(NamedTuple):
     """The position in a stream: the number of a message, and the bytes so far."""
@@ -107,12 +111,7 @@ class _SessionMessages:
         return stream in self.over or stream in self.thrown
 
 
-class _WantedMessages(NamedTuple):
-    """A place in a stream of a session."""
-
-    gathered: _SessionMessages
-    head: Head
-    place: Place
+_WantedMessages: TypeAlias = tuple[_SessionMessages, Head, Place]
 
 
 class SseReader:
@@ -187,17 +186,13 @@ class SseReader:
             self._task = None
 
     async def _rest_after_poll(self, took: float, *, hurries: bool) -> None:
-        """Pause after a poll for as long as it took, even if messages are logged.
-
-        So polling takes at most half of the time, and others may use the database.
-        """
+        # So polling takes at most half of the time, and others may use the database.
         rest = min(took, MOST_REST_S)
         await _wait_for_event(self._idle, rest if hurries else max(rest, LOOK_S))
         if hurries and rest < LOOK_S:
             await _wait_for_event(self._hurried, LOOK_S - rest)
 
     async def _poll_once(self) -> bool:
-        """Poll once; return whether it succeeded."""
         began = time.monotonic()
         try:
             heads = await reader.run(_heads, list(self._sessions))
@@ -205,7 +200,8 @@ class SseReader:
             await self._read_new_messages(heads)
             self.looks += 1
             self._begin_to_throw()
-            if self._any_orphaned(heads, began):
+            owners = {each.owner: each.heartbeat_ms for each in heads if each.is_open}
+            if self._peers.observe_open_streams(owners, began):
                 await self._orphaned()
         except Exception as error:
             # The clients stay connected: the next poll may succeed.
@@ -214,43 +210,28 @@ class SseReader:
         self._unread.report_success()
         return True
 
-    def _any_orphaned(self, heads: Sequence[Head], now: float) -> bool:
-        """Note the owners of all open streams; return whether any of them is dead."""
-        owners = {each.owner: each.heartbeat_ms for each in heads if each.state == OPEN}
-        dead = [
-            self._peers.observe_process(key, heartbeat_ms, now)
-            for key, heartbeat_ms in owners.items()
-        ]
-        return any(dead)
-
     async def _read_new_messages(self, heads: Sequence[Head]) -> None:
-        """Deliver the new messages of each stream, in portions if there are many."""
         there = {head.pk for head in heads}
         for gathered in self._sessions.values():
             gathered.thrown &= there
         waiting = deque(head for head in heads if self._has_unread(head))
         while waiting:
             if portion := self._next_portion(waiting):
-                events = await reader.run(_events, [each.place for each in portion])
-                for each in portion:
-                    self._deliver_events(each, events.get(each.head.pk, ()))
+                events = await reader.run(_events, [place for _, _, place in portion])
+                for gathered, head, _ in portion:
+                    self._deliver_events(gathered, head, events.get(head.pk, ()))
         busy = {head.session for head in heads if not self._finish_if_read(head)}
         for session, gathered in self._sessions.items():
             gathered.busy = session in busy
 
     def _has_unread(self, head: Head) -> bool:
-        """Return whether a stream has unread messages."""
         gathered = self._sessions.get(head.session)
         if gathered is None or gathered.is_finished(head.pk):
             return False
         return gathered.read[head.pk].seq < head.seq
 
     def _next_portion(self, waiting: deque[Head]) -> list[_WantedMessages]:
-        """Take what one statement reads, for clients that can take more now.
-
-        If one stream exceeds the limits, it is a portion of its own, and only its first
-        messages are read.
-        """
+        """Take what one statement reads, for clients that can take more now."""
         portion: list[_WantedMessages] = []
         messages, size = AT_ONCE, MOST_BYTES
         while waiting and len(portion) < MOST_STREAMS:
@@ -262,17 +243,19 @@ class SseReader:
                 size -= head.size - read.size
                 much = messages < 0 or size < 0
                 if much and portion:
+                    # It becomes a portion of its own, of its first messages.
                     break
-                ended = head.state != OPEN
-                place = Place(head.pk, read.seq, head.seq, ended, much)
-                portion.append(_WantedMessages(gathered, head, place))
+                place = Place(head.pk, read.seq, head.seq, not head.is_open, much)
+                portion.append((gathered, head, place))
             waiting.popleft()
         return portion
 
     def _deliver_events(
-        self, wanted: _WantedMessages, events: Sequence[tuple[int, str]]
+        self,
+        gathered: _SessionMessages,
+        head: Head,
+        events: Sequence[tuple[int, str]],
     ) -> None:
-        gathered, head, _ = wanted
         if self._sessions.get(head.session) is not gathered:
             # The session has ended meanwhile.
             return
@@ -281,18 +264,17 @@ class SseReader:
             payload = text.encode()
             read = Read(seq, read.size + len(payload))
             gathered.read[head.pk] = read
-            last = head.state != OPEN and seq == head.seq
+            last = not head.is_open and seq == head.seq
             gathered.sink.deliver(payload, last=last)
         if events and read.seq < head.seq:
             # The other streams have their turn first.
             self.poll_soon()
 
     def _finish_if_read(self, head: Head) -> bool:
-        """Return whether a stream is finished and read, and note it."""
         gathered = self._sessions.get(head.session)
         if gathered is None or gathered.is_finished(head.pk):
             return True
-        if gathered.read[head.pk].seq < head.seq or head.state == OPEN:
+        if gathered.read[head.pk].seq < head.seq or head.is_open:
             return False
         del gathered.read[head.pk]
         gathered.over.add(head.pk)
@@ -305,10 +287,7 @@ class SseReader:
             self._throwing = asyncio.create_task(self._throw_away())
 
     async def _throw_away(self) -> None:
-        """Delete what was read; calls that must not run twice keep their rows.
-
-        If that is a lot, only a portion is deleted, and the rest after the next poll.
-        """
+        """Delete what was read; calls that must not run twice keep their rows."""
         self._thrown = time.monotonic()
         keys = {pk for each in self._sessions.values() for pk in each.over}
         try:
@@ -318,6 +297,7 @@ class SseReader:
                     gathered.thrown |= gathered.over & done
                     gathered.over -= done
                 if keys - done:
+                    # It was a lot: the rest is deleted after the next poll.
                     self._thrown = float("-inf")
                 self._undeleted.report_success()
         except Exception as error:
@@ -327,7 +307,6 @@ class SseReader:
 
 
 async def _wait_for_event(event: asyncio.Event, within: float) -> None:
-    """Return when an event is set, or when this many seconds have passed."""
     with suppress(TimeoutError):
         async with asyncio.timeout(within):
             await event.wait()
@@ -336,21 +315,12 @@ async def _wait_for_event(event: asyncio.Event, within: float) -> None:
 def _heads(sessions: Sequence[int]) -> Sequence[Head]:
     heartbeats = Worker.objects.filter(pk=OuterRef("owner")).values("seen_ms")
     rows = Stream.objects.current().unread().filter(session_id__in=sessions)
-    rows = rows.order_by("pk")
-    columns = (
-        "pk",
-        "session_id",
-        "head_seq",
-        "size",
-        "state",
-        "owner",
-        Subquery(heartbeats),
-    )
-    return [Head(*row) for row in rows.values_list(*columns)]
+    columns = "pk", "session_id", "head_seq", "size", "state", "owner"
+    heads = rows.order_by("pk").values_list(*columns, Subquery(heartbeats))
+    return [Head(*row) for row in heads]
 
 
 def _events(places: Sequence[Place]) -> Mapping[int, Sequence[tuple[int, str]]]:
-    """Return the numbers and payloads to deliver, by stream."""
     rows = Event.objects.current()
     some = [_first_ones(rows, each) if each.much else each for each in places]
     # Most streams have a single message, which ends them.

@@ -22,6 +22,7 @@ from mcp_app.invalidation import change_reader, workers
 from mcp_app.invalidation.compaction import compact
 from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.models import Change, Session, Stream, Tool, Worker
+from mcp_app.models.appends import NewStream
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import Report
 from mcp_app.pools.database import POOLS, authenticators, log_writer, reader, writer
@@ -292,7 +293,8 @@ async def test_a_stream_that_nobody_would_end_ends_at_a_beat(process: Process) -
     """Whatever went wrong: its client must not wait for as long as we live."""
     session = await log_writer.run(own_session)
     streams = [
-        process.log.open_stream(session.pk, uuid4().hex, requests="1") for _ in range(2)
+        process.log.open_stream(NewStream(uuid4().hex, session.pk, "1"))
+        for _ in range(2)
     ]
     for each in streams:
         await each.wait_until_committed()

@@ -105,13 +105,6 @@ async def test_a_stream_of_another_session_is_none(own: Session) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seq", "floor", "expired"), [(0, 0, False), (1, 1, False), (0, 1, True)]
-)
-def test_what_follows_may_be_thrown_away(seq: int, floor: int, expired: bool) -> None:
-    assert Place(1, "p", seq, floor, "1").is_expired_here is expired
-
-
-@pytest.mark.parametrize(
     ("payloads", "state", "whole"),
     [
         ([b"1"], "completed", True),

@@ -12,6 +12,7 @@ import pytest
 from django.db import DataError, IntegrityError, OperationalError
 
 from mcp_app.models import Session, Stream
+from mcp_app.models.appends import NewStream
 from mcp_app.models.streams import StreamQuerySet
 from mcp_app.pools.database import log_writer, reader
 from mcp_app.streams import request_log
@@ -66,7 +67,8 @@ def log() -> RequestLog:
 
 
 def begun(log: RequestLog, row: Session, **named: Any) -> tuple[OwnedStream, Heard]:
-    stream = log.open_stream(row.pk, secrets.token_urlsafe(18), requests="1", **named)
+    new = NewStream(secrets.token_urlsafe(18), row.pk, "1", **named)
+    stream = log.open_stream(new)
     heard = Heard()
     stream.readers.append(heard)
     return stream, heard
@@ -455,7 +457,7 @@ async def test_what_is_answered_is_read_once(
 
     monkeypatch.setattr(request_log, "request_ids", counted)
     streams = [
-        log.open_stream(row.pk, f"stream-{number}", requests=requests)
+        log.open_stream(NewStream(f"stream-{number}", row.pk, requests))
         for number, requests in enumerate(['"a"', '[1,"b"]'])
     ]
     for _ in range(3):

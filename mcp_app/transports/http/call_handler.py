@@ -23,9 +23,15 @@ from mcp_app.streams.event_ids import storage_error
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.replay import place_after
-from mcp_app.streams.request_log import ABORTED, OwnedStream, RequestLog
+from mcp_app.streams.request_log import (
+    ABORTED,
+    OwnedStream,
+    RequestLog,
+    Requests,
+    open_stream,
+)
 from mcp_app.transports.client_messages import AnsweredRequest, Together
-from mcp_app.transports.http.logged_replies import LoggedReply, Requests, open_stream
+from mcp_app.transports.http.logged_replies import LoggedReply
 from mcp_app.transports.http.replies import EventStream, Reply
 from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http.responses import send_json

@@ -9,17 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from mcp_app.process.running import HttpAnswer
-from mcp_app.protocol import jsonrpc
 from mcp_app.server.exchange import End, Exchange
-from mcp_app.streams import event_ids
 from mcp_app.streams.event_ids import EXPECTED, final_message, storage_error
 from mcp_app.streams.log_writer import Beside, StreamFenced
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.replay import Place, place_after
-from mcp_app.streams.request_log import ABORTED, COMPLETED, OwnedStream, RequestLog
+from mcp_app.streams.request_log import (
+    ABORTED,
+    COMPLETED,
+    OwnedStream,
+    RequestLog,
+    Requests,
+    open_stream,
+)
 from mcp_app.transports.http.bodies import ClientGone
 from mcp_app.transports.http.replies import EventStream, Reply
 from mcp_app.transports.http.responses import OK, Connection, send_json
@@ -29,21 +34,6 @@ MAX_NAME_LENGTH: Final = 128
 """Characters of a tool's name that the log keeps."""
 LAST_WORDS_S: Final = 1.0
 """Seconds that a cancelled call's end waits for the database."""
-
-Requests: TypeAlias = str | int | list[str | int]
-"""The id of a request, or those of a batch."""
-
-
-def open_stream(
-    log: RequestLog, session: OpenSession, requests: Requests, **identity: str
-) -> OwnedStream:
-    """Begin the stream that answers requests of a session."""
-    return log.open_stream(
-        session.pk,
-        event_ids.new_public_id(session.digest),
-        requests=jsonrpc.write(requests).decode(),
-        **identity,
-    )
 
 
 def called_tool(exchange: Exchange) -> str:

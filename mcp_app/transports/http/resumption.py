@@ -120,12 +120,9 @@ class WholeAnswer(WatchesNothing, LastMessage):
 
     def end(self, *, retry_ms: int | None = None) -> None:
         if not self.over.done():
-            self.over.set_exception(
-                Unavailable(
-                    "This process is stopping. Send the request again.",
-                    retry_after=(retry_ms or 2_000) // 1_000,
-                )
-            )
+            words = "This process is stopping. Send the request again."
+            retry_after = (retry_ms or 2_000) // 1_000
+            self.over.set_exception(Unavailable(words, retry_after=retry_after))
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:
@@ -165,8 +162,12 @@ class Returning:
         self, session: OpenSession, place: Place, first: str | None = None
     ) -> None:
         """Send the messages after a place; `first` is an id to begin with."""
-        if place.is_expired_here:
-            await self._answer_expired(place)
+        if place.seq < place.floor:
+            error = InternalError(
+                f"The messages after number {place.seq} of this stream have expired:"
+                f" only those after number {place.floor} are kept."
+            )
+            await self._send_messages(final_message(place.requests, error))
             return
         way, current = self._connection, self._current
         stream = EventStream(way.send, way.cors, way.queues)
@@ -180,11 +181,8 @@ class Returning:
     async def send_rest(
         self, session: OpenSession, place: Place, stream: EventStream
     ) -> None:
-        """Send the messages that another process has added to an open stream.
-
-        The client is not refused, as it was served before; a process that stops waits
-        `LAST_LOOK_S`.
-        """
+        """Send the messages that another process has added to an open stream."""
+        # The client is not refused, as it was served before.
         current = self._current
         resumed = ResumedStream(stream, current, session, self._principal)
         current.listeners.add(resumed)
@@ -198,10 +196,7 @@ class Returning:
     async def answer_from_elsewhere(
         self, session: OpenSession, place: Place
     ) -> bytes | None:
-        """Return the answer that another process has given; None if there is none.
-
-        Raises `ClientGone`.
-        """
+        """Return the answer that another process has given; None if there is none."""
         current, answer = self._current, WholeAnswer(session, self._principal)
         current.listeners.add(answer)
         current.watch()
@@ -212,16 +207,7 @@ class Returning:
         except Unavailable:
             return None
 
-    async def _answer_expired(self, place: Place) -> None:
-        """Answer the requests of a stream that cannot be read on."""
-        error = InternalError(
-            f"The messages after number {place.seq} of this stream have expired:"
-            f" only those after number {place.floor} are kept."
-        )
-        await self._send_messages(final_message(place.requests, error))
-
     async def _send_messages(self, *messages: bytes) -> None:
-        """Send an event stream that ends at once."""
         way = self._connection
         way.started = True
         await send_events(way.send, way.cors, way.queues, *messages)
@@ -229,17 +215,15 @@ class Returning:
     async def repeat_answer(self, exchange: Exchange, session: OpenSession) -> None:
         """Answer a request whose id came before; raise if that was another one."""
         earlier = await earlier_one(self._current, exchange, session)
-        accepts = self._connection.accepts
+        accepts, place = self._connection.accepts, earlier.place
         if accepts.json and (earlier.whole or not accepts.events):
-            await self._send_as_json(session, earlier.place)
+            await self._send_as_json(session, place)
             return
         primed = session.revision.priming
-        place = earlier.place
         first = event_ids.of_message(place.public_id, place.seq) if primed else None
         await self.resume_stream(session, place, first)
 
     async def _send_as_json(self, session: OpenSession, place: Place) -> None:
-        """Send the answer as JSON, once it exists."""
         way, answer = self._connection, WholeAnswer(session, self._principal)
         self._current.add_listener(answer)
         body = await self._await_answer(answer, place)
@@ -251,10 +235,8 @@ class Returning:
         await send_json(way.send, OK, body, way.cors)
 
     async def _await_answer(self, answer: WholeAnswer, place: Place) -> bytes | None:
-        """Let a listener wait for the answer that follows a place."""
-        current = self._current
         try:
-            with current.followers.following(place, answer):
+            with self._current.followers.following(place, answer):
                 return await answer.wait_for_answer(self._connection.receive)
         finally:
-            current.listeners.discard(answer)
+            self._current.listeners.discard(answer)

@@ -30,13 +30,13 @@ from mcp_app.server.call import runs_once
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams.bound_sessions import Negotiation
 from mcp_app.streams.log_writer import StreamFenced
-from mcp_app.streams.open_session import OpenSession, SessionNotFound, unknown_session
-from mcp_app.streams.request_log import OwnedStream
+from mcp_app.streams.open_session import OpenSession, SessionNotFound
+from mcp_app.streams.request_log import OwnedStream, open_stream
 from mcp_app.transports import client_messages
 from mcp_app.transports.asgi_types import path_below_root
 from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.handler import SESSION_ID
-from mcp_app.transports.http.logged_replies import called_tool, open_stream
+from mcp_app.transports.http.logged_replies import called_tool
 from mcp_app.transports.http.replies import EventStream
 from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http.resumption import earlier_one
@@ -315,4 +315,4 @@ def _refuse_if_closed(session: OpenSession) -> None:
     A call that began now would not be cancelled by that.
     """
     if session.closed:
-        raise unknown_session()
+        raise SessionNotFound

@@ -23,7 +23,7 @@ from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.server.exchange import Exchange
 from mcp_app.streams import request_log, sse_reader
 from mcp_app.streams.log_writer import Batch, write
-from mcp_app.streams.open_session import OpenSession, unknown_session
+from mcp_app.streams.open_session import OpenSession, SessionNotFound
 from mcp_app.streams.request_log import OwnedStream, RequestLog
 from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.request_handler import MAY_NOT
@@ -633,7 +633,7 @@ async def test_a_session_that_ends_before_it_listens(
 
     async def standing(*_: object) -> None:
         gone.set()
-        raise unknown_session()
+        raise SessionNotFound
 
     monkeypatch.setattr(process.stream_opener, "standing", standing)
     client = await OldClient(application).connect()
