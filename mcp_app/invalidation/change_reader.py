@@ -6,7 +6,7 @@ that are not compacted yet.  Those rows count at once, so nothing waits for comp
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -186,17 +186,13 @@ class ChangeReader:
 
     def _new_names(self, result: _CheckResult, before: int) -> tuple[Name, ...]:
         """Return what was found and not seen before, each once."""
-        rows = [row for key, row in result.rows.items() if key not in self._known]
-        return tuple(
-            dict.fromkeys([*self._raised_topics(result.topics, before), *rows])
-        )
-
-    def _raised_topics(self, topics: Iterable[_Row], before: int) -> Iterator[Name]:
-        """Yield the topics with changes beyond the change rows that were seen."""
-        for _, _, previous, kind, ref, folded in topics:
+        new: dict[Name, None] = {}
+        for _, _, previous, kind, ref, folded in result.topics:
             ids = ids_from_text(folded)
             if previous > before or not ids or not ids <= self._known:
-                yield kind, ref
+                new[kind, ref] = None
+        rows = (row for key, row in result.rows.items() if key not in self._known)
+        return (*(new | dict.fromkeys(rows)),)
 
 
 class _CheckResult:

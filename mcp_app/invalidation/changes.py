@@ -144,7 +144,6 @@ class WatchedQuerySet(RecordedRows[Row]):
     """
 
     def _record_change(self, ref: str = ANY) -> None:
-        """Record in the caller's transaction that any row may have changed."""
         changed_model(self.model, self._write_alias())
 
 
@@ -155,7 +154,7 @@ class WatchedQuerySet(RecordedRows[Row]):
 # written before a stream is acknowledged, so that no later change is lost.
 
 AT_ONCE = 500
-"""Resources in one statement."""
+"""Resources or topics in one statement."""
 
 
 class ResourceSubscriptions:
@@ -186,7 +185,7 @@ class ResourceSubscriptions:
         rows = Subscription.objects.using(router.db_for_write(Subscription))
         missing = list(self._streams if uris is None else uris)
         with transaction.atomic(using=rows.db):
-            for some in _uri_batches(missing):
+            for some in batches(missing):
                 own = rows.of_worker(self._worker_id)
                 known = own.watched(digest(uri) for uri in some)
                 new = [uri for uri in some if digest(uri) not in known]
@@ -195,10 +194,11 @@ class ResourceSubscriptions:
     def delete_rows(self, uris: Iterable[str]) -> None:
         """Delete the rows of these; blocks."""
         own = Subscription.objects.of_worker(self._worker_id)
-        for some in _uri_batches(list(uris)):
+        for some in batches(list(uris)):
             own.filter(uri_digest__in=[digest(each) for each in some]).unwatch()
 
 
-def _uri_batches(uris: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(uris), AT_ONCE):
-        yield uris[start : start + AT_ONCE]
+def batches(names: list[str]) -> Iterator[list[str]]:
+    """Yield the names in lists of at most `AT_ONCE`."""
+    for start in range(0, len(names), AT_ONCE):
+        yield names[start : start + AT_ONCE]

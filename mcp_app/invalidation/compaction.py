@@ -7,7 +7,7 @@ resource that nobody watches gets no number.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from django.db import connections, models, router, transaction
@@ -32,8 +32,6 @@ FORGOTTEN = 1_000
 """Topics that one transaction deletes while it holds the counter's lock."""
 KEPT_MS = 600_000
 """How long a topic is kept that names neither a definition nor a server."""
-
-_REFS_AT_ONCE = 500
 
 _Name: TypeAlias = tuple[str, str]
 
@@ -93,9 +91,9 @@ def _expired_topics(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
 
 
 def _compact_some() -> int:
-    """Compact at most `BATCH` rows in a transaction; return how many."""
     using = router.db_for_write(Change)
     with own_transaction(using):
+        # Before the read: two that delete rows would wait for each other.
         if not _lock_counter(using):
             return 0
         rows = list(Change.objects.using(using).order_by("id")[:BATCH])
@@ -112,23 +110,18 @@ def _compact_some() -> int:
 
 
 def _unwatched_names(using: str, names: Iterable[_Name]) -> list[_Name]:
-    """Return the resources that nobody watches; call it after the rows were read.
-
-    A client that subscribes later reads a resource with these changes.
-    """
+    """Return the resources that nobody watches; call it after the rows were read."""
+    # A client that subscribes later reads a resource with these changes.
     refs = [ref for kind, ref in names if kind == changes.RESOURCE and ref != ANY]
     subscriptions = Subscription.objects.using(using)
     watched: set[str] = set()
-    for chosen in _ref_batches(sorted(refs)):
-        watched |= subscriptions.watched(chosen)
+    for some in changes.batches(sorted(refs)):
+        watched |= subscriptions.watched(some)
     return [(changes.RESOURCE, ref) for ref in refs if ref not in watched]
 
 
 def _lock_counter(using: str) -> bool:
-    """Lock the counter; return False if another process is compacting now.
-
-    The lock comes before the read: two that delete rows would wait for each other.
-    """
+    """Lock the counter; return False if another process is compacting now."""
     features, counters = connections[using].features, Counter.objects.using(using)
     if not features.has_select_for_update:
         return True
@@ -141,32 +134,18 @@ def _lock_counter(using: str) -> bool:
 def _raise_topics(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
     """Write the number into the topics; the lock of the counter excludes others."""
     topics = Topic.objects.using(using)
-    known = {(each.kind, each.ref): each for each in _existing_topics(using, ids)}
-    now = NowMilliseconds()
+    known = {
+        (each.kind, each.ref): each
+        for some in changes.batches(sorted({ref for _, ref in ids}))
+        for each in topics.filter(ref__in=some)
+    }
     new_topics: list[Topic] = []
-    for name, own in ids.items():
+    for (kind, ref), own in ids.items():
         folded = ids_to_text(own) if len(own) <= MOST_IDS else ""
-        topic = known.get(name)
+        values = {"version": number, "folded": folded, "changed_ms": NowMilliseconds()}
+        topic = known.get((kind, ref))
         if topic is None:
-            kind, ref = name
-            new_topics.append(
-                Topic(kind=kind, ref=ref, version=number, folded=folded, changed_ms=now)
-            )
+            new_topics.append(Topic(kind=kind, ref=ref, **values))
         else:
-            topics.filter(pk=topic.pk).update(
-                version=number,
-                previous=topic.version,
-                folded=folded,
-                changed_ms=now,
-            )
+            topics.filter(pk=topic.pk).update(previous=topic.version, **values)
     topics.bulk_create(new_topics)
-
-
-def _existing_topics(using: str, names: Iterable[_Name]) -> Iterator[Topic]:
-    for chosen in _ref_batches(sorted({ref for _, ref in names})):
-        yield from Topic.objects.using(using).filter(ref__in=chosen)
-
-
-def _ref_batches(refs: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(refs), _REFS_AT_ONCE):
-        yield refs[start : start + _REFS_AT_ONCE]

@@ -87,7 +87,6 @@ class Doorbell:
                 await asyncio.sleep(RETRY * random.uniform(0.5, 1.5))  # noqa: S311
 
     async def _hear_for_while(self, layer: Any) -> None:
-        """Join the group for a while, with a channel of its own."""
         channel = await layer.new_channel("mcp_app")
         try:
             await layer.group_add(GROUP, channel)
@@ -126,7 +125,6 @@ class Doorbell:
             logger.warning("The doorbell can be reached again.")
 
     def _note_outage(self, error: Exception) -> None:
-        """Log the first of several failures."""
         if not self._broken:
             self._broken = True
             logger.warning(

@@ -13,6 +13,7 @@ from mcp_app.models import LoggedMessage, Session
 from mcp_app.models.sessions import SessionQuerySet
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message
+from mcp_app.protocol.json_types import JsonObject
 
 DEFAULT: Level = "info"
 """The least severe level for a session that has not set one."""
@@ -41,13 +42,9 @@ def log(
     if level not in LEVELS:
         raise ValueError(f"{level!r} is not a level. Use one of {', '.join(LEVELS)}.")
     if user is None and server is None:
-        raise ValueError(
-            "Name a user or a server, whose sessions should get the message."
-        )
-    params: dict[str, object] = {
-        "level": level,
-        "data": log_secrets.remove_secrets(data),
-    }
+        words = "Name a user or a server, whose sessions should get the message."
+        raise ValueError(words)
+    params: JsonObject = {"level": level, "data": log_secrets.remove_secrets(data)}
     if logger is not None:
         params["logger"] = logger
     payload = jsonrpc.write(notification_message("notifications/message", params))
@@ -58,9 +55,8 @@ def log(
             f' MCP["LIMITS"]["TEXT"] allows {most:,}.'
         )
     using = router.db_for_write(LoggedMessage)
-    session_keys = _session_keys(
-        _sessions_wanting(Session.objects.using(using), level, server), user
-    )
+    wanting = _sessions_wanting(Session.objects.using(using), level, server)
+    session_keys = _session_keys(wanting, user)
     if session_keys:
         with transaction.atomic(using=using, savepoint=False):
             LoggedMessage.objects.using(using).log(session_keys, payload.decode())
@@ -68,10 +64,9 @@ def log(
 
 
 def _session_keys(sessions: SessionQuerySet, user: object) -> list[int]:
-    """Return the keys of the sessions that belong to a user; None stands for all."""
     if user is None:
         return list(sessions.values_list("pk", flat=True))
-    key = _key_of_user(user)
+    key = str(getattr(user, "pk", user))
     # The key is the second of three parts.
     candidates = sessions.filter(principal_key__contains=f"\x1f{key}\x1f")
     rows = candidates.only("principal_key")
@@ -89,10 +84,6 @@ def _sessions_wanting(
     alive = sessions.alive(idle_s=limits.session_idle, age_s=limits.session_age)
     matching = alive.filter(wanted, streams__gt=0)
     return matching.filter(server=server) if server is not None else matching
-
-
-def _key_of_user(user: object) -> str:
-    return str(getattr(user, "pk", user))
 
 
 async def alog(

@@ -64,13 +64,6 @@ class _PeerState:
     silent: float = 0.0
     changed: bool = False
 
-    def observe_heartbeat(self, heartbeat_ms: int | None, now: float) -> None:
-        if heartbeat_ms == self.heartbeat_ms:
-            self.silent += min(max(0.0, now - self.looked), MAX_INTERVAL_S)
-        else:
-            self.heartbeat_ms, self.silent, self.changed = heartbeat_ms, 0.0, True
-        self.looked = now
-
     @property
     def counts_as_dead(self) -> bool:
         """Whether it counts as dead; a process without a row has said that it ends."""
@@ -118,12 +111,13 @@ class PeerMonitor:
         """Note one row; return whether its process is dead."""
         if key == self._own:
             return False
-        watched = self._watched.get(key)
-        if watched is None:
-            watched = self._watched[key] = _PeerState(heartbeat_ms, runs, now)
+        new = _PeerState(heartbeat_ms, runs, now)
+        watched = self._watched.setdefault(key, new)
+        if heartbeat_ms == watched.heartbeat_ms:
+            watched.silent += min(max(0.0, now - watched.looked), MAX_INTERVAL_S)
         else:
-            watched.observe_heartbeat(heartbeat_ms, now)
-            watched.runs = runs
+            watched.silent, watched.changed = 0.0, True
+        watched.heartbeat_ms, watched.looked, watched.runs = heartbeat_ms, now, runs
         return watched.counts_as_dead
 
     def observe_open_streams(
@@ -140,16 +134,12 @@ class PeerMonitor:
     def peer_states(self) -> PeerStates:
         """Return which processes are dead, and which are known to live."""
         watched = self._watched.items()
-        return PeerStates(
-            {key: each.heartbeat_ms for key, each in watched if each.counts_as_dead},
-            frozenset(
-                key for key, each in watched if each.changed and not each.counts_as_dead
-            ),
-        )
+        dead = {key: each.heartbeat_ms for key, each in watched if each.counts_as_dead}
+        changed = frozenset(key for key, each in watched if each.changed)
+        return PeerStates(dead, changed - dead.keys())
 
     def orphaning(self) -> dict[str, int | None]:
-        """Return the dead with open streams or held sessions, with their
-        `heartbeat_ms`."""
+        """Return the dead with streams or sessions, with their `heartbeat_ms`."""
         return {
             key: each.heartbeat_ms
             for key, each in self._watched.items()
@@ -159,21 +149,13 @@ class PeerMonitor:
 
 # -- workers ---------------------------------------------------------------------------
 
+# What rooms use that may not import `models`.
 __all__ = [
-    "FRESHNESS",
-    "HEARTBEAT",
     "MAX_REASON_LENGTH",
     "MAX_REPORTED_LISTS",
     "MOST_BROKEN",
     "MOST_SESSIONS",
-    "TRUSTED",
     "Report",
-    "WorkerRow",
-    "connect",
-    "database_ms",
-    "here",
-    "hold_after_commit",
-    "prune",
 ]
 
 FRESHNESS = 0.25
@@ -234,10 +216,8 @@ class WorkerRow:
     def others_live(self) -> bool:
         """Return whether another process may use its caches; read it after a commit."""
         others = Worker.objects.exclude(pk=self.id).aged()
-        return any(
-            self.judged.is_process_alive(key, heartbeat_ms, old=old)
-            for key, heartbeat_ms, old in others
-        )
+        is_alive = self.judged.is_process_alive
+        return any(is_alive(key, seen_ms, old=old) for key, seen_ms, old in others)
 
 
 class Here:
@@ -321,11 +301,8 @@ def database_ms() -> int:
 
 def expired_workers() -> list[ExpiredRows]:
     """Return the rows of processes that died long ago."""
-    return [
-        ExpiredRows(
-            "dead processes", lambda: _dead_workers().count(), lambda: prune() or None
-        )
-    ]
+    count = _dead_workers().count
+    return [ExpiredRows("dead processes", count, lambda: prune() or None)]
 
 
 def prune() -> int:
@@ -338,7 +315,6 @@ def _dead_workers() -> QuerySet[Worker]:
 
 
 def _delete_workers(workers: QuerySet[Worker]) -> int:
-    """Delete rows of processes, and what their streams watched."""
     gone = list(workers.values_list("pk", flat=True))
     Subscription.objects.filter(worker_id__in=gone).unwatch()
     Worker.objects.filter(pk__in=gone).delete()

@@ -9,6 +9,7 @@ from threading import Barrier
 import pytest
 from django.db import connections
 
+from mcp_app.invalidation import changes as recording
 from mcp_app.invalidation import compaction
 from mcp_app.invalidation.workers import WorkerRow
 from mcp_app.models import Change, Counter, Topic, changes
@@ -81,7 +82,7 @@ def resource(uri: str) -> tuple[str, str]:
 def test_a_resource_that_nobody_watches_gets_no_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compaction, "_REFS_AT_ONCE", 1)
+    monkeypatch.setattr(recording, "AT_ONCE", 1)
     session().subscriptions.create(uri="x:session")
     worker = WorkerRow()
     worker.renew()

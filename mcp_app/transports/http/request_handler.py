@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mcp_app.auth import principals
 from mcp_app.auth.site_requests import SCOPES, scope_challenge
@@ -93,26 +93,6 @@ UNREAD: Final = object()
 policy = HostAndOriginPolicy()
 
 
-class AdmittedRequest(Protocol):
-    """A request that was let in."""
-
-    arrived: float
-    process: Process
-    generation: int
-    principal: Principal
-    value: object
-    """The JSON of its body, `UNREAD` if it was not read yet."""
-
-    @property
-    def catalog(self) -> Catalog: ...
-    @property
-    def rights(self) -> Rights: ...
-    @property
-    def headers(self) -> Headers: ...
-    @property
-    def cors(self) -> RawHeaders: ...
-
-
 class HttpRequestHandler:
     """What the requests of all addresses have in common."""
 
@@ -180,11 +160,10 @@ class HttpRequestHandler:
             await self._answer_failure(error)
 
     def _probe_answer(self) -> Awaitable[None] | None:
-        """Return what answers a probe of this site, None for any other request."""
         return None
 
-    async def answer_admitted(self, admitted: AdmittedRequest) -> None:
-        """Serve a POST whose headers and principal were checked already."""
+    async def answer_admitted(self, admitted: Any) -> None:
+        """Serve a `PlainCall`: its headers and principal were checked already."""
         self._arrived, self._headers = admitted.arrived, admitted.headers
         self.cors, self._process = admitted.cors, admitted.process
         self._catalog, self._generation = admitted.catalog, admitted.generation
@@ -196,7 +175,6 @@ class HttpRequestHandler:
             await self._answer_failure(error)
 
     async def _answer_failure(self, error: Exception) -> None:
-        """Answer a request that has raised this."""
         if isinstance(error, ClientGone):
             return
         if not isinstance(error, ProtocolError):
@@ -212,7 +190,6 @@ class HttpRequestHandler:
         await self._refuse_request(error)
 
     def _method_handler(self) -> Callable[[], Awaitable[None]]:
-        """Return what serves the method."""
         match self._method:
             case "POST":
                 return self.post
@@ -250,21 +227,18 @@ class HttpRequestHandler:
         return self.allowed if self._streams else ALLOW_WHOLE
 
     async def _refuse_request(self, error: ProtocolError) -> None:
-        """Send an error that answers the whole request."""
         if self.started:
             return
         self._count_refusal(error)
         await self._send_refusal(error, await self._refused_id(error))
 
     async def _refused_id(self, error: ProtocolError) -> RequestId | None:
-        """Return the id of the request that is refused, None if it has none.
-
-        If the refusal came before the body was read, a small body is read for its id:
-        some clients show an error only if it names their request.  Nothing of a
-        request with a wrong Host or Origin is read.
-        """
+        """Return the id of the request that is refused, None if it has none."""
         if error.request_id is not None:
             return error.request_id
+        # Before the body was read, a small one is read for its id: some clients show an
+        # error only if it names their request.  Nothing of a request with a wrong Host
+        # or Origin is read.
         unread = self._method == "POST" and self._task is None
         if unread and error.http_status in BEFORE_THE_BODY and self._is_admitted():
             current = self._process
@@ -280,23 +254,18 @@ class HttpRequestHandler:
     async def _send_refusal(
         self, error: ProtocolError, request_id: RequestId | None
     ) -> None:
-        """Send an error as the response to the request."""
         revision = self._revision or await self._refusing_revision()
         status, body = dispatch.encoded_refusal(revision, request_id, error)
         extra_headers = [
             (name.lower().encode("latin-1"), value.encode("latin-1"))
             for name, value in error.headers.items()
         ]
-        if status in BROWSER_STATUSES and self._is_browser():
+        takes_pages = b"text/html" in self._headers.raw.get(b"accept", b"")
+        if status in BROWSER_STATUSES and self._method == "GET" and takes_pages:
             own = [*PAGE_HEADERS, *extra_headers, *self.cors]
             await send_whole(self.send, status, PAGE_FOR_PEOPLE, own)
             return
         await send_json(self.send, status, body, [*extra_headers, *self.cors])
-
-    def _is_browser(self) -> bool:
-        """Whether a person has typed the address into a browser."""
-        accept = self._headers.raw.get(b"accept", b"")
-        return self._method == "GET" and b"text/html" in accept
 
     def _count_refusal(self, error: ProtocolError) -> None:
         """Count a refusal, so that staff can see why a client is refused."""
@@ -306,10 +275,7 @@ class HttpRequestHandler:
             process().count_refused(reason, responses.client_of(self._scope["headers"]))
 
     async def _refusing_revision(self) -> Revision:
-        """Return the revision for a refusal before the session is known.
-
-        It decides how an error without an id is written.
-        """
+        """Return the revision for a refusal before the session is known."""
         version = self._headers.get(negotiation.VERSION_HEADER)
         if not self._identified:
             # For an unknown caller only its own header counts.
@@ -342,7 +308,6 @@ class HttpRequestHandler:
 
     @cached_property
     def _body_owner(self) -> Owner:
-        """Whose body it is."""
         return Owner(self._person, self._principal.anonymous)
 
     def _charge_messages(self, messages: int = 1) -> None:
@@ -353,7 +318,6 @@ class HttpRequestHandler:
             rates.check_requests(self._charged_person, messages)
 
     def _charge_batch(self, batch: Batch) -> None:
-        """Charge for a batch, which is taken or refused as a whole."""
         others = map(client_messages.is_charged, batch.others)
         self._charge_messages(len(batch.requests) + sum(others))
 
@@ -409,7 +373,6 @@ class HttpRequestHandler:
     # -- the body -------------------------------------------------------------------
 
     async def _read_json(self) -> object:
-        """Return the JSON of the body."""
         current, announced = self._process, self._headers.raw.get(b"content-length")
         # To find out who asks may have taken a while.
         self._task = task = current.uploads.begin_upload(time.monotonic())
@@ -439,18 +402,14 @@ class HttpRequestHandler:
             raise Unavailable("Too many large requests wait to be read.") from None
 
     def _count_body_bytes(self, size: int) -> None:
-        """Count what has come of a body in pieces; make room for it."""
         self._process.uploads.hold_body(size, self._body_owner)
 
     def _has_arrived_late(self) -> bool:
-        """Whether the request took longer than `LATE_AFTER_S` to arrive."""
         return time.monotonic() - self._arrived > LATE_AFTER_S
 
     async def _revalidate(self) -> None:
-        """Check a late request against the rules as they are now.
-
-        Staff may have seen that a stop or a change of rights is in effect.
-        """
+        """Check a late request against the rules as they are now."""
+        # Staff may have seen that a stop or a change of rights is in effect.
         now = time.monotonic()
         if not self._process.gate.fresh(now):
             await self._process.gate.wait_until_fresh(now)
@@ -465,11 +424,8 @@ class HttpRequestHandler:
             if not self._catalog.open:
                 await self._identify_caller()
             if self._principal.key != before.key:
-                # It began for another principal.
-                raise Unavailable(
-                    "The access rules of this server have changed. Send the request"
-                    " again."
-                )
+                words = "The access rules of this server have changed."
+                raise Unavailable(f"{words} Send the request again.")
 
     async def _renew(self, exchange: Exchange) -> None:
         """Bring a request that has waited up to date."""
