@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 from mcp_app.process.running import HttpAnswer, Waiting
 from mcp_app.process.runtime import Process
@@ -134,16 +134,10 @@ async def take_message(
                 f"No question with the id {message.id!r} is waiting for an answer."
             )
     elif type(message) is Notification:
-        handler = _NOTIFICATIONS.get(message.method)
-        if handler is not None:
-            await handler(current, session, message.params, person)
-
-
-async def _handle_initialized(
-    current: Process, session: OpenSession, _: dict[str, Any], __: str
-) -> None:
-    if session.negotiated:
-        await current.sessions.complete_handshake(session)
+        if message.method == "notifications/initialized" and session.negotiated:
+            await current.sessions.complete_handshake(session)
+        elif message.method == CANCELLED:
+            await _cancel_request(current, session, message.params, person)
 
 
 async def _cancel_request(
@@ -185,13 +179,3 @@ def log_cancellations(messages: Sequence[Message]) -> None:
             len(reasons),
             extra={"reason": reasons[0]},
         )
-
-
-_Handler: TypeAlias = (
-    "Callable[[Process, OpenSession, dict[str, Any], str], Awaitable[None]]"
-)
-
-_NOTIFICATIONS: Final[Mapping[str, _Handler]] = {
-    "notifications/initialized": _handle_initialized,
-    CANCELLED: _cancel_request,
-}

@@ -86,15 +86,12 @@ class Call:
         if first and not more:
             self._part, self._over = part, True
             return
-        await self._hand_on_part(part, over=not more)
-
-    async def _hand_on_part(self, part: bytes, *, over: bool) -> None:
         if self._gone.is_set():
             raise OSError("The client has left.")
-        self._part, self._over = part, over
+        self._part, self._over = part, not more
         self._accepted.clear()
         self._put.set()
-        if not over:
+        if more:
             await self._accepted.wait()
 
     async def await_response(self, work: Awaitable[None]) -> HttpResponseBase:
@@ -110,15 +107,17 @@ class Call:
         try:
             await asyncio.wait([task, self._begun], return_when=asyncio.FIRST_COMPLETED)
             if self._streams:
-                return self._build_response(StreamingHttpResponse, Parts(self))
+                return _create_response(
+                    StreamingHttpResponse, Parts(self), self._status, self._headers
+                )
             await asyncio.shield(task)
         except asyncio.CancelledError:
             self.disconnect()
             raise
-        return self._build_response(HttpResponse, self._part or b"")
+        content = self._part or b""
+        return _create_response(HttpResponse, content, self._status, self._headers)
 
     def _end_stream(self, _: asyncio.Future[None]) -> None:
-        """End the stream: nothing more is sent."""
         self._over = True
         self._put.set()
 
@@ -139,11 +138,6 @@ class Call:
                     yield part
         finally:
             self.disconnect()
-
-    def _build_response(
-        self, kind: type[HttpResponseBase], content: object
-    ) -> HttpResponseBase:
-        return _create_response(kind, content, self._status, self._headers)
 
 
 class Parts:
@@ -266,27 +260,20 @@ def _read_declared_body(request: HttpRequest) -> bytes:
         expected = min(int(length), limit + 1)
         body: bytes = request.read(expected)
         if len(body) < expected:
-            raise RequestRefused(
-                400, "The body is shorter than its Content-Length says."
-            )
+            words = "The body is shorter than its Content-Length says."
+            raise RequestRefused(400, words)
         return body
     if "HTTP_TRANSFER_ENCODING" not in meta:
         return b""
     if not meta.get("wsgi.input_terminated"):
-        raise RequestRefused(
-            411, "This server accepts no body without a Content-Length."
-        )
-    return _read_up_to(limit + 1, meta["wsgi.input"])
-
-
-def _read_up_to(most: int, stream: Any) -> bytes:
-    """Read a stream that has an end; one read may return less than asked."""
-    body = bytearray()
-    for piece in read_pieces(stream):
-        body += piece
-        if len(body) >= most:
+        words = "This server accepts no body without a Content-Length."
+        raise RequestRefused(411, words)
+    pieces = bytearray()
+    for piece in read_pieces(meta["wsgi.input"]):
+        pieces += piece
+        if len(pieces) > limit:
             break
-    return bytes(body)
+    return bytes(pieces)
 
 
 def asgi_scope_of(meta: Mapping[str, Any], method: str, path: str) -> dict[str, Any]:
@@ -297,7 +284,9 @@ def asgi_scope_of(meta: Mapping[str, Any], method: str, path: str) -> dict[str, 
         if key[:5] == "HTTP_" or (key in _BARE and value)
     ]
     if not (meta.get("HTTP_HOST") or lacks_host(meta)):
-        headers.append((b"host", _substitute_host(meta)))
+        # PEP 3333, "URL Reconstruction"
+        host = f"{meta['SERVER_NAME']}:{meta['SERVER_PORT']}"
+        headers.append((b"host", host.encode("latin-1")))
     return {
         "type": "http",
         "http_version": meta.get("SERVER_PROTOCOL", "").rpartition("/")[2],
@@ -319,16 +308,10 @@ def lacks_host(meta: Mapping[str, Any]) -> bool:
 
 def _raw_path_of(meta: Mapping[str, Any]) -> bytes | None:
     """Return the path as it was sent, None if the server does not tell."""
-    addresses = (meta[name] for name in ADDRESSES if name in meta)
-    address = next(addresses, None)
-    if address is None:
-        return None
-    return str(address).partition("?")[0].encode("latin-1", "replace")
-
-
-def _substitute_host(meta: Mapping[str, Any]) -> bytes:
-    """Return the substitute for a missing Host (PEP 3333, "URL Reconstruction")."""
-    return f"{meta['SERVER_NAME']}:{meta['SERVER_PORT']}".encode("latin-1")
+    for name in ADDRESSES:
+        if name in meta:
+            return str(meta[name]).partition("?")[0].encode("latin-1", "replace")
+    return None
 
 
 # Clients may send many made-up headers: few are kept.

@@ -53,10 +53,9 @@ async def begin_and_serve(
     The call sees the catalog after its row is written.
     """
     stream = await begin(current.log, exchange, session)
-    if stream is not None:
+    if stream is not None and exchange.renew is not None:
         try:
-            if exchange.renew is not None:
-                await exchange.renew(exchange)
+            await exchange.renew(exchange)
         except BaseException:
             stream.withdraw_request()
             raise
@@ -148,7 +147,6 @@ class CallHandler(HttpRequestHandler):
         await reply.deliver_answer()
 
     def returning(self) -> Returning:
-        """Return the `Returning` of this client."""
         return Returning(self, self._process, self._principal)
 
     def _reply_for(self, exchange: Exchange, requests: Requests) -> Reply:
@@ -238,13 +236,11 @@ class LoggedTogether(Together):
     async def _begin_stream(
         self, exchange: Exchange, session: OpenSession
     ) -> OwnedStream:
-        """Return the stream of a request once its row exists, or raise the error.
-
-        A stop also ends calls of the batch that still wait for their rows.
-        """
+        """Return the stream of a request once its row exists, or raise the error."""
         try:
             stream = await begin_and_serve(self._current, exchange, session)
         except asyncio.CancelledError:
+            # A stop also ends calls of the batch that still wait for their rows.
             raise dispatch.error_of_end(exchange) from None
         if stream is None:
             raise InvalidRequest(

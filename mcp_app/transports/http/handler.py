@@ -42,13 +42,12 @@ class EndpointHandler(CallHandler):
     def _probe_answer(self) -> Awaitable[None] | None:
         if self._method != "POST":
             return None
-        headers = self._headers
-        ticket = read_ticket(headers.raw[PROBE].decode("latin-1"), self._slug)
-        if ticket is None:
+        headers, slug = self._headers, self._slug
+        probe = read_ticket(headers.raw[PROBE].decode("latin-1"), slug)
+        if probe is None:
             return None
-        streams = self._streams
-        probe = ProbeAnswer(self._scope, self.receive, self.send, streams=streams)
-        return probe.answer_probe(ticket, headers)
+        way = self._scope, self.receive, self.send
+        return ProbeAnswer(*way, slug, streams=self._streams).answer(probe, headers)
 
     # -- POST -----------------------------------------------------------------------
 
@@ -59,7 +58,12 @@ class EndpointHandler(CallHandler):
             raw.get(b"content-type"), raw.get(b"content-encoding"), raw.get(b"accept")
         )
         if not self._streams:
-            self.accepts = _require_json(self.accepts)
+            if not self.accepts.json:
+                words = (
+                    "This site cannot keep streams open (WSGI), so Accept must allow"
+                )
+                raise RequestRefused(406, f"{words} application/json.")
+            self.accepts = WHOLE
         value = await self._read_json()
         if self._has_arrived_late():
             await self._revalidate()
@@ -125,9 +129,9 @@ class EndpointHandler(CallHandler):
         if type(message) is Request:
             await self._run_call(self._session_exchange(session, message))
         else:
-            person = self._person
+            others = [message]
             await client_messages.take_in_order(
-                self._process, session, [message], person
+                self._process, session, others, self._person
             )
             await self._send_accepted()
 
@@ -144,7 +148,6 @@ class EndpointHandler(CallHandler):
         return session
 
     async def _find_session(self) -> OpenSession:
-        """Return the caller's session; raise 400 or 404."""
         check_session_header(self._headers)
         session_id = self._headers.get(SESSION_HEADER)
         if session_id is None:
@@ -283,17 +286,6 @@ def _refuse_answer() -> NoReturn:
         "This revision of the protocol has no requests from the server, so there is"
         " nothing to answer."
     )
-
-
-def _require_json(accepted: Accepts) -> Accepts:
-    """Return what a client takes if no stream can be kept open; raise 406."""
-    if not accepted.json:
-        raise RequestRefused(
-            406,
-            "This site cannot keep streams open (WSGI), so Accept must allow"
-            " application/json.",
-        )
-    return WHOLE
 
 
 # Clients may send long made-up headers: few are kept.

@@ -89,17 +89,11 @@ class HostAndOriginPolicy:
             answered = self._check_uncached(
                 headers.get(b"host"), headers.get(b"origin")
             )
-            self._cache_answer(key, answered)
+            if len(self._known) >= MAX_CACHED:
+                self._known.clear()
+            if sum(len(each or b"") for each in key) <= MAX_CACHED_LENGTH:
+                self._known[key] = answered
         return answered
-
-    def _cache_answer(
-        self, key: tuple[bytes | None, bytes | None], answered: RawHeaders
-    ) -> None:
-        if sum(len(each or b"") for each in key) > MAX_CACHED_LENGTH:
-            return
-        if len(self._known) >= MAX_CACHED:
-            self._known.clear()
-        self._known[key] = answered
 
     def clear_cache(self) -> None:
         """Clear the cache: settings have changed."""
@@ -109,7 +103,8 @@ class HostAndOriginPolicy:
         # granian gives an empty one for none.
         if not host:
             raise RequestRefused(400, NO_HOST)
-        if not self._host_allowed(host):
+        domain, _ = split_domain_port(host)
+        if not domain or not validate_host(domain, answered_hosts()):
             raise RequestRefused(
                 421, f"This endpoint does not answer to the host {host!r}."
             )
@@ -125,29 +120,19 @@ class HostAndOriginPolicy:
             (b"vary", b"Origin"),
         ]
 
-    def _host_allowed(self, host: str) -> bool:
-        domain, _ = split_domain_port(host)
-        if not domain:
-            return False
-        return validate_host(domain, answered_hosts())
-
 
 def answered_hosts() -> list[str]:
     """Return the hosts to which the endpoint answers, as `ALLOWED_HOSTS` has them."""
     if mcp_settings.hosts is not None:
         return list(mcp_settings.hosts)
     if mcp_settings.public_url is not None:
-        return [_domain_of_url(mcp_settings.public_url)]
+        netloc = urlsplit(mcp_settings.public_url).netloc.lower()
+        return [split_domain_port(netloc)[0]]
     hosts = list(settings.ALLOWED_HOSTS)
     if settings.DEBUG:
         return hosts or list(DEBUG_HOSTS)
     # "*" would let in pages of any site; the process logs it when it starts.
     return [] if "*" in hosts else hosts
-
-
-def _domain_of_url(url: str) -> str:
-    parts = urlsplit(url)
-    return split_domain_port(parts.netloc.lower())[0]
 
 
 def _origin_allowed(origin: str, host: str) -> bool:

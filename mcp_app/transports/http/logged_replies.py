@@ -123,10 +123,7 @@ class LoggedReply(Reply):
             )
 
     async def _close_when_caught_up(self, stream: OwnedStream, after_ms: int) -> None:
-        """Close the connection once its client has all messages so far.
-
-        The stream goes on in the log, and so does the call.
-        """
+        """Close the connection once its client has all messages so far."""
         with suppress(Exception):
             # If nothing can be logged any more, the stream tells its readers.
             await stream.wait_until_committed()
@@ -140,16 +137,11 @@ class LoggedReply(Reply):
 
     def _logged_stream(self) -> OwnedStream:
         if self._stream is None:
-            tool = self._tool_name()
-            stream = open_stream(self._log, self._session, self._requests, tool=tool)
-            self.use_stream(stream)
+            exchange, requests, tool = self._exchange, self._requests, ""
+            if exchange is not None and not isinstance(requests, list):
+                tool = called_tool(exchange)
+            self.use_stream(open_stream(self._log, self._session, requests, tool=tool))
         return self._stream  # type: ignore[return-value]
-
-    def _tool_name(self) -> str:
-        """Return the called tool, "" for a batch or if there is none."""
-        if self._exchange is None or isinstance(self._requests, list):
-            return ""
-        return called_tool(self._exchange)
 
     def _promote_to_stream(self) -> None:
         self._timer = None
@@ -248,10 +240,8 @@ class LoggedReply(Reply):
             self._resolve_answer(None)
 
     def _doubtful_answer(self, stream: OwnedStream) -> bytes:
-        """Return the answer if nothing more can be logged."""
-        return final_message(
-            stream.requests, storage_error(stream.failure or StreamFenced())
-        )
+        error = storage_error(stream.failure or StreamFenced())
+        return final_message(stream.requests, error)
 
     def conclude(self, answer: HttpAnswer | None) -> Awaitable[object]:
         if self._rest is None or self._left:
@@ -261,7 +251,6 @@ class LoggedReply(Reply):
         return self._send_rest(self._rest)
 
     async def _send_rest(self, place: Place) -> None:
-        """Send the rest of the stream as the log has it."""
         way, session = self._connection, self._session
         if self._events is not None or not way.accepts.json:
             await way.returning().send_rest(session, place, self._open_events())

@@ -141,7 +141,9 @@ class PlainCall(Exchange):
             self.generation = current.generation
             self.principal = principal = caller.principal
             self.person = principal.person or (
-                self._forwarded_address(raw[b"x-forwarded-for"])
+                current.addresses.address_key(
+                    peer_address(self.scope), raw[b"x-forwarded-for"].decode("latin-1")
+                )
                 if b"x-forwarded-for" in raw
                 else current.addresses.direct(peer_address(self.scope))
             )
@@ -149,12 +151,6 @@ class PlainCall(Exchange):
         except Exception:
             # It is raised again where there is an answer for it.
             return False
-
-    def _forwarded_address(self, forwarded: bytes) -> str:
-        addresses = self.process.addresses
-        return addresses.address_key(
-            peer_address(self.scope), forwarded.decode("latin-1")
-        )
 
     # -- the body -------------------------------------------------------------------
 
@@ -210,18 +206,12 @@ class PlainCall(Exchange):
 
     @abstractmethod
     def _expected_tool(self) -> KnownTool | None:
-        """Return the tool that the client probably calls, None if there is none.
-
-        Sets `revision`.
-        """
+        """Return the tool that the client probably calls, if any; set `revision`."""
 
     def _is_usual_call(
         self, tool: KnownTool, number: bytes, arguments: JsonObject, body: bytes
     ) -> bool:
-        """Whether a call that the client writes as always is a plain one.
-
-        Nothing but the arguments, and in a session the id, is left to be looked at.
-        """
+        """Whether a call that the client writes as always is a plain one."""
         if self.session is not None:
             # There it is always needed; a `cached_property` would cost 6 % of a call.
             self.request_id = int(number)
@@ -232,11 +222,9 @@ class PlainCall(Exchange):
         return self._is_callable(tool, arguments, body)
 
     def _is_in_turn(self) -> bool:
-        """Whether no call with the same id runs."""
         return True
 
     def _is_plain(self, value: Any, body: bytes) -> bool:
-        """Whether the JSON of the body is a plain call."""
         try:
             self.params = params = value["params"]
             self.request_id = request_id = value["id"]
@@ -261,26 +249,18 @@ class PlainCall(Exchange):
             return False
 
     def _check_depth(self, body: bytes) -> None:
-        """Raise ParseError if the body is nested too deeply."""
         jsonrpc.check_depth(body, self.process.read_limits)
 
     @abstractmethod
     def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
-        """Whether nothing but the tool is left to be looked at.
-
-        Sets `meta` and `revision`.  May raise what is wrong with `_meta`, which has
-        the depth that it may have.
-        """
+        """Whether only the tool is left to be looked at; set `meta`, may raise."""
 
     @abstractmethod
     def _known_tool(self, name: str) -> KnownTool | None:
         """Return a plain tool that the caller sees, None if there is none."""
 
     def _is_callable(self, tool: KnownTool, arguments: JsonObject, body: bytes) -> bool:
-        """Whether the caller may call the tool now, with these arguments.
-
-        Raises `Unavailable` if too many run.
-        """
+        """Whether the caller may call the tool now; raise `Unavailable` if many run."""
         limited = self.process.limits.rates
         if limited:
             self.process.admit(self.principal, self.person, 1)
@@ -321,7 +301,6 @@ class PlainCall(Exchange):
     def _find_tool(
         self, known_tools: KnownTools, key: ToolKey, name: str
     ) -> KnownTool | None:
-        """Find the tool of that name, and keep it."""
         entry = self.catalog.tools.get(name)
         if (
             entry is None
@@ -384,7 +363,6 @@ class PlainCall(Exchange):
         return dispatch.result_envelope(self._number, result)
 
     def _record(self, body: bytes) -> None:
-        """Write the answered call into the call log."""
         audit, tool = self.process.audit, self._tool
         if audit is None:
             return
@@ -507,7 +485,6 @@ class PlainCall(Exchange):
 
 
 def _receiving_again(first: Message | Exception, receive: Receive) -> Receive:
-    """Return what gives a message, or raises an error, and then what follows."""
     pending = [first]
 
     async def receive_again() -> Message:

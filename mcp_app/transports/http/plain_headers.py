@@ -93,7 +93,6 @@ class KnownTools(dict[ToolKey, KnownTool]):
         self._most = most
 
     def keep_tool(self, key: ToolKey, tool: KnownTool) -> None:
-        """Keep a tool."""
         if len(self) >= self._most and key not in self:
             self.clear()
         self[key] = tool

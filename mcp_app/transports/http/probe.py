@@ -14,8 +14,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -78,20 +77,12 @@ PING: Final = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 """The body of a probe: who does not know the ticket answers it, and does nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """What a valid ticket asks for."""
-
-    server: str
-    probe: Probe
-
-
 def issue_ticket(server: str, probe: Probe) -> str:
     """Return a ticket for a server, by its slug."""
     return signing.dumps([server, probe.value], key=secret_keys()[0], salt=_SALT)
 
 
-def read_ticket(text: str, server: str) -> Ticket | None:
+def read_ticket(text: str, server: str) -> Probe | None:
     """Return what a ticket asks of this server; None if it is not valid there."""
     if len(text) > MAX_TICKET_LENGTH:
         return None
@@ -102,7 +93,7 @@ def read_ticket(text: str, server: str) -> Ticket | None:
         )
     except signing.BadSignature:
         return None
-    return Ticket(slug, Probe(probe)) if slug == server else None
+    return Probe(probe) if slug == server else None
 
 
 # -- probe -----------------------------------------------------------------------------
@@ -143,28 +134,32 @@ _open: Counter[Probe] = Counter()
 
 
 class ProbeAnswer:
-    """The answer to one probe; `streams` says whether it may come in parts."""
+    """The answer to a probe; `streams` says whether it may come in parts."""
 
     def __init__(
-        self, scope: Scope, receive: Receive, send: Send, *, streams: bool
+        self, scope: Scope, receive: Receive, send: Send, slug: str, *, streams: bool
     ) -> None:
         self._scope = scope
         self._receive = receive
         self._send = send
+        self._slug = slug
         self._streams = streams
 
-    async def answer_probe(self, ticket: Ticket, headers: Headers) -> None:
+    async def answer(self, probe: Probe, headers: Headers) -> None:
         """Serve the probe, or say that too many are open (429)."""
-        if _open.total() >= MAX_PROBES or (
-            ticket.probe is Probe.SILENCE and _open[Probe.SILENCE]
-        ):
+        is_silence = probe is Probe.SILENCE
+        if _open.total() >= MAX_PROBES or (is_silence and _open[probe]):
             busy = jsonrpc.write({"mcp_probe": VERSION, "busy": True})
             await send_json(self._send, 429, busy, [(b"retry-after", b"5"), *_OWN])
             return
-        with _count_while_open(ticket.probe), contextlib.suppress(OSError):
-            await self._serve_probe(ticket, headers)
+        _open[probe] += 1
+        try:
+            with contextlib.suppress(OSError):
+                await self._serve_probe(probe, headers)
+        finally:
+            _open[probe] -= 1
 
-    async def _serve_probe(self, ticket: Ticket, headers: Headers) -> None:
+    async def _serve_probe(self, probe: Probe, headers: Headers) -> None:
         current = process()
         try:
             size = await self._body_size(current.limits.body)
@@ -174,21 +169,18 @@ class ProbeAnswer:
             return
         if size is None:
             return
-        report = await self._build_report(ticket, headers, size)
-        match ticket.probe:
+        report = await self._build_report(probe, headers, size)
+        match probe:
             case Probe.REFUSAL:
                 own = [_REFUSAL, *_OWN]
                 await send_json(self._send, 401, jsonrpc.write(report), own)
             case Probe.BODY:
                 await send_json(self._send, 200, jsonrpc.write(report), _OWN)
             case _:
-                await self._take_time(ticket.probe, current, report)
+                await self._take_time(probe, current, report)
 
     async def _body_size(self, most: int) -> int | None:
-        """Return the size of the body in bytes, at most one more than `most`.
-
-        None if the client leaves.  Raises TimeoutError if it does not come in time.
-        """
+        """Return the body's bytes, at most one more than `most`; None if none come."""
         size = 0
         async with asyncio.timeout(BODY_S):
             while True:
@@ -200,15 +192,14 @@ class ProbeAnswer:
                     return min(size, most + 1)
 
     async def _build_report(
-        self, ticket: Ticket, headers: Headers, size: int
+        self, probe: Probe, headers: Headers, size: int
     ) -> JsonObject:
-        """Return what arrived, and who answers."""
         scope = self._scope
         peer = scope.get("client")
         return {
             "mcp_probe": VERSION,
-            "probe": ticket.probe.value,
-            "server": ticket.server,
+            "probe": probe.value,
+            "server": self._slug,
             "host": _header_text(headers, b"host"),
             "scheme": scope.get("scheme", "http"),
             "http_version": scope.get("http_version", ""),
@@ -290,15 +281,6 @@ class ProbeAnswer:
                 await gone
 
 
-@contextlib.contextmanager
-def _count_while_open(probe: Probe) -> Iterator[None]:
-    _open[probe] += 1
-    try:
-        yield
-    finally:
-        _open[probe] -= 1
-
-
 async def _database_ms() -> int | None:
     """Return the time of the database's clock; None if it does not answer."""
     with contextlib.suppress(Exception):
@@ -312,7 +294,6 @@ def _header_text(headers: Headers, name: bytes) -> str:
 
 
 def _header_state(headers: Headers, name: str) -> str:
-    """Return what became of a header that each probe has."""
     value = headers.get(name)
     if value is None:
         return LOST

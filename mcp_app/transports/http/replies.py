@@ -43,8 +43,8 @@ class EventStream:
     """
 
     __slots__ = (
-        *("_ending", "_headers", "_queue", "_queues", "_send", "_sending", "_size"),
-        *("_task", "closed"),
+        *("_ending", "_headers", "_queue", "_queues", "_send", "_sending", "_task"),
+        *("closed", "waiting"),
     )
 
     def __init__(self, send: Send, headers: RawHeaders, queues: Queues) -> None:
@@ -52,7 +52,8 @@ class EventStream:
         self._headers: RawHeaders | None = [*SSE_HEADERS, *headers]
         self._queues = queues
         self._queue: deque[bytes | memoryview] = deque()
-        self._size = 0
+        self.waiting = 0
+        """How many bytes wait to be sent."""
         self._ending = self._sending = False
         self._task: asyncio.Task[None] | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -64,11 +65,6 @@ class EventStream:
     def queue_endpoint_event(self, uri: str) -> None:
         """Queue the event with the address for a session's messages."""
         self._queue_event(framing.endpoint_event(uri))
-
-    @property
-    def waiting(self) -> int:
-        """How many bytes wait to be sent."""
-        return self._size
 
     def queue_priming_event(self, event_id: str) -> None:
         """Queue an event that has an id only."""
@@ -105,13 +101,12 @@ class EventStream:
             self._task.cancel()
 
     def _discard_queue(self) -> None:
-        """Let go of what waits, and take no more."""
         self._ending = True
         self._queue.clear()
-        self._count_bytes(-self._size)
+        self._count_bytes(-self.waiting)
 
     def _count_bytes(self, change: int) -> None:
-        self._size += change
+        self.waiting += change
         self._queues.count_bytes(self, change)
 
     def _queue_event(self, data: bytes) -> None:
@@ -119,7 +114,7 @@ class EventStream:
             return
         # What comes before anything could be sent is no fault of the reader, and of
         # the rest only what waits is counted: one answer may be larger.
-        if self._sending and self._size > MAX_QUEUED_BYTES:
+        if self._sending and self.waiting > MAX_QUEUED_BYTES:
             self.give_up()
             return
         self._queue.append(data)
@@ -147,13 +142,10 @@ class EventStream:
 
     async def _send_queue(self, limit: asyncio.Timeout) -> None:
         if self._headers is not None:
-            start = {
-                "type": "http.response.start",
-                "status": 200,
-                "headers": self._headers,
-            }
-            self._headers = None
-            await self._send(start)
+            headers, self._headers = self._headers, None
+            await self._send(
+                {"type": "http.response.start", "status": OK, "headers": headers}
+            )
         while self._queue:
             data = self._next_chunk()
             limit.reschedule(asyncio.get_running_loop().time() + SEND_SECONDS)
@@ -308,7 +300,6 @@ class Reply:
         self._take_answer((status, body))
 
     def _take_answer(self, answer: HttpAnswer | None) -> None:
-        """Let `deliver_answer` send an answer, or end without one."""
         self._resolve_answer(answer)
 
     def _resolve_answer(self, answer: HttpAnswer | None) -> None:
@@ -316,11 +307,7 @@ class Reply:
             self._finished.set_result(answer)
 
     async def _end_events(self) -> None:
-        """End the stream; return when all was sent or its reader given up.
-
-        A call that was cancelled has no answer: its event stream ends without one.
-        If its client has left, nothing is sent.
-        """
+        """End the stream; return when all was sent or its reader given up."""
         if self._left:
             return
         events = self._open_events()

@@ -192,13 +192,18 @@ async def answer_health_check(scope: Scope, send: Send) -> None:
     Without a Host the answer is 400, to other methods 405.
     """
     method: str = scope["method"]
-    if not _has_required_host(scope):
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    if not any(hosts) and scope.get("http_version") not in WITHOUT_HOST:
         await send_empty(send, BAD_REQUEST, [])
         return
     if method not in ("GET", "HEAD"):
         await send_empty(send, NOT_ALLOWED, ALLOW)
         return
-    failing = await _failing_part()
+    try:
+        failing = await process().failing_part()
+    except Exception:
+        logger.exception("This process could not be started.")
+        failing = SETTINGS
     status = OK if failing == FINE else UNAVAILABLE
     report = {"status": "ok"} if status == OK else {"status": "unavailable"}
     body = jsonrpc.write({**report, "failing": failing} if failing else report)
@@ -208,18 +213,3 @@ async def answer_health_check(scope: Scope, send: Send) -> None:
         return
     length = (b"content-length", b"%d" % len(body))
     await send_whole(send, status, b"", [*JSON_HEADERS, length, *headers])
-
-
-def _has_required_host(scope: Scope) -> bool:
-    """Whether the request has a Host, or needs none."""
-    if scope.get("http_version") in WITHOUT_HOST:
-        return True
-    return any(name == b"host" and value for name, value in scope["headers"])
-
-
-async def _failing_part() -> str:
-    try:
-        return await process().failing_part()
-    except Exception:
-        logger.exception("This process could not be started.")
-        return SETTINGS

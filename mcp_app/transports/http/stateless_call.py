@@ -174,7 +174,6 @@ class SessionCall(PlainCall):
         return await self._deliver_answer()
 
     async def _deliver_answer(self) -> None:
-        """Wait for the answer, and send it."""
         try:
             answer = self._answer or await self._answer_future()
             if answer is None or answer[0] != OK or self._reply is not None:
@@ -194,11 +193,8 @@ class SessionCall(PlainCall):
             self._note_connection_end()
 
     async def _run_call(self) -> HttpAnswer:
-        """Return the answer.
-
-        `StatelessCall.serve` has the same lines: a coroutine that both await would add
-        2 % to each call.
-        """
+        # `StatelessCall.serve` has the same lines: a coroutine that both await would
+        # add 2 % to each call.
         if self._raised is not None:
             return await self._answer_of(None)
         tool, token = self._tool, current_call.set(self)
@@ -220,7 +216,6 @@ class SessionCall(PlainCall):
         return OK, body
 
     def _note_connection_end(self) -> None:
-        """Take note that the connection is over; the call may go on."""
         if self._reply is not NO_WAY_BACK:
             self.outgoing.over()
         if self.task is None:
@@ -229,10 +224,7 @@ class SessionCall(PlainCall):
             self._left = True
 
     def _expected_tool(self) -> KnownTool | None:
-        """Return the tool that was called last in the session.
-
-        Raises LookupError if the session is not cached, or has another revision.
-        """
+        """Return the tool that was called last in the session, which must be cached."""
         session = self.process.sessions.cached(
             self.raw[SESSION_HEADER].decode("latin-1"), self.principal, self.slug
         )
@@ -297,7 +289,6 @@ class SessionCall(PlainCall):
             self._answer_future().set_result(answer)
 
     def _answer_future(self) -> asyncio.Future[HttpAnswer | None]:
-        """Return the answer that the connection waits for."""
         if self._waiting is None:
             self._waiting = self.adapters.loop.create_future()
         return self._waiting

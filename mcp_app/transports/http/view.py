@@ -136,10 +136,7 @@ class ThreadCall(StatelessCall):
         )
 
     def _convert_in_time(self, output: object) -> object:
-        """Convert an output; end the call first if its time is over.
-
-        Then its transactions, which are still open, are rolled back.
-        """
+        # If its time is over, its open transactions are rolled back.
         self._is_too_late()
         return self._tool.plain.convert_other(output)
 
@@ -238,24 +235,24 @@ class EndpointView:
                 if answered is not None:
                     return answered.django_response()
             whole = Whole(body)
-            background.run_on_loop(
-                partial(
-                    self.endpoint,
-                    scope,
-                    whole.receive,
-                    whole.send,
-                    slug=slug,
-                    part=part,
-                    streams=False,
-                )
-            )
+            work = partial(self.endpoint, scope, whole.receive, whole.send, slug=slug)
+            background.run_on_loop(partial(work, part=part, streams=False))
         except Unsuitable as error:
             return _refusal_response(503, InternalError(str(error)))
         except RequestRefused as error:
             return _refusal_response(error.http_status, error)
         response = whole.django_response()
         if response.status_code == HTTPStatus.NOT_IMPLEMENTED:
-            _log_quietly(request, response)
+            # A site without streams is no fault: Django would log an error and send
+            # mail, and does not log a response twice.
+            log_response(
+                "%s: %s",
+                response.reason_phrase,
+                request.path,
+                response=response,
+                request=request,
+                level="warning",
+            )
         return response
 
 
@@ -263,30 +260,12 @@ def _request_scope(request: HttpRequest) -> dict[str, Any]:
     return asgi_scope_of(request.META, request.method or "", request.path)
 
 
-def _log_quietly(request: HttpRequest, response: HttpResponse) -> None:
-    """Log a response as a warning; Django would log an error and send mail.
-
-    A site without streams is no fault; Django does not log a response twice.
-    """
-    log_response(
-        "%s: %s",
-        response.reason_phrase,
-        request.path,
-        response=response,
-        request=request,
-        level="warning",
-    )
-
-
 for _name, _value in _COROUTINE.items():
     setattr(EndpointView, _name, _on_a_loop(_value))
 
 
 def _forget_secrets(request: HttpRequest) -> None:
-    """Remove session ids, tokens and arguments before Django logs or mails them.
-
-    It shows all headers of a failed request, except those whose names it knows.
-    """
+    """Remove session ids, tokens and arguments before Django logs or mails them."""
     forget_query(request)
     meta = request.META
     for name in [each for each in meta if each.startswith(SECRET_HEADERS)]:
