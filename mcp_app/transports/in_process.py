@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from mcp_app.auth.principals import lets_anyone_in
 from mcp_app.catalog.snapshot import Catalog
@@ -78,10 +78,8 @@ Respond: TypeAlias = Callable[[str, "JsonObject"], "JsonObject"]
 """Takes method and params of a question; returns its result, or raises `Failure`."""
 
 
-class Observe(Protocol):
-    """Takes each message, in the order of the wire; called on the loop."""
-
-    def __call__(self, message: Message, /) -> object: ...
+Observe: TypeAlias = Callable[[Message], object]
+"""Takes each message, in the order of the wire; called on the loop."""
 
 
 def decline_question(method: str, params: JsonObject) -> JsonObject:
@@ -93,7 +91,7 @@ def decline_question(method: str, params: JsonObject) -> JsonObject:
     raise Failure(REJECTED, "The user rejected the request.")
 
 
-def _ignore_message(message: Message, /) -> None:
+def _ignore_message(_: Message) -> None:
     """Do nothing."""
 
 
@@ -163,22 +161,18 @@ class InProcessClient:
         return await self._call_method(method, params)
 
     async def _open_session(self) -> None:
-        """Open the session; what refuses that is raised as `SessionRefused`."""
         caller = self._caller
-        answer = await self._call_method(
-            "initialize",
-            {
-                "protocolVersion": caller.revision.version,
-                "capabilities": caller.capabilities,
-                "clientInfo": {"name": caller.name, "version": caller.version},
-            },
-        )
+        params = {
+            "protocolVersion": caller.revision.version,
+            "capabilities": caller.capabilities,
+            "clientInfo": {"name": caller.name, "version": caller.version},
+        }
+        answer = await self._call_method("initialize", params)
         if self._connection.sessions.session is None:
             raise SessionRefused(answer)
         self._opened = True
-        await self._send_message(
-            notification_message("notifications/initialized", None)
-        )
+        initialized = notification_message("notifications/initialized", None)
+        await self._send_message(initialized)
 
     def _stateless_meta(self) -> JsonObject:
         caller = self._caller
@@ -191,8 +185,7 @@ class InProcessClient:
 
     async def _call_method(self, method: str, params: JsonObject) -> bytes:
         number = next(self._numbers)
-        loop = self._connection.current.loop
-        answer: asyncio.Future[bytes] = loop.create_future()
+        answer: asyncio.Future[bytes] = self._connection.current.loop.create_future()
         self._waiting[number] = answer
         try:
             if method != "initialize":
@@ -223,19 +216,18 @@ class InProcessClient:
         # It may have integers that orjson does not read.
         message: dict[str, Any] = json.loads(text)
         if "method" not in message:
-            waiting = self._waiting_caller(message.get("id"))
+            identifier = message.get("id")
+            if isinstance(identifier, int):
+                waiting = self._waiting.get(identifier)
+            else:
+                # One without an id answers the last request.
+                waiting = next(reversed(self._waiting.values()), None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(text)
         elif "id" in message:
             reply = asyncio.create_task(self._answer_question(message))
             self._replies.add(reply)
             reply.add_done_callback(self._replies.discard)
-
-    def _waiting_caller(self, identifier: object) -> asyncio.Future[bytes] | None:
-        """Return who waits for an answer; one without an id is to the last request."""
-        if isinstance(identifier, int):
-            return self._waiting.get(identifier)
-        return next(reversed(self._waiting.values()), None)
 
     async def _answer_question(self, question: dict[str, Any]) -> None:
         identifier = question["id"]
@@ -268,9 +260,7 @@ class _Connection(Connection):
 
     def find_catalog(self) -> Catalog | None:
         catalog = super().find_catalog()
-        if catalog is None or self.overlay is None:
-            return catalog
-        return self.overlay(catalog)
+        return self.overlay(catalog) if catalog and self.overlay else catalog
 
     async def catalog_and_rights(self) -> tuple[Catalog, Rights]:
         catalog = super().find_catalog()
@@ -289,12 +279,8 @@ class _Connection(Connection):
         return self.exchange
 
     def refuse_message(self, error: ProtocolError) -> None:
-        """Answer with an error before anything runs."""
-        self._write_refusal(error)
-
-    def _write_refusal(self, error: ProtocolError) -> None:
         self.refusal = error
-        super()._write_refusal(error)
+        super().refuse_message(error)
 
     def cancel_request(self, request_id: int) -> None:
         """Cancel a request, if it still runs."""

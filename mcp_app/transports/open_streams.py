@@ -102,8 +102,8 @@ class OpenStream:
             if not _was_woken_by_end(task, closed):
                 raise
 
-    def _open_stream(self, number: int) -> None:
-        """Open the stream, and write the changes that have waited."""
+    def begin_writing(self, number: int) -> None:
+        """Write from now on, and first the changes that have waited."""
         self._open = True
         if self._pending:
             self._write_changes(list(self._pending), number)
@@ -113,7 +113,6 @@ class OpenStream:
 
     @property
     def _begun_with(self) -> bool:
-        """Whether its beginning is written."""
         return self._open
 
     def tell(self, what: Sequence[str], number: int) -> None:
@@ -225,7 +224,7 @@ class StandingStream(OpenStream):
         self._ids.announced = self.seen
         if self._session.revision.priming:
             self._stream.queue_priming_event(self._ids.current_id())
-        self._open_stream(announced)
+        self.begin_writing(announced)
 
     @property
     def newest(self) -> bool:
@@ -242,10 +241,8 @@ class StandingStream(OpenStream):
         resumable = self._session.revision.resumable
         for number, payload in messages:
             if number > self._ids.logged:
-                event_id = self._ids.next_logged(number)
-                self._stream.queue_message(
-                    payload.encode(), event_id if resumable else None
-                )
+                event_id = self._ids.next_logged(number) if resumable else None
+                self._stream.queue_message(payload.encode(), event_id)
 
     def watched(self, what: str) -> str | None:
         if not self._is_listening:
@@ -274,9 +271,8 @@ class StandingStream(OpenStream):
     def _write_one_change(self, what: str, number: int) -> None:
         message = subscriptions.change_message(what, None)
         resumable = self._session.revision.resumable
-        self._stream.queue_message(
-            message, self._ids.next_change_id(number) if resumable else None
-        )
+        event_id = self._ids.next_change_id(number) if resumable else None
+        self._stream.queue_message(message, event_id)
 
     def _write_end(self, retry_ms: int | None) -> None:
         self._stream.end_output(retry_ms=retry_ms)
@@ -313,15 +309,13 @@ class ListenStream(OpenStream):
     def open_with_message(self, acknowledgement: bytes) -> None:
         """Open with this message."""
         self._stream.queue_message(acknowledgement)
-        self._open_stream(0)
+        self.begin_writing(0)
 
     def _write_changes(self, what: Sequence[str], number: int) -> None:
         for each in what:
-            self._stream.queue_message(
-                subscriptions.change_message(each, self._subscription)
-            )
+            message = subscriptions.change_message(each, self._subscription)
+            self._stream.queue_message(message)
 
     def _write_end(self, retry_ms: int | None) -> None:
-        """End with the result that tells the client of a graceful end."""
         self._stream.queue_message(self._closing)
         self._stream.end_output()

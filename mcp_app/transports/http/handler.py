@@ -59,10 +59,8 @@ class EndpointHandler(CallHandler):
         )
         if not self._streams:
             if not self.accepts.json:
-                words = (
-                    "This site cannot keep streams open (WSGI), so Accept must allow"
-                )
-                raise RequestRefused(406, f"{words} application/json.")
+                words = "This site cannot keep streams open (WSGI), so Accept must"
+                raise RequestRefused(406, f"{words} allow application/json.")
             self.accepts = WHOLE
         value = await self._read_json()
         if self._has_arrived_late():
@@ -226,12 +224,10 @@ class EndpointHandler(CallHandler):
     async def get(self) -> None:
         """Open the standing stream of a session."""
         self._refuse_stateless_era()
+        allow = {"Allow": self._allowed_methods}
         if not self._streams:
-            raise RequestRefused(
-                405,
-                "This site cannot keep streams open (WSGI).",
-                {"Allow": self._allowed_methods},
-            )
+            words = "This site cannot keep streams open (WSGI)."
+            raise RequestRefused(405, words, allow)
         if not parse_accept(self._headers.get(b"accept")).events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
         last = self._headers.get(b"last-event-id")
@@ -240,22 +236,17 @@ class EndpointHandler(CallHandler):
                 405,
                 "GET opens the stream of a session, but this request has no"
                 " Mcp-Session-Id. POST a message instead.",
-                {"Allow": self._allowed_methods},
+                allow,
             )
         self._charge_messages()
         session, current = await self._find_session(), self._process
-        request_event = (
-            None if last is None else event_ids.of_request(last, session.digest)
-        )
-        if request_event is not None:
-            place = await current.followers.find_place(session.pk, *request_event)
-            if place is None:
-                # A session that was closed elsewhere took its streams along.
-                await current.sessions.client_position(session)
-                raise event_ids.wrong_event_id()
-            await self.returning().resume_stream(session, place)
-            return
-        position = None if last is None else event_ids.position_of(last, session.digest)
+        position = None
+        if last is not None:
+            request_event = event_ids.of_request(last, session.digest)
+            if request_event is not None:
+                await self._resume_request(session, request_event)
+                return
+            position = event_ids.position_of(last, session.digest)
         stream = EventStream(self.send, self.cors, current.queues)
         standing = StandingStream(
             stream, current.listeners, session, principal=self._principal
@@ -266,6 +257,17 @@ class EndpointHandler(CallHandler):
             self.started = True
             current.spawn_task(current.deliveries.deliver_messages(session))
             await standing.serve_until_end(self.receive)
+
+    async def _resume_request(
+        self, session: OpenSession, request_event: tuple[str, int]
+    ) -> None:
+        current = self._process
+        place = await current.followers.find_place(session.pk, *request_event)
+        if place is None:
+            # A session that was closed elsewhere took its streams along.
+            await current.sessions.client_position(session)
+            raise event_ids.wrong_event_id()
+        await self.returning().resume_stream(session, place)
 
     async def delete(self) -> None:
         """Close a session."""

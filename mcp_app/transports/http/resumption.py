@@ -66,7 +66,7 @@ class ResumedStream(WatchesNothing, OpenStream):
         """Write from now on; begin with the event id `first`, if there is one."""
         if first is not None:
             self._stream.queue_priming_event(first)
-        self._open_stream(0)
+        self.begin_writing(0)
 
     # -- a reader of the log ----------------------------------------------------------
 

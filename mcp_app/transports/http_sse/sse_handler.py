@@ -119,27 +119,22 @@ class MessagesHandler(Address):
         # The Accept header does not matter: the answer has no body.
         accepted_content(raw.get(b"content-type"), raw.get(b"content-encoding"), None)
         value = await self._read_json()
-        await (
-            self._revalidate() if self._has_arrived_late() else self._refresh_catalog()
-        )
+        if self._has_arrived_late():
+            await self._revalidate()
+        await self._refresh_catalog()
         if type(value) is list:
             await self._take_batch(value)
         else:
-            await self._take_one(
-                envelope.parse_message(value, lenient=self._process.lenient)
-            )
+            message = envelope.parse_message(value, lenient=self._process.lenient)
+            await self._take_one(message)
         await self._send_accepted()
 
     async def _send_refusal(
         self, error: ProtocolError, request_id: RequestId | None
     ) -> None:
-        """Send the error of a request on its session's stream, and accept the POST.
-
-        Clients read answers from the stream alone, and some take the status of a
-        refusal for the end of the transport.  The error of a message that is no
-        request, or whose session is unknown or has just ended, is the response to the
-        POST.
-        """
+        """Send the error of a request on its session's stream, and accept the POST."""
+        # Clients read answers from the stream alone, and some take the status of a
+        # refusal for the end of the transport.
         is_there = not isinstance(error, SessionNotFound)
         if is_there and request_id is not None and self._identified and self._logged:
             with suppress(ProtocolError):
@@ -162,7 +157,6 @@ class MessagesHandler(Address):
         await self._wait_for_row(stream, session)
 
     async def _session_by_id(self) -> OpenSession:
-        """Return the caller's session; raise 400 or 404."""
         if not SESSION_ID.fullmatch(self._requested_id):
             raise InvalidRequest(
                 f"{PARAMETER} is missing. Open the stream, and POST to the address in"
@@ -173,10 +167,6 @@ class MessagesHandler(Address):
         )
 
     async def _find_session(self) -> OpenSession:
-        """Return the caller's session; raise 400 or 404.
-
-        A header that names another revision than the session's is refused.
-        """
         session = await self._session_by_id()
         self._revision = session.revision
         if session.negotiated:
@@ -200,15 +190,13 @@ class MessagesHandler(Address):
             self._charge_messages()
         self._check_era(message)
         session = await self._find_session()
+        current, person = self._process, self._person
         if not isinstance(message, Request):
-            person = self._person
-            await client_messages.take_in_order(
-                self._process, session, [message], person
-            )
+            await client_messages.take_in_order(current, session, [message], person)
             return
         await self._refresh_catalog()
         exchange = self._begin_exchange(session, message)
-        self._admit_calls(1)
+        current.admit(self._principal, person, 1)
         await self._run_request(session, exchange)
 
     def _begin_exchange(self, session: OpenSession, request: Request) -> Exchange:
@@ -222,9 +210,6 @@ class MessagesHandler(Address):
         exchange.adapters = replace(exchange.adapters, handshakes=Negotiation(session))
         return exchange
 
-    def _admit_calls(self, count: int) -> None:
-        self._process.admit(self._principal, self._person, count)
-
     async def _take_batch(self, value: list[object]) -> None:
         """Take a batch; each request is answered by itself (2025-03-26, transports)."""
         session, current = await self._find_session(), self._process
@@ -235,16 +220,12 @@ class MessagesHandler(Address):
         person = self._person
         await client_messages.take_in_order(current, session, batch.others, person)
         await self._refresh_catalog()
-        self._admit_calls(len(batch.requests))
-        for request in batch.requests:
-            await self._one_of_many(session, request)
-
-    async def _one_of_many(self, session: OpenSession, request: Request) -> None:
-        """Run a request of a batch; a refusal concerns only this request."""
-        try:
-            await self._run_request(session, self._begin_exchange(session, request))
-        except ProtocolError as error:
-            await self._send_error(session, request.id, error)
+        current.admit(self._principal, person, len(batch.requests))
+        for each in batch.requests:
+            try:
+                await self._run_request(session, self._begin_exchange(session, each))
+            except ProtocolError as error:
+                await self._send_error(session, each.id, error)
 
     # -- calls ----------------------------------------------------------------------
 
@@ -305,14 +286,10 @@ class MessagesHandler(Address):
 
 
 def _agreed_revision(session: OpenSession) -> Revision | None:
-    """Return the revision that `initialize` has agreed on, None before it."""
     return session.revision if session.negotiated else None
 
 
 def _refuse_if_closed(session: OpenSession) -> None:
-    """Raise 404 if the stream has ended since the session was found.
-
-    A call that began now would not be cancelled by that.
-    """
+    # A call that began now would not be cancelled by the end of the stream.
     if session.closed:
         raise SessionNotFound

@@ -62,7 +62,6 @@ class OneChannel:
             self._timer = loop.call_at(due, self._send_due_answers)
 
     def _send_due_answers(self) -> None:
-        """Send the answers that are due, and set the timer for the next one."""
         loop = asyncio.get_running_loop()
         self._timer = None
         while self._late and self._late[0][0] <= loop.time():
@@ -236,7 +235,6 @@ class PostedCall:
             stream.end(task.result()[1])
 
     def _stop_call(self, _: bytes | None) -> None:
-        """Stop a call whose answer cannot be logged."""
         if self._exchange is not None:
             self._exchange.stop(End.CANCELLED)
 

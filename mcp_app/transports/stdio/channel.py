@@ -95,7 +95,6 @@ class RunningCall:
 
     @property
     def _may_send_more(self) -> bool:
-        """Whether the call may still say something."""
         return self._exchange is not None
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
@@ -186,10 +185,6 @@ class SessionChanges(OpenStream):
         )
         self._session = session
 
-    def start_announcing(self) -> None:
-        """Write from now on."""
-        self._open_stream(0)
-
     def watched(self, what: str) -> str | None:
         return what if what in LISTS else self._session.uris.get(what)
 
@@ -233,7 +228,8 @@ class Listening:
         channel.running[exchange.request_id] = self
         # A task that is cancelled before it begins enters nothing, and leaves nothing.
         self._entered.enter_context(listening)
-        work = self._wait_until_closed(listening, interest, honoured, stream.closed)
+        first = subscriptions.acknowledged_message(exchange, honoured)
+        work = self._wait_until_closed(listening, interest, first, stream.closed)
         self._task = asyncio.get_running_loop().create_task(work)
         self._task.add_done_callback(self._close_subscription)
 
@@ -241,15 +237,12 @@ class Listening:
         self,
         listening: ListenStream,
         interest: Interest,
-        honoured: JsonObject,
+        first: bytes,
         closed: Awaitable[None],
     ) -> None:
-        async with self._channel.current.stream_opener.store_watched_uris(
-            interest.uris
-        ):
-            listening.open_with_message(
-                subscriptions.acknowledged_message(self._exchange, honoured)
-            )
+        opener = self._channel.current.stream_opener
+        async with opener.store_watched_uris(interest.uris):
+            listening.open_with_message(first)
             await closed
 
     def cancel(self) -> None:
@@ -262,16 +255,10 @@ class Listening:
         self._entered.close()
         self._channel.free_request_id(self._exchange.request_id, self)
         error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self._answer_failure(error)
-
-    def _answer_failure(self, error: BaseException) -> None:
-        """HttpAnswer a subscription that failed with an error."""
+        if error is None:
+            return
         if not isinstance(error, ProtocolError):
             logger.error("A subscription failed.", exc_info=error)
             error = InternalError("The server failed; its log says why.")
-        exchange = self._exchange
-        refusal = dispatch.encoded_refusal(
-            exchange.revision, exchange.request_id, error
-        )
-        self._channel.write(refusal[1])
+        revision, request_id = self._exchange.revision, self._exchange.request_id
+        self._channel.write(dispatch.encoded_refusal(revision, request_id, error)[1])

@@ -115,24 +115,17 @@ class Connection(Channel):
         catalog = self.find_catalog()
         if catalog is None:
             raise NotServed(f"There is no MCP server {self.slug!r} here.")
-        if self.principal.anonymous and not catalog.public:
-            raise NotSignedIn(
-                f"The MCP server {self.slug!r} is not public. {self.sign_in}"
-            )
-        rights = await self.current.rights.find(
-            self.principal, self.slug, catalog.demands
-        )
+        principal, server = self.principal, f"MCP server {self.slug!r}"
+        if principal.anonymous and not catalog.public:
+            raise NotSignedIn(f"The {server} is not public. {self.sign_in}")
+        rights = await self.current.rights.find(principal, self.slug, catalog.demands)
+        user = f"The user {principal.user_name!r}"
         if rights.gone:
-            raise Forbidden(
-                f"The user {self.principal.user_name!r} is no longer active."
-            )
+            raise Forbidden(f"{user} is no longer active.")
         # While the rights were read, something may have been published or stopped.
         catalog = self.find_catalog() or catalog
         if not rights.meets_demands(catalog.server.demands):
-            raise Forbidden(
-                f"The user {self.principal.user_name!r} lacks the rights that the MCP"
-                f" server {self.slug!r} requires."
-            )
+            raise Forbidden(f"{user} lacks the rights that the {server} requires.")
         return catalog, rights
 
     def cancel_subscriptions(self) -> None:
@@ -149,12 +142,13 @@ class Connection(Channel):
         try:
             await self._process_line(line, arrived)
         except ProtocolError as error:
-            self._write_refusal(error)
+            self.refuse_message(error)
         except Exception:
             logger.exception("A message failed.")
-            self._write_refusal(InternalError("The server failed; its log says why."))
+            self.refuse_message(InternalError("The server failed; its log says why."))
 
-    def _write_refusal(self, error: ProtocolError) -> None:
+    def refuse_message(self, error: ProtocolError) -> None:
+        """Answer with an error before anything runs."""
         request_id = error.request_id
         if request_id is None:
             request_id = self._request_id
@@ -172,12 +166,11 @@ class Connection(Channel):
         try:
             message = envelope.parse_message(value, lenient=self.current.lenient)
         except InvalidRequest as error:
-            if _wants_no_answer(value):
-                logger.info(
-                    "A message was ignored, because it is not valid: %s", error.message
-                )
-                return
-            raise
+            if not _wants_no_answer(value):
+                raise
+            words = "A message was ignored, because it is not valid: %s"
+            logger.info(words, error.message)
+            return
         if type(message) is Request:
             self._request_id = message.id
             await self._wait_until_fresh(arrived)
@@ -186,7 +179,6 @@ class Connection(Channel):
             await self._take_others([message], arrived)
 
     async def _wait_until_fresh(self, arrived: float) -> None:
-        """Wait until the caches are fresh enough; raise 503."""
         gate = self.current.gate
         if not gate.fresh(arrived):
             await gate.wait_until_fresh(arrived)
@@ -206,10 +198,14 @@ class Connection(Channel):
         meta = negotiation.meta_of(request.params) or {}
         exchange = await self.make_exchange(request, self._revision, meta, session)
         self._check_admission(exchange)
-        if request.method == "initialize":
-            await self._initialize(exchange)
-        else:
+        if request.method != "initialize":
             self._run_request(exchange)
+            return
+        # Later messages wait for the session.
+        _, body = await dispatch.answer_request(exchange)
+        self.write(body)
+        if exchange.opened_session is not None:
+            self.announce_changes()
 
     async def make_exchange(
         self,
@@ -250,9 +246,8 @@ class Connection(Channel):
         if ready is not None:
             self.write(ready)
         elif exchange.method == subscriptions.METHOD:
-            Listening(self, exchange).begin_listening(
-                *await subscriptions.accept_subscription(exchange)
-            )
+            accepted = await subscriptions.accept_subscription(exchange)
+            Listening(self, exchange).begin_listening(*accepted)
         else:
             self._run_request(exchange)
 
@@ -265,25 +260,18 @@ class Connection(Channel):
         self.running[exchange.request_id] = call
         self.current.running.start_call(exchange, work, call)
 
-    async def _initialize(self, exchange: Exchange) -> None:
-        """Open the session; later messages wait for it."""
-        _, body = await dispatch.answer_request(exchange)
-        self.write(body)
-        if exchange.opened_session is not None:
-            self.announce_changes()
-
     def announce_changes(self) -> None:
         """Announce changes to the session."""
         session = self.sessions.session
         if session is None:
             return
-        heard = SessionChanges(self, session)
+        changes = SessionChanges(self, session)
         try:
-            self.current.add_listener(heard)
+            self.current.add_listener(changes)
         except Unavailable as error:
             logger.warning("A session cannot be told about changes: %s", error)
-            return
-        heard.start_announcing()
+        else:
+            changes.begin_writing(0)
 
     # -- batches of 2025-03-26 --------------------------------------------------------
 
@@ -312,9 +300,8 @@ class Connection(Channel):
             try:
                 meta = negotiation.meta_of(each.params) or {}
             except InvalidParams as error:
-                refused.append(
-                    dispatch.encoded_refusal(session.revision, each.id, error)[1]
-                )
+                refusal = dispatch.encoded_refusal(session.revision, each.id, error)
+                refused.append(refusal[1])
                 continue
             exchange = await self.make_exchange(each, session.revision, meta, session)
             self._check_admission(exchange)
@@ -331,13 +318,11 @@ class Connection(Channel):
     async def _take_others(
         self, messages: Sequence[envelope.Message], arrived: float
     ) -> None:
-        """Take the notifications and replies of a line, even in a database outage."""
         try:
             await self._wait_until_fresh(arrived)
         except Unavailable as error:
-            logger.debug(
-                "A message is accepted although the database is away: %s", error
-            )
+            words = "A message is accepted although the database is away: %s"
+            logger.debug(words, error)
         log_cancellations(messages)
         for each in messages:
             if type(each) is Notification:
@@ -354,9 +339,8 @@ class Connection(Channel):
             logger.info("An answer was refused: %s", error.message)
             return
         except Unavailable as error:
-            logger.debug(
-                "An answer is accepted although the database is away: %s", error
-            )
+            words = "An answer is accepted although the database is away: %s"
+            logger.debug(words, error)
         unasked = [
             each.id
             for each in replies
@@ -382,10 +366,7 @@ class Connection(Channel):
 
 
 def _wants_no_answer(value: object) -> bool:
-    """Whether an invalid message looks like a notification or a reply.
-
-    Those get no answer, not even an error.
-    """
+    """Whether an invalid message looks like a notification or a reply."""
     if not isinstance(value, dict):
         return False
     if "method" in value:

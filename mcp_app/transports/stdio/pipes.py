@@ -53,21 +53,17 @@ def take_standard_streams() -> tuple[int, int]:
         # There is no standard error: prints are lost.
         os.dup2(nothing, STDERR)
     incoming, outgoing = os.dup(STDIN), os.dup(STDOUT)
-    _leave_nothing_to_others(nothing)
-    if nothing == STDERR:
-        os.set_inheritable(STDERR, True)
-    else:
-        os.close(nothing)
-    return incoming, outgoing
-
-
-def _leave_nothing_to_others(nothing: int) -> None:
     os.dup2(nothing, STDIN)
     os.dup2(STDERR, STDOUT)
     # Earlier prints that are still buffered are no messages either.
     with suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    if nothing == STDERR:
+        os.set_inheritable(STDERR, True)
+    else:
+        os.close(nothing)
+    return incoming, outgoing
 
 
 class Input:
@@ -88,9 +84,7 @@ class Input:
         try:
             self._watch_descriptor()
         except (NotImplementedError, OSError):
-            threading.Thread(
-                target=self._read_in_thread, name="mcp-stdin", daemon=True
-            ).start()
+            _start_thread(self._read_in_thread, "mcp-stdin")
 
     async def next_chunk(self) -> tuple[bytes, float]:
         """Return the next chunk and its arrival (monotonic); b"" is the end."""
@@ -153,6 +147,10 @@ class Input:
             self._ended()
 
 
+def _start_thread(target: Callable[[], None], name: str) -> None:
+    threading.Thread(target=target, name=name, daemon=True).start()
+
+
 def _nobody_writes(descriptor: int) -> bool:
     """Whether a pipe's or socket's other end is closed, read to its end or not."""
     if not hasattr(select, "poll"):
@@ -176,9 +174,7 @@ class Output:
         self._waiting = 0
         self._lock = threading.Lock()
         self._over = False
-        threading.Thread(
-            target=self._write_in_thread, name="mcp-stdout", daemon=True
-        ).start()
+        _start_thread(self._write_in_thread, "mcp-stdout")
 
     def write_message(self, message: bytes) -> None:
         """Write a message, or queue it; dropped if nobody reads.

@@ -91,7 +91,6 @@ def leave_within(seconds: float) -> None:
 
 
 async def _take_lines(connection: Connection, incoming: int) -> None:
-    """Take every line to the last, in their order."""
     lines = Lines(connection.current.limits.body)
     source = Input(incoming, lambda: leave_within(EXIT_S))
     data, line_count = b"more", 0
