@@ -101,7 +101,7 @@ class CallHandler(HttpRequestHandler):
     def _stateless(
         self, request: Request, revision: Revision, meta: dict[str, Any]
     ) -> Awaitable[None]:
-        self._process.refuse_if_stopping()
+        self.process.refuse_if_stopping()
         if self.accepts.json:
             ready = dispatch.ready_list_page(
                 self._catalog, revision, request, self._principal
@@ -116,13 +116,13 @@ class CallHandler(HttpRequestHandler):
 
     def _run_call(self, exchange: Exchange) -> Awaitable[None]:
         """Run a call; in the stateless era here, else in its own task."""
-        self._process.admit(exchange.principal, exchange.person, 1)
+        self.process.admit(exchange.principal, exchange.person, 1)
         session = exchange.session
         if session is not None and runs_once(exchange):
             return self._call_once(exchange, session)
         self.started = True
         exchange.outgoing = reply = self._reply_for(exchange, exchange.request_id)
-        running, call = self._process.running, dispatch.answer_request(exchange)
+        running, call = self.process.running, dispatch.answer_request(exchange)
         if exchange.revision.disconnect_cancels:
             return reply.run_call(call, running, self._task)
         running.start_call(exchange, call, reply)
@@ -130,15 +130,15 @@ class CallHandler(HttpRequestHandler):
 
     async def _call_once(self, exchange: Exchange, session: OpenSession) -> None:
         """Run a call that must not run twice, or repeat its first answer."""
-        log, running = self._process.log, self._process.running
+        log, running = self.process.log, self.process.running
         with running.expect_call(exchange, session):
-            stream = await begin_and_serve(self._process, exchange, session)
+            stream = await begin_and_serve(self.process, exchange, session)
         if stream is None:
             await self.returning().repeat_answer(exchange, session)
             return
-        if self._process.stopping:
+        if self.process.stopping:
             stream.withdraw_request()
-            self._process.refuse_if_stopping()
+            self.process.refuse_if_stopping()
         self.started = True
         reply = LoggedReply(self, exchange, session, log, exchange.request_id)
         reply.use_stream(stream)
@@ -147,19 +147,19 @@ class CallHandler(HttpRequestHandler):
         await reply.deliver_answer()
 
     def returning(self) -> Returning:
-        return Returning(self, self._process, self._principal)
+        return Returning(self, self.process, self._principal)
 
     def _reply_for(self, exchange: Exchange, requests: Requests) -> Reply:
         session = exchange.session
         if session is None:
             return Reply(self, exchange)
-        return LoggedReply(self, exchange, session, self._process.log, requests)
+        return LoggedReply(self, exchange, session, self.process.log, requests)
 
     async def _listen_for_changes(self, exchange: Exchange) -> None:
         if not self.accepts.events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
         interest, honoured = await subscriptions.accept_subscription(exchange)
-        current = self._process
+        current = self.process
         stream = EventStream(self.send, self.cors, current.queues)
         listening = ListenStream(
             stream,

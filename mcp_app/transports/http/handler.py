@@ -65,7 +65,7 @@ class EndpointHandler(CallHandler):
         value = await self._read_json()
         if self._has_arrived_late():
             await self._revalidate()
-        elif self._generation != self._process.generation:
+        elif self._generation != self.process.generation:
             await self._refresh_catalog()
         # With a session header it is most likely stateful, which has a fast path.
         unusual = SESSION_HEADER in raw or self._headers.repeated
@@ -83,7 +83,7 @@ class EndpointHandler(CallHandler):
         if type(value) is list:
             await self._answer_batch(value)
             return
-        message = envelope.parse_message(value, lenient=self._process.lenient)
+        message = envelope.parse_message(value, lenient=self.process.lenient)
         if type(message) is Request:
             self._request_id = message.id
         if client_messages.is_charged(message):
@@ -101,7 +101,7 @@ class EndpointHandler(CallHandler):
         elif type(message) is Notification:
             # The core has none for HTTP; an unknown one is no error (JSON-RPC 2.0).
             if not client_messages.is_charged(message):
-                self._process.rates.note_requests(self._charged_person)
+                self.process.rates.note_requests(self._charged_person)
             negotiation.check_version_header(version)
             await self._send_accepted()
         else:
@@ -129,14 +129,14 @@ class EndpointHandler(CallHandler):
         else:
             others = [message]
             await client_messages.take_in_order(
-                self._process, session, others, self._person
+                self.process, session, others, self._person
             )
             await self._send_accepted()
 
     def _known_session(self) -> OpenSession | None:
         """Return the caller's session if it is cached and its version fits."""
         raw = self._headers.raw
-        session = self._process.sessions.cached(
+        session = self.process.sessions.cached(
             raw.get(SESSION_HEADER, b"").decode("latin-1"), self._principal, self._slug
         )
         version = _decode_version(raw.get(negotiation.VERSION_HEADER))
@@ -152,7 +152,7 @@ class EndpointHandler(CallHandler):
             raise InvalidRequest("Mcp-Session-Id is missing: initialize first.")
         if not SESSION_ID.fullmatch(session_id):
             raise InvalidRequest("Mcp-Session-Id is not an id of this server.")
-        session = await self._process.sessions.find(
+        session = await self.process.sessions.find(
             session_id, self._principal, self._catalog.server.slug
         )
         self._revision = session.revision
@@ -165,7 +165,7 @@ class EndpointHandler(CallHandler):
         header = self._headers.get(SESSION_HEADER)
         revision = None if header is None else (await self._find_session()).revision
         conversation.check_turn(request.method, revision)
-        self._process.refuse_if_stopping()
+        self.process.refuse_if_stopping()
         exchange = self._build_exchange(request, LATEST_STATEFUL, {})
         status, body = await dispatch.answer_request(exchange)
         headers = with_retry(status, self.cors)
@@ -175,14 +175,14 @@ class EndpointHandler(CallHandler):
         if self.accepts.json or status != HTTPStatus.OK:
             await send_json(self.send, status, body, headers)
             return
-        await send_events(self.send, headers, self.queues, body)
+        await send_events(self.send, headers, self.process.queues, body)
 
     async def _answer_batch(self, value: list[object]) -> None:
         """Answer a batch with an array of the answers (2025-03-26, JSON-RPC 2.0)."""
         version = self._headers.get(negotiation.VERSION_HEADER)
         if version is not None and version not in STATEFUL:
             conversation.check_batches(None)
-        session, current = await self._find_session(), self._process
+        session, current = await self._find_session(), self.process
         batch = self._read_batch(value, session, session.revision)
         self._charge_batch(batch)
         if batch.requests:
@@ -198,7 +198,7 @@ class EndpointHandler(CallHandler):
     async def _call_requests(
         self, session: OpenSession, requests: list[Request]
     ) -> None:
-        self._process.admit(self._principal, self._person, len(requests))
+        self.process.admit(self._principal, self._person, len(requests))
         exchanges, refused = [], []
         # From here to the start of the calls nothing waits, so no id can come twice.
         for each in requests:
@@ -212,11 +212,11 @@ class EndpointHandler(CallHandler):
             await send_json(self.send, HTTPStatus.OK, encode_array(refused), self.cors)
             return
         reply = self._reply_for(exchanges[0], [each.request_id for each in exchanges])
-        together = LoggedTogether(reply, self._process, len(exchanges), refused)
+        together = LoggedTogether(reply, self.process, len(exchanges), refused)
         for exchange in exchanges:
             exchange.outgoing = reply
             work = together.answer_request(exchange)
-            self._process.running.start_call(exchange, work, together)
+            self.process.running.start_call(exchange, work, together)
         await reply.deliver_answer()
 
     # -- GET and DELETE -------------------------------------------------------------
@@ -239,7 +239,7 @@ class EndpointHandler(CallHandler):
                 allow,
             )
         self._charge_messages()
-        session, current = await self._find_session(), self._process
+        session, current = await self._find_session(), self.process
         position = None
         if last is not None:
             request_event = event_ids.of_request(last, session.digest)
@@ -261,7 +261,7 @@ class EndpointHandler(CallHandler):
     async def _resume_request(
         self, session: OpenSession, request_event: tuple[str, int]
     ) -> None:
-        current = self._process
+        current = self.process
         place = await current.followers.find_place(session.pk, *request_event)
         if place is None:
             # A session that was closed elsewhere took its streams along.
@@ -273,7 +273,7 @@ class EndpointHandler(CallHandler):
         """Close a session."""
         self._refuse_stateless_era()
         session = await self._find_session()
-        await self._process.sessions.delete(session)
+        await self.process.sessions.delete(session)
         await send_empty(self.send, 204, self.cors)
 
     def _refuse_stateless_era(self) -> None:

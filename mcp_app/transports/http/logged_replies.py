@@ -93,7 +93,7 @@ class LoggedReply(Reply):
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         if not self._connection.accepts.events:
-            self._connection.count_dropped_message()
+            self._connection.process.dropped += 1
             return
         if self._stream is None and self.streams and not self._over:
             self._logged_stream()

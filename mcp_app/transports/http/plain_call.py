@@ -30,7 +30,6 @@ from mcp_app.catalog.snapshot import Catalog, ToolEntry
 from mcp_app.catalog.type_hints import scalar_members
 from mcp_app.interface.principal import Rights
 from mcp_app.process.background import process
-from mcp_app.process.quotas import Queues
 from mcp_app.process.running import HttpAnswer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
@@ -161,7 +160,7 @@ class PlainCall(Exchange):
     async def _answer_unread(
         self, task: asyncio.Task[Any] | None, error: Exception | asyncio.CancelledError
     ) -> None:
-        """Answer a request whose body failed to come, or came too slowly."""
+        """HttpAnswer a request whose body failed to come, or came too slowly."""
         if isinstance(error, asyncio.CancelledError):
             if not self.process.uploads.was_cancelled_here(task):
                 raise error
@@ -455,10 +454,6 @@ class PlainCall(Exchange):
         return self.known.accepts
 
     @property
-    def queues(self) -> Queues:
-        return self.process.queues
-
-    @property
     @abstractmethod
     def outgoing(self) -> Any:  # type: ignore[override]
         """The way back for messages before the answer; made when it is asked for."""
@@ -466,14 +461,6 @@ class PlainCall(Exchange):
     def error_headers(self, status: int) -> RawHeaders:
         """Return the headers of an error with this status; its tool is in scope."""
         return with_retry(status, self.known.cors)
-
-    def watch_reply(self) -> None:
-        """Beat and look for changes as long as the reply is open."""
-        self.process.watch()
-
-    def count_dropped_message(self) -> None:
-        """Count a message that is dropped: this client takes only JSON."""
-        self.process.dropped += 1
 
     def lasting(self) -> None:
         """Watch for the client to leave: the call takes its time."""

@@ -210,7 +210,7 @@ class Reply:
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         """Queue a message before the answer; dropped if the client takes none."""
         if not self._connection.accepts.events:
-            self._connection.count_dropped_message()
+            self._connection.process.dropped += 1
         elif self.streams and not self._over:
             self._open_events().queue_message(message)
 
@@ -317,7 +317,7 @@ class Reply:
     def _open_events(self) -> EventStream:
         if self._events is None:
             way = self._connection
-            self._events = EventStream(way.send, way.cors, way.queues)
+            self._events = EventStream(way.send, way.cors, way.process.queues)
             self._events.closed.add_done_callback(self._note_closed_stream)
             self._write_beginning(self._events)
         return self._events
@@ -330,7 +330,7 @@ class Reply:
         if self._watching is not None:
             # Another call of its batch did.
             return
-        self._connection.watch_reply()
+        self._connection.process.watch()
         if self._exchange is None:
             # The connection is closed already, and the call goes on.
             return

@@ -26,7 +26,7 @@ from mcp_app.interface.principal import (
 )
 from mcp_app.pools.user_threads import Owner
 from mcp_app.process.background import process
-from mcp_app.process.quotas import NoRoom, Queues, Reader
+from mcp_app.process.quotas import NoRoom, Reader
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
 from mcp_app.protocol.envelope import Request, RequestId
@@ -110,7 +110,7 @@ class HttpRequestHandler:
     _value: object = UNREAD
     _is_wide = False
 
-    _process: Process
+    process: Process
     _catalog: Catalog
 
     def __init__(
@@ -143,7 +143,7 @@ class HttpRequestHandler:
             if self._method == "OPTIONS":
                 await self._preflight()
                 return
-            self._process = current = process()
+            self.process = current = process()
             if headers.repeated:
                 check_singletons(headers)
             if not current.gate.fresh(self._arrived):
@@ -165,7 +165,7 @@ class HttpRequestHandler:
     async def answer_admitted(self, admitted: Any) -> None:
         """Serve a `PlainCall`: its headers and principal were checked already."""
         self._arrived, self._headers = admitted.arrived, admitted.headers
-        self.cors, self._process = admitted.cors, admitted.process
+        self.cors, self.process = admitted.cors, admitted.process
         self._catalog, self._generation = admitted.catalog, admitted.generation
         self._principal, self._rights = admitted.principal, admitted.rights
         self._identified, self._value = True, admitted.value
@@ -186,7 +186,7 @@ class HttpRequestHandler:
         is_free = not self._is_charged and self._method in ("POST", "DELETE")
         if self._identified and is_free:
             # What cannot be read is not for nothing either.
-            self._process.rates.note_requests(self._charged_person)
+            self.process.rates.note_requests(self._charged_person)
         await self._refuse_request(error)
 
     def _method_handler(self) -> Callable[[], Awaitable[None]]:
@@ -209,7 +209,7 @@ class HttpRequestHandler:
             self._principal = known or await self._authenticate()
         self._identified = True
         if catalog.restricted:
-            rights = self._process.rights
+            rights = self.process.rights
             key = self._principal, self._slug, catalog.demands
             self._rights = rights.cached_value(key) or await rights.find(*key)
             if not self._rights.meets_demands(catalog.server.demands):
@@ -241,7 +241,7 @@ class HttpRequestHandler:
         # or Origin is read.
         unread = self._method == "POST" and self._task is None
         if unread and error.http_status in BEFORE_THE_BODY and self._is_admitted():
-            current = self._process
+            current = self.process
             self._request_id = await read_request_id(
                 self.receive, self._headers.raw, current.read_limits, current.uploads
             )
@@ -249,7 +249,7 @@ class HttpRequestHandler:
 
     def _is_admitted(self) -> bool:
         """Whether the Host and the Origin were right, and a process was there."""
-        return hasattr(self, "_process")
+        return hasattr(self, "process")
 
     async def _send_refusal(
         self, error: ProtocolError, request_id: RequestId | None
@@ -296,7 +296,7 @@ class HttpRequestHandler:
     def _person(self) -> str:
         """Whose rates hold for the request: the principal's, or those of an address."""
         forwarded = self._headers.get(b"x-forwarded-for")
-        addresses = self._process.addresses
+        addresses = self.process.addresses
         return self._principal.person or addresses.address_key(
             peer_address(self._scope), forwarded
         )
@@ -313,7 +313,7 @@ class HttpRequestHandler:
     def _charge_messages(self, messages: int = 1) -> None:
         """Charge for messages; raise 429 if the person has sent too many."""
         self._is_charged = True
-        rates = self._process.rates
+        rates = self.process.rates
         if rates.on:
             rates.check_requests(self._charged_person, messages)
 
@@ -345,18 +345,6 @@ class HttpRequestHandler:
         challenge = scope_challenge(SCOPES, principals.metadata_for(server, request))
         return [(b"www-authenticate", challenge.encode("latin-1")), *self.cors]
 
-    @property
-    def queues(self) -> Queues:
-        return self._process.queues
-
-    def watch_reply(self) -> None:
-        """Beat and look for changes as long as the reply is open."""
-        self._process.watch()
-
-    def count_dropped_message(self) -> None:
-        """Count a message that is dropped: this client takes only JSON."""
-        self._process.dropped += 1
-
     async def get(self) -> None:
         raise self._not_allowed()
 
@@ -373,7 +361,7 @@ class HttpRequestHandler:
     # -- the body -------------------------------------------------------------------
 
     async def _read_json(self) -> object:
-        current, announced = self._process, self._headers.raw.get(b"content-length")
+        current, announced = self.process, self._headers.raw.get(b"content-length")
         # To find out who asks may have taken a while.
         self._task = task = current.uploads.begin_upload(time.monotonic())
         try:
@@ -402,7 +390,7 @@ class HttpRequestHandler:
             raise Unavailable("Too many large requests wait to be read.") from None
 
     def _count_body_bytes(self, size: int) -> None:
-        self._process.uploads.hold_body(size, self._body_owner)
+        self.process.uploads.hold_body(size, self._body_owner)
 
     def _has_arrived_late(self) -> bool:
         return time.monotonic() - self._arrived > LATE_AFTER_S
@@ -411,13 +399,13 @@ class HttpRequestHandler:
         """Check a late request against the rules as they are now."""
         # Staff may have seen that a stop or a change of rights is in effect.
         now = time.monotonic()
-        if not self._process.gate.fresh(now):
-            await self._process.gate.wait_until_fresh(now)
+        if not self.process.gate.fresh(now):
+            await self.process.gate.wait_until_fresh(now)
         await self._refresh_catalog()
 
     async def _refresh_catalog(self) -> None:
         """Find the catalog and the principal again if anything changed."""
-        current = self._process
+        current = self.process
         while self._generation != current.generation:
             before, self._generation = self._principal, current.generation
             self._catalog = current.catalogs.serving(self._slug)
@@ -435,8 +423,8 @@ class HttpRequestHandler:
 
     def _check_upload_timeout(self, task: Reader) -> None:
         """Raise 408 for a late body, and 503 if the process stops."""
-        if self._process.uploads.was_cancelled_here(task):
-            self._process.refuse_if_stopping()
+        if self.process.uploads.was_cancelled_here(task):
+            self.process.refuse_if_stopping()
             raise too_slow() from None
 
     # -- requests -------------------------------------------------------------------
@@ -452,7 +440,7 @@ class HttpRequestHandler:
         session: OpenSession | None = None,
     ) -> Exchange:
         exchange = Exchange(
-            adapters=self._process.adapters,
+            adapters=self.process.adapters,
             catalog=self._catalog,
             revision=revision,
             principal=self._principal,
@@ -474,7 +462,7 @@ class HttpRequestHandler:
         return exchange
 
     def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
-        self._process.refuse_if_stopping()
+        self.process.refuse_if_stopping()
         meta = negotiation.meta_of(request.params) or {}
         exchange = self._build_exchange(request, session.revision, meta, session)
         same = session.running.get(request.id)
@@ -487,7 +475,7 @@ class HttpRequestHandler:
         self, value: list[object], session: OpenSession, revision: Revision | None
     ) -> Batch:
         """Return the messages; `revision` is None before `initialize`."""
-        current = self._process
+        current = self.process
         try:
             return conversation.read_batch(
                 value,

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from mcp_app.audit.call_log import Reason
 from mcp_app.process.background import process
 from mcp_app.process.heartbeat import FINE
-from mcp_app.process.quotas import Queues
+from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
     HeaderMismatch,
@@ -145,6 +145,7 @@ def send_empty(send: Send, status: int, headers: RawHeaders) -> Awaitable[None]:
 class Connection(Protocol):
     """The part of a request that a reply needs."""
 
+    process: Process
     receive: Receive
     send: Send
     started: bool
@@ -154,17 +155,9 @@ class Connection(Protocol):
     def cors(self) -> RawHeaders: ...
     @property
     def accepts(self) -> Accepts: ...
-    @property
-    def queues(self) -> Queues: ...
 
     def error_headers(self, status: int) -> RawHeaders:
         """Return the headers of an error with this status."""
-
-    def watch_reply(self) -> None:
-        """Look after the reply for as long as it is open."""
-
-    def count_dropped_message(self) -> None:
-        """Count a message that cannot be sent to this client."""
 
 
 # -- health ----------------------------------------------------------------------------

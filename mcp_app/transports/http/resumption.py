@@ -170,7 +170,7 @@ class Returning:
             await self._send_messages(final_message(place.requests, error))
             return
         way, current = self._connection, self._current
-        stream = EventStream(way.send, way.cors, way.queues)
+        stream = EventStream(way.send, way.cors, current.queues)
         resumed = ResumedStream(stream, current, session, self._principal)
         current.add_listener(resumed)
         way.started = True
@@ -210,7 +210,7 @@ class Returning:
     async def _send_messages(self, *messages: bytes) -> None:
         way = self._connection
         way.started = True
-        await send_events(way.send, way.cors, way.queues, *messages)
+        await send_events(way.send, way.cors, self._current.queues, *messages)
 
     async def repeat_answer(self, exchange: Exchange, session: OpenSession) -> None:
         """Answer a request whose id came before; raise if that was another one."""

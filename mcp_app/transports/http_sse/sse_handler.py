@@ -69,7 +69,7 @@ class StreamHandler(Address):
         if not parse_accept(self._headers.get(b"accept")).events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
         self._charge_messages()
-        current = self._process
+        current = self.process
         session = current.sse_sessions.new_session(self._principal, self._slug)
         channel = OneChannel(EventStream(self.send, self.cors, current.queues))
         stream = HeldStream(channel, current, session, self._principal)
@@ -125,7 +125,7 @@ class MessagesHandler(Address):
         if type(value) is list:
             await self._take_batch(value)
         else:
-            message = envelope.parse_message(value, lenient=self._process.lenient)
+            message = envelope.parse_message(value, lenient=self.process.lenient)
             await self._take_one(message)
         await self._send_accepted()
 
@@ -152,7 +152,7 @@ class MessagesHandler(Address):
         """Log an error as the answer of a request; raise 404 or 503 if it cannot be."""
         _refuse_if_closed(session)
         _, body = dispatch.encoded_refusal(session.revision, request_id, error)
-        stream = open_stream(self._process.log, session, request_id)
+        stream = open_stream(self.process.log, session, request_id)
         stream.end(body)
         await self._wait_for_row(stream, session)
 
@@ -162,7 +162,7 @@ class MessagesHandler(Address):
                 f"{PARAMETER} is missing. Open the stream, and POST to the address in"
                 " its first event."
             )
-        return await self._process.sse_sessions.find(
+        return await self.process.sse_sessions.find(
             self._requested_id, self._principal, self._catalog.server.slug
         )
 
@@ -190,7 +190,7 @@ class MessagesHandler(Address):
             self._charge_messages()
         self._check_era(message)
         session = await self._find_session()
-        current, person = self._process, self._person
+        current, person = self.process, self._person
         if not isinstance(message, Request):
             await client_messages.take_in_order(current, session, [message], person)
             return
@@ -205,14 +205,14 @@ class MessagesHandler(Address):
         conversation.check_turn(request.method, _agreed_revision(session))
         if session.negotiated:
             return self._session_exchange(session, request)
-        self._process.refuse_if_stopping()
+        self.process.refuse_if_stopping()
         exchange = self._build_exchange(request, LATEST_STATEFUL, {})
         exchange.adapters = replace(exchange.adapters, handshakes=Negotiation(session))
         return exchange
 
     async def _take_batch(self, value: list[object]) -> None:
         """Take a batch; each request is answered by itself (2025-03-26, transports)."""
-        session, current = await self._find_session(), self._process
+        session, current = await self._find_session(), self.process
         batch = self._read_batch(value, session, _agreed_revision(session))
         self._charge_batch(batch)
         if batch.requests:
@@ -235,7 +235,7 @@ class MessagesHandler(Address):
             await self._run_call_once(session, exchange)
             return
         stream = open_stream(
-            self._process.log, session, exchange.request_id, tool=called_tool(exchange)
+            self.process.log, session, exchange.request_id, tool=called_tool(exchange)
         )
         call = self._start_call(session, exchange, stream)
         try:
@@ -248,7 +248,7 @@ class MessagesHandler(Address):
 
     async def _run_call_once(self, session: OpenSession, exchange: Exchange) -> None:
         """Run a call that must not run twice; ignore the same one again."""
-        current = self._process
+        current = self.process
         with current.running.expect_call(exchange, session):
             stream = await call_handler.begin_and_serve(current, exchange, session)
         if stream is None:
@@ -265,7 +265,7 @@ class MessagesHandler(Address):
     def _start_call(
         self, session: OpenSession, exchange: Exchange, stream: OwnedStream
     ) -> PostedCall:
-        current = self._process
+        current = self.process
         exchange.outgoing = call = PostedCall(current, session, exchange, stream)
         current.running.start_call(exchange, dispatch.answer_request(exchange), call)
         return call
@@ -277,7 +277,7 @@ class MessagesHandler(Address):
                 await stream.wait_until_committed()
         except (IntegrityError, StreamFenced):
             # A session that was closed elsewhere took its streams along.
-            await self._process.sessions.client_position(session)
+            await self.process.sessions.client_position(session)
             raise unavailable() from None
         except TimeoutError:
             stream.withdraw_request()
