@@ -156,12 +156,10 @@ class ChangeReader:
 
     @property
     def last_number(self) -> int:
-        """The number up to which everything was seen."""
         return self._number or 0
 
     @property
     def known_rows(self) -> frozenset[int]:
-        """The change rows that were seen before they were compacted."""
         return self._known
 
     def read_changes(self) -> ChangeSet:
@@ -238,10 +236,7 @@ def _checked(number: int, kinds: Collection[str], among: str) -> list[_Row]:
 
 
 def topics_of(kind: str, ref: str) -> list[tuple[str, str | None]]:
-    """Return the topics of a change: a list or the digest of a URI, and the server.
-
-    None stands for all servers.
-    """
+    """Return topics: a list or a URI's digest, and the server, or None for all."""
     if kind == changes.RESOURCE:
         return [(ref, None)]
     if kind == changes.STOP:

@@ -66,10 +66,7 @@ def expired_changes() -> list[ExpiredRows]:
 
 
 def prune_topics() -> int:
-    """Delete some topics that every serving process has seen long ago; blocks.
-
-    Returns how many were deleted, 0 when nothing is left.
-    """
+    """Delete topics that every process has seen long ago; return how many; blocks."""
     using = router.db_for_write(Topic)
     with own_transaction(using):
         old = _expired_topics(Topic.objects.using(using))

@@ -46,7 +46,6 @@ class Doorbell:
         """When it joins again."""
 
     def listen(self) -> None:
-        """Start to hear the others."""
         if self._layer is not None and self._hearing is None:
             self._loop = asyncio.get_running_loop()
             self._hearing = asyncio.create_task(self._hear_always())
@@ -58,7 +57,6 @@ class Doorbell:
             self._ringing = asyncio.create_task(self._send_ring())
 
     def close(self) -> None:
-        """Stop sending and listening."""
         LAYERS_LOG.removeFilter(self._is_worth_logging)
         for task in (self._hearing, self._ringing):
             if task is not None:

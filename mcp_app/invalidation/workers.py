@@ -98,7 +98,6 @@ class PeerMonitor:
         self._watched: dict[str, _PeerState] = {}
 
     def observe_owners(self, owners: Iterable[Owner], now: float) -> None:
-        """Note the rows of all processes."""
         rows = {key: (heartbeat_ms, runs) for key, heartbeat_ms, runs in owners}
         for gone in self._watched.keys() - rows.keys():
             del self._watched[gone]
@@ -146,8 +145,6 @@ class PeerMonitor:
             if each.counts_as_dead and each.runs
         }
 
-
-# -- workers ---------------------------------------------------------------------------
 
 # What rooms use that may not import `models`.
 __all__ = [
@@ -231,11 +228,7 @@ class Here:
     def register_process(
         self, row: WorkerRow, stale: Callable[[], None], changed: Callable[[], None]
     ) -> None:
-        """Register the serving process.
-
-        Both functions are called from any thread: `stale` makes its caches stale, and
-        `notify_process` says that something was committed.
-        """
+        """Register the serving process, and what any thread calls after a commit."""
         self._row, self._stale, self._changed = row, stale, changed
 
     def forget_process(self, row: WorkerRow | None = None) -> None:
@@ -249,10 +242,8 @@ class Here:
             self._changed()
 
     def committed(self) -> None:
-        """Wait until the last commit has taken effect in every process; blocks.
-
-        A command or a task watches no other process, so it uses the database's clock.
-        """
+        """Wait until the last commit has taken effect in every process; blocks."""
+        # A command or a task watches no other process, so it uses the database's clock.
         if self._stale is not None:
             self._stale()
         row = self._row
@@ -300,7 +291,6 @@ def database_ms() -> int:
 
 
 def expired_workers() -> list[ExpiredRows]:
-    """Return the rows of processes that died long ago."""
     count = _dead_workers().count
     return [ExpiredRows("dead processes", count, lambda: prune() or None)]
 

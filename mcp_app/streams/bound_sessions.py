@@ -189,10 +189,8 @@ class SseSessions:
         return session
 
     async def end_session(self, session: OpenSession) -> None:
-        """Close a session whose stream has ended, everywhere.
-
-        If the database is unavailable, a later heartbeat deletes the row.
-        """
+        """Close a session whose stream has ended, everywhere."""
+        # In an outage, a later heartbeat deletes the row.
         self._open.discard(session.digest)
         self._sessions.close_here(session)
         if session.has_row:

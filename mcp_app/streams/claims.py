@@ -70,17 +70,13 @@ class Trouble:
             self._logger.error("%s.", self._what, exc_info=error)
 
     def report_success(self) -> None:
-        """Note a success, and log the end of what was logged before.
-
-        It is a warning, like the outage: if the beginning is shown, so is the end.
-        """
+        """Note a success, and log the end of what was logged before."""
+        # It is a warning, like the outage: if the beginning is shown, so is the end.
         if self._logged_kinds:
             self._logged_kinds.clear()
             lasted = time.monotonic() - self._since
             self._logger.warning("%s for %.1f s. It works again.", self._what, lasted)
 
-
-# -- claims ----------------------------------------------------------------------------
 
 AT_ONCE: Final = 20
 """Streams that one claim takes, and dead processes that it considers: other processes

@@ -53,10 +53,7 @@ def new_public_id(session: str) -> str:
 
 
 def position_of(event_id: str, session: str) -> SeenEvents:
-    """Return what a client has seen, according to an event id of its session.
-
-    Raises the same error for every wrong id.
-    """
+    """Return what a client has seen, by an event id; all wrong ids raise the same."""
     match = _EVENT_ID.fullmatch(event_id)
     if match is None or not _is_of_session(match[1], session):
         raise wrong_event_id()
@@ -69,10 +66,7 @@ def of_message(public_id: str, seq: int) -> str:
 
 
 def of_request(event_id: str, session: str) -> tuple[str, int] | None:
-    """Return which stream of a request an id names, and which of its messages.
-
-    None means that the id is not of a request's stream.
-    """
+    """Return which stream and message of a request an id names; None for other ids."""
     match = _OF_REQUEST.fullmatch(event_id)
     if match is None:
         return None
@@ -106,7 +100,6 @@ class _Chances:
         self._left = b""
 
     def take_bytes(self) -> bytes:
-        """Return bytes for one stream."""
         if not self._left:
             self._left = secrets.token_bytes(_PART * _DRAWN)
         drawn, self._left = self._left[:_PART], self._left[_PART:]

@@ -64,7 +64,6 @@ class Announcement:
         return bool(self._everything or self._topics or self._models or self._rights)
 
     def wanted(self, listener: Listener) -> list[str]:
-        """Return the lists and URIs to announce to a stream."""
         if self._everything:
             return list(dict.fromkeys(listener.watching()))
         parts = (
@@ -114,8 +113,6 @@ def _watched_topics(listener: Listener, what: str) -> list[str]:
 def _resources(listener: Listener) -> list[str]:
     return [each for each in listener.watching() if each not in LISTS]
 
-
-# -- listeners -------------------------------------------------------------------------
 
 LISTS = ("tools", "prompts", "resources")
 

@@ -203,10 +203,8 @@ def _resolve_outcome(batch: Batch, error: Exception) -> list[Result]:
 
 
 def _committed(batch: Batch) -> list[Result]:
-    """Return the results of a batch if it is committed, else an empty list.
-
-    A stream that another process has claimed since then counts as fenced.
-    """
+    """Return the results of a batch if it is committed, else an empty list."""
+    # A stream that another process has claimed since then counts as fenced.
     rows = Stream.objects.current()
     names = [gain.new.public_id for gain in batch.gains if gain.new is not None]
     keys = [gain.key for gain in batch.gains if gain.key is not None]

@@ -258,10 +258,7 @@ class Use(NamedTuple):
 
 
 def note_uses(uses: list[Use]) -> dict[Use, bool]:
-    """Note that sessions are in use now; return those that have not ended.
-
-    One transaction does it for many, so what others have to write waits for less.
-    """
+    """Note that sessions are in use now; return those that have not ended."""
     current: dict[Use, bool] = {}
     for idle_ms in {use.idle_ms for use in uses}:
         some = {use.pk: use for use in uses if use.idle_ms == idle_ms}
@@ -273,7 +270,6 @@ def note_uses(uses: list[Use]) -> dict[Use, bool]:
 
 
 def note_handshakes(pks: list[int]) -> dict[int, bool]:
-    """Note that the clients of sessions have finished the handshake."""
     rows = Session.objects.filter(pk__in=pks)
     return dict.fromkeys(rows.update_together(initialized=True), True)
 

@@ -74,7 +74,6 @@ class OpenQuestions:
 
     @property
     def open_identifiers(self) -> frozenset[str]:
-        """The ids of the waiting questions."""
         return frozenset(self._waiting)
 
     def expect_answer(
@@ -106,7 +105,6 @@ class OpenQuestions:
         result: JsonObject | None,
         error: JsonObject | None,
     ) -> AnswerStatus:
-        """Take an answer from a session."""
         name = str(identifier)
         if len(name) > MAX_ID_LENGTH or not name.isprintable():
             # No question has such an id, and not every database can look for it.

@@ -62,10 +62,7 @@ class Earlier:
 
 
 def place_after(stream: OwnedStream) -> Place | None:
-    """Return the place up to which a stream of this process was sent here.
-
-    None means that the stream has no row.
-    """
+    """Return the place up to which a stream was sent here, None if it has no row."""
     if stream.key is None:
         return None
     return Place(stream.key, stream.public_id, stream.seq, 0, stream.requests)
@@ -115,7 +112,6 @@ class Followers:
     async def earlier_request(
         self, session_id: int, request_key: str
     ) -> Earlier | None:
-        """Return the earlier request of a session with this key."""
         row = await reader.run(_row, session_id, request_key=request_key)
         if row is None:
             return None
@@ -135,7 +131,6 @@ class Followers:
             self._places.pop(place, None)
 
     async def wait_for_last(self, place: Place) -> bytes | None:
-        """Return the last message of a stream after a place, once it has ended."""
         to = LastMessage()
         with self.following(place, to):
             return await to.over

@@ -132,7 +132,6 @@ class OwnedStream:
 
     @property
     def ends(self) -> bool:
-        """Whether the last message was appended."""
         return self._state != OPEN
 
     def append(self, payload: bytes, beside: Beside | None = None) -> None:
@@ -174,7 +173,6 @@ class OwnedStream:
         await waiting
 
     def withdraw_request(self) -> None:
-        """Remove all traces of a request that did not start."""
         self._withdrawn = True
         self._clear_queue()
         self._close_stream()
@@ -203,7 +201,6 @@ class OwnedStream:
         )
 
     def gained(self, gain: Gain, key: int) -> None:
-        """Send what has been committed."""
         if self._new is not None:
             self._new, self.key = None, key
             if self._withdrawn:
@@ -242,7 +239,6 @@ class OwnedStream:
             self.lost(words)
 
     def close_after_failure(self, error: Exception) -> None:
-        """Close the stream: its messages can never be committed."""
         self.failure = error
         self._drop_queued(error)
         if self.lost is not None:
@@ -266,7 +262,6 @@ class OwnedStream:
         self._log.waiting += change
 
     def event_id(self, number: int) -> str:
-        """Return the id of a message on the wire."""
         return event_ids.of_message(self.public_id, number)
 
     def _close_stream(self) -> None:
@@ -321,7 +316,6 @@ class RequestLog:
 
     @property
     def is_committing(self) -> bool:
-        """Whether anything is still to be committed."""
         return self._task is not None
 
     def is_crowded_by(self, stream: OwnedStream) -> bool:
@@ -331,7 +325,6 @@ class RequestLog:
         return stream.queued_bytes * len(self._dirty) >= self.waiting
 
     def schedule_commit(self, stream: OwnedStream) -> None:
-        """Schedule a commit: the stream has something to write."""
         self._dirty[stream] = None
         self._start_committing()
 
@@ -341,7 +334,6 @@ class RequestLog:
         self._start_committing()
 
     def remove_stream(self, stream: OwnedStream) -> None:
-        """Remove a stream that has ended."""
         self._open.pop(stream.public_id, None)
         self._dirty.pop(stream, None)
 
@@ -352,10 +344,8 @@ class RequestLog:
             self._start_committing()
 
     def unknown_streams(self, public_ids: Iterable[str]) -> list[str]:
-        """Return which of these rows, read before now, nobody here will end.
-
-        Also tries again to delete the rows of requests that did not start.
-        """
+        """Return which of these rows, read before now, nobody here will end."""
+        # This also tries again to delete the rows of requests that did not start.
         if self._later:
             self._left_over |= self._later
             self._later.clear()

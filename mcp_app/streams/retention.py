@@ -66,8 +66,6 @@ def _with_messages(what: str, rows: SessionQuerySet | StreamQuerySet) -> Expired
     return ExpiredRows(what, rows.count, rows.remove_some)
 
 
-# -- retention -------------------------------------------------------------------------
-
 EVENTS: Final = 1_000
 BYTES: Final = 4 * 1024 * 1024
 """Limits of a stream that has ended."""
@@ -83,10 +81,7 @@ def count_excess() -> int:
 
 
 def trim_streams() -> int:
-    """Delete some messages beyond the limits; blocks.
-
-    Returns how many, 0 when nothing is left.
-    """
+    """Delete some messages beyond the limits; return how many, 0 at the end; blocks."""
     thrown = 0
     excessive = (
         each for each in _too_large() if _retention_floor(each)[0] > each.floor_seq

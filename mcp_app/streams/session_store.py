@@ -85,7 +85,6 @@ class SessionStore:
         """For each read or insert in progress, by id: the keys reloaded meanwhile."""
 
     async def create(self, opening: Opening) -> str:
-        """Open a session and return its id."""
         session_id = new_session_id()
         session = OpenSession.from_opening(opening, session_id)
         await self.store_session(session, opening.principal)
@@ -156,10 +155,8 @@ class SessionStore:
         *,
         with_stream: bool = False,
     ) -> OpenSession:
-        """Return the caller's own session; otherwise 404 without a reason.
-
-        Sessions of HTTP+SSE (`held`) are found at their own address only.
-        """
+        """Return the caller's own session; otherwise 404 without a reason."""
+        # Sessions of HTTP+SSE are found at their own address only.
         digest = digest_of(session_id)
         session = self._cached_sessions.get(digest) or await self._load_session(digest)
         if (
@@ -215,10 +212,7 @@ class SessionStore:
             del self._overtaking[id(reloaded)]
 
     async def delete(self, session: OpenSession) -> None:
-        """Close a session everywhere: its row, its calls and its streams.
-
-        If several requests want that at once, it is done once.
-        """
+        """Close a session everywhere, once: its row, its calls and its streams."""
         deletion = self._deletions.get(session.pk)
         if deletion is None:
             deletion = asyncio.create_task(self._delete_session(session))
@@ -234,15 +228,11 @@ class SessionStore:
             del self._deletions[session.pk]
 
     def close_here(self, session: OpenSession) -> None:
-        """Close what a session that ends has open here."""
         session.closed = True
         self._close_cached(session.digest)
 
     async def reload_sessions(self, refs: Iterable[str] | None) -> None:
-        """Reload sessions that other processes changed; None stands for all.
-
-        Sessions whose rows are gone are closed here, too.
-        """
+        """Reload sessions that others changed, or close them; None stands for all."""
         refs = {ANY} if refs is None else set(refs)
         for reloaded in self._overtaking.values():
             reloaded.update(refs)
@@ -259,10 +249,7 @@ class SessionStore:
         return [self._by_pk[ref] for ref in refs if ref in self._by_pk]
 
     async def load_agreement(self, session: OpenSession) -> bool:
-        """Return whether a session is initialized; if so, it has what was agreed on.
-
-        Reads its row, as another process may have initialized it; 404 without a row.
-        """
+        """Return whether a session is initialized, here or elsewhere; raise 404."""
         if not session.negotiated:
             row = (await reader.run(queries.read_some, [session.pk])).get(session.pk)
             if row is None:
@@ -291,29 +278,22 @@ class SessionStore:
         return [each for each in self._cached_among(refs) if each.streams]
 
     def streaming(self) -> list[int]:
-        """Return the keys of the sessions with a stream open here."""
         return [each.pk for each in self._cached_sessions.values() if each.streams]
 
     def close_too_old(self) -> None:
-        """Close what sessions that are too old have open here, without a statement.
-
-        Each process does so at the same moment; the janitor deletes the rows.
-        """
+        """Close what sessions that are too old have open here, without a statement."""
         for session in tuple(self._cached_sessions.values()):
             if (session.streams or session.running) and self._is_too_old(session):
                 self._close_cached(session.digest)
 
     async def complete_handshake(self, session: OpenSession) -> None:
-        """Note that the client has finished the handshake."""
         if not session.initialized:
             session.initialized = True
             await self._handshakes.load_value(session.pk)
 
     async def wait_for_handshake(self, session: OpenSession) -> None:
-        """Wait until the client has finished the handshake.
-
-        Its notification may arrive at another process, or never.
-        """
+        """Wait until the client has finished the handshake."""
+        # Its notification may arrive at another process, or never.
         end = session.created + HANDSHAKE_S
         while not session.initialized and time.monotonic() < end:
             await asyncio.sleep(HANDSHAKE_LOOK_S)
@@ -333,17 +313,13 @@ class SessionStore:
         return number
 
     async def client_position(self, session: OpenSession) -> SeenEvents:
-        """Return what the client has seen, according to its row.
-
-        Another process may have updated the row a moment ago.
-        """
+        """Return what the client has seen, according to its row; raise 404."""
         position = await self._positions.load_value(session.pk)
         if position is None:
             raise SessionNotFound
         return position
 
     async def set_level(self, session: OpenSession, level: int) -> None:
-        """Store the least severe level that the client wants."""
         if not await writer.run(Session.objects.set_level, session.pk, level):
             raise SessionNotFound
         session.level = level
@@ -358,7 +334,6 @@ class SessionStore:
         return stored
 
     async def unsubscribe(self, session: OpenSession, uri: str) -> None:
-        """Store that the session no longer watches a URI."""
         name = digest_of(uri)
         watched = Subscription.objects.filter(session_id=session.pk, uri_digest=name)
         await writer.run(watched.delete)
@@ -391,10 +366,7 @@ class SessionStore:
         session.last_used = now
 
     async def touch_used(self) -> None:
-        """Note that sessions with a stream or a running call here are in use.
-
-        One statement does it for many, and for each no more often than requests do.
-        """
+        """Note that sessions with a stream or a running call here are in use."""
         now = time.monotonic()
         used = [
             each

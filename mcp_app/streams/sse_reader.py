@@ -153,7 +153,6 @@ class SseReader:
         return session in self._sessions
 
     def poll_soon(self) -> None:
-        """Poll at once: a message was logged."""
         self._hurried.set()
 
     def is_session_busy(self, session: int) -> bool:
@@ -163,10 +162,8 @@ class SseReader:
 
     @property
     def next_whole(self) -> int:
-        """The value of `looks` after a poll that starts from now on.
-
-        The current one may have missed the latest messages.
-        """
+        """The value of `looks` after a poll that starts from now on."""
+        # The current one may have missed the latest messages.
         return self.looks + 2
 
     def has_work_until(self, known: int) -> bool:

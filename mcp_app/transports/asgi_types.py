@@ -19,9 +19,6 @@ def path_below_root(root: str, path: str) -> str:
     return path[len(prefix) :] if path.startswith(prefix + "/") else path
 
 
-# -- spacing ---------------------------------------------------------------------------
-# The time between an answer and the message before it.
-
 APART_S: Final = 0.005
 """Seconds between a notification and the answer: the TypeScript SDK reorders messages
 that it reads together, and then no longer knows the progress token."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from mcp_app.process.running import HttpAnswer, Waiting
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.envelope import Message, Notification, Reply
-from mcp_app.protocol.errors import InternalError, InvalidRequest
+from mcp_app.protocol.errors import InternalError, InvalidRequest, ProtocolError
 from mcp_app.server import dispatch
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams.open_session import OpenSession
@@ -51,7 +51,7 @@ class Together:
             f"The answers of this batch have more than {most} bytes. Send this"
             " request by itself."
         )
-        return dispatch.encoded_refusal(exchange.revision, exchange.request_id, error)
+        return encoded_error(exchange, error)
 
     async def _answer_exchange(self, exchange: Exchange) -> HttpAnswer:
         return await dispatch.answer_request(exchange)
@@ -76,12 +76,14 @@ class Together:
             self._reply.finished(task)
 
 
+def encoded_error(exchange: Exchange, error: ProtocolError) -> Answer:
+    """Return the status and the message that answer a request with an error."""
+    return dispatch.encoded_refusal(exchange.revision, exchange.request_id, error)
+
+
 def encode_array(bodies: list[bytes]) -> bytes:
-    """Return encoded messages as an array."""
     return b"[" + b",".join(bodies) + b"]"
 
-
-# -- client messages -------------------------------------------------------------------
 
 call_logger = logging.getLogger("mcp_app.calls")
 

@@ -130,10 +130,7 @@ class InProcessClient:
         self._connection.person = caller.person
 
     async def check_served(self) -> None:
-        """Raise `NotServed` if the server is not for this caller, 503 if stopped.
-
-        Also waits until the caches are fresh.
-        """
+        """Wait for fresh caches; raise `NotServed`, or 503 if the server is stopped."""
         await self._connection.current.gate.wait_until_fresh(time.monotonic())
         await self._connection.catalog_and_rights()
 

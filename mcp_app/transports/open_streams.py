@@ -88,10 +88,8 @@ class OpenStream:
         self._stream.abandon_output()
 
     async def serve_until_end(self, receive: Receive) -> None:
-        """Return when the client has left, or when the stream was ended and sent.
-
-        Only this task waits: a task more for each stream would cost its memory.
-        """
+        """Return when the client has left, or when the stream was ended and sent."""
+        # Only this task waits: a task more for each stream would cost its memory.
         task, closed = asyncio.current_task(), self._stream.closed
         closed.add_done_callback(partial(_cancel_waiting, task))
         try:

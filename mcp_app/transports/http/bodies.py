@@ -50,8 +50,6 @@ def is_large_body(process: Process, body: bytes) -> bool:
     )
 
 
-# -- bodies ----------------------------------------------------------------------------
-
 _DIGITS = 18
 
 SMALL: Final = 16 * 1024

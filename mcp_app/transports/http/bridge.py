@@ -122,7 +122,6 @@ class Call:
         self._put.set()
 
     def disconnect(self) -> None:
-        """The client has left."""
         self._gone.set()
         self._accepted.set()
 
@@ -192,12 +191,10 @@ class Whole:
             self._parts.append(message.get("body", b""))
 
     def take_answer(self, start: Message, body: bytes) -> None:
-        """Take a whole answer."""
         self._status, self._headers = start["status"], start["headers"]
         self._parts.append(body)
 
     def respond_to_wsgi(self, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer a WSGI server."""
         status = HTTPStatus(self._status)
         headers = [
             (_decode_name(name), value.decode("latin-1"))
@@ -207,7 +204,6 @@ class Whole:
         return self._parts
 
     def django_response(self) -> HttpResponse:
-        """Return the response."""
         content = b"".join(self._parts)
         return _create_response(HttpResponse, content, self._status, self._headers)
 

@@ -30,7 +30,7 @@ from mcp_app.streams.request_log import (
     Requests,
     open_stream,
 )
-from mcp_app.transports.client_messages import AnsweredRequest, Together
+from mcp_app.transports.client_messages import AnsweredRequest, Together, encoded_error
 from mcp_app.transports.http.logged_replies import LoggedReply
 from mcp_app.transports.http.replies import EventStream, Reply
 from mcp_app.transports.http.request_handler import HttpRequestHandler
@@ -48,10 +48,7 @@ PATIENCE_S: Final = 10.0
 async def begin_and_serve(
     current: Process, exchange: Exchange, session: OpenSession
 ) -> OwnedStream | None:
-    """Call `begin`, then renew the exchange; raise if it is refused by now.
-
-    The call sees the catalog after its row is written.
-    """
+    """Call `begin`, then renew the exchange, which may be refused by now."""
     stream = await begin(current.log, exchange, session)
     if stream is not None and exchange.renew is not None:
         try:
@@ -90,9 +87,6 @@ async def begin(
         stream.withdraw_request()
         raise
     return stream
-
-
-# -- call handler ----------------------------------------------------------------------
 
 
 class CallHandler(HttpRequestHandler):
@@ -207,9 +201,7 @@ class LoggedTogether(Together):
         try:
             stream = await self._begin_stream(exchange, session)
         except ProtocolError as error:
-            return dispatch.encoded_refusal(
-                exchange.revision, exchange.request_id, error
-            )
+            return encoded_error(exchange, error)
         stream.lost = partial(_cancel_exchange, exchange)
         try:
             answer = await dispatch.answer_request(exchange)
@@ -228,15 +220,12 @@ class LoggedTogether(Together):
         except StreamFenced:
             return await self._answered_elsewhere(exchange, stream)
         except Exception as error:
-            return dispatch.encoded_refusal(
-                exchange.revision, exchange.request_id, storage_error(error)
-            )
+            return encoded_error(exchange, storage_error(error))
         return answer
 
     async def _begin_stream(
         self, exchange: Exchange, session: OpenSession
     ) -> OwnedStream:
-        """Return the stream of a request once its row exists, or raise the error."""
         try:
             stream = await begin_and_serve(self._current, exchange, session)
         except asyncio.CancelledError:
@@ -256,10 +245,7 @@ class LoggedTogether(Together):
         place = place_after(stream)
         body = None if place is None else await self._followers.wait_for_last(place)
         if body is None:
-            error = storage_error(StreamFenced())
-            return dispatch.encoded_refusal(
-                exchange.revision, exchange.request_id, error
-            )
+            return encoded_error(exchange, storage_error(StreamFenced()))
         return HTTPStatus.OK, body
 
 

@@ -49,8 +49,6 @@ class EndpointHandler(CallHandler):
         way = self._scope, self.receive, self.send
         return ProbeAnswer(*way, slug, streams=self._streams).answer(probe, headers)
 
-    # -- POST -----------------------------------------------------------------------
-
     async def post(self) -> None:
         """Take one message, or a batch of 2025-03-26."""
         raw = self._headers.raw
@@ -127,10 +125,8 @@ class EndpointHandler(CallHandler):
         if type(message) is Request:
             await self._run_call(self._session_exchange(session, message))
         else:
-            others = [message]
-            await client_messages.take_in_order(
-                self.process, session, others, self._person
-            )
+            current, person = self.process, self._person
+            await client_messages.take_in_order(current, session, [message], person)
             await self._send_accepted()
 
     def _known_session(self) -> OpenSession | None:
@@ -219,8 +215,6 @@ class EndpointHandler(CallHandler):
             self.process.running.start_call(exchange, work, together)
         await reply.deliver_answer()
 
-    # -- GET and DELETE -------------------------------------------------------------
-
     async def get(self) -> None:
         """Open the standing stream of a session."""
         self._refuse_stateless_era()
@@ -270,7 +264,6 @@ class EndpointHandler(CallHandler):
         await self.returning().resume_stream(session, place)
 
     async def delete(self) -> None:
-        """Close a session."""
         self._refuse_stateless_era()
         session = await self._find_session()
         await self.process.sessions.delete(session)

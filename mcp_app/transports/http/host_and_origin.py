@@ -28,10 +28,7 @@ PARAMETER = "access_token"
 
 
 def forget_token(scope: Scope, server: str) -> None:
-    """Remove a query with a token, so that it is not logged; warn.
-
-    No message has its value.
-    """
+    """Remove a query with a token, so that it is not logged; warn without its value."""
     query = scope.get("query_string", b"")
     if query and PARAMETER in parse_qs(query.decode("latin-1"), keep_blank_values=True):
         scope["query_string"] = b""
@@ -48,8 +45,6 @@ def _warn_about_token(server: str) -> None:
         server,
     )
 
-
-# -- host and origin -------------------------------------------------------------------
 
 DEBUG_HOSTS = (".localhost", "127.0.0.1", "[::1]")
 MAX_CACHED = 1_024
@@ -96,7 +91,6 @@ class HostAndOriginPolicy:
         return answered
 
     def clear_cache(self) -> None:
-        """Clear the cache: settings have changed."""
         self._known.clear()
 
     def _check_uncached(self, host: str | None, origin: str | None) -> RawHeaders:

@@ -37,10 +37,8 @@ LAST_WORDS_S: Final = 1.0
 
 
 def called_tool(exchange: Exchange) -> str:
-    """Return the called tool, "" if there is none or a row cannot hold its name.
-
-    PostgreSQL takes no NUL in a text.
-    """
+    """Return the called tool, "" if there is none or a row cannot hold its name."""
+    # PostgreSQL takes no NUL in a text.
     name = exchange.params.get("name") if exchange.method == "tools/call" else ""
     if not isinstance(name, str) or "\0" in name:
         return ""
@@ -86,7 +84,6 @@ class LoggedReply(Reply):
         self._stream: OwnedStream | None = None
 
     def use_stream(self, stream: OwnedStream) -> None:
-        """Use this stream, whose row exists."""
         self._stream = stream
         stream.lost = self._stop_unanswered
         stream.readers.append(self)
@@ -172,7 +169,6 @@ class LoggedReply(Reply):
 
     @property
     def _is_untouched(self) -> bool:
-        """Whether nothing has run; in a batch others may have."""
         alone = not isinstance(self._requests, list)
         return alone and self._exchange is not None and self._exchange.untouched
 
@@ -222,10 +218,7 @@ class LoggedReply(Reply):
             self._open_events().queue_message(payload, event_id if resumable else None)
 
     def ended(self) -> None:
-        """End the connection, with or without an answer.
-
-        If another process took this one for dead, it has answered.
-        """
+        """End the connection, with or without an answer."""
         stream = self._stream
         if stream is not None and isinstance(stream.failure, StreamFenced):
             self._rest = place_after(stream)

@@ -160,7 +160,6 @@ class PlainCall(Exchange):
     async def _answer_unread(
         self, task: asyncio.Task[Any] | None, error: Exception | asyncio.CancelledError
     ) -> None:
-        """HttpAnswer a request whose body failed to come, or came too slowly."""
         if isinstance(error, asyncio.CancelledError):
             if not self.process.uploads.was_cancelled_here(task):
                 raise error
@@ -319,7 +318,6 @@ class PlainCall(Exchange):
         return tool
 
     def _may_serve(self, entry: ToolEntry) -> bool:
-        """Whether calls of the tool are plain in this era."""
         return True
 
     def _otherwise(self, first: Message | Exception) -> Awaitable[None]:
@@ -467,7 +465,6 @@ class PlainCall(Exchange):
         self.outgoing.lasting()
 
     def beat(self) -> None:
-        """Keep a stream that is silent open."""
         self.outgoing.beat()
 
 

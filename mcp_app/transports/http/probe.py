@@ -96,8 +96,6 @@ def read_ticket(text: str, server: str) -> Probe | None:
     return Probe(probe) if slug == server else None
 
 
-# -- probe -----------------------------------------------------------------------------
-
 logger = logging.getLogger("mcp_app.transports")
 
 VERSION: Final = 1

@@ -59,15 +59,12 @@ class EventStream:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def queue_message(self, data: bytes, event_id: str | None = None) -> None:
-        """Queue a JSON-RPC message."""
         self._queue_event(framing.message_event(data, event_id=event_id))
 
     def queue_endpoint_event(self, uri: str) -> None:
-        """Queue the event with the address for a session's messages."""
         self._queue_event(framing.endpoint_event(uri))
 
     def queue_priming_event(self, event_id: str) -> None:
-        """Queue an event that has an id only."""
         self._queue_event(framing.priming_event(event_id))
 
     def queue_heartbeat(self) -> None:
@@ -76,7 +73,6 @@ class EventStream:
             self._queue_event(framing.comment_line())
 
     def end_output(self, *, retry_ms: int | None = None) -> None:
-        """Send what is queued, then end the response."""
         if self._ending:
             return
         if retry_ms is not None:
@@ -186,8 +182,6 @@ async def send_events(
     await asyncio.wait([stream.closed])
 
 
-# -- replies ---------------------------------------------------------------------------
-
 PROMOTE_AFTER = 1.0
 """Seconds of silence after which the answer becomes a stream, with heartbeats."""
 
@@ -218,7 +212,6 @@ class Reply:
         """Do nothing: a stream without a log cannot be resumed."""
 
     def beat(self) -> None:
-        """Keep a stream that is silent open."""
         if self._events is not None:
             self._events.queue_heartbeat()
 
@@ -228,10 +221,7 @@ class Reply:
         running: RunningCalls,
         task: asyncio.Task[Any] | None,
     ) -> None:
-        """Run the call in this task and send its answer.
-
-        It is cancelled if the client leaves, as in the stateless era.
-        """
+        """Run the call here, send its answer; it is cancelled if the client leaves."""
         exchange = self._require_exchange()
         running.begin_call(exchange, self, task)
         answer: HttpAnswer | None
@@ -251,17 +241,13 @@ class Reply:
         self._finished = finished
 
     def over(self) -> None:
-        """Take note that the call is over."""
         # Else exchange and reply would hold each other.
         self._exchange = None
         if self._watching is not None:
             self._stop_watching()
 
     async def deliver_answer(self) -> None:
-        """Wait for the call, which has its own task, and send its answer.
-
-        It goes on if the client leaves, as in sessions.
-        """
+        """Send the answer of the call, which goes on if the client leaves."""
         exchange = self._require_exchange()
         self._finished = exchange.adapters.loop.create_future()
         try:
@@ -296,7 +282,6 @@ class Reply:
         self._take_answer(None if broken else task.result())
 
     def send_answer(self, status: int, body: bytes) -> None:
-        """Send this answer."""
         self._take_answer((status, body))
 
     def _take_answer(self, answer: HttpAnswer | None) -> None:
@@ -351,7 +336,6 @@ class Reply:
             self.gone()
 
     def _note_closed_stream(self, _: asyncio.Future[None]) -> None:
-        """Take note that the stream has ended; its client may have left."""
         self.gone()
 
     def gone(self) -> None:

@@ -133,7 +133,6 @@ class HttpRequestHandler:
         self.accepts = ANYTHING
 
     async def answer_request(self) -> None:
-        """Serve the request, or say why not."""
         try:
             self._headers = headers = Headers(self._scope["headers"])
             if PROBE in headers.raw and (probe := self._probe_answer()) is not None:
@@ -268,7 +267,6 @@ class HttpRequestHandler:
         await send_json(self.send, status, body, [*extra_headers, *self.cors])
 
     def _count_refusal(self, error: ProtocolError) -> None:
-        """Count a refusal, so that staff can see why a client is refused."""
         # Before that, count only requests refused by their headers.
         if self._is_admitted() or isinstance(error, RequestRefused):
             reason = responses.reason_of(error, at_server=self._identified)
@@ -358,8 +356,6 @@ class HttpRequestHandler:
         """Return the session that the request names; raise 400 or 404."""
         raise InvalidRequest("There is no session at this address.")
 
-    # -- the body -------------------------------------------------------------------
-
     async def _read_json(self) -> object:
         current, announced = self.process, self._headers.raw.get(b"content-length")
         # To find out who asks may have taken a while.
@@ -416,7 +412,6 @@ class HttpRequestHandler:
                 raise Unavailable(f"{words} Send the request again.")
 
     async def _renew(self, exchange: Exchange) -> None:
-        """Bring a request that has waited up to date."""
         await self._revalidate()
         exchange.catalog, exchange.rights = self._catalog, self._rights
         exchange.principal = self._principal
@@ -426,8 +421,6 @@ class HttpRequestHandler:
         if self.process.uploads.was_cancelled_here(task):
             self.process.refuse_if_stopping()
             raise too_slow() from None
-
-    # -- requests -------------------------------------------------------------------
 
     async def _send_accepted(self) -> None:
         await send_empty(self.send, 202, self.cors)

@@ -76,8 +76,6 @@ def client_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
     return next(agents, b"").decode("latin-1")
 
 
-# -- responses -------------------------------------------------------------------------
-
 _JSON_HEADER = (b"content-type", b"application/json")
 JSON_HEADERS: RawHeaders = [_JSON_HEADER]
 
@@ -103,7 +101,6 @@ RETRY_AFTER = (b"retry-after", b"2")
 def send_json(
     send: Send, status: int, body: bytes, headers: RawHeaders
 ) -> Awaitable[None]:
-    """Send a whole answer."""
     own = [_JSON_HEADER, _length_header(len(body)), *headers]
     return send_whole(send, status, body, own)
 
@@ -138,7 +135,6 @@ def with_retry(status: int, headers: RawHeaders) -> RawHeaders:
 
 
 def send_empty(send: Send, status: int, headers: RawHeaders) -> Awaitable[None]:
-    """Send an answer without a body."""
     return send_whole(send, status, b"", [(b"content-length", b"0"), *headers])
 
 

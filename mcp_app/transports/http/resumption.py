@@ -68,8 +68,6 @@ class ResumedStream(WatchesNothing, OpenStream):
             self._stream.queue_priming_event(first)
         self.begin_writing(0)
 
-    # -- a reader of the log ----------------------------------------------------------
-
     def began(self) -> None:
         """Do nothing: the stream began earlier."""
 

@@ -268,7 +268,6 @@ class SessionCall(PlainCall):
         return self._reply
 
     def returning(self) -> Returning:
-        """Return the `Returning` of this client."""
         return Returning(self, self.process, self.principal)
 
     def finished(self, task: asyncio.Task[HttpAnswer]) -> None:

@@ -171,8 +171,6 @@ def serve(scope: Scope, body: bytes, slug: str) -> Whole | None:
     return whole
 
 
-# -- view ------------------------------------------------------------------------------
-
 SECRET_HEADERS = ("HTTP_AUTHORIZATION", "HTTP_MCP_SESSION_ID", "HTTP_MCP_PARAM_")
 _COROUTINE: dict[str, Any] = vars(markcoroutinefunction(cast("Any", SimpleNamespace())))
 """The mark of a coroutine function: its name depends on Python."""

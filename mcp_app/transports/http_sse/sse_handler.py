@@ -65,7 +65,6 @@ class StreamHandler(Address):
     allowed = "GET, OPTIONS"
 
     async def get(self) -> None:
-        """Hold the stream; with it the session ends."""
         if not parse_accept(self._headers.get(b"accept")).events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
         self._charge_messages()
@@ -149,7 +148,6 @@ class MessagesHandler(Address):
     async def _send_error(
         self, session: OpenSession, request_id: RequestId, error: ProtocolError
     ) -> None:
-        """Log an error as the answer of a request; raise 404 or 503 if it cannot be."""
         _refuse_if_closed(session)
         _, body = dispatch.encoded_refusal(session.revision, request_id, error)
         stream = open_stream(self.process.log, session, request_id)
@@ -227,16 +225,13 @@ class MessagesHandler(Address):
             except ProtocolError as error:
                 await self._send_error(session, each.id, error)
 
-    # -- calls ----------------------------------------------------------------------
-
     async def _run_request(self, session: OpenSession, exchange: Exchange) -> None:
         """Run a request; return when its row is written."""
         if exchange.session is not None and runs_once(exchange):
             await self._run_call_once(session, exchange)
             return
-        stream = open_stream(
-            self.process.log, session, exchange.request_id, tool=called_tool(exchange)
-        )
+        log, tool = self.process.log, called_tool(exchange)
+        stream = open_stream(log, session, exchange.request_id, tool=tool)
         call = self._start_call(session, exchange, stream)
         try:
             await self._wait_for_row(stream, session)

@@ -115,8 +115,6 @@ class HeldStream(StandingStream):
         self._current = current
         self._opening = self._parting = False
 
-    # -- messages of requests ---------------------------------------------------------
-
     @property
     def full(self) -> bool:
         return self._channel.has_backlog
@@ -128,8 +126,6 @@ class HeldStream(StandingStream):
             return
         self._channel.queue_answer(payload)
         self._listen_for_changes()
-
-    # -- changes ----------------------------------------------------------------------
 
     def _listen_for_changes(self) -> None:
         """Listen for changes from now on, once the session is initialized."""
@@ -201,8 +197,6 @@ class PostedCall:
         self._stream = stream
         stream.lost = self._stop_call
         stream.readers.append(self)
-
-    # -- the call -------------------------------------------------------------------
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         stream = self._stream

@@ -13,13 +13,14 @@ from mcp_app.process.running import HttpAnswer, Waiting
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError, ProtocolError
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.server import dispatch, subscriptions
+from mcp_app.server import subscriptions
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.subscriptions import Interest
 from mcp_app.streams.listeners import LISTS
 from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.asgi_types import APART_S
+from mcp_app.transports.client_messages import encoded_error
 from mcp_app.transports.open_streams import ListenStream, OpenStream
 
 Write = Callable[[bytes], object]
@@ -260,5 +261,4 @@ class Listening:
         if not isinstance(error, ProtocolError):
             logger.error("A subscription failed.", exc_info=error)
             error = InternalError("The server failed; its log says why.")
-        revision, request_id = self._exchange.revision, self._exchange.request_id
-        self._channel.write(dispatch.encoded_refusal(revision, request_id, error)[1])
+        self._channel.write(encoded_error(self._exchange, error)[1])

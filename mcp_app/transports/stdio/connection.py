@@ -101,17 +101,11 @@ class Connection(Channel):
         self._revision: Revision = LATEST_STATEFUL
 
     def find_catalog(self) -> Catalog | None:
-        """Return what the server offers now; None if there is none.
-
-        Raises 503 if it is stopped.
-        """
+        """Return what the server offers now, if it is there; raise 503 if stopped."""
         return self.current.catalogs.find_catalog(self.slug)
 
     async def catalog_and_rights(self) -> tuple[Catalog, Rights]:
-        """Return the catalog and the caller's rights; raise `NotServed`.
-
-        Raises 503 if the server is stopped.
-        """
+        """Return the catalog and the caller's rights; raise `NotServed`, or 503."""
         catalog = self.find_catalog()
         if catalog is None:
             raise NotServed(f"There is no MCP server {self.slug!r} here.")
@@ -182,8 +176,6 @@ class Connection(Channel):
         gate = self.current.gate
         if not gate.fresh(arrived):
             await gate.wait_until_fresh(arrived)
-
-    # -- requests -------------------------------------------------------------------
 
     async def _take_request(self, request: Request) -> None:
         if negotiation.is_stateless(request.params, None):

@@ -177,10 +177,7 @@ class Output:
         _start_thread(self._write_in_thread, "mcp-stdout")
 
     def write_message(self, message: bytes) -> None:
-        """Write a message, or queue it; dropped if nobody reads.
-
-        Used on the loop only.
-        """
+        """Write a message, or queue it; dropped if nobody reads."""
         if self._over:
             return
         data = encode_line(message)
