@@ -61,15 +61,6 @@ def test_what_a_context_names(what: str, row: tuple[str, str]) -> None:
     assert rows() == [row]
 
 
-def test_what_another_database_changes_is_written_once_at_its_commit() -> None:
-    written = changes._Elsewhere("default")
-    for _ in range(3):
-        written.said["rights", "1"] = None
-    written.said["rights", "2"] = None
-    written()
-    assert rows() == [("rights", "1"), ("rights", "2")]
-
-
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
     """A database of the site that has none of our tables."""
@@ -127,10 +118,6 @@ def test_the_row_belongs_to_the_transaction_of_the_caller() -> None:
 CHANGE = ("model", "drill.ledger")
 
 
-def recorded() -> list[tuple[str, str]]:
-    return list(Change.objects.order_by("id").values_list("kind", "ref"))
-
-
 @pytest.fixture
 def bulk_rows() -> WatchedQuerySet[Any]:
     Ledger.objects.create(key="a", worker="w")
@@ -156,7 +143,7 @@ def test_changes(
     bulk_rows: WatchedQuerySet[Any], change: Callable[[WatchedQuerySet[Any]], object]
 ) -> None:
     change(bulk_rows)
-    assert recorded() == [CHANGE]
+    assert rows() == [CHANGE]
 
 
 @pytest.mark.parametrize(
@@ -170,14 +157,14 @@ def test_what_changes_nothing(
     bulk_rows: WatchedQuerySet[Any], change: Callable[[WatchedQuerySet[Any]], object]
 ) -> None:
     change(bulk_rows)
-    assert recorded() == []
+    assert rows() == []
 
 
 def test_the_change_belongs_to_the_transaction(bulk_rows: WatchedQuerySet[Any]) -> None:
     with transaction.atomic():
         bulk_rows.update(worker="x")
         transaction.set_rollback(True)
-    assert recorded() == []
+    assert rows() == []
     assert bulk_rows.get(key="a").worker == "w"
 
 
@@ -203,7 +190,7 @@ def test_a_site_names_its_own_as_it_likes(bulk_rows: WatchedQuerySet[Any]) -> No
     own = LedgerRows(Ledger)
     own.update(worker="x")
     own.bulk_create([Ledger(key="b", worker="w")])
-    assert recorded() == [CHANGE]
+    assert rows() == [CHANGE]
     assert LedgerRows.as_manager().record() == "a record of ours"
 
 

@@ -12,7 +12,7 @@ from django.db import connections
 
 from mcp_app.models import Session, Stream, Worker
 from mcp_app.streams import claims
-from mcp_app.streams.log_writer import Batch, StreamFenced, write
+from mcp_app.streams.log_writer import Batch, write
 from tests.streams.logging_rows import OWNER, events, further, opened
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
@@ -49,13 +49,6 @@ def test_an_orphan_is_told_and_closed(row: Session, seen_ms: int | None) -> None
     assert stream.size == 2 + len(text)
     assert stream.ended_ms is not None
     assert claims.claim_orphans(ME, {OWNER: seen_ms}) == 0
-
-
-def test_what_must_not_run_twice_is_not_to_be_repeated(row: Session) -> None:
-    key = opened(row, request_key="k")
-    claims.claim_orphans(ME, GONE)
-    ((_, text),) = events(key)
-    assert json.loads(text)["error"]["data"] == {"retryable": False}
 
 
 def test_each_of_a_batch_is_told(row: Session) -> None:
@@ -104,14 +97,6 @@ def test_what_has_ended_is_left_alone(row: Session, state: str) -> None:
     key = opened(row, b"1")
     write(Batch([further(key, state=state)], OWNER))
     assert claims.claim_orphans(ME, GONE) == 0
-
-
-def test_who_comes_back_from_the_dead_adds_nothing(row: Session) -> None:
-    key = opened(row, b"1")
-    gain = further(key, b"2")
-    claims.claim_orphans(ME, GONE)
-    assert isinstance(write(Batch([gain], OWNER))[0], StreamFenced)
-    assert len(events(key)) == 2
 
 
 def test_many_claim_at_once(row: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,9 @@ from typing import Final
 
 import pytest
 
-from mcp_app.protocol.errors import InternalError, InvalidRequest
+from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.streams.event_ids import (
     EventIds,
-    answers_batch,
-    final_message,
     is_answer,
     new_public_id,
     of_message,
@@ -133,25 +131,6 @@ def test_what_an_id_of_a_request_says() -> None:
         assert of_request(event_id, SESSION) == (PUBLIC_ID, number)
 
 
-OF_NO_REQUEST: Final = [
-    "",
-    "1",
-    PUBLIC_ID,
-    f"{PUBLIC_ID}.0.7",
-    f"{PUBLIC_ID}.07",
-    f"{PUBLIC_ID}.-7",
-    f"{PUBLIC_ID}.7\n",
-    f"{PUBLIC_ID}.1_0",
-    f"{PUBLIC_ID}.\N{ARABIC-INDIC DIGIT THREE}",
-    f"{PUBLIC_ID}.{10**18}",
-]
-
-
-@pytest.mark.parametrize("event_id", OF_NO_REQUEST, ids=range(len(OF_NO_REQUEST)))
-def test_ids_that_are_of_no_request(event_id: str) -> None:
-    assert of_request(event_id, SESSION) is None
-
-
 def test_ids_of_other_sessions_are_wrong() -> None:
     for event_id in (f"{new_public_id('6' * 64)}.1", f"{'A' * 24}.1"):
         with pytest.raises(InvalidRequest):
@@ -159,23 +138,6 @@ def test_ids_of_other_sessions_are_wrong() -> None:
 
 
 # -- final message ---------------------------------------------------------------------
-
-
-def test_one_request_and_a_batch() -> None:
-    error = InternalError("gone", {"retryable": False})
-    body = {"code": -32603, "message": "gone", "data": {"retryable": False}}
-    for requests in ("7", '"[7]"'):
-        assert not answers_batch(requests)
-        assert json.loads(final_message(requests, error)) == {
-            "jsonrpc": "2.0",
-            "id": json.loads(requests),
-            "error": body,
-        }
-    for requests in ("[7]", '["a", 2]'):
-        assert answers_batch(requests)
-        answers = json.loads(final_message(requests, error))
-        assert [each["id"] for each in answers] == json.loads(requests)
-        assert all(each["error"] == body for each in answers)
 
 
 @pytest.mark.parametrize(

@@ -57,14 +57,6 @@ async def opened(sessions: MemorySessions) -> OpenSession:
     return sessions.session
 
 
-async def test_it_has_no_row(sessions: MemorySessions) -> None:
-    session = await opened(sessions)
-    assert not session.has_row
-    assert session.server == "default"
-    await sessions.set_level(session, 3)
-    assert session.level == 3
-
-
 async def test_what_it_watches_is_known_while_it_does(
     sessions: MemorySessions, watched: Watched
 ) -> None:

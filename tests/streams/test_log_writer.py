@@ -53,13 +53,6 @@ def test_what_is_further_said_has_the_next_numbers(row: Session) -> None:
     assert stream.ended_ms is not None
 
 
-def test_a_stream_may_end_without_a_word(row: Session) -> None:
-    key = opened(row)
-    assert write(Batch([further(key, state="aborted")], OWNER)) == [key]
-    assert Stream.objects.get(pk=key).state == "aborted"
-    assert events(key) == []
-
-
 def test_many_streams_cost_as_many_statements_as_two(row: Session) -> None:
     def counted(count: int) -> int:
         keys = [opened(row, b"1") for _ in range(count)]

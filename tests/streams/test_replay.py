@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_app.invalidation.workers import PeerMonitor
-from mcp_app.models import Event, Session, Stream
+from mcp_app.models import Session, Stream
 from mcp_app.pools.database import reader, writer
 from mcp_app.streams import replay
 from mcp_app.streams.log_writer import Batch, write
@@ -132,36 +131,6 @@ async def test_an_earlier_request(
 # -- reading -----------------------------------------------------------------------
 
 
-async def test_all_that_follows_comes_once_and_then_the_end(own: Session) -> None:
-    row = await stream(own, b"1", b"2")
-    told = Told()
-    with followers().following(await place(own, row, 1), told):
-        while not told.messages:
-            await asyncio.sleep(0)
-        assert not told.over.is_set()
-        await more(row, b"3")
-        await more(row, b"4", state="completed")
-        await told.end()
-    assert told.messages == [
-        (b"2", f"{row.public_id}.2"),
-        (b"3", f"{row.public_id}.3"),
-        (b"4", f"{row.public_id}.4"),
-    ]
-
-
-async def test_several_read_one_stream_each_from_its_place(own: Session) -> None:
-    row = await stream(own, b"1", b"2", b"3")
-    await more(row, state="aborted")
-    both, first, last = followers(), Told(), Told()
-    with (
-        both.following(await place(own, row, 0), first),
-        both.following(await place(own, row, 3), last),
-    ):
-        await asyncio.gather(first.end(), last.end())
-    assert [payload for payload, _ in first.messages] == [b"1", b"2", b"3"]
-    assert last.messages == []
-
-
 async def test_a_stream_that_is_gone_ends(own: Session) -> None:
     row = await stream(own, b"1")
     where = await place(own, row, 1)
@@ -188,38 +157,6 @@ async def test_who_needs_the_last_message_hears_of_one_end() -> None:
     last.ended()
     last.ended()
     assert await last.over == b"2"
-
-
-async def test_a_message_that_is_missing_raises_an_alarm(
-    own: Session, caplog: pytest.LogCaptureFixture
-) -> None:
-    row = await stream(own, b"1", b"2", b"3")
-    await writer.run(lambda: Event.objects.filter(stream=row.pk, seq=2).delete())
-    told = Told()
-    with followers().following(await place(own, row, 0), told):
-        await told.end()
-    # What comes after the gap is not sent.
-    assert [payload for payload, _ in told.messages] == [b"1"]
-    (record,) = caplog.records
-    assert record.levelno == logging.CRITICAL
-    assert record.getMessage() == f"Stream {row.public_id} lacks message 2."
-
-
-async def test_what_was_thrown_away_is_no_alarm(
-    own: Session, caplog: pytest.LogCaptureFixture
-) -> None:
-    row = await stream(own, b"1", b"2")
-    where = await place(own, row, 0)
-
-    def throw_away() -> None:
-        Event.objects.filter(stream=row.pk).delete()
-        Stream.objects.filter(pk=row.pk).update(floor_seq=2)
-
-    await writer.run(throw_away)
-    told = Told()
-    with followers().following(where, told):
-        await told.end()
-    assert (told.messages, caplog.records) == ([], [])
 
 
 async def test_an_owner_without_a_row_is_dead(own: Session) -> None:

@@ -247,17 +247,6 @@ async def test_one_that_is_refused_stops_no_other(
     assert (unheard.messages, len(heard.messages), len(log)) == ([], 1, 1)
 
 
-async def test_who_lost_its_stream_is_told(log: RequestLog, row: Session) -> None:
-    stream, heard = begun(log, row)
-    await stream.wait_until_committed()
-    taken = Stream.objects.filter(public_id=stream.public_id)
-    await log_writer.run(taken.update, owner="worker-2")
-    stream.append(b"1")
-    with pytest.raises(StreamFenced):
-        await stream.wait_until_committed()
-    assert (heard.messages, heard.over.is_set()) == ([], True)
-
-
 async def test_a_fault_of_ours_ends_the_streams(
     log: RequestLog, row: Session, writes: Writes, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -36,7 +36,6 @@ CLIENT: Final = Client(
     name="client", version="1", title="A client", capabilities={"roots": {}}
 )
 URI: Final = "test://static-text"
-DAY_MS: Final = 86_400_000
 HOUR_S: Final = 3_600
 
 

@@ -17,28 +17,12 @@ from mcp_app.transports.client_messages import (
     CANCELLED,
     LOGGED,
     Together,
-    cancelled_id,
-    encode_array,
     log_cancellations,
 )
 
 
 def cancellation(**params: Any) -> Notification:
     return Notification(CANCELLED, params)
-
-
-@pytest.mark.parametrize("request_id", [1, 0, -1, "1", ""])
-def test_an_id(request_id: Any) -> None:
-    assert cancelled_id({"requestId": request_id}) is request_id
-
-
-@pytest.mark.parametrize("request_id", [None, True, False, 1.0, [1], {}])
-def test_no_id(request_id: Any, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "mcp_app.calls")
-    assert cancelled_id({"requestId": request_id}) is None
-    assert cancelled_id({}) is None
-    log_cancellations([cancellation(requestId=request_id), cancellation()])
-    assert caplog.records == []
 
 
 @pytest.mark.parametrize(
@@ -59,16 +43,6 @@ def test_why_is_logged_shortened(
     (record,) = caplog.records
     assert record.getMessage() == "A client cancelled a request."
     assert vars(record)["reason"] == reason
-
-
-def test_many_at_once_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "mcp_app.calls")
-    others = Notification("notifications/initialized", {"requestId": 7})
-    many = [cancellation(requestId=each, reason=str(each)) for each in range(3)]
-    log_cancellations([others, *many, cancellation(requestId=None)])
-    (record,) = caplog.records
-    assert record.getMessage() == "A client cancelled 3 requests."
-    assert vars(record)["reason"] == "0"
 
 
 # -- batches ---------------------------------------------------------------------------
@@ -190,32 +164,8 @@ async def test_what_was_cancelled_or_broke_has_no_answer() -> None:
     assert reply.sent == [(200, ["x"])]
 
 
-async def test_an_empty_array_is_no_answer() -> None:
-    reply = Reply()
-    batch = Sized(reply, 2, [])
-    batch.finished(await cancelled())
-    assert reply.silent == 0
-    batch.finished(await cancelled())
-    assert (reply.sent, reply.silent) == ([], 1)
-
-
 async def test_what_was_refused_is_answered_although_all_else_was_cancelled() -> None:
     reply = Reply()
     batch = Sized(reply, 1, [b"7"])
     batch.finished(await cancelled())
     assert reply.sent == [(200, [7])]
-
-
-def test_the_reply_hears_of_each_sign_of_life() -> None:
-    reply = Reply()
-    batch = Together(reply, 2, [])
-    batch.lasting()
-    batch.beat()
-    assert reply.told == ["lasting", "beat"]
-
-
-@pytest.mark.parametrize(
-    ("bodies", "whole"), [([], b"[]"), ([b"1"], b"[1]"), ([b"{}", b"2"], b"[{},2]")]
-)
-def test_an_array(bodies: list[bytes], whole: bytes) -> None:
-    assert encode_array(bodies) == whole

@@ -197,18 +197,6 @@ async def test_how_a_standing_stream_ends(
         assert 2000 <= int(retry[1]) <= 5000
 
 
-async def test_a_stream_survives_its_request(connect: Connect) -> None:
-    """Log messages and progress belong to the stream of their own request."""
-    client = await connect("2025-11-25")
-    stream = await client.standing()
-    params = {"name": "reports", "arguments": {"steps": [1]}}
-    token = {"_meta": {"progressToken": 1}}
-    found = await client.request("tools/call", {**params, **token})
-    assert len(found.notifications("notifications/progress")) == 1
-    await stream.quiet()
-    await stream.leave()
-
-
 # -- log messages from outside of calls --------------------------------------------
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-from mcp_app.process.quotas import Queues
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.revisions import LATEST, STATEFUL
+from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.transports.http.replies import MAX_QUEUED_BYTES, EventStream, Reply
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import Stage, new_stage
@@ -96,14 +94,6 @@ async def test_unknown_version(connect: Connect, version: str, header: str) -> N
         assert visit.status == 400
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_the_stateless_era_has_post_alone(connect: Connect, method: str) -> None:
-    client = await connect(NEWEST)
-    visit = client.visit(method, headers={"mcp-protocol-version": LATEST.version})
-    await visit.body()
-    assert visit.status == 405
-
-
 # -- S-PROG-002: a progress token is a string or an integer ------------------------
 
 
@@ -149,41 +139,6 @@ async def test_a_failure_of_ours_is_an_http_error(
 
 
 # -- S-HTTP-019: a stream holds its response, however large it is ------------------
-
-
-class Wire:
-    """Takes what is sent, as long as it is not stopped."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.flowing = asyncio.Event()
-
-    async def send(self, message: Any) -> None:
-        await self.flowing.wait()
-        self.size += len(message.get("body", b""))
-
-
-async def test_one_large_answer_is_sent() -> None:
-    wire = Wire()
-    wire.flowing.set()
-    stream = EventStream(wire.send, [], Queues(2**30))
-    stream.queue_message(b"x" * (MAX_QUEUED_BYTES + 1))
-    stream.end_output()
-    await stream.closed
-    assert wire.size > MAX_QUEUED_BYTES
-
-
-async def test_a_reader_that_takes_nothing_is_given_up() -> None:
-    wire = Wire()
-    stream = EventStream(wire.send, [], Queues(2**30))
-    stream.queue_message(b"x" * MAX_QUEUED_BYTES)
-    # It had its chance.
-    await asyncio.sleep(0)
-    for _ in range(2):
-        stream.queue_message(b"x" * MAX_QUEUED_BYTES)
-    assert stream.closed.done()
-    await asyncio.sleep(0)
-    assert wire.size == 0
 
 
 async def test_an_answer_to_a_reader_that_was_given_up(

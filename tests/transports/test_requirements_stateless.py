@@ -163,11 +163,3 @@ async def test_questions_stay_with_their_request(
     assert (await client.reply(question["id"], error)).status == 202
     await visit.body()
     await stream.leave()
-
-
-async def test_no_session_is_opened_for_a_foreign_origin(
-    application: WireCheck,
-) -> None:
-    client = Client(application, "2025-11-25", headers=EVIL)
-    found = await client.sent(client.initialize())
-    assert (found.status, "mcp-session-id" in found.headers) == (403, False)

@@ -75,14 +75,6 @@ async def test_too_large(
     assert visit.unread >= unread
 
 
-@LIMITED
-@pytest.mark.parametrize("cut", [[], [b"{"], [b"{", b'"jsonrpc"']])
-async def test_a_client_that_leaves(application: WireCheck, cut: list[bytes]) -> None:
-    visit = Client(application).visit("POST", cut, complete=False)
-    await visit.leave()
-    assert (visit.status, visit.raw) == (0, b"")
-
-
 # -- the id of a request that is refused before its body is read --------------------
 
 PRIVATE: Final = {

@@ -9,7 +9,7 @@ import asyncio
 import json
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -37,7 +37,6 @@ TRACES: Final = (
 NOTHING: Final = dict.fromkeys(TRACES, 0)
 NEWEST: Final = SUPPORTED_VERSIONS[0]
 ERAS: Final = ("2025-11-25", NEWEST)
-MIB: Final = 1024 * 1024
 
 
 def refused(found: Outcome, status: int, code: int = -32600) -> str:
@@ -115,25 +114,6 @@ async def test_nothing_is_read_where_the_host_or_the_origin_stands_twice(
     assert name.title() in refused(found, status)
     assert found.answer.get("id") is None
     assert visit.unread == 1
-
-
-@pytest.mark.parametrize(
-    ("host", "status"), [("evil.example", 421), (None, 400), ("", 400)]
-)
-async def test_foreign_host(
-    application: WireCheck, host: str | None, status: int
-) -> None:
-    for client in (Client(application), Client(application, "2024-11-05")):
-        found = await client.sent(client.initialize(), {"host": host})
-        assert "host" in refused(found, status).lower()
-    assert await counted() == NOTHING
-
-
-@pytest.mark.parametrize("origin", ["http://evil.example", ["http://a", "http://a"]])
-async def test_foreign_origin(application: WireCheck, origin: Any) -> None:
-    for client in (Client(application), Client(application, "2024-11-05")):
-        refused(await client.sent(client.initialize(), {"origin": origin}), 403)
-    assert await counted() == NOTHING
 
 
 TAKEN: Final[list[dict[str, Any]]] = [
@@ -281,57 +261,6 @@ async def test_a_lenient_envelope(connect: Connect, version: str) -> None:
     assert found.text == "3"
 
 
-@pytest.mark.parametrize("version", ERAS)
-async def test_the_body_is_refused_before_its_rest_is_read(
-    connect: Connect, version: str
-) -> None:
-    client = await connect(version)
-    visit = client.visit("POST", [b" " * MIB] * 9)
-    found = await outcome(visit)
-    refused(found, 413)
-    assert visit.unread == 4
-
-
-@pytest.mark.parametrize("announced", [str(4 * MIB + 1), "9" * 5000])
-@pytest.mark.parametrize("version", ERAS)
-async def test_a_body_that_is_announced_as_too_large(
-    connect: Connect, version: str, announced: str
-) -> None:
-    client = await connect(version)
-    headers = {"content-length": announced}
-    visit = client.visit("POST", [b" ", b" "], headers=headers)
-    refused(await outcome(visit), 413)
-    assert visit.unread > 0
-
-
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"body": 1000}}])
-@pytest.mark.parametrize(
-    ("pieces", "status"),
-    [
-        ([1000], 400),
-        ([1001], 413),
-        ([500, 500], 400),
-        ([500, 501], 413),
-        ([0, 1001], 413),
-    ],
-)
-async def test_the_largest_body(
-    application: WireCheck, pieces: list[int], status: int
-) -> None:
-    client = Client(application)
-    visit = client.visit("POST", [b" " * size for size in pieces])
-    found = await outcome(visit)
-    assert found.status == status
-
-
-async def test_a_large_body_is_read_in_a_thread(connect: Connect) -> None:
-    client = await connect(NEWEST)
-    value = "x" * (100 * 1024)
-    found = await client.call("drill_echo", value=value)
-    assert found.text == value
-    assert (await outcome(client.visit("POST", b"[" * 70_000))).status == 400
-
-
 @pytest.mark.parametrize("pieces", [[], [b'{"jsonrpc":'], [b"{", b'"jsonrpc"']])
 @pytest.mark.parametrize("version", ERAS)
 async def test_a_body_that_is_cut_short(
@@ -344,15 +273,6 @@ async def test_a_body_that_is_cut_short(
     await visit.leave()
     assert visit.status == 0
     assert await counted() == before
-
-
-async def test_a_body_in_many_pieces(connect: Connect) -> None:
-    client = await connect(NEWEST)
-    message = whole(client)
-    body = json.dumps(message).encode()
-    headers = {"mcp-method": "tools/call", "mcp-name": "drill_add"}
-    pieces = [body[place : place + 1] for place in range(len(body))]
-    assert (await outcome(client.visit("POST", pieces, headers=headers))).text == "3"
 
 
 # -- HTTP methods ---------------------------------------------------------------
@@ -372,13 +292,6 @@ async def test_the_stateless_era_has_post_only(
     found = await outcome(Client(application).visit(method))
     refused(found, 405)
     assert found.headers["allow"] == "POST, GET, DELETE, OPTIONS"
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_an_unknown_version_of_a_session(connect: Connect, method: str) -> None:
-    client = await connect("2025-11-25")
-    headers = {"mcp-protocol-version": "1999-01-01"}
-    refused(await outcome(client.visit(method, headers=headers)), 400, -32022)
 
 
 async def test_get_without_a_session(application: WireCheck) -> None:
@@ -565,16 +478,6 @@ async def test_repeated_routing_headers(connect: Connect, name: str) -> None:
     # Nothing is routed by them in a session.
     client = await connect("2025-11-25")
     assert (await client.sent(whole(client), headers)).text == "3"
-
-
-@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-async def test_requests_before_initialize(application: WireCheck, version: str) -> None:
-    client = Client(application, version)
-    for method in ("ping", "tools/list", "server/discover", "nothing"):
-        found = await client.request(method)
-        assert "initialize" in refused(found, 400)
-    assert (await client.notify("notifications/initialized")).status == 400
-    assert await counted() == NOTHING
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
@@ -982,15 +885,6 @@ PING: Final = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
 BATCHED: Final = "2025-03-26"
 
 
-@pytest.mark.parametrize("version", [each for each in REVISIONS if each != BATCHED])
-@pytest.mark.parametrize("batch", [[PING], []])
-async def test_other_revisions_have_no_batches(
-    connect: Connect, version: str, batch: list[JsonObject]
-) -> None:
-    client = await connect(version)
-    assert "single message" in refused(await client.sent(batch), 400)
-
-
 async def test_a_mixed_batch(connect: Connect) -> None:
     client = await connect(BATCHED)
     found = await client.sent(
@@ -1112,12 +1006,6 @@ async def test_wrong_batches(connect: Connect, batch: list[Any]) -> None:
     assert await counted() == before
 
 
-async def test_a_batch_of_initialize(application: WireCheck) -> None:
-    client = Client(application, BATCHED)
-    refused(await client.sent([client.initialize()]), 400)
-    assert await counted() == NOTHING
-
-
 async def test_a_batch_with_progress(connect: Connect) -> None:
     client = await connect(BATCHED)
     params = {
@@ -1132,16 +1020,6 @@ async def test_a_batch_with_progress(connect: Connect) -> None:
     assert {each["id"] for each in found.messages if "id" in each} == {"p", 1}
 
 
-async def test_a_batch_with_a_running_id(connect: Connect, stage: Stage) -> None:
-    client = await connect(BATCHED)
-    running = client.begin("tools/call", {"name": "waits"}, id="p")
-    await stage.begun()
-    refused(await client.sent([{**PING, "id": 1}, PING]), 400)
-    assert (await client.sent([{**PING, "id": 1}])).status == 200
-    stage.released.set()
-    assert (await outcome(running)).text == "waited"
-
-
 async def test_a_cancelled_request_of_a_batch(connect: Connect, stage: Stage) -> None:
     client = await connect(BATCHED)
     waiting = client.message("tools/call", {"name": "waits"}, id=1)
@@ -1150,16 +1028,6 @@ async def test_a_cancelled_request_of_a_batch(connect: Connect, stage: Stage) ->
     await client.notify("notifications/cancelled", {"requestId": 1})
     found = await outcome(running)
     assert [each["id"] for each in found.messages] == ["p"]
-
-
-async def test_a_batch_that_is_cancelled_whole(connect: Connect, stage: Stage) -> None:
-    client = await connect(BATCHED)
-    waiting = client.message("tools/call", {"name": "waits"}, id=1)
-    running = client.post([waiting])
-    await stage.begun()
-    await client.notify("notifications/cancelled", {"requestId": 1})
-    found = await outcome(running)
-    assert (found.headers["content-type"], found.raw) == ("text/event-stream", b"")
 
 
 # -- notifications --------------------------------------------------------------
@@ -1179,31 +1047,6 @@ async def test_notifications(connect: Connect, version: str) -> None:
     ):
         found = await client.notify(named)
         assert (found.status, found.raw) == (202, b"")
-
-
-CANCELLING: Final[list[JsonObject | None]] = [
-    None,
-    {},
-    {"requestId": 99},
-    {"requestId": "1"},
-    {"requestId": True},
-    {"requestId": 1.0},
-    {"requestId": None},
-    {"requestId": [1]},
-    {"requestId": {}},
-]
-
-
-@pytest.mark.parametrize("params", CANCELLING)
-async def test_cancelling_nothing(
-    connect: Connect, stage: Stage, params: JsonObject | None
-) -> None:
-    client = await connect("2025-11-25")
-    running = client.begin("tools/call", {"name": "waits"}, id=1)
-    await stage.begun()
-    assert (await client.notify("notifications/cancelled", params)).status == 202
-    stage.released.set()
-    assert (await outcome(running)).text == "waited"
 
 
 async def test_t31_the_request_of_somebody_else_is_not_cancelled(
@@ -1262,18 +1105,6 @@ async def test_a_batch_counts_with_all_its_calls(connect: Connect) -> None:
     pings = [{**PING, "id": number} for number in range(3)]
     assert (await client.sent(pings[:2])).status == 200
     refused(await client.sent(pings), 429, -32603)
-
-
-async def test_thousand_refusals_leave_nothing(application: WireCheck) -> None:
-    modern, older = Client(application), Client(application, "2025-11-25")
-
-    async def refuse(messages: Sequence[object]) -> None:
-        for message in messages:
-            assert (await modern.sent(message)).status >= 400
-            assert (await older.sent(message)).status >= 400
-
-    await refuse([{}, 7, {"jsonrpc": "2.0", "id": 1, "method": "nothing"}] * 30)
-    assert await counted() == NOTHING
 
 
 # -- whatever comes ----------------------------------------------------------------

@@ -47,10 +47,6 @@ def talking(client: Client, tool: str = "talks", **arguments: Any) -> Visit:
     return client.begin("tools/call", {"name": tool, "arguments": arguments, **LOGGED})
 
 
-async def entered(stage: Stage) -> None:
-    await stage.begun()
-
-
 async def told(stage: Stage, *words: str) -> None:
     """Wait until the tool has noted these words."""
     async with asyncio.timeout(60):
@@ -85,7 +81,7 @@ async def test_json_alone_gets_no_notifications(
     client = await connect(version, headers=JSON_ONLY)
     dropped = process().build_report().dropped
     visit = talking(client, after="second")
-    await entered(stage)
+    await stage.begun()
     await asyncio.sleep(0.03)
     assert visit.status == 0
     stage.released.set()
@@ -234,7 +230,7 @@ async def test_leaving_cancels_a_stateless_call(
         monkeypatch.setattr(replies, "PROMOTE_AFTER", 0.0)
     client = await connect(NEWEST)
     visit = talking(client, "waits")
-    await entered(stage)
+    await stage.begun()
     if promoted:
         await visit.begun()
     await visit.leave()
@@ -267,7 +263,7 @@ async def test_leaving_does_not_cancel_a_call_of_a_session(
         monkeypatch.setattr(replies, "PROMOTE_AFTER", 0.0)
     client = await connect(version)
     visit = talking(client, "waits")
-    await entered(stage)
+    await stage.begun()
     if promoted:
         await visit.begun()
     await visit.leave()
@@ -296,7 +292,7 @@ async def test_a_batch_whose_client_leaves(connect: Connect, stage: Stage) -> No
     client = await connect("2025-03-26")
     waiting = client.message("tools/call", {"name": "waits"}, id=1)
     visit = client.post([waiting, {"jsonrpc": "2.0", "id": 2, "method": "ping"}])
-    await entered(stage)
+    await stage.begun()
     await asyncio.sleep(0.01)
     await visit.leave()
     stage.released.set()
@@ -321,7 +317,7 @@ async def test_a_server_that_stops_the_request(connect: Connect, stage: Stage) -
         client = await connect(version)
         stage.entered.clear()
         visit = talking(client, "waits")
-        await entered(stage)
+        await stage.begun()
         visit.task.cancel()
         await asyncio.wait([visit.task])
         assert visit.task.cancelled()
@@ -340,7 +336,7 @@ async def test_a_cancelled_call_has_no_answer(
     client = await connect(version)
     params = {"name": tool, "arguments": {}}
     visit = client.begin("tools/call", params, id=7)
-    await entered(stage)
+    await stage.begun()
     cancelled = {"requestId": 7, "reason": "Enough."}
     assert (await client.notify("notifications/cancelled", cancelled)).status == 202
     found = await outcome(visit)
@@ -352,7 +348,7 @@ async def test_a_cancelled_call_has_no_answer(
 async def test_nothing_is_said_after_the_end(connect: Connect, stage: Stage) -> None:
     client = await connect("2025-11-25")
     visit = client.begin("tools/call", {"name": "stubborn_talker"}, id=7)
-    await entered(stage)
+    await stage.begun()
     await client.notify("notifications/cancelled", {"requestId": 7})
     assert (await outcome(visit)).raw == b""
     assert stage.told == ["caught"]
@@ -372,22 +368,11 @@ async def test_a_stubborn_stateless_call_has_no_answer(
 ) -> None:
     client = await connect(NEWEST)
     visit = talking(client, "stubborn")
-    await entered(stage)
+    await stage.begun()
     await asyncio.sleep(0.02)
     await visit.leave()
     await told(stage, "caught")
     assert (visit.status, visit.raw) == (0, b"")
-
-
-async def test_deleting_a_session_cancels_its_calls(
-    connect: Connect, stage: Stage
-) -> None:
-    client = await connect("2025-11-25")
-    visit = talking(client, "waits")
-    await entered(stage)
-    assert (await outcome(client.visit("DELETE"))).status == 204
-    assert (await outcome(visit)).raw == b""
-    await told(stage, "cancelled")
 
 
 # -- a stop ---------------------------------------------------------------------
@@ -400,7 +385,7 @@ async def test_a_stop_answers_what_it_ends(
 ) -> None:
     client = await connect(version)
     visit = talking(client, "waits")
-    await entered(stage)
+    await stage.begun()
     await process.drain()
     found = await outcome(visit)
     assert (found.status, found.error["code"]) == (503, -32603)
@@ -413,7 +398,7 @@ async def test_a_stop_lets_calls_finish(
 ) -> None:
     client = await connect("2025-11-25")
     visit = talking(client, "waits")
-    await entered(stage)
+    await stage.begun()
     draining = asyncio.create_task(process.drain())
     await asyncio.sleep(0)
     assert (await client.request("ping")).status == 503
@@ -430,7 +415,7 @@ async def test_a_reader_that_takes_nothing_for_a_while(
 ) -> None:
     client = await connect(NEWEST)
     visit = talking(client, after="second")
-    await entered(stage)
+    await stage.begun()
     await visit.begun()
     visit.stalled.clear()
     stage.released.set()
@@ -484,12 +469,6 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def test_nothing_is_sent_before_there_is_something(reader: Reader) -> None:
-    streaming(reader)
-    await settled()
-    assert reader.parts == []
-
-
 async def test_the_whole_of_a_stream(reader: Reader) -> None:
     stream = streaming(reader)
     stream.queue_message(b"{}")
@@ -511,13 +490,6 @@ async def test_the_whole_of_a_stream(reader: Reader) -> None:
         True,
         False,
     ]
-
-
-async def test_an_empty_stream(reader: Reader) -> None:
-    stream = streaming(reader)
-    stream.end_output()
-    await stream.closed
-    assert reader.bodies == [b""]
 
 
 async def test_what_waits_goes_together(reader: Reader) -> None:

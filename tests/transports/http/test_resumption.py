@@ -25,7 +25,6 @@ from tests.serving import Connect
 
 pytestmark = pytest.mark.databases
 
-NEWEST: Final = "2025-11-25"
 ONCE: Final = "talks"
 TWICE: Final = "peeks"
 JSON_ONLY: Final = {"accept": "application/json"}

@@ -197,33 +197,6 @@ async def refused(client: OldClient, message: object, **headers: str) -> Outcome
     return found
 
 
-async def test_the_order_of_a_session(application: WireCheck) -> None:
-    client = await OldClient(application, NEWEST).connect()
-    assert (await client.request("ping")).result == {}
-    assert (await client.request("tools/list")).error["code"] == -32600
-    wrong = await client.request("initialize", {"protocolVersion": NEWEST})
-    assert wrong.error["code"] == -32602
-    assert (await client.initialize())["protocolVersion"] == NEWEST
-    assert (await client.request("initialize", {})).error["code"] == -32600
-    assert (await client.request("tools/list")).result["tools"]
-    await client.leave()
-
-
-async def test_only_one_initialize_counts(application: WireCheck) -> None:
-    client = await OldClient(application).connect()
-    asked = {
-        "protocolVersion": "2024-11-05",
-        "capabilities": {},
-        "clientInfo": {"name": "twice", "version": "1"},
-    }
-    messages = [client.message("initialize", asked) for _ in range(2)]
-    visits = [client.post(each) for each in messages]
-    assert [(await outcome(each)).status for each in visits] == [202, 202]
-    found = [(await client.answered(each["id"])).answer for each in messages]
-    assert sum("result" in each for each in found) == 1
-    await client.leave()
-
-
 @pytest.mark.parametrize(
     ("body", "headers", "status", "code"),
     [
@@ -314,13 +287,6 @@ async def test_a_right_that_was_taken(
     await client.leave()
 
 
-async def test_replies_that_nobody_waits_for(opened: Opened) -> None:
-    client = await opened()
-    found = await client.reply("question-1", {})
-    assert (found.status, found.error["code"]) == (400, -32600)
-    await client.leave()
-
-
 async def test_errors_of_requests_come_on_the_stream(opened: Opened) -> None:
     client = await opened("2024-11-05")
     assert (await client.request("no/such")).error["code"] == -32601
@@ -359,14 +325,6 @@ async def test_batches(opened: Opened, stage: Stage) -> None:
     stage.released.set()
     assert (await client.answered(requests[1]["id"])).text == "last"
     assert (await client.sent([note])).status == 202
-    await client.leave()
-
-
-@pytest.mark.parametrize("version", [each for each in STATEFUL if each != "2025-03-26"])
-async def test_other_revisions_have_no_batches(opened: Opened, version: str) -> None:
-    client = await opened(version)
-    found = await refused(client, [client.message("ping")])
-    assert (found.status, found.error["code"]) == (400, -32600)
     await client.leave()
 
 
@@ -813,19 +771,6 @@ async def test_a_call_that_comes_again_runs_once(opened: Opened) -> None:
     found = await client.answered(message["id"])
     assert found.error["code"] == -32600
     assert "drill_ledger" in found.error["message"]
-    await client.leave()
-
-
-async def test_an_id_that_runs(opened: Opened, stage: Stage) -> None:
-    client = await opened()
-    request_id = await client.begin_call("peeks")
-    await client.told("notifications/message")
-    found = await refused(
-        client, client.message("tools/call", call("peeks"), id=request_id)
-    )
-    assert (found.status, found.error["code"]) == (400, -32600)
-    stage.released.set()
-    assert (await client.answered(request_id)).text == "talked"
     await client.leave()
 
 

@@ -182,31 +182,6 @@ async def test_an_unknown_revision_is_answered_with_the_newest(
     assert (await channel.next())["result"]["protocolVersion"] == "2025-11-25"
 
 
-async def test_nothing_but_ping_before_initialize(channel: Channel) -> None:
-    await channel.send(request("tools/list", {}, 1), request("ping", {}, 2))
-    assert code(await channel.answer(1)) == -32600
-    assert (await channel.answer(2))["result"] == {}
-
-
-async def test_ping_before_initialized(channel: Channel) -> None:
-    params = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "n", "version": "1"},
-    }
-    await channel.send(request("initialize", params, 1), request("ping", {}, 2))
-    assert "result" in await channel.answer(1)
-    assert (await channel.answer(2))["result"] == {}
-
-
-async def test_initialize_comes_once(channel: Channel) -> None:
-    await channel.initialize()
-    params = {"protocolVersion": "2025-11-25", "capabilities": {}}
-    info = {"clientInfo": {"name": "n", "version": "1"}}
-    await channel.send(request("initialize", {**params, **info}))
-    assert code(await channel.next()) == -32600
-
-
 async def test_both_eras_at_once(channel: Channel) -> None:
     await channel.initialize()
     channel.version = NEWEST
@@ -247,25 +222,6 @@ async def test_what_is_wrong_with_a_stateless_request(channel: Channel) -> None:
     for message, expected in wrong:
         await channel.send(message)
         assert code(await channel.answer(1)) == expected
-
-
-async def test_a_question_of_the_stateless_era(channel: Channel) -> None:
-    channel.version = NEWEST
-    await channel.send(stateless("tools/call", 1, name="orders"))
-    result = (await channel.answer(1))["result"]
-    assert result["resultType"] == "input_required"
-    [key] = result["inputRequests"]
-    answers = {key: {"action": "decline"}}
-    await channel.send(
-        stateless(
-            "tools/call",
-            2,
-            name="orders",
-            inputResponses=answers,
-            requestState=result["requestState"],
-        )
-    )
-    assert "result" in await channel.answer(2)
 
 
 async def test_conversations_are_told_apart_by_what_they_bring_back(
@@ -384,14 +340,6 @@ async def test_a_question_is_withdrawn_with_its_call(channel: Channel) -> None:
     assert channel.silent()
 
 
-async def test_progress_comes_before_the_answer(channel: Channel) -> None:
-    await channel.initialize()
-    await channel.send(called("reports_sync", 1, token="t", count=3))
-    await channel.answer(1)
-    first = await channel.heard("notifications/progress")
-    assert first["params"]["progressToken"] == "t"
-
-
 @pytest.mark.parametrize("version", ["2025-11-25", NEWEST])
 async def test_nothing_is_said_of_a_call_that_is_over(
     channel: Channel, stage: Stage, version: str
@@ -413,17 +361,6 @@ async def test_nothing_is_said_of_a_call_that_is_over(
             await asyncio.sleep(0.001)
     await channel.send(stateless("tools/call", 2, name="whoami"))
     await channel.answer(2)
-    assert channel.silent()
-
-
-async def test_the_level_of_a_session(channel: Channel) -> None:
-    await channel.initialize()
-    await channel.send(request("logging/setLevel", {"level": "emergency"}, 1))
-    assert (await channel.answer(1))["result"] == {}
-    await channel.send(called("logs_sync", 2))
-    await channel.answer(2)
-    logged = await channel.heard("notifications/message")
-    assert logged["params"]["level"] == "emergency"
     assert channel.silent()
 
 
@@ -597,13 +534,6 @@ async def test_a_batch_is_answered_on_one_line(channel: Channel, stage: Stage) -
     await channel.send(bad, batch=True)
     answers = await channel.next()
     assert [code(each) for each in answers] == [-32602]
-
-
-async def test_batches_that_are_refused(channel: Channel) -> None:
-    await channel.initialize("2025-03-26")
-    for wrong in ([stateless("tools/list")], [request("initialize")], []):
-        await channel.send(*wrong, batch=True)
-        assert code(await channel.next()) == -32600
 
 
 # -- who may ------------------------------------------------------------------------
