@@ -197,10 +197,7 @@ class _CheckResult:
     """The result of one check: the counter, change rows, and topics above a number."""
 
     def __init__(
-        self,
-        number: int,
-        without: Collection[str] = (),
-        only: Collection[str] = (),
+        self, number: int, without: Collection[str] = (), only: Collection[str] = ()
     ) -> None:
         rows = _checked(number, without or only, "IN" if only else "NOT IN")
         counter = [row[1:3] for row in rows if row[0] == _COUNTER]

@@ -248,10 +248,7 @@ class SseReader:
         return portion
 
     def _deliver_events(
-        self,
-        gathered: _SessionMessages,
-        head: Head,
-        events: Sequence[tuple[int, str]],
+        self, gathered: _SessionMessages, head: Head, events: Sequence[tuple[int, str]]
     ) -> None:
         if self._sessions.get(head.session) is not gathered:
             # The session has ended meanwhile.

@@ -39,7 +39,6 @@ def reader() -> ChangeReader:
 
 
 def seen(reader: ChangeReader) -> tuple[tuple[str, str], ...]:
-    """Read what is new, and have seen it."""
     found = reader.read_changes()
     assert not found.everything
     reader.advance_past(found)
@@ -85,9 +84,6 @@ def test_a_row_with_a_smaller_id_that_was_committed_late(reader: ChangeReader) -
     Change(id=number, kind="tool", ref="1").save(force_insert=True)
     assert number < last.pk
     assert seen(reader) == (("tool", "1"),)
-
-
-# -- folded ------------------------------------------------------------------------
 
 
 def test_what_was_folded_before_it_was_seen_is_new(reader: ChangeReader) -> None:
@@ -224,11 +220,7 @@ def test_calls_that_end_are_named_after_more_than_is_kept(reader: ChangeReader) 
     assert (found.everything, found.rows) == (True, (("stopped", "1:b"),))
 
 
-# -- numbers -----------------------------------------------------------------------
-
-
 def test_numbers_of_what_was_folded(reader: ChangeReader) -> None:
-    """A topic that is no news has a number, unless it is raised again."""
     record(*TOOL)
     record("prompt", "1")
     assert reader.read_changes().numbers == {}
@@ -283,7 +275,6 @@ def test_what_was_missed_cannot_be_told_apart(monkeypatch: pytest.MonkeyPatch) -
 def test_what_no_stream_is_told_of_is_not_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However many sessions have opened a stream meanwhile."""
     monkeypatch.setattr(change_reader, "MOST_ROWS", 2)
     number = missed_since(0).number
     for folded in (True, False):
@@ -299,9 +290,6 @@ def test_what_no_stream_is_told_of_is_not_missed(
         ("list", "tools:False"),
     ]
     assert told.pk in found.changes[1].ids
-
-
-# -- what it means -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -112,9 +112,6 @@ def test_the_row_belongs_to_the_transaction_of_the_caller() -> None:
     assert rows() == []
 
 
-# -- bulk ------------------------------------------------------------------------------
-
-
 CHANGE = ("model", "drill.ledger")
 
 
@@ -174,8 +171,6 @@ def test_a_manager(bulk_rows: WatchedQuerySet[Any]) -> None:
 
 
 class LedgerRows(WatchedQuerySet[Ledger]):
-    """A site's own rows, with names that it chose."""
-
     KIND = "ledger"
     PRIVATE = ("worker",)
 
@@ -194,9 +189,6 @@ def test_a_site_names_its_own_as_it_likes(bulk_rows: WatchedQuerySet[Any]) -> No
     assert LedgerRows.as_manager().record() == "a record of ours"
 
 
-# -- subscriptions ---------------------------------------------------------------------
-
-
 @pytest.fixture
 def row() -> WorkerRow:
     made = WorkerRow()
@@ -205,7 +197,6 @@ def row() -> WorkerRow:
 
 
 def uris(row: WorkerRow) -> list[str]:
-    """Return what rows say that a process watches."""
     own = Subscription.objects.of_worker(row.id)
     return sorted(own.values_list("uri", flat=True))
 

@@ -71,9 +71,6 @@ def test_refs_that_differ_in_case_or_blanks_are_different() -> None:
     assert len(numbers()) == 3
 
 
-# -- what is forgotten ---------------------------------------------------------------
-
-
 def resource(uri: str) -> tuple[str, str]:
     return "uri", digest(uri.encode())
 

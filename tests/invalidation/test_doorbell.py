@@ -48,8 +48,6 @@ def layers(redis: RedisServer) -> Iterator[None]:
 
 
 class Ears:
-    """Counts what is heard."""
-
     def __init__(self) -> None:
         self.heard = 0
 
@@ -57,7 +55,6 @@ class Ears:
         self.heard += 1
 
     async def more_than(self, count: int) -> int:
-        """Wait until more was heard."""
         async with asyncio.timeout(PATIENCE_S):
             while self.heard <= count:
                 await asyncio.sleep(0.005)

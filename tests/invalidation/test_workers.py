@@ -64,7 +64,6 @@ def test_others(row: WorkerRow, age_ms: int | None, live: bool) -> None:
 
 
 def test_others_that_were_watched(row: WorkerRow) -> None:
-    """Whatever the database's clock says."""
     other(LIVE_MS + 1_000)
     (seen,) = Worker.objects.exclude(pk=row.id).values_list("seen_ms", flat=True)
     key = f"other{LIVE_MS + 1_000}"

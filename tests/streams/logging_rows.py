@@ -15,16 +15,12 @@ OWNER = "worker-1"
 
 
 def own_session() -> Session:
-    """Return a session that no other test has."""
     return session(uuid4().hex)
 
 
 def new(row: Session, **columns: Any) -> NewStream:
     return NewStream(
-        public_id=secrets.token_urlsafe(18),
-        session_id=row.pk,
-        requests="1",
-        **columns,
+        public_id=secrets.token_urlsafe(18), session_id=row.pk, requests="1", **columns
     )
 
 

@@ -67,7 +67,6 @@ def test_each_of_a_batch_is_told(row: Session) -> None:
 def test_who_has_beaten_since_keeps_its_streams(
     row: Session, watched: int | None
 ) -> None:
-    """However old its row is by the database's clock."""
     seen(8)
     key = opened(row, b"1")
     assert claims.claim_orphans(ME, {OWNER: watched}) == 0

@@ -72,7 +72,6 @@ def test_wrong_ids_have_one_answer(event_id: str) -> None:
 
 
 def test_t11_each_bit_counts() -> None:
-    """Of the part that is ours, and of what nobody has made."""
     own = urlsafe_b64decode(PUBLIC_ID)
     made_up = {token_bytes(len(own)) for _ in range(10_000)}
     for bit in range(len(own) * 8):
@@ -135,9 +134,6 @@ def test_ids_of_other_sessions_are_wrong() -> None:
     for event_id in (f"{new_public_id('6' * 64)}.1", f"{'A' * 24}.1"):
         with pytest.raises(InvalidRequest):
             of_request(event_id, SESSION)
-
-
-# -- final message ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

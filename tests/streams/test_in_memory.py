@@ -18,8 +18,6 @@ from mcp_app.streams.open_session import Opening, OpenSession
 
 
 class Watched:
-    """What other processes know of."""
-
     def __init__(self) -> None:
         self.uris: list[str] = []
         self.fails = False
@@ -74,7 +72,6 @@ async def test_what_it_watches_is_known_while_it_does(
 async def test_what_comes_together_is_done_in_its_order(
     sessions: MemorySessions, watched: Watched
 ) -> None:
-    """A client sends lines, and waits for no answer between them."""
     session = await opened(sessions)
     done: list[bool] = []
 

@@ -14,8 +14,6 @@ from mcp_app.streams.listeners import LISTS, Announcement, Listeners
 
 
 class Stream:
-    """A listener that notes what it is told."""
-
     principal = Principal.ANONYMOUS
     owner = ""
     session = ""
@@ -59,9 +57,6 @@ def test_a_listener_may_leave_while_others_are_told() -> None:
         listeners.discard(listener)
         listeners.discard(listener)
     assert len(listeners) == 0
-
-
-# -- announcing ------------------------------------------------------------------------
 
 
 URI: Final = "shop://orders/1"

@@ -24,8 +24,6 @@ COUNT: Final = 20
 
 
 class Stream:
-    """What a delivery needs of a stream."""
-
     newest = True
 
     def __init__(self) -> None:

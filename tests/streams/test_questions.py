@@ -59,7 +59,6 @@ def here() -> OpenQuestions:
 
 @pytest.fixture
 def elsewhere() -> OpenQuestions:
-    """The questions of another process."""
     return OpenQuestions()
 
 
@@ -178,7 +177,6 @@ async def test_the_first_answer_counts_wherever_it_came(
 async def test_an_answer_whose_request_breaks_off_is_found_by_the_next_look(
     here: OpenQuestions, session: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is stored, and no change says so."""
     question = await asked(here, session, "a")
 
     def away(_: object) -> None:
@@ -264,9 +262,6 @@ async def test_an_answer_as_deep_as_a_body_may_be(
     assert await question.answer == value
 
 
-# -- what is not kept -----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("instead", [None, b"over"])
 async def test_once_a_call_is_over_its_questions_are_forgotten(
     here: OpenQuestions,
@@ -274,7 +269,6 @@ async def test_once_a_call_is_over_its_questions_are_forgotten(
     session: OpenSession,
     instead: bytes | None,
 ) -> None:
-    """So is an answer that comes from then on; the numbers of messages stay."""
     row = await reader.run(Session.objects.get, pk=session.pk)
     key = await writer.run(opened, row, b"first", b"second")
     rows = [here.expect_answer(session, each, instead).beside for each in "ab"]

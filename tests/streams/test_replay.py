@@ -29,8 +29,6 @@ pytestmark = pytest.mark.usefixtures("served_rows")
 
 @dataclass
 class Told:
-    """A reader, and what it was sent."""
-
     messages: list[tuple[bytes, str]] = field(default_factory=list)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -82,9 +80,6 @@ async def place(own: Session, row: Stream, seq: int) -> Place:
     return found
 
 
-# -- places ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("seq", "there"), [(0, True), (2, True), (3, False)])
 async def test_a_place_is_within_what_was_said(
     own: Session, seq: int, there: bool
@@ -126,9 +121,6 @@ async def test_an_earlier_request(
     assert (found.digest, found.tool, found.whole) == ("d" * 64, "add", whole)
     assert found.place.seq == 0
     assert await followers().earlier_request(own.pk, "K" * 64) is None
-
-
-# -- reading -----------------------------------------------------------------------
 
 
 async def test_a_stream_that_is_gone_ends(own: Session) -> None:

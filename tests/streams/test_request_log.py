@@ -32,8 +32,6 @@ ABORTED: Final = Stream.State.ABORTED.value
 
 
 class Heard:
-    """A reader that remembers what it was sent."""
-
     def __init__(self) -> None:
         self.begun = 0
         self.messages: list[tuple[bytes, str]] = []
@@ -130,10 +128,7 @@ async def test_what_is_said_meanwhile_goes_together(
 
 
 async def test_a_batch_has_its_limits(
-    log: RequestLog,
-    row: Session,
-    writes: Writes,
-    monkeypatch: pytest.MonkeyPatch,
+    log: RequestLog, row: Session, writes: Writes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_log, "MOST_EVENTS", 10)
     monkeypatch.setattr(request_log, "MOST_BYTES", 100)
@@ -437,7 +432,6 @@ async def test_who_has_little_does_not_wait_for_those_with_much(
 async def test_what_is_answered_is_read_once(
     log: RequestLog, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often a heartbeat asks for it."""
     read: list[str] = []
 
     def counted(requests: str) -> list[str | int]:
@@ -456,9 +450,6 @@ async def test_what_is_answered_is_read_once(
         stream.end(None)
     await all_logged(log)
     assert log.answered_requests() == set()
-
-
-# -- what is not kept -----------------------------------------------------------------
 
 
 def beside(erased: list[tuple[int, int]]) -> Beside:

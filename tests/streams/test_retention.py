@@ -90,9 +90,6 @@ def test_nothing_too_much_goes() -> None:
     assert len(kept(key)) == 3
 
 
-# -- expiry ----------------------------------------------------------------------------
-
-
 HOUR_MS: Final = 3_600_000
 LIMITS: Final = Limits(session_idle=3_600, session_age=7_200)
 
@@ -221,9 +218,6 @@ def test_a_question_that_waits_stays_whatever_this_process_would_wait() -> None:
     assert Question.objects.get() == waits
     Stream.objects.filter(pk=calling.pk).update(ended_ms=NowMilliseconds())
     assert remove_expired(Limits()) == {"questions": 1}
-
-
-# -- messages -----------------------------------------------------------------------
 
 
 def stream(row: Session, count: int, *, ended: bool = True) -> Any:

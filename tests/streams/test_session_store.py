@@ -40,8 +40,6 @@ HOUR_S: Final = 3_600
 
 
 class Store(SessionStore):
-    """A store that notes which sessions it has closed."""
-
     def __init__(self, **limits: Any) -> None:
         self.closed: list[OpenSession] = []
         self.settled = 0
@@ -181,10 +179,7 @@ async def test_a_session_watches_so_many_resources_and_no_more(store: Store) -> 
 async def test_a_session_that_another_process_has_closed(store: Store) -> None:
     _, session = await store.opened_by()
     await writer.run(Session.objects.all().delete)
-    for command in (
-        store.subscribe(session, URI, 10),
-        store.set_level(session, 3),
-    ):
+    for command in (store.subscribe(session, URI, 10), store.set_level(session, 3)):
         with pytest.raises(RequestRefused) as caught:
             await command
         assert caught.value.http_status == 404
@@ -227,9 +222,6 @@ async def test_a_row_that_was_read_early_makes_no_stream_the_newest(
     session.newest = 3
     await store.reload_sessions([str(session.pk)])
     assert session.newest == 3
-
-
-# -- what other processes change ----------------------------------------------------
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -281,7 +273,6 @@ async def test_a_read_that_was_overtaken_is_done_again(
 async def test_a_session_that_is_closed_while_it_is_stored(
     monkeypatch: pytest.MonkeyPatch, ref: str | None, gone: bool
 ) -> None:
-    """Its process does not know it yet when it is told of that."""
     loop, insert = asyncio.get_running_loop(), open_session.insert
 
     def late(
@@ -417,7 +408,6 @@ async def test_others_write_while_a_session_with_much_is_closed(
 async def test_a_session_that_many_requests_delete_is_deleted_once(
     store: Store,
 ) -> None:
-    """Each request would keep the writer from everybody else."""
     _, session = await store.opened_by()
     async with counted([writer]) as alone:
         await store.delete(session)
@@ -483,9 +473,6 @@ async def test_sessions_that_end_together_are_deleted_together(store: Store) -> 
     ]
 
 
-# -- age ----------------------------------------------------------------------------
-
-
 async def older(session: OpenSession, **times: float) -> None:
     """Make a session older by these seconds, in the process and in its row."""
     for name, by in times.items():
@@ -514,7 +501,6 @@ class Clocks:
 async def test_a_clock_that_jumps_ends_no_session(
     monkeypatch: pytest.MonkeyPatch, jump: float, loaded: bool
 ) -> None:
-    """What is used is noted in the row, and is as old as it is."""
     store = Store(session_idle=HOUR_S, session_age=HOUR_S)
     session_id, session = await store.opened_by()
     if loaded:
@@ -541,7 +527,6 @@ async def test_use_is_noted_from_time_to_time(store: Store) -> None:
 
 
 async def test_an_open_stream_and_a_running_call_are_use(store: Store) -> None:
-    """It is noted now and then, like requests are."""
     opened = [await store.opened_by() for _ in range(4)]
     streaming, calling, idle, fresh = (session for _, session in opened)
     streaming.streams.append(object())
@@ -641,9 +626,6 @@ async def test_handshakes_that_end_together_are_noted_together(store: Store) -> 
     assert await writer.run(Session.objects.filter(initialized=True).count) == 20
 
 
-# -- counts -------------------------------------------------------------------------
-
-
 async def test_the_next_session_closes_the_one_that_was_idle_for_longest() -> None:
     store = Store(sessions_per_principal=2)
     first_id, first = await store.opened_by(ANNA)
@@ -705,7 +687,6 @@ async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> No
 async def test_t21_no_request_waits_until_many_sessions_are_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And others that are stored before they are gone do not delete them again."""
     monkeypatch.setattr(session_store, "FEW", 0)
     store = Store(anonymous_sessions=4)
     flood = Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
@@ -757,7 +738,6 @@ async def test_sessions_that_are_too_many_wait_for_a_database_that_is_away(
 
 
 async def test_t21_who_never_came_again_was_seen_when_the_session_began() -> None:
-    """Though a clock goes on while a row is written."""
     store = Store()
     for _ in range(20):
         await store.create(Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT))

@@ -60,8 +60,6 @@ class Filling:
 
 
 class Orphans:
-    """Counts how often somebody seemed to be dead."""
-
     count = 0
 
     async def __call__(self) -> None:
@@ -159,7 +157,6 @@ async def _has_looked(gathered: SseReader, times: int) -> None:
 async def test_what_was_read_goes_in_portions(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of what cannot go at once nothing is read again."""
     monkeypatch.setattr(streams, "MESSAGES", 3)
     sink = Noting()
     plain = [await run(opened, row, *[b"1"] * 5) for _ in range(3)]
@@ -229,7 +226,6 @@ def reads(statements: list[str]) -> int:
 async def test_one_statement_reads_many_streams(
     gathered: SseReader, row: Session, other: Session
 ) -> None:
-    """Of those that run what was not read, of the others all."""
     mine, others = Noting(), Noting()
     running = [await run(opened, each, b"1") for each in (row, other)]
     with gathered.deliver_to(row.pk, mine), gathered.deliver_to(other.pk, others):
@@ -264,7 +260,6 @@ async def test_a_portion_has_few_streams(
 async def test_a_portion_is_small(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever takes no more is sent no more, and one message may be larger."""
     monkeypatch.setattr(sse_reader, "MOST_BYTES", 10)
     sink = Filling()
     await ends(await run(opened, row, b"1", b"a" * 20, b"2", b"3" * 9))
@@ -294,7 +289,6 @@ async def test_after_a_long_look_comes_a_rest(
     most: float,
     rests: bool,
 ) -> None:
-    """However much is said: but no longer than a bound says."""
     clock = SimpleNamespace(monotonic=count(0.0, 3600.0).__next__)
     monkeypatch.setattr(sse_reader, "time", clock)
     monkeypatch.setattr(sse_reader, "MOST_REST_S", most)
@@ -316,15 +310,12 @@ async def test_after_a_long_look_comes_a_rest(
 async def test_a_short_look_is_followed_by_the_next(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As soon as anything is said."""
     monkeypatch.setattr(sse_reader, "LOOK_S", 3600.0)
     with gathered.deliver_to(row.pk, Noting()):
         await looks(gathered, 3)
 
 
 class Narrow(Noting):
-    """A sink that is full once it was told anything."""
-
     def deliver(self, payload: bytes, *, last: bool) -> None:
         super().deliver(payload, last=last)
         self.full = True
@@ -333,7 +324,6 @@ class Narrow(Noting):
 async def test_a_portion_is_no_larger_than_what_may_wait(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of what a slow client has yet to take little is in memory."""
     monkeypatch.setattr(sse_reader, "MOST_BYTES", 4)
     sink = Narrow()
     await ends(await run(opened, row, b"1", b"22", b"333", b"7777777", b"5"))
@@ -353,7 +343,6 @@ async def test_outages_and_faults(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The client stays connected, and is told later; the log is told once of each."""
     found: Any = sse_reader._heads
     broken: list[Exception] = [*[Unavailable("away")] * 5, *[ValueError("fault")] * 5]
 
@@ -405,7 +394,6 @@ async def test_what_cannot_be_thrown_away(
 async def test_owners_that_seem_to_be_dead(
     gathered: SseReader, row: Session, orphans: Orphans
 ) -> None:
-    """This one has no row: it has said that it ends."""
     sink = Noting()
     await run(opened, row)
     with gathered.deliver_to(row.pk, sink):
@@ -427,7 +415,6 @@ async def test_what_fails_for_the_dead_keeps_nobody_waiting(row: Session) -> Non
 async def test_a_busy_writer_keeps_nobody_waiting(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what goes while somebody looks comes once."""
     throw: Any = Stream.objects.throw_read
     entered, released = threading.Event(), threading.Event()
 
@@ -462,7 +449,6 @@ def _ended(key: int) -> None:
 async def test_more_than_goes_at_once_is_not_waited_for(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However much is said, what was read goes as fast."""
     monkeypatch.setattr(streams, "MESSAGES", 1)
     monkeypatch.setattr(sse_reader, "THROW_S", 3600.0)
     gathered._thrown = float("-inf")

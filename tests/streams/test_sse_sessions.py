@@ -44,8 +44,6 @@ Store = Callable[[SseSessions], Awaitable[OpenSession]]
 
 @pytest.fixture
 def store(process: Process) -> Store:
-    """Begin a session."""
-
     async def stored(sessions: SseSessions) -> OpenSession:
         session = sessions.new_session(NOBODY, "default")
         await process.sessions.store_session(session, NOBODY)
@@ -73,7 +71,6 @@ async def test_a_session_ends_everywhere(process: Process, store: Store) -> None
 
 
 async def test_a_session_is_initialized_once(process: Process, store: Store) -> None:
-    """By whichever process: another one may not know it yet."""
     session = await store(process.sse_sessions)
     asked = Opening(NOBODY, "default", V2025_06_18, Client(name="first"))
     assert await Negotiation(session).create(asked) == session.session_id
@@ -115,7 +112,6 @@ async def test_rows_are_read_where_they_are_written(
 async def test_what_was_left_is_swept(
     process: Process, elsewhere: SseSessions, store: Store, monkeypatch: Any
 ) -> None:
-    """The database was away when the stream ended."""
     left, kept = await store(process.sse_sessions), await store(process.sse_sessions)
     other = await store(elsewhere)
 

@@ -66,7 +66,6 @@ def test_why_somebody_is_told_of_an_outage(
 def test_each_kind_of_fault_is_logged_once(
     trouble: Trouble, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also in an outage, which hides none."""
     faults = [KeyError("a"), KeyError("b"), ValueError("c"), OperationalError("d")]
     for error in faults * 2:
         trouble.report_failure(error)
@@ -74,9 +73,6 @@ def test_each_kind_of_fault_is_logged_once(
     assert "KeyError: 'a'" in caplog.text
     trouble.report_success()
     assert len(caplog.records) == 4
-
-
-# -- steps -----------------------------------------------------------------------------
 
 
 JsonObject = dict[str, Any]
@@ -125,8 +121,6 @@ def together(function: Callable[[int], Any], count: int = MANY) -> list[Any]:
 @pytest.mark.databases
 @pytest.mark.usefixtures("served_rows")
 class TestStored:
-    """The store itself, on every database."""
-
     def test_the_first_runs_and_the_second_reads(self, line: str) -> None:
         trip = uuid4().hex
         assert [
@@ -254,9 +248,6 @@ async def test_a_question_inside_of_a_step_is_refused(play: Play) -> None:
 
     outcome = await play("sync", script)
     assert outcome.result["isError"] is True
-
-
-# -- several processes -----------------------------------------------------------
 
 
 def test_fifty_retries_of_one_state_at_two_processes(

@@ -45,9 +45,6 @@ def test_why_is_logged_shortened(
     assert vars(record)["reason"] == reason
 
 
-# -- batches ---------------------------------------------------------------------------
-
-
 MOST = 100
 """Bytes that all answers together may have."""
 
@@ -116,9 +113,6 @@ async def answers(*sizes: int) -> list[Any]:
     ]
 
 
-# -- size --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("sizes", "refused"),
     [
@@ -140,9 +134,6 @@ async def test_all_together_have_a_size(
         assert found[place]["id"] == place
         assert found[place]["error"]["code"] == -32603
         assert f"more than {MOST} bytes" in found[place]["error"]["message"]
-
-
-# -- the last one sends them all ---------------------------------------------------
 
 
 async def test_the_last_answer_sends_them_all_in_their_order() -> None:

@@ -186,10 +186,7 @@ async def test_messages_before_the_answer_come_in_their_order(process: Process) 
         (each.from_client, json.loads(each.text).get("method")) for each in messages
     ]
     assert methods[0] == (True, "initialize")
-    assert methods[2:4] == [
-        (True, "notifications/initialized"),
-        (True, "tools/call"),
-    ]
+    assert methods[2:4] == [(True, "notifications/initialized"), (True, "tools/call")]
     assert methods[4:-1] == [(False, "notifications/progress")] * 3
 
 

@@ -25,9 +25,6 @@ RUNNING: Final = 7
 CARRIERS: Final = {"http": "view", "sse": "HTTP+SSE", "stdio": "stdio", "wsgi": "wsgi"}
 
 
-# -- what is said --------------------------------------------------------------------
-
-
 def initialize(version: str, number: Any = 1) -> Message:
     params = {
         "protocolVersion": version,
@@ -51,10 +48,7 @@ def reply(number: Any) -> Message:
 
 
 def stateless(method: str, number: Any = 1) -> Message:
-    meta = {
-        f"{PREFIX}protocolVersion": "2026-07-28",
-        f"{PREFIX}clientCapabilities": {},
-    }
+    meta = {f"{PREFIX}protocolVersion": "2026-07-28", f"{PREFIX}clientCapabilities": {}}
     return request(method, number, {"_meta": meta})
 
 
@@ -98,8 +92,6 @@ def _headers(value: Any) -> dict[str, str]:
         return {"mcp_protocol_version": "2026-07-28", "mcp_method": value["method"]}
     return {}
 
-
-# -- when it is said -----------------------------------------------------------------
 
 State = Callable[[Peer, Stage], Awaitable[None]]
 
@@ -328,13 +320,7 @@ ROWS: Final = [
         {None: "Message 2 of the batch"},
         (BATCHED,),
     ),
-    Row(
-        "a batch of notifications",
-        initialized,
-        [UNKNOWN, STOP_IT],
-        {},
-        (BATCHED,),
-    ),
+    Row("a batch of notifications", initialized, [UNKNOWN, STOP_IT], {}, (BATCHED,)),
     Row(
         "a batch with an id twice",
         initialized,
@@ -364,12 +350,7 @@ ROWS: Final = [
         (BATCHED,),
     ),
     # -- ids -----------------------------------------------------------------------
-    Row(
-        "an id that runs",
-        calling,
-        request("ping", RUNNING),
-        {RUNNING: "is running"},
-    ),
+    Row("an id that runs", calling, request("ping", RUNNING), {RUNNING: "is running"}),
     Row(
         "a batch with an id that runs",
         calling,
@@ -377,12 +358,7 @@ ROWS: Final = [
         {None: "is running"},
         (BATCHED,),
     ),
-    Row(
-        "a request while another runs",
-        calling,
-        LIST,
-        {3: "result"},
-    ),
+    Row("a request while another runs", calling, LIST, {3: "result"}),
 ]
 
 

@@ -37,6 +37,16 @@ EVERYTHING: Final[JsonObject] = {
 NOTHING: Final[JsonObject] = {"notifications": {}}
 
 
+@pytest.fixture
+def version() -> str:
+    return "2025-11-25"
+
+
+@pytest.fixture
+async def client(connect: Connect, version: str) -> Client:
+    return await connect(version)
+
+
 def list_changed(what: str) -> str:
     return f"notifications/{what}/list_changed"
 
@@ -65,9 +75,8 @@ async def change(client: Client, *what: str) -> None:
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_a_session_is_told_of_lists_and_of_what_it_watches(
-    connect: Connect, version: str
+    client: Client,
 ) -> None:
-    client = await connect(version)
     stream = await client.standing()
     assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
     assert stream.headers["x-accel-buffering"] == "no"
@@ -89,8 +98,7 @@ async def test_a_session_is_told_of_lists_and_of_what_it_watches(
     await stream.leave()
 
 
-async def test_only_the_newest_stream_is_told(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_only_the_newest_stream_is_told(client: Client) -> None:
     first, second, third = [await client.standing() for _ in range(3)]
     await change(client, "tools")
     assert await third.message() is not None
@@ -134,8 +142,7 @@ async def test_servers_have_lists_of_their_own(
         await stream.leave()
 
 
-async def test_a_published_row_is_a_change(connect: Connect, process: Process) -> None:
-    client = await connect("2025-11-25")
+async def test_a_published_row_is_a_change(client: Client, process: Process) -> None:
     stream = await client.standing()
     row = Tool(name="brand_new", config='{"content": [{"type": "text", "text": "!"}]}')
     await writer.run(row.save)
@@ -181,9 +188,8 @@ def _notify_together(lists: Sequence[str]) -> None:
 
 @pytest.mark.parametrize("ending", ["delete", "drain"])
 async def test_how_a_standing_stream_ends(
-    connect: Connect, process: Process, ending: str
+    client: Client, process: Process, ending: str
 ) -> None:
-    client = await connect("2025-11-25")
     stream = await client.standing()
     await stream.opened()
     if ending == "delete":
@@ -215,9 +221,8 @@ async def heard(stream: Visit) -> JsonObject:
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_a_session_is_told_what_is_logged_outside_of_its_calls(
-    connect: Connect, process: Process, version: str
+    client: Client, process: Process
 ) -> None:
-    client = await connect(version)
     stream = await client.standing()
     await stream.opened()
     await logged(process, "first")
@@ -233,10 +238,9 @@ async def test_a_session_is_told_what_is_logged_outside_of_its_calls(
 
 
 async def test_what_was_logged_while_a_client_was_away(
-    connect: Connect, process: Process
+    client: Client, process: Process
 ) -> None:
     """Each message comes once, whether the client brings an id or not."""
-    client = await connect("2025-11-25")
     stream = await client.standing()
     for text in ("one", "two"):
         await logged(process, text)
@@ -261,9 +265,8 @@ async def test_what_was_logged_while_a_client_was_away(
 
 
 async def test_only_the_newest_stream_is_told_what_is_logged(
-    connect: Connect, process: Process
+    client: Client, process: Process
 ) -> None:
-    client = await connect("2025-11-25")
     first, second = [await client.standing() for _ in range(2)]
     await logged(process, "one")
     assert (await heard(second))["data"] == "one"
@@ -432,8 +435,6 @@ async def test_a_thread_says_that_something_changed(connect: Connect) -> None:
     await stream.leave()
 
 
-# -- limits ---------------------------------------------------------------------
-
 FEW: Final = {"LIMITS": {"streams_per_session": 2, "streams_per_principal": 3}}
 
 
@@ -477,18 +478,13 @@ async def test_too_many_streams_of_a_process(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": "off"}])
-async def test_counts_can_be_switched_off(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_counts_can_be_switched_off(client: Client) -> None:
     streams = [await client.standing() for _ in range(12)]
     for stream in streams:
         await stream.leave()
 
 
-# -- nothing is left ------------------------------------------------------------
-
-
-async def test_streams_leave_nothing(connect: Connect, process: Process) -> None:
-    client = await connect("2025-11-25")
+async def test_streams_leave_nothing(client: Client, process: Process) -> None:
     for _ in range(20):
         stream = await client.standing()
         await stream.leave()
@@ -497,9 +493,8 @@ async def test_streams_leave_nothing(connect: Connect, process: Process) -> None
 
 
 async def test_a_server_that_stops_a_standing_stream(
-    connect: Connect, process: Process
+    client: Client, process: Process
 ) -> None:
-    client = await connect("2025-11-25")
     stream = await client.standing()
     stream.task.cancel()
     await asyncio.wait([stream.task])
@@ -507,11 +502,8 @@ async def test_a_server_that_stops_a_standing_stream(
     assert len(process.listeners) == 0
 
 
-async def test_bytes_after_the_request(
-    application: WireCheck, connect: Connect
-) -> None:
+async def test_bytes_after_the_request(application: WireCheck, client: Client) -> None:
     """More of a body that is over is not taken for a disconnect."""
-    client = await connect("2025-11-25")
     stream = await client.visit("GET", [b"", b"more"]).begun()
     await change(client, "tools")
     assert await stream.message() is not None

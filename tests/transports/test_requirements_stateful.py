@@ -144,7 +144,6 @@ async def test_a_failure_of_ours_is_an_http_error(
 async def test_an_answer_to_a_reader_that_was_given_up(
     connect: Connect, scene: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The request ends in good order, as that of a client that has left."""
     client = await connect(NEWEST)
     visit = client.begin("tools/call", {"name": "talks"})
     await visit.begun()

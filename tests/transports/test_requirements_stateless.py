@@ -18,9 +18,6 @@ EVIL: Final = {"origin": "https://evil.example"}
 LOGGED: Final[JsonObject] = {"_meta": {f"{PREFIX}logLevel": "debug"}}
 
 
-# -- requests ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("value", [None, 7, "x", [1], {"a": {}}])
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_reserved_keys_that_mean_nothing_yet(
@@ -92,9 +89,6 @@ async def test_what_a_client_calls_itself_changes_nothing(connect: Connect) -> N
         answers.append((await client.request("tools/call", params, id=7)).raw)
     assert len(set(answers)) == 1
     assert b"Unknown tool: secret" in answers[0]
-
-
-# -- streams -------------------------------------------------------------------------
 
 
 async def standing(client: Client) -> Visit:

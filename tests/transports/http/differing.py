@@ -143,10 +143,7 @@ class Both:
     """Sends requests both ways."""
 
     def __init__(
-        self,
-        application: WireCheck,
-        process: Process,
-        monkeypatch: pytest.MonkeyPatch,
+        self, application: WireCheck, process: Process, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self._application = application
         self._process = process

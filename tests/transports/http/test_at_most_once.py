@@ -40,6 +40,16 @@ ANSWERS: Final = {
 Start: TypeAlias = Callable[[], Awaitable[None]]
 
 
+@pytest.fixture
+async def client(connect: Connect) -> Client:
+    return await connect(NEWEST)
+
+
+@pytest.fixture
+async def plain(connect: Connect) -> Client:
+    return await connect(NEWEST, headers=ANSWERS["json"])
+
+
 def talking(
     client: Client,
     request_id: str | int = "seven",
@@ -95,9 +105,8 @@ async def test_a_repeated_request_is_answered_from_the_row(
 
 @pytest.mark.parametrize("accept", ANSWERS)
 async def test_a_request_that_runs_is_followed(
-    connect: Connect, stage: Stage, accept: str
+    client: Client, stage: Stage, accept: str
 ) -> None:
-    client = await connect(NEWEST)
     first = talking(client)
     await stage.begun()
     stage.entered.clear()
@@ -115,9 +124,8 @@ async def test_a_request_that_runs_is_followed(
 
 
 async def test_the_progress_token_is_no_part_of_a_request(
-    connect: Connect, stage: Stage
+    client: Client, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     stage.released.set()
     meta = [{"progressToken": 1}, {"progressToken": 2}]
     first, second = [
@@ -128,9 +136,8 @@ async def test_the_progress_token_is_no_part_of_a_request(
 
 @pytest.mark.parametrize("ended", [False, True])
 async def test_another_request_with_the_same_id(
-    connect: Connect, stage: Stage, ended: bool
+    client: Client, stage: Stage, ended: bool
 ) -> None:
-    client = await connect(NEWEST)
     first = talking(client)
     await stage.begun()
     if ended:
@@ -148,8 +155,7 @@ async def test_another_request_with_the_same_id(
         await first.messages()
 
 
-async def test_ids_of_two_types_are_two(connect: Connect, stage: Stage) -> None:
-    client = await connect(NEWEST)
+async def test_ids_of_two_types_are_two(client: Client, stage: Stage) -> None:
     stage.released.set()
     for request_id in (1, "1"):
         (*_, answer) = await talking(client, request_id).messages()
@@ -164,9 +170,8 @@ async def test_sessions_have_ids_of_their_own(connect: Connect, stage: Stage) ->
     assert len(await rows()) == 2
 
 
-async def test_many_at_once_run_once(connect: Connect, stage: Stage) -> None:
-    client = await connect(NEWEST, headers=ANSWERS["json"])
-    calls = [talking(client) for _ in range(8)]
+async def test_many_at_once_run_once(plain: Client, stage: Stage) -> None:
+    calls = [talking(plain) for _ in range(8)]
     await stage.begun()
     stage.released.set()
     answers = [await each.json() for each in calls]
@@ -176,9 +181,8 @@ async def test_many_at_once_run_once(connect: Connect, stage: Stage) -> None:
 
 @pytest.mark.parametrize("accept", ANSWERS)
 async def test_a_cancelled_request_has_no_answer_later(
-    connect: Connect, stage: Stage, accept: str
+    client: Client, stage: Stage, accept: str
 ) -> None:
-    client = await connect(NEWEST)
     first = talking(client)
     await stage.begun()
     await client.notify("notifications/cancelled", {"requestId": "seven"})
@@ -190,20 +194,18 @@ async def test_a_cancelled_request_has_no_answer_later(
 
 @pytest.mark.parametrize("tool", ["peeks", "turns_on"])
 async def test_a_call_that_may_be_repeated_runs_again(
-    connect: Connect, stage: Stage, tool: str
+    plain: Client, stage: Stage, tool: str
 ) -> None:
-    client = await connect(NEWEST, headers=ANSWERS["json"])
     stage.released.set()
     for _ in range(2):
         stage.entered.clear()
-        visit = client.begin("tools/call", {"name": tool}, id=7)
+        visit = plain.begin("tools/call", {"name": tool}, id=7)
         await visit.json()
         assert stage.entered.is_set()
     assert await rows() == []
 
 
-async def test_while_it_runs_its_id_is_taken(connect: Connect, stage: Stage) -> None:
-    client = await connect(NEWEST)
+async def test_while_it_runs_its_id_is_taken(client: Client, stage: Stage) -> None:
     first = client.begin("tools/call", {"name": "peeks"}, id="seven")
     await stage.begun()
     for tool in ("peeks", "talks"):
@@ -213,8 +215,7 @@ async def test_while_it_runs_its_id_is_taken(connect: Connect, stage: Stage) -> 
     await first.messages()
 
 
-async def test_unknown_and_hidden_tools_have_no_row(connect: Connect) -> None:
-    client = await connect(NEWEST)
+async def test_unknown_and_hidden_tools_have_no_row(client: Client) -> None:
     for params in ({"name": "no such tool"}, {"name": 7}, {}):
         found = await client.request("tools/call", params)
         assert found.error["code"] == -32602
@@ -230,14 +231,13 @@ def outage(monkeypatch: pytest.MonkeyPatch) -> Writes:
 
 @pytest.mark.parametrize("leaves", [False, True])
 async def test_an_outage_refuses_what_has_not_begun(
-    connect: Connect,
+    client: Client,
     process: Process,
     stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
     leaves: bool,
 ) -> None:
     """And leaves nothing behind that would answer when it is sent again."""
-    client = await connect(NEWEST)
     writes = outage(monkeypatch)
     if leaves:
         visit = talking(client)
@@ -259,9 +259,8 @@ async def test_an_outage_refuses_what_has_not_begun(
 
 
 async def test_a_session_that_was_closed_elsewhere(
-    connect: Connect, process: Process
+    client: Client, process: Process
 ) -> None:
-    client = await connect(NEWEST)
     # Raw, so that no process is told.
     await writer.run(lambda: Session.objects.all()._raw_delete("default"))
     visit = await talking(client).begun()
@@ -270,10 +269,8 @@ async def test_a_session_that_was_closed_elsewhere(
 
 
 async def test_a_row_that_another_process_took_back(
-    connect: Connect, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    client: Client, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The session is there: the request may be sent again."""
-    client = await connect(NEWEST)
     stage.released.set()
     await talking(client).messages()
     found = replay._row
@@ -315,11 +312,7 @@ async def start(
 
 @pytest.mark.parametrize("accept", ANSWERS)
 async def test_what_was_refused_once_its_row_was_there_may_come_again(
-    connect: Connect,
-    process: Process,
-    stage: Stage,
-    start: Start,
-    accept: str,
+    connect: Connect, process: Process, stage: Stage, start: Start, accept: str
 ) -> None:
     client = await connect(NEWEST, headers=ANSWERS[accept])
     refused = await talking(client).begun()
@@ -333,9 +326,8 @@ async def test_what_was_refused_once_its_row_was_there_may_come_again(
 
 
 async def test_what_had_no_place_may_come_again(
-    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+    client: Client, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = await connect(NEWEST)
     monkeypatch.setattr(process.threads, "ceiling", 0)
     params = {"name": "returns_sync", "arguments": {"which": "none"}}
     for _ in range(2):
@@ -349,12 +341,8 @@ async def test_what_had_no_place_may_come_again(
 
 
 async def test_a_request_is_cancelled_before_it_runs(
-    connect: Connect,
-    process: Process,
-    stage: Stage,
-    monkeypatch: pytest.MonkeyPatch,
+    client: Client, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = await connect(NEWEST)
     writes = outage(monkeypatch)
     visit = talking(client)
     await at_least(1, process.log)
@@ -368,9 +356,8 @@ async def test_a_request_is_cancelled_before_it_runs(
 
 
 async def test_what_waits_for_its_row_counts_as_running(
-    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+    client: Client, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = await connect(NEWEST)
     writes = outage(monkeypatch)
     before = sum(process.running._owned.values())
     visits = [talking(client, number) for number in range(3)]
@@ -385,12 +372,8 @@ async def test_what_waits_for_its_row_counts_as_running(
 
 
 async def test_a_process_that_stops_begins_nothing(
-    connect: Connect,
-    process: Process,
-    stage: Stage,
-    monkeypatch: pytest.MonkeyPatch,
+    client: Client, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = await connect(NEWEST)
     writes = outage(monkeypatch)
     visit = talking(client)
     await at_least(1, process.log)
@@ -402,12 +385,11 @@ async def test_a_process_that_stops_begins_nothing(
 
 
 async def test_who_waits_for_json_is_sent_away_at_a_stop(
-    connect: Connect, process: Process, stage: Stage
+    plain: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(NEWEST, headers=ANSWERS["json"])
-    first = talking(client)
+    first = talking(plain)
     await stage.begun()
-    again = talking(client)
+    again = talking(plain)
     await at_least(1, process.listeners)
     for listener in process.listeners:
         assert (listener.watched("tools"), list(listener.watching())) == (None, [])
@@ -423,12 +405,11 @@ async def test_who_waits_for_json_is_sent_away_at_a_stop(
 
 
 async def test_who_waits_for_json_may_leave(
-    connect: Connect, process: Process, stage: Stage
+    plain: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(NEWEST, headers=ANSWERS["json"])
-    first = talking(client)
+    first = talking(plain)
     await stage.begun()
-    again = talking(client)
+    again = talking(plain)
     await at_least(1, process.listeners)
     await again.leave()
     assert len(process.listeners) == 0
@@ -436,11 +417,10 @@ async def test_who_waits_for_json_may_leave(
     assert "result" in await first.json()
 
 
-async def test_an_empty_meta_is_none(connect: Connect, stage: Stage) -> None:
-    client = await connect(NEWEST, headers=ANSWERS["json"])
+async def test_an_empty_meta_is_none(plain: Client, stage: Stage) -> None:
     stage.released.set()
     given: list[dict[str, Any]] = [{}, {"_meta": {}}, {"_meta": {"progressToken": 1}}]
-    answers = [await talking(client, **each).json() for each in given]
+    answers = [await talking(plain, **each).json() for each in given]
     assert answers == [answers[0]] * 3
     assert len(await rows()) == 1
 
@@ -521,10 +501,7 @@ async def test_one_of_a_batch_that_had_no_place_may_come_again(
 
 
 async def test_one_of_a_batch_that_was_refused_once_its_row_was_there(
-    connect: Connect,
-    process: Process,
-    stage: Stage,
-    start: Start,
+    connect: Connect, process: Process, stage: Stage, start: Start
 ) -> None:
     client = await connect("2025-03-26", headers=ANSWERS["json"])
     (answer,) = await batch(client, (1, "talks")).messages()

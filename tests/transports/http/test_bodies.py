@@ -92,7 +92,6 @@ def ping(request_id: object = 7, **members: object) -> bytes:
 def to_private(
     application: WireCheck, body: bytes, *pieces: bytes, **headers: str
 ) -> Visit:
-    """POST to a server that this caller is not let in to."""
     headers = {**PRIVATE, "content-length": str(len(body)), **headers}
     return Visit(
         application,

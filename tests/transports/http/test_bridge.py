@@ -84,7 +84,6 @@ async def test_who_sends_to_a_client_that_has_left_is_told() -> None:
 
 @pytest.mark.parametrize("closed", [True, False])
 async def test_a_stream_that_nobody_reads_is_left(closed: bool) -> None:
-    """Middleware may fail once it has a response, or answer something else."""
     call, left = Call(iter(())), asyncio.Event()
 
     async def hears() -> None:
@@ -158,8 +157,7 @@ def test_a_body_without_a_length_is_refused_where_no_end_is_in_sight() -> None:
     "error", [UnreadablePostError("gone"), OSError("gone"), ValueError("no size")]
 )
 @pytest.mark.parametrize(
-    "said",
-    [{"CONTENT_LENGTH": "9"}, {**CHUNKED, "wsgi.input_terminated": True}],
+    "said", [{"CONTENT_LENGTH": "9"}, {**CHUNKED, "wsgi.input_terminated": True}]
 )
 def test_a_body_that_cannot_be_read(error: Exception, said: dict[str, Any]) -> None:
     class Broken(BytesIO):

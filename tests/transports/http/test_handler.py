@@ -39,6 +39,16 @@ NEWEST: Final = SUPPORTED_VERSIONS[0]
 ERAS: Final = ("2025-11-25", NEWEST)
 
 
+@pytest.fixture
+def version() -> str:
+    return "2025-11-25"
+
+
+@pytest.fixture
+async def client(connect: Connect, version: str) -> Client:
+    return await connect(version)
+
+
 def refused(found: Outcome, status: int, code: int = -32600) -> str:
     """Check status and code of a refusal and return its message."""
     assert (found.status, found.error["code"]) == (status, code), found.raw
@@ -47,7 +57,6 @@ def refused(found: Outcome, status: int, code: int = -32600) -> str:
 
 
 def whole(client: Client) -> JsonObject:
-    """A request that is all right."""
     return client.message(
         "tools/call", {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
     )
@@ -69,8 +78,7 @@ HTTP_REFUSALS: Final[list[tuple[dict[str, Any], int]]] = [
 
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
-async def test_http_refuses(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_http_refuses(client: Client) -> None:
     before = await counted()
     for headers, status in HTTP_REFUSALS:
         found = await client.sent(whole(client), headers)
@@ -90,10 +98,9 @@ SINGLETONS: Final[list[tuple[str, str, int]]] = [
 @pytest.mark.parametrize(("name", "value", "code"), SINGLETONS)
 @pytest.mark.parametrize("version", ERAS)
 async def test_headers_that_stand_twice(
-    connect: Connect, version: str, name: str, value: str, code: int
+    client: Client, name: str, value: str, code: int
 ) -> None:
     """The answer names its request: some clients show an error only then."""
-    client = await connect(version)
     message = {**whole(client), "id": "twice"}
     headers = {name: [value, value], "content-length": str(len(json.dumps(message)))}
     found = await client.sent(message, headers)
@@ -104,9 +111,8 @@ async def test_headers_that_stand_twice(
 @pytest.mark.parametrize(("name", "status"), [("host", 400), ("origin", 403)])
 @pytest.mark.parametrize("version", ERAS)
 async def test_nothing_is_read_where_the_host_or_the_origin_stands_twice(
-    connect: Connect, version: str, name: str, status: int
+    client: Client, name: str, status: int
 ) -> None:
-    client = await connect(version)
     body = json.dumps(whole(client)).encode()
     headers = {name: ["localhost"] * 2, "content-length": str(len(body))}
     visit = client.visit("POST", body, headers=headers)
@@ -131,8 +137,7 @@ TAKEN: Final[list[dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("version", ERAS)
-async def test_http_takes(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_http_takes(client: Client) -> None:
     for headers in TAKEN:
         found = await client.sent(whole(client), headers)
         assert found.text == "3"
@@ -176,8 +181,7 @@ UNREADABLE: Final = [
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_unreadable_json(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_unreadable_json(client: Client) -> None:
     before = await counted()
     for body in UNREADABLE:
         found = await outcome(client.visit("POST", body))
@@ -223,8 +227,7 @@ NO_ENVELOPES: Final[list[tuple[Any, str | int | None]]] = [
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_no_envelope(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_no_envelope(client: Client) -> None:
     before = await counted()
     for message, request_id in NO_ENVELOPES:
         found = await client.sent(message)
@@ -243,8 +246,7 @@ NULLS: Final[list[tuple[str, JsonObject]]] = [
 
 
 @pytest.mark.parametrize("version", REVISIONS)
-async def test_null_is_taken_for_absent(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_null_is_taken_for_absent(client: Client) -> None:
     for method, params in NULLS:
         found = await client.request(method, params)
         assert not found.result.get("isError"), found.answer
@@ -255,27 +257,20 @@ async def test_null_is_taken_for_absent(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("mcp", [{"ENVELOPE": "lenient"}])
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_lenient_envelope(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_a_lenient_envelope(client: Client) -> None:
     found = await client.sent({**whole(client), "extra": 1})
     assert found.text == "3"
 
 
 @pytest.mark.parametrize("pieces", [[], [b'{"jsonrpc":'], [b"{", b'"jsonrpc"']])
 @pytest.mark.parametrize("version", ERAS)
-async def test_a_body_that_is_cut_short(
-    connect: Connect, version: str, pieces: list[bytes]
-) -> None:
-    client = await connect(version)
+async def test_a_body_that_is_cut_short(client: Client, pieces: list[bytes]) -> None:
     before = await counted()
     visit = client.visit("POST", pieces, complete=False)
     await asyncio.sleep(0)
     await visit.leave()
     assert visit.status == 0
     assert await counted() == before
-
-
-# -- HTTP methods ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "TRACE"])
@@ -303,22 +298,19 @@ async def test_get_without_a_session(application: WireCheck) -> None:
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/plain"])
-async def test_get_wants_events(connect: Connect, accept: str) -> None:
-    client = await connect("2025-11-25")
+async def test_get_wants_events(client: Client, accept: str) -> None:
     headers = {"accept": accept}
     refused(await outcome(client.visit("GET", headers=headers)), 406)
 
 
 @pytest.mark.parametrize("event", ["1", "x", "abc.7", ""])
-async def test_no_event_can_be_resumed_from(connect: Connect, event: str) -> None:
-    client = await connect("2025-11-25")
+async def test_no_event_can_be_resumed_from(client: Client, event: str) -> None:
     headers = {"last-event-id": event}
     refused(await outcome(client.visit("GET", headers=headers)), 400)
     assert (await client.call("drill_add", a=1, b=2)).text == "3"
 
 
-async def test_delete(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_delete(client: Client) -> None:
     found = await outcome(client.visit("DELETE"))
     assert (found.status, found.raw) == (204, b"")
     assert await counted() == NOTHING
@@ -326,9 +318,6 @@ async def test_delete(connect: Connect) -> None:
     refused(await client.call("drill_add", a=1, b=2), 404)
     other = Client(client.application, "2025-11-25")
     refused(await outcome(other.visit("DELETE")), 400)
-
-
-# -- servers and principals -----------------------------------------------------
 
 
 async def test_no_such_server(application: WireCheck) -> None:
@@ -402,7 +391,6 @@ async def test_stopping(process: Process, application: WireCheck) -> None:
 async def test_what_runs_may_be_ended_while_the_process_stops(
     process: Process, connect: Connect, stage: Stage
 ) -> None:
-    """Answers, cancellations and the end of a session are no new work."""
     client = await connect(BATCHED)
     running = client.begin("tools/call", {"name": "waits"}, id="p")
     await stage.begun()
@@ -481,8 +469,7 @@ async def test_repeated_routing_headers(connect: Connect, name: str) -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-async def test_a_second_initialize(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_a_second_initialize(client: Client) -> None:
     request = client.initialize()
     found = await client.sent(request)
     refused(found, 400)
@@ -498,7 +485,6 @@ async def test_a_second_initialize(connect: Connect, version: str) -> None:
 async def test_initialize_in_a_session_that_is_none(
     application: WireCheck, named: str, status: int, said: str
 ) -> None:
-    """A client that names one that is gone is told to open a new one."""
     client = Client(application, "2025-11-25")
     found = await client.sent(client.initialize(), {"mcp-session-id": named})
     assert said in refused(found, status)
@@ -559,14 +545,11 @@ async def test_session_ids(connect: Connect) -> None:
     assert all(0x21 <= ord(character) <= 0x7E for each in ids for character in each)
 
 
-# -- versions -------------------------------------------------------------------
-
 UNSUPPORTED: Final = ["2027-01-01", "1.0", "nonsense", "2025-11-26"]
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-async def test_an_unsupported_version(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_an_unsupported_version(client: Client) -> None:
     for named in UNSUPPORTED:
         await check_unsupported(client, named)
 
@@ -586,8 +569,7 @@ async def check_unsupported(client: Client, named: str) -> None:
 
 
 @pytest.mark.parametrize("version", STATEFUL)
-async def test_the_version_of_a_session(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_the_version_of_a_session(client: Client, version: str) -> None:
     for named in STATEFUL:
         headers = {"mcp-protocol-version": named}
         found = await client.sent(client.message("tools/list"), headers)
@@ -600,10 +582,9 @@ async def test_the_version_of_a_session(connect: Connect, version: str) -> None:
 
 @pytest.mark.parametrize("named", [*STATEFUL, "1.0"])
 async def test_a_stateless_request_in_a_session_is_stateless(
-    connect: Connect, named: str
+    client: Client, named: str
 ) -> None:
     """The body names a version: the session is not looked at."""
-    client = await connect("2025-11-25")
     modern = Client(client.application)
     modern.session = "unknown"
     found = await modern.call("drill_whoami")
@@ -656,7 +637,6 @@ IN_ORDER: Final[list[tuple[Change, int, int]]] = [
 
 @pytest.mark.parametrize("first", range(len(IN_ORDER)))
 async def test_the_order_of_the_checks(application: WireCheck, first: int) -> None:
-    """Of all that is wrong, what comes first in the order is told."""
     client = Client(application)
     message = whole(client)
     headers: dict[str, Any] = {"mcp-method": "tools/call", "mcp-name": "drill_add"}
@@ -813,8 +793,7 @@ async def test_mirrored_parameters(
     assert stage.told == (["mirrors ran"] if status == 200 else [])
 
 
-async def test_sessions_mirror_nothing(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_sessions_mirror_nothing(client: Client) -> None:
     assert (await client.call("mirrors", region="eu")).text == "eu 0 False"
 
 
@@ -838,15 +817,11 @@ async def test_a_stateless_response_is_unasked(
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-async def test_a_response_that_nobody_asked_for(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_a_response_that_nobody_asked_for(client: Client) -> None:
     for named in (1, "1", "question-1"):
         refused(await client.reply(named, {}), 400)
         error = {"code": 1, "message": "no"}
         refused(await client.reply(named, {"error": error}), 400)
-
-
-# -- two requests with one id ---------------------------------------------------
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
@@ -1030,12 +1005,8 @@ async def test_a_cancelled_request_of_a_batch(connect: Connect, stage: Stage) ->
     assert [each["id"] for each in found.messages] == ["p"]
 
 
-# -- notifications --------------------------------------------------------------
-
-
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-async def test_notifications(connect: Connect, version: str) -> None:
-    client = await connect(version)
+async def test_notifications(client: Client) -> None:
     for named in (
         "notifications/initialized",
         "notifications/progress",
@@ -1058,9 +1029,6 @@ async def test_t31_the_request_of_somebody_else_is_not_cancelled(
     await other.notify("notifications/cancelled", {"requestId": 1})
     stage.released.set()
     assert (await outcome(running)).text == "waited"
-
-
-# -- many at once ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", ERAS)
@@ -1106,8 +1074,6 @@ async def test_a_batch_counts_with_all_its_calls(connect: Connect) -> None:
     assert (await client.sent(pings[:2])).status == 200
     refused(await client.sent(pings), 429, -32603)
 
-
-# -- whatever comes ----------------------------------------------------------------
 
 NAMES: Final = (
     *("typed", "loose", "mirrors", "returns", "fails", "reports", "logs", "blocks"),
@@ -1169,7 +1135,6 @@ def opens_a_stream(message: JsonObject) -> bool:
 async def test_whatever_comes(
     connect: Connect, caplog: pytest.LogCaptureFixture, version: str
 ) -> None:
-    """It may be refused, and user code may fail; we do not."""
     rng = random.Random(version)  # noqa: S311 - no secret
     client = await connect(version)
     for _ in range(200):
@@ -1204,7 +1169,6 @@ async def test_a_failure_of_ours(
     assert b"secret" not in found.raw
 
 
-async def test_client_info_names_the_client(connect: Connect) -> None:
-    client = await connect("2025-11-25")
+async def test_client_info_names_the_client(client: Client) -> None:
     found = await client.call("drill_whoami")
     assert found.result["structuredContent"]["client"] == CLIENT["name"]

@@ -202,7 +202,6 @@ def headers(host: str | None, origin: str | None = None) -> Headers:
 def decision(
     policy: HostAndOriginPolicy, host: str | None, origin: str | None
 ) -> object:
-    """Return the CORS headers, or the status of the refusal."""
     try:
         return policy.check_headers(headers(host, origin))
     except RequestRefused as refused:
@@ -237,9 +236,6 @@ def test_decisions_are_kept(settings: Settings) -> None:
     policy.clear_cache()
     with pytest.raises(RequestRefused):
         policy.check_headers(headers(f"{MAX_CACHED}.example.org"))
-
-
-# -- token in address ------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,16 @@ TEXT: Final = [{"type": "text", "text": "talked"}]
 
 
 @pytest.fixture
+def version() -> str:
+    return NEWEST
+
+
+@pytest.fixture
+async def client(connect: Connect, version: str) -> Client:
+    return await connect(version)
+
+
+@pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence is too long at once."""
     monkeypatch.setattr(replies, "PROMOTE_AFTER", 0.01)
@@ -50,7 +60,6 @@ async def begun(client: Client) -> Visit:
 
 
 async def answered(client: Client, stage: Stage) -> Visit:
-    """Call the tool, and let it end."""
     visit = talking(client)
     stage.released.set()
     assert said(await visit.messages()) == ["first", "second", TEXT]
@@ -70,7 +79,6 @@ def said(messages: list[JsonObject]) -> list[Any]:
 
 
 async def logged() -> list[JsonObject]:
-    """Return the messages of the only stream."""
     rows = Event.objects.order_by("seq")
     payloads = await reader.run(list, rows.values_list("payload", flat=True))
     return [json.loads(each) for each in payloads]
@@ -89,9 +97,8 @@ async def stream() -> Stream:
 
 @pytest.mark.parametrize("version", RESUMABLE)
 async def test_a_stream_has_ids_and_rows(
-    connect: Connect, process: Process, stage: Stage, version: str
+    client: Client, process: Process, stage: Stage, version: str
 ) -> None:
-    client = await connect(version)
     visit = talking(client)
     first = await visit.message()
     assert first is not None
@@ -122,10 +129,7 @@ async def test_a_revision_without_ids_has_rows(connect: Connect, stage: Stage) -
 
 
 @pytest.mark.parametrize("version", STATELESS)
-async def test_the_stateless_era_leaves_no_rows(
-    connect: Connect, stage: Stage, version: str
-) -> None:
-    client = await connect(version)
+async def test_the_stateless_era_leaves_no_rows(client: Client, stage: Stage) -> None:
     visit = await answered(client, stage)
     assert visit.ids == []
     found = await counted()
@@ -158,9 +162,8 @@ async def test_who_takes_no_json_gets_a_stream_with_ids(connect: Connect) -> Non
 
 
 async def test_silence_opens_a_stream_that_can_be_resumed(
-    connect: Connect, impatient: None, stage: Stage
+    client: Client, impatient: None, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = await begun(client)
     await visit.leave()
     stage.released.set()
@@ -169,10 +172,7 @@ async def test_silence_opens_a_stream_that_can_be_resumed(
 
 
 @pytest.mark.parametrize("version", RESUMABLE)
-async def test_a_client_comes_back_for_the_rest(
-    connect: Connect, stage: Stage, version: str
-) -> None:
-    client = await connect(version)
+async def test_a_client_comes_back_for_the_rest(client: Client, stage: Stage) -> None:
     visit = await begun(client)
     await visit.leave()
     again = await resumed(client, visit.ids[-1]).begun()
@@ -188,8 +188,7 @@ async def test_a_client_comes_back_for_the_rest(
         assert len(await once_more.messages()) == left
 
 
-async def test_two_read_one_stream(connect: Connect, stage: Stage) -> None:
-    client = await connect(NEWEST)
+async def test_two_read_one_stream(client: Client, stage: Stage) -> None:
     visit = await begun(client)
     others = [resumed(client, visit.ids[0]) for _ in range(2)]
     for each in others:
@@ -201,9 +200,8 @@ async def test_two_read_one_stream(connect: Connect, stage: Stage) -> None:
 
 
 async def test_a_call_goes_on_without_its_client(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = await begun(client)
     await visit.leave()
     stage.released.set()
@@ -228,10 +226,7 @@ async def test_a_batch_has_one_stream(connect: Connect, stage: Stage) -> None:
 
 
 async def test_a_batch_of_which_one_had_no_place_is_kept(
-    connect: Connect,
-    process: Process,
-    stage: Stage,
-    monkeypatch: pytest.MonkeyPatch,
+    connect: Connect, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = await connect("2025-03-26")
     monkeypatch.setattr(process.threads, "ceiling", 0)
@@ -263,9 +258,8 @@ async def cancelled(client: Client, visit: Visit, process: Process) -> None:
 
 @pytest.mark.parametrize("leaves", [False, True])
 async def test_a_cancelled_call_ends_without_an_answer(
-    connect: Connect, process: Process, stage: Stage, leaves: bool
+    client: Client, process: Process, stage: Stage, leaves: bool
 ) -> None:
-    client = await connect(NEWEST)
     visit = await begun(client)
     if leaves:
         await visit.leave()
@@ -275,9 +269,8 @@ async def test_a_cancelled_call_ends_without_an_answer(
 
 
 async def test_a_session_that_is_closed_takes_its_streams_along(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = await begun(client)
     again = resumed(client, visit.ids[-1])
     await again.opened()
@@ -290,10 +283,8 @@ async def test_a_session_that_is_closed_takes_its_streams_along(
 
 
 async def test_rows_that_are_deleted_elsewhere_end_the_stream(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    """As another process does it; this one learns of it when it appends."""
-    client = await connect(NEWEST)
     visit = await begun(client)
     await log_writer.run(Session.objects.all().delete)
     stage.released.set()
@@ -314,9 +305,8 @@ def sent_away(client: Client, tool: str, **arguments: Any) -> Visit:
 @pytest.mark.parametrize("tool", SENDING_AWAY)
 @pytest.mark.parametrize("first", ["first", ""])
 async def test_a_client_is_sent_away_and_comes_back(
-    connect: Connect, process: Process, stage: Stage, tool: str, first: str
+    client: Client, process: Process, stage: Stage, tool: str, first: str
 ) -> None:
-    client = await connect(NEWEST)
     visit = sent_away(client, tool, first=first)
     told = ["first"] if first else []
     assert said(await visit.messages()) == told
@@ -334,9 +324,8 @@ async def test_a_client_is_sent_away_and_comes_back(
 
 
 async def test_what_is_said_while_the_client_is_away_waits_for_it(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = sent_away(client, "sends_away")
     assert said(await visit.messages()) == ["first"]
     stage.released.set()
@@ -346,9 +335,8 @@ async def test_what_is_said_while_the_client_is_away_waits_for_it(
 
 
 async def test_a_young_call_does_not_look_after_a_connection_that_is_closed(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = sent_away(client, "sends_away")
     assert said(await visit.messages()) == ["first"]
     while process.running._young:
@@ -362,9 +350,8 @@ async def test_a_young_call_does_not_look_after_a_connection_that_is_closed(
 
 @pytest.mark.parametrize("tool", SENDING_AWAY)
 async def test_who_is_answered_at_once_need_not_come_back(
-    connect: Connect, stage: Stage, tool: str
+    client: Client, stage: Stage, tool: str
 ) -> None:
-    client = await connect(NEWEST)
     visit = sent_away(client, tool, at_once=True)
     assert said(await visit.messages()) == ["first", TEXT]
     assert b"retry:" not in visit.raw
@@ -373,9 +360,8 @@ async def test_who_is_answered_at_once_need_not_come_back(
 @pytest.mark.parametrize("version", sorted(set(REVISIONS) - set(POLLED)))
 @pytest.mark.parametrize("tool", SENDING_AWAY)
 async def test_who_cannot_come_back_stays(
-    connect: Connect, stage: Stage, version: str, tool: str
+    client: Client, stage: Stage, tool: str
 ) -> None:
-    client = await connect(version)
     visit = sent_away(client, tool)
     assert await visit.message() is not None
     stage.released.set()
@@ -395,9 +381,8 @@ async def test_who_takes_json_alone_stays(
 
 
 async def test_a_client_that_left_by_itself_is_not_sent_away(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = sent_away(client, "sends_away", late=True)
     assert await visit.message() is not None
     await visit.leave()
@@ -419,9 +404,8 @@ async def test_a_batch_is_not_sent_away(connect: Connect, stage: Stage) -> None:
 
 
 async def test_a_call_whose_client_is_away_can_be_cancelled(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = sent_away(client, "sends_away")
     await visit.messages()
     again = await resumed(client, visit.ids[-1]).opened()
@@ -429,10 +413,8 @@ async def test_a_call_whose_client_is_away_can_be_cancelled(
 
 
 async def test_what_cannot_be_logged_ends(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    """The session is gone, and this process has not heard of it."""
-    client = await connect(NEWEST)
     rows: Any = Session.objects.all()
     await log_writer.run(rows._raw_delete, rows.db)
     visit = sent_away(client, "peeks_and_sends_away", first="")
@@ -441,9 +423,6 @@ async def test_what_cannot_be_logged_ends(
     assert b"retry:" not in visit.raw
     stage.released.set()
     await ended(process)
-
-
-# -- wrong ids ----------------------------------------------------------------------
 
 
 async def refused(client: Client, last: str) -> bytes:
@@ -483,18 +462,15 @@ async def test_wrong_ids_have_one_answer(connect: Connect, stage: Stage) -> None
         await visit.messages()
 
 
-async def test_a_stream_whose_row_is_gone(connect: Connect, stage: Stage) -> None:
-    client = await connect(NEWEST)
+async def test_a_stream_whose_row_is_gone(client: Client, stage: Stage) -> None:
     visit = await answered(client, stage)
     await writer.run(Stream.objects.all().delete)
     await refused(client, visit.ids[0])
 
 
 async def test_a_session_that_is_gone_is_not_found_by_a_right_id(
-    connect: Connect, stage: Stage
+    client: Client, stage: Stage
 ) -> None:
-    """Before this process is told: its client must know that it has to begin anew."""
-    client = await connect(NEWEST)
     visit = talking(client)
     stage.released.set()
     await visit.messages()
@@ -505,10 +481,8 @@ async def test_a_session_that_is_gone_is_not_found_by_a_right_id(
 
 
 async def test_a_message_that_is_missing_raises_an_alarm(
-    connect: Connect, stage: Stage, caplog: pytest.LogCaptureFixture
+    client: Client, stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Better an end than a gap."""
-    client = await connect(NEWEST)
     visit = await answered(client, stage)
     await writer.run(Event.objects.filter(seq=2).delete)
     again = resumed(client, visit.ids[0])
@@ -517,9 +491,8 @@ async def test_a_message_that_is_missing_raises_an_alarm(
 
 
 async def test_a_process_that_stops_sends_its_readers_away(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = await begun(client)
     again = resumed(client, visit.ids[-1])
     await again.opened()
@@ -556,9 +529,8 @@ async def test_a_call_that_says_too_much_is_ended(
 
 
 async def test_a_call_is_ended_that_sends_most_while_too_much_waits(
-    connect: Connect, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    client: Client, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = await connect(NEWEST)
     visit = await begun(client)
     monkeypatch.setattr(request_log, "MOST_WAITING", 0)
     stage.released.set()
@@ -570,10 +542,7 @@ async def test_a_call_is_ended_that_sends_most_while_too_much_waits(
 
 
 async def test_a_batch_that_says_too_much_is_ended(
-    connect: Connect,
-    process: Process,
-    stage: Stage,
-    monkeypatch: pytest.MonkeyPatch,
+    connect: Connect, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_log, "KEPT_EVENTS", 1)
     client = await connect("2025-03-26")
@@ -591,7 +560,6 @@ async def test_a_batch_that_says_too_much_is_ended(
 async def test_who_lost_its_stream_is_answered(
     connect: Connect, stage: Stage, accept: str | None
 ) -> None:
-    """As where its session was closed by another process."""
     client = await connect(NEWEST, headers={"accept": accept} if accept else {})
     visit = client.begin("tools/call", {"name": "waits"}, id="seven")
     await stage.begun()
@@ -613,7 +581,6 @@ async def test_what_cannot_be_stored_is_answered(
     accept: str | None,
     faults: int,
 ) -> None:
-    """And so is whoever comes back, if the database takes that."""
     client = await connect(NEWEST, headers={"accept": accept} if accept else {})
     call = ("tools/call", {"name": "waits"})
     visit = client.begin(*call, id="seven")
@@ -630,12 +597,8 @@ async def test_what_cannot_be_stored_is_answered(
 
 
 async def test_who_is_connected_is_told_what_cannot_be_stored(
-    connect: Connect,
-    stage: Stage,
-    monkeypatch: pytest.MonkeyPatch,
+    client: Client, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the log takes not even that, it is said on the open stream alone."""
-    client = await connect(NEWEST)
     visit = await begun(client)
     Writes(monkeypatch).faults += [ValueError("a fault")] * 2
     stage.released.set()
@@ -645,9 +608,8 @@ async def test_who_is_connected_is_told_what_cannot_be_stored(
 
 
 async def test_a_question_waits_for_a_client_that_comes_back(
-    connect: Connect, stage: Stage
+    client: Client, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = client.begin("tools/call", {"name": "talks_and_asks"})
     assert await visit.message() is not None
     await visit.leave()
@@ -662,9 +624,6 @@ async def test_a_question_waits_for_a_client_that_comes_back(
     assert answer["result"]["content"][0]["text"] == "declined"
 
 
-# -- what is kept no longer ----------------------------------------------------------
-
-
 async def trimmed(client: Client, stage: Stage, tool: str, to: int) -> Visit:
     """Make a call of three messages of which only the last ones are kept."""
     visit = talking(client, tool, id="seven")
@@ -675,8 +634,7 @@ async def trimmed(client: Client, stage: Stage, tool: str, to: int) -> Visit:
     return visit
 
 
-async def test_messages_that_have_expired(connect: Connect, stage: Stage) -> None:
-    client = await connect(NEWEST)
+async def test_messages_that_have_expired(client: Client, stage: Stage) -> None:
     visit = await trimmed(client, stage, "peeks", 2)
     name = (await stream()).public_id
     for number in (0, 1):
@@ -688,9 +646,8 @@ async def test_messages_that_have_expired(connect: Connect, stage: Stage) -> Non
 
 
 async def test_a_request_that_comes_again_gets_what_is_kept(
-    connect: Connect, stage: Stage
+    client: Client, stage: Stage
 ) -> None:
-    client = await connect(NEWEST)
     visit = await trimmed(client, stage, "talks", 1)
     again = talking(client, "talks", id="seven")
     assert said(await again.messages()) == ["second", TEXT]
@@ -698,12 +655,11 @@ async def test_a_request_that_comes_again_gets_what_is_kept(
 
 
 async def test_what_is_deleted_while_it_is_read_raises_no_alarm(
-    connect: Connect,
+    client: Client,
     stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    client = await connect(NEWEST)
     visit = await answered(client, stage)
     read = replay._events
 
@@ -724,14 +680,13 @@ async def test_what_is_deleted_while_it_is_read_raises_no_alarm(
     ],
 )
 async def test_no_fault_while_reading_ends_a_stream(
-    connect: Connect,
+    client: Client,
     stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     fault: Exception,
     told: str,
 ) -> None:
-    client = await connect(NEWEST)
     visit = await answered(client, stage)
     read, faults = replay._heads, [fault] * 2
 

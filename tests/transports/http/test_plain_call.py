@@ -364,7 +364,6 @@ BY: Final = "/mcp/by-token"
 
 
 def bearing(token: str, request: Request | None = None) -> Request:
-    """Return a call with a token."""
     request = request or call("drill_add", a=1, b=2)
     headers = (*request.headers, ("authorization", f"Bearer {token}"))
     return Request(request.body, headers, BY, request.pieces)
@@ -386,7 +385,6 @@ class Crowd:
         self.rows: list[Any] = []
 
     def make(self) -> None:
-        """Store everything."""
         self.server = published(
             Server(slug="by-token", access="token", groups="insiders")
         )
@@ -409,11 +407,9 @@ class Crowd:
         return AccessToken.objects.make(user=user, **columns)
 
     def new(self, user: Any, **columns: Any) -> str:
-        """Return a new token."""
         return self.both(user, **columns)[1]
 
     def erase(self) -> None:
-        """Delete everything."""
         for row in self.rows:
             row.delete()
 
@@ -528,8 +524,6 @@ async def test_no_principal_is_that_of_another(both: Both, crowd: Crowd) -> None
             )
 
 
-# -- how often --------------------------------------------------------------------
-
 SLOW: Final = {
     **{"tool_rate": 5, "tool_burst": 5},
     **{"request_rate": 11, "request_burst": 11, "batch": 11},
@@ -580,8 +574,6 @@ async def test_t20_who_calls_too_often_is_refused_alike(
         assert await both.differences(steps)
 
 
-# -- drawn ------------------------------------------------------------------------
-
 _JSON: Final = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda inner: (
@@ -627,7 +619,6 @@ def _spaced(value: Any) -> bytes:
 
 
 def drawn(count: int) -> list[Request]:
-    """Draw so many requests."""
     found: list[Request] = []
 
     @settings(

@@ -224,9 +224,6 @@ async def test_only_a_post_to_the_endpoint_itself(application: WireCheck) -> Non
         assert visit.status >= 400
 
 
-# -- probe tickets ---------------------------------------------------------------------
-
-
 def test_it_says_what_it_is_for() -> None:
     for each in Probe:
         ticket = issue_ticket("team", each)

@@ -124,7 +124,6 @@ async def test_json_alone_carries_the_question_that_ends_a_request(
 async def test_silence_becomes_a_stream_with_heartbeats(
     connect: Connect, process: Process, stage: Stage
 ) -> None:
-    """The one test that waits: for a second of silence."""
     clients = [await connect(version) for version in ERAS]
     plain = await connect(NEWEST, headers=JSON_ONLY)
     visits = [talking(client, "waits") for client in clients]
@@ -175,7 +174,6 @@ async def test_beats_are_tens_of_seconds_apart(
 async def test_a_promoted_error_comes_as_an_event(
     connect: Connect, stage: Stage, impatient: None
 ) -> None:
-    """The status is sent: what follows is told in the message."""
     client = await connect(NEWEST)
     visit = await talking(client, "waits_and_refuses").begun()
     stage.released.set()
@@ -375,9 +373,6 @@ async def test_a_stubborn_stateless_call_has_no_answer(
     assert (visit.status, visit.raw) == (0, b"")
 
 
-# -- a stop ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"drain": 0.02}}])
 @pytest.mark.parametrize("version", ERAS)
 async def test_a_stop_answers_what_it_ends(
@@ -407,9 +402,6 @@ async def test_a_stop_lets_calls_finish(
     await draining
 
 
-# -- slow readers ---------------------------------------------------------------
-
-
 async def test_a_reader_that_takes_nothing_for_a_while(
     connect: Connect, stage: Stage, application: WireCheck
 ) -> None:
@@ -433,8 +425,6 @@ BEAT: Final = b":\n\n"
 
 
 class Reader:
-    """Takes what is sent, as long as it is not told to wait."""
-
     def __init__(self) -> None:
         self.parts: list[Message] = []
         self.ready = asyncio.Event()

@@ -40,8 +40,6 @@ OWN = (b"vary", b"origin")
 
 
 class ResponsesClient:
-    """Takes what is sent."""
-
     def __init__(self) -> None:
         self.messages: list[Any] = []
 
@@ -62,9 +60,6 @@ async def test_a_client_that_has_left_is_told_nothing() -> None:
         raise OSError
 
     await send_json(gone, 200, b"{}", [])
-
-
-# -- refusals --------------------------------------------------------------------------
 
 
 AGENT: Final = {"user-agent": "curl/8"}
@@ -257,7 +252,6 @@ async def test_settings_that_cannot_be_read(
 
 
 async def test_no_server_can_stand_there(application: WireCheck) -> None:
-    """Even one that got past every rule: the answer is the same."""
     row = Server(slug="health", access="public")
     await writer.run(Server.objects.bulk_create, [row])
     try:

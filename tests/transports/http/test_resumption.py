@@ -31,7 +31,6 @@ JSON_ONLY: Final = {"accept": "application/json"}
 
 
 async def begun(client: Client, tool: str = ONCE) -> Visit:
-    """Call a tool; return when its first message has come."""
     params = {"name": tool, "arguments": {"after": "second"}}
     visit = client.begin("tools/call", params, id="seven")
     assert await visit.message() is not None
@@ -49,7 +48,6 @@ def _taken(owner: str) -> None:
 
 
 def told(answer: JsonObject) -> JsonObject:
-    """Return the error of the process that took the call."""
     assert answer["error"]["code"] == -32603
     assert "is gone" in answer["error"]["message"]
     data: JsonObject = answer["error"]["data"]
@@ -149,10 +147,7 @@ def _said_unheard() -> None:
 
 
 async def test_an_outage_in_that_moment_is_waited_for(
-    connect: Connect,
-    process: Process,
-    stage: Stage,
-    monkeypatch: pytest.MonkeyPatch,
+    connect: Connect, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = await connect("2025-06-18")
     visit = await begun(client)
@@ -186,10 +181,7 @@ async def away(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 
 async def test_who_waits_for_it_has_heartbeats_and_may_leave(
-    connect: Connect,
-    process: Process,
-    stage: Stage,
-    monkeypatch: pytest.MonkeyPatch,
+    connect: Connect, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = await connect("2025-06-18")
     visit = await begun(client)

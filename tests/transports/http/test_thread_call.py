@@ -220,9 +220,6 @@ async def test_a_fault_is_found(ways: Ways, text: str, instead: str) -> None:
         assert await ways.differences(steps)
 
 
-# -- what must stay equal -----------------------------------------------------------
-
-
 def test_the_pace_of_a_function() -> None:
     """The first call is measured; after a slow one so many must be quick."""
     pace, found = Pace(), []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from math import inf
 from typing import Any, Final
@@ -57,6 +57,19 @@ def opened(application: WireCheck) -> Opened:
         return await OldClient(application, version, **options).open()
 
     return open_one
+
+
+@pytest.fixture
+def version() -> str:
+    return NEWEST
+
+
+@pytest.fixture
+async def client(opened: Opened, version: str) -> AsyncIterator[OldClient]:
+    """A session, which ends with the test."""
+    made = await opened(version)
+    yield made
+    await made.leave()
 
 
 async def nothing_left() -> None:
@@ -185,9 +198,6 @@ async def test_who_may_not_come_in(application: WireCheck) -> None:
         assert found.status == status
 
 
-# -- messages -----------------------------------------------------------------------
-
-
 async def refused(client: OldClient, message: object, **headers: str) -> Outcome:
     """POST what must be refused; nothing comes of it on the stream."""
     found = await client.sent(message, **headers)
@@ -211,29 +221,25 @@ async def refused(client: OldClient, message: object, **headers: str) -> Outcome
     ],
 )
 async def test_what_is_no_message(
-    opened: Opened, body: bytes, headers: dict[str, str], status: int, code: int
+    client: OldClient, body: bytes, headers: dict[str, str], status: int, code: int
 ) -> None:
-    client = await opened()
     named = {"content-type": "application/json", **headers}
     found = await outcome(client.visit("POST", client.messages, body, **named))
     assert (found.status, found.error["code"]) == (status, code)
     await client.stream.quiet()
-    await client.leave()
 
 
 SUPPORTED: Final = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
 
 
-async def test_the_stateless_era_is_refused(opened: Opened) -> None:
+async def test_the_stateless_era_is_refused(client: OldClient) -> None:
     """SDKs of the stateless era begin with it, and take a 4xx for the end."""
-    client = await opened()
     found = await client.request("tools/list", {"_meta": STATELESS})
     assert found.error["code"] == -32022
     assert found.error["data"] == {"requested": "2026-07-28", "supported": SUPPORTED}
     notified = {"jsonrpc": "2.0", "method": "notifications/x"}
     found = await refused(client, {**notified, "params": {"_meta": STATELESS}})
     assert (found.status, found.error["code"]) == (400, -32022)
-    await client.leave()
 
 
 async def test_an_sdk_probes_before_it_initializes(application: WireCheck) -> None:
@@ -248,15 +254,13 @@ async def test_an_sdk_probes_before_it_initializes(application: WireCheck) -> No
 @pytest.mark.parametrize(
     ("version", "code"), [("2026-07-28", -32022), ("2025-06-18", -32600), (NEWEST, 0)]
 )
-async def test_a_version_header(opened: Opened, version: str, code: int) -> None:
+async def test_a_version_header(client: OldClient, version: str, code: int) -> None:
     """Clients that know newer transports send it here, too."""
-    client = await opened()
     message = client.message("ping")
     found = await client.sent(message, **{"mcp-protocol-version": version})
     assert (found.status, found.raw) == (202, b"")
     answered = await client.answered(message["id"])
     assert answered.error["code"] == code if code else answered.result == {}
-    await client.leave()
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"running_calls": 1}}])
@@ -422,9 +426,8 @@ def call(tool: str, **arguments: Any) -> JsonObject:
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_progress_and_log_messages_come_before_the_answer(
-    opened: Opened, version: str
+    client: OldClient,
 ) -> None:
-    client = await opened(version)
     assert (await client.request("logging/setLevel", {"level": "info"})).result == {}
     params = {**call("reports", steps=[1, 2, 3]), "_meta": {"progressToken": "p"}}
     assert (await client.request("tools/call", params)).text == "done"
@@ -434,7 +437,6 @@ async def test_progress_and_log_messages_come_before_the_answer(
     assert (await client.call("logs")).text == "logged"
     assert {each["params"]["level"] for each in client.said} >= {"info", "error"}
     assert "debug" not in {each["params"]["level"] for each in client.said}
-    await client.leave()
 
 
 async def test_changes(application: WireCheck) -> None:
@@ -456,14 +458,12 @@ async def test_changes(application: WireCheck) -> None:
     await other.leave()
 
 
-async def test_what_is_logged_outside_of_calls(opened: Opened) -> None:
-    client = await opened()
+async def test_what_is_logged_outside_of_calls(client: OldClient) -> None:
     await client.request("logging/setLevel", {"level": "info"})
     await writer.run(partial(log, "error", {"text": "from outside"}, server="default"))
     message = await client.told("notifications/message")
     assert message["params"]["data"] == {"text": "from outside"}
     assert client.stream.ids == []
-    await client.leave()
 
 
 @pytest.mark.parametrize(
@@ -504,15 +504,13 @@ async def test_what_is_logged_outside_of_calls(opened: Opened) -> None:
     ],
 )
 async def test_questions(
-    opened: Opened, tool: str, version: str, method: str, answer: Any, text: str | None
+    client: OldClient, tool: str, method: str, answer: Any, text: str | None
 ) -> None:
-    client = await opened(version)
     request_id = await client.begin_call(tool)
     found = await client.answered(request_id, lambda _, __: answer)
     assert [each["method"] for each in found.questions] == [method]
     assert "isError" not in found.result or not found.result["isError"]
     assert text is None or found.text == text
-    await client.leave()
 
 
 async def test_a_stream_has_heartbeats(
@@ -532,9 +530,8 @@ async def test_a_stream_has_heartbeats(
 
 @pytest.mark.parametrize("tool", ["waits", "peeks"])
 async def test_a_cancelled_call_has_no_answer(
-    opened: Opened, stage: Stage, process: Process, tool: str
+    client: OldClient, stage: Stage, process: Process, tool: str
 ) -> None:
-    client = await opened()
     request_id = await client.begin_call(tool)
     await stage.begun()
     found = await client.notify("notifications/cancelled", {"requestId": request_id})
@@ -544,7 +541,6 @@ async def test_a_cancelled_call_has_no_answer(
         while process.running:
             await asyncio.sleep(0.001)
     assert json.dumps(request_id) not in client._answers
-    await client.leave()
 
 
 @pytest.mark.parametrize("tool", ["waits", "peeks"])
@@ -629,10 +625,9 @@ async def test_many_answers_begin_one_stream(
 
 
 async def test_a_session_that_went_unseen(
-    opened: Opened, process: Process, monkeypatch: pytest.MonkeyPatch
+    client: OldClient, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A POST may come before its process knows that the session is gone."""
-    client = await opened()
     rows: Any = Session.objects.all()
     monkeypatch.setattr(process.gate, "fresh", lambda _: True)
     await writer.run(Stream.objects.all().delete)
@@ -640,7 +635,6 @@ async def test_a_session_that_went_unseen(
     for tool in ("drill_add", "drill_ledger"):
         message = client.message("tools/call", call(tool, a=1, b=2, key="a", seconds=0))
         assert (await client.sent(message)).status == 404
-    await client.leave()
 
 
 @pytest.mark.parametrize("tool", ["waits", "peeks"])
@@ -734,9 +728,6 @@ async def test_a_process_that_stops_waits_for_what_began_elsewhere(
     await stopping
 
 
-# -- the log ---------------------------------------------------------------------------
-
-
 async def test_what_was_read_is_thrown_away(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -756,9 +747,8 @@ async def test_what_was_read_is_thrown_away(
     await client.leave()
 
 
-async def test_a_call_that_comes_again_runs_once(opened: Opened) -> None:
+async def test_a_call_that_comes_again_runs_once(client: OldClient) -> None:
     """Its answer came on the stream, or will."""
-    client = await opened()
     message = client.message("tools/call", call("drill_ledger", key="a", seconds=0))
     assert (await client.sent(message)).status == 202
     assert (await client.answered(message["id"])).text == "1"
@@ -771,7 +761,6 @@ async def test_a_call_that_comes_again_runs_once(opened: Opened) -> None:
     found = await client.answered(message["id"])
     assert found.error["code"] == -32600
     assert "drill_ledger" in found.error["message"]
-    await client.leave()
 
 
 @pytest.mark.parametrize("tool", ["drill_add", "drill_ledger"])

@@ -381,9 +381,6 @@ async def test_a_used_id_is_another_round_trip(
     assert (await counted())["Ledger"] == 2
 
 
-# -- changes ------------------------------------------------------------------------
-
-
 async def test_a_session_is_told_of_lists_and_of_what_it_watches(
     channel: Channel,
 ) -> None:
@@ -514,9 +511,6 @@ async def test_a_line_that_is_read_in_a_thread(channel: Channel) -> None:
     assert "result" in await channel.answer(1)
 
 
-# -- batches ------------------------------------------------------------------------
-
-
 async def test_a_batch_is_answered_on_one_line(channel: Channel, stage: Stage) -> None:
     await channel.initialize("2025-03-26")
     bad = request("tools/call", {"name": "typed", "_meta": 7}, 3)
@@ -534,9 +528,6 @@ async def test_a_batch_is_answered_on_one_line(channel: Channel, stage: Stage) -
     await channel.send(bad, batch=True)
     answers = await channel.next()
     assert [code(each) for each in answers] == [-32602]
-
-
-# -- who may ------------------------------------------------------------------------
 
 
 async def test_a_server_that_is_not_public_needs_a_user(channel_of: Open) -> None:
