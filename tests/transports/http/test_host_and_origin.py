@@ -126,9 +126,10 @@ async def test_origin(
 
 
 async def test_nothing_is_made_for_a_foreign_origin(application: WireCheck) -> None:
-    for version in REVISIONS:
-        client = Client(application, version, headers={"origin": "null"})
-        assert (await client.sent(client.initialize())).status == NO_ORIGIN
+    for version, name in product(REVISIONS, ("origin", "host")):
+        client = Client(application, version, headers={name: "evil.example"})
+        found = await client.sent(client.initialize())
+        assert found.status == (NO_ORIGIN if name == "origin" else NO_HOST)
     assert (await counted())["Session"] == 0
 
 

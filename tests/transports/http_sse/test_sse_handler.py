@@ -252,12 +252,12 @@ async def test_an_sdk_probes_before_it_initializes(application: WireCheck) -> No
 
 
 @pytest.mark.parametrize(
-    ("version", "code"), [("2026-07-28", -32022), ("2025-06-18", -32600), (NEWEST, 0)]
+    ("named", "code"), [("2026-07-28", -32022), ("2025-06-18", -32600), (NEWEST, 0)]
 )
-async def test_a_version_header(client: OldClient, version: str, code: int) -> None:
+async def test_a_version_header(client: OldClient, named: str, code: int) -> None:
     """Clients that know newer transports send it here, too."""
     message = client.message("ping")
-    found = await client.sent(message, **{"mcp-protocol-version": version})
+    found = await client.sent(message, **{"mcp-protocol-version": named})
     assert (found.status, found.raw) == (202, b"")
     answered = await client.answered(message["id"])
     assert answered.error["code"] == code if code else answered.result == {}
