@@ -165,9 +165,9 @@ PING: Final = request("ping", 2)
 LIST: Final = request("tools/list", 3)
 UNKNOWN: Final = notification("notifications/unknown")
 STOP_IT: Final = notification("notifications/cancelled", requestId=RUNNING)
-STATELESS_NOTIFICATION: Final = notification(
-    "notifications/unknown", _meta=stateless("ping")["params"]["_meta"]
-)
+STATELESS_LIST: Final = stateless("tools/list")
+TAKEN: Final = request("tools/list", RUNNING)
+MODERN: Final = notification("notifications/unknown", **STATELESS_LIST["params"])
 READY: Final = notification("notifications/initialized")
 
 
@@ -177,75 +177,54 @@ def told(name: str, message: Message, why: str = NO_SESSION) -> Row:
     return Row(f"{name} before initialize", connected, message, {}, but=refused)
 
 
+def refused(name: str, state: State, batch: list[Any], why: str) -> Row:
+    """Return the row of a batch that is refused as a whole."""
+    return Row(name, state, batch, {None: why}, (BATCHED,))
+
+
+NEWEST: Final = initialize("2025-11-25")
+DONE: Final = "initialized already"
+ANSWER: Final = reply("q")
+NO_QUESTION: Final = {None: "No question"}
+SILENT: Final = {"stdio": But({}, NO_ANSWER)}
+FIRST: Final = "initialize first"
+ALONE: Final = "single message"
+BOTH: Final = {2: "result", 3: "result"}
 ROWS: Final = [
-    # -- initialize ----------------------------------------------------------------
-    Row("initialize", connected, initialize("2025-11-25"), {1: "result"}),
-    Row(
-        "initialize before initialized",
-        before_initialized,
-        initialize("2025-11-25"),
-        {1: "initialized already"},
-    ),
-    Row(
-        "initialize twice",
-        initialized,
-        initialize("2025-11-25"),
-        {1: "initialized already"},
-    ),
-    Row(
-        "initialize while a call runs",
-        calling,
-        initialize("2025-11-25"),
-        {1: "initialized already"},
-    ),
+    Row("initialize", connected, NEWEST, {1: "result"}),
+    Row("initialize before initialized", before_initialized, NEWEST, {1: DONE}),
+    Row("initialize twice", initialized, NEWEST, {1: DONE}),
+    Row("initialize while a call runs", calling, NEWEST, {1: DONE}),
     Row(
         "initialize with the id of a call that runs",
         calling,
         initialize("2025-11-25", RUNNING),
-        {RUNNING: "initialized already"},
+        {RUNNING: DONE},
     ),
     Row(
         "initialize while another runs",
         initializing,
-        initialize("2025-11-25"),
-        {"i": "result", 1: "initialized already"},
+        NEWEST,
+        {"i": "result", 1: DONE},
         but=on_http({1: "result"}, "Each opens a session of its own."),
     ),
     Row(
         "initialize in a batch at first",
         connected,
         [initialize(BATCHED), PING],
-        {None: "single message"},
-        but=on_http({None: "initialize first"}, NO_SESSION),
+        {None: ALONE},
+        but=on_http({None: FIRST}, NO_SESSION),
     ),
-    Row(
-        "initialize in a batch",
-        initialized,
-        [PING, initialize(BATCHED)],
-        {None: "single message"},
-        (BATCHED,),
-    ),
-    Row(
-        "initialize in a batch that cancels a call",
-        calling,
-        [STOP_IT, initialize(BATCHED)],
-        {None: "single message"},
-        (BATCHED,),
-    ),
-    # -- before initialize ---------------------------------------------------------
-    Row("a request before initialize", connected, LIST, {3: "initialize first"}),
-    Row(
-        "an unknown request before initialize",
-        connected,
-        request("nothing"),
-        {1: "initialize first"},
-    ),
+    refused("initialize in a batch", initialized, [PING, initialize(BATCHED)], ALONE),
+    refused("it in one that cancels", calling, [STOP_IT, initialize(BATCHED)], ALONE),
+    Row("a request before initialize", connected, LIST, {3: FIRST}),
+    Row("an unknown request before initialize", connected, request("no"), {1: FIRST}),
     Row(
         "ping before initialize",
         connected,
         PING,
         {2: "result"},
-        but=on_http({2: "initialize first"}, NO_SESSION),
+        but=on_http({2: FIRST}, NO_SESSION),
     ),
     told("initialized", READY),
     told("cancelled", STOP_IT),
@@ -253,111 +232,38 @@ ROWS: Final = [
     Row(
         "an answer before initialize",
         connected,
-        reply("q"),
-        {None: "No question"},
-        but={
-            **on_http({None: "initialize first"}, NO_SESSION),
-            "stdio": But({}, NO_ANSWER),
-        },
+        ANSWER,
+        NO_QUESTION,
+        but={**on_http({None: FIRST}, NO_SESSION), **SILENT},
     ),
-    # -- before initialized --------------------------------------------------------
     Row("ping before initialized", before_initialized, PING, {2: "result"}),
     Row("a request before initialized", before_initialized, LIST, {3: "result"}),
     Row("cancelled before initialized", before_initialized, STOP_IT, {}),
     Row("an unknown one before initialized", before_initialized, UNKNOWN, {}),
-    Row(
-        "an answer before initialized",
-        before_initialized,
-        reply("q"),
-        {None: "No question"},
-        but={"stdio": But({}, NO_ANSWER)},
-    ),
-    Row(
-        "a batch before initialized",
-        before_initialized,
-        [PING, LIST],
-        {2: "result", 3: "result"},
-        (BATCHED,),
-    ),
-    # -- the stateless era ---------------------------------------------------------
+    Row("an answer, too", before_initialized, ANSWER, NO_QUESTION, but=SILENT),
+    Row("a batch, too", before_initialized, [PING, LIST], BOTH, (BATCHED,)),
     *(
         Row(
             f"a request without a session, {state.__name__}",
             state,
-            stateless("tools/list"),
+            STATELESS_LIST,
             {1: "result"},
             but={"sse": But({1: "Unsupported protocol version"}, ONE_ERA)},
         )
         for state in (connected, before_initialized, initialized)
     ),
-    # -- batches -------------------------------------------------------------------
-    Row(
-        "a batch",
-        initialized,
-        [PING, UNKNOWN, LIST],
-        {2: "result", 3: "result"},
-        (BATCHED,),
-    ),
-    Row(
-        "a batch of another revision",
-        initialized,
-        [PING],
-        {None: "single message"},
-        OTHERS,
-    ),
-    Row(
-        "an empty batch of another revision",
-        initialized,
-        [],
-        {None: "single message"},
-        OTHERS,
-    ),
-    Row("an empty batch", initialized, [], {None: "at least one"}, (BATCHED,)),
-    Row(
-        "a batch in a batch",
-        initialized,
-        [UNKNOWN, [PING]],
-        {None: "Message 2 of the batch"},
-        (BATCHED,),
-    ),
+    Row("a batch", initialized, [PING, UNKNOWN, LIST], BOTH, (BATCHED,)),
+    Row("a batch of another revision", initialized, [PING], {None: ALONE}, OTHERS),
+    Row("an empty batch of another", initialized, [], {None: ALONE}, OTHERS),
     Row("a batch of notifications", initialized, [UNKNOWN, STOP_IT], {}, (BATCHED,)),
-    Row(
-        "a batch with an id twice",
-        initialized,
-        [PING, {**LIST, "id": 2}],
-        {None: "the same id"},
-        (BATCHED,),
-    ),
-    Row(
-        "a batch of answers and requests",
-        initialized,
-        [PING, reply("q")],
-        {None: "not both"},
-        (BATCHED,),
-    ),
-    Row(
-        "a batch of both eras",
-        calling,
-        [STOP_IT, PING, stateless("tools/list")],
-        {None: "stateless era"},
-        (BATCHED,),
-    ),
-    Row(
-        "a batch with a notification of the other era",
-        calling,
-        [STOP_IT, PING, STATELESS_NOTIFICATION],
-        {None: "stateless era"},
-        (BATCHED,),
-    ),
-    # -- ids -----------------------------------------------------------------------
+    refused("an empty batch", initialized, [], "at least one"),
+    refused("one in another", initialized, [UNKNOWN, [PING]], "Message 2 of the batch"),
+    refused("an id twice", initialized, [PING, {**LIST, "id": 2}], "the same id"),
+    refused("answers and requests", initialized, [PING, ANSWER], "not both"),
+    refused("both eras", calling, [STOP_IT, PING, STATELESS_LIST], "stateless era"),
+    refused("a notification of it", calling, [STOP_IT, PING, MODERN], "stateless era"),
+    refused("a running id in it", calling, [STOP_IT, PING, TAKEN], "is running"),
     Row("an id that runs", calling, request("ping", RUNNING), {RUNNING: "is running"}),
-    Row(
-        "a batch with an id that runs",
-        calling,
-        [STOP_IT, PING, request("tools/list", RUNNING)],
-        {None: "is running"},
-        (BATCHED,),
-    ),
     Row("a request while another runs", calling, LIST, {3: "result"}),
 ]
 

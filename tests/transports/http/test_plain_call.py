@@ -643,111 +643,98 @@ async def test_drawn_requests_are_answered_alike(both: Both, count: int) -> None
 
 # -- faults that must be found --------------------------------------------------------
 
-FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
-    "the Host is not in the key": (KnownHeaders, "of", 'get(b"host"),', ""),
-    "the Origin is not in the key": (KnownHeaders, "of", 'get(b"origin"),', ""),
-    "Accept is not in the key": (KnownHeaders, "of", 'get(b"accept"),', ""),
-    "the type is not in the key": (KnownHeaders, "of", 'get(b"content-type"),', ""),
-    "any _meta is the last one": (StatelessCall, "_is_of_its_era", "meta ==", "0 !="),
-    "a second Mcp-Name": (PlainCall, "is_admitted", "len(raw) != len(pairs)", "False"),
-    "many headers": (PlainCall, "is_admitted", "len(pairs) > MOST_HEADERS", "False"),
-    "large headers": (PlainCall, "is_admitted", "> MOST_HEADER_BYTES", "< 0"),
-    "the method's header": (addresses, "_plain_call", "== ENCODED_METHOD", "!= b''"),
-    "another name": (StatelessCall, "_known_tool", "header == name.encode()", "True"),
-    "another name, again": (
-        StatelessCall,
-        "_known_tool",
-        "tool.entry.definition.name == name",
-        "True",
+Fault = tuple[Any, str, str, str]
+
+
+def faults(owner: Any, name: str, *changes: tuple[str, str, str]) -> dict[str, Fault]:
+    """Return faults of one function: why, its text, and what stands instead."""
+    return {why: (owner, name, text, instead) for why, text, instead in changes}
+
+
+NO: Final = "type(meta) is not dict"
+FAULTS: Final[dict[str, Fault]] = {
+    **faults(
+        KnownHeaders,
+        "of",
+        ("the Host is not in the key", 'get(b"host"),', ""),
+        ("the Origin is not in the key", 'get(b"origin"),', ""),
+        ("Accept is not in the key", 'get(b"accept"),', ""),
+        ("the type is not in the key", 'get(b"content-type"),', ""),
     ),
-    "the last client's template": (
-        StatelessCall,
-        "_expected_tool",
-        "key = self.caller,",
-        "key = next(iter(known_headers.tools), (self.caller,))[0],",
-    ),
-    "arguments that do not fit": (
-        PlainCall,
-        "_is_callable",
-        "not plain.fits(arguments)",
-        "False",
-    ),
-    "a tool that is not to be seen": (
-        PlainCall,
-        "_find_tool",
-        "not self.sees(entry.definition)",
-        "False",
-    ),
-    "state of an earlier round": (
-        StatelessCall,
-        "_is_of_its_era",
-        "len(params) != _PARAMS",
-        "False",
-    ),
-    "a _meta that is not plain": (
+    **faults(
         PlainHeaders,
         "has_plain_meta",
-        "not is_plain_meta(meta, self.revision)",
-        "type(meta) is not dict",
+        ("a _meta that is not plain", "not is_plain_meta(meta, self.revision)", NO),
     ),
-    "a wrong version of JSON-RPC": (
-        PlainCall,
-        "_is_plain",
-        'value["jsonrpc"] == "2.0"',
-        "True",
+    **faults(
+        StatelessCall,
+        "_is_of_its_era",
+        ("any _meta is the last one", "meta ==", "0 !="),
+        ("state of an earlier round", "len(params) != _PARAMS", "False"),
+        ("a deep _meta", "self._check_depth(body)", "0"),
     ),
-    "deep arguments": (PlainCall, "_is_callable", "self._check_depth(body)", "0"),
-    "a deep _meta": (StatelessCall, "_is_of_its_era", "self._check_depth(body)", "0"),
-    "half a body": (
-        PlainCall,
-        "_is_recognised",
-        'message.get("more_body", False)',
-        "False",
-    ),
-    "a result that is too large": (PlainCall, "_encode_answer", "len(result) >", "0 >"),
-    "who asked before is in the log": (
+    **faults(
         StatelessCall,
         "_known_tool",
-        "known_tools.get(key)",
-        "next((t for (_, n, _s), t in known_tools.items() if n == header), None)",
+        ("another name", "header == name.encode()", "True"),
+        ("another name, again", "tool.entry.definition.name == name", "True"),
+        (
+            "who asked before is in the log",
+            "known_tools.get(key)",
+            "next((t for (_, n, _s), t in known_tools.items() if n == header), None)",
+        ),
     ),
+<<<<<<< HEAD
     "one digest for all": (
         Callers,
         "at",
         'blake2s(raw.get(b"authorization", b"")',
         'blake2s(b""',
+=======
+    **faults(
+        StatelessCall,
+        "_expected_tool",
+        (
+            "the last client's template",
+            "key = self.caller,",
+            "key = next(iter(known_headers.tools), (self.caller,))[0],",
+        ),
+>>>>>>> eae987a5 (Write tables of faults and conversations in fewer lines)
     ),
-    "a generation not looked at": (
+    **faults(
+        PlainCall,
+        "is_admitted",
+        ("a second Mcp-Name", "len(raw) != len(pairs)", "False"),
+        ("many headers", "len(pairs) > MOST_HEADERS", "False"),
+        ("large headers", "> MOST_HEADER_BYTES", "< 0"),
+    ),
+    **faults(
+        PlainCall,
+        "_is_callable",
+        ("arguments that do not fit", "not plain.fits(arguments)", "False"),
+        ("deep arguments", "self._check_depth(body)", "0"),
+    ),
+    "an unseen tool": (PlainCall, "_find_tool", "not self.sees(entry.definition)", "0"),
+    "a wrong version": (PlainCall, "_is_plain", 'value["jsonrpc"] == "2.0"', "True"),
+    "half": (PlainCall, "_is_recognised", 'message.get("more_body", False)', "False"),
+    "a result that is too large": (PlainCall, "_encode_answer", "len(result) >", "0 >"),
+    "the method's header": (addresses, "_plain_call", "== ENCODED_METHOD", "!= b''"),
+    "one digest for all": (callers, "_digest", 'credential or b""', 'b""'),
+    **faults(
         Callers,
         "at",
-        "self._generation != process.generation",
-        "False",
-    ),
-    "the token's end": (Callers, "at", "caller.token.ends is not None", "False"),
-    "a use that is not noted": (
-        Callers,
-        "at",
-        "token_cache.note_token_use(caller.token)",
-        "0",
+        ("a generation not looked at", "self._generation != process.generation", "0"),
+        ("the token's end", "caller.token.ends is not None", "False"),
+        ("a use not noted", "token_cache.note_token_use(caller.token)", "0"),
     ),
 }
-
-
-TEMPLATE_FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
-    "arguments that are not strict": (
-        CallTemplate,
-        "read",
-        "dumps(arguments) == text",
-        "True",
-    ),
-    "another text after the arguments": (CallTemplate, "read", "not fits", "False"),
-    "another text around the id": (
-        CallTemplate,
-        "read",
-        "(one, other) != self._texts",
-        "False",
-    ),
-}
+TEMPLATE_FAULTS: Final = faults(
+    CallTemplate,
+    "read",
+    ("arguments that are not strict", "dumps(arguments) == text", "True"),
+    ("another text after the arguments", "not fits", "False"),
+    ("another text around the id", "(one, other) != self._texts", "False"),
+)
 
 
 @pytest.mark.parametrize("fault", TEMPLATE_FAULTS)
