@@ -15,6 +15,7 @@ from django.test import override_settings
 from mcp_app.invalidation import doorbell
 from mcp_app.invalidation.doorbell import Doorbell, shared_layer
 from tests.invalidation.redis_servers import RedisServer
+from tests.streams.logging_rows import until
 
 PATIENCE_S: Final = 60
 BACKENDS: Final = (
@@ -55,9 +56,7 @@ class Ears:
         self.heard += 1
 
     async def more_than(self, count: int) -> int:
-        async with asyncio.timeout(PATIENCE_S):
-            while self.heard <= count:
-                await asyncio.sleep(0.005)
+        await until(lambda: self.heard > count)
         return self.heard
 
 
@@ -128,9 +127,7 @@ async def test_a_server_that_is_killed_and_comes_back(
         with caplog.at_level(logging.WARNING, "mcp_app.invalidation"):
             redis.kill()
             here.ring()
-            async with asyncio.timeout(PATIENCE_S):
-                while "The doorbell cannot be reached" not in caplog.text:
-                    await asyncio.sleep(0.01)
+            await until(lambda: "The doorbell cannot be reached" in caplog.text)
         redis.start()
 
         async def rings() -> None:

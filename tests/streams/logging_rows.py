@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -52,3 +54,9 @@ def erase() -> None:
     Event.objects.all().delete()
     Stream.objects.all().delete()
     Session.objects.all().delete()
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not true():
+            await asyncio.sleep(0.001)

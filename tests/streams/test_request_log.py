@@ -22,7 +22,7 @@ from mcp_app.streams.log_writer import ALONE, Beside, StreamFenced
 from mcp_app.streams.request_log import OwnedStream, RequestLog
 from tests.process.outages import read_only
 from tests.serving import all_logged
-from tests.streams.logging_rows import OWNER, erase, events, own_session
+from tests.streams.logging_rows import OWNER, erase, events, own_session, until
 from tests.streams.writes import Writes
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
@@ -169,9 +169,7 @@ async def test_a_database_that_writes_nothing_is_waited_for(
     with read_only():
         attempts = len(writes.sizes)
         stream.append(b"1")
-        async with asyncio.timeout(PATIENCE_S):
-            while len(writes.sizes) < attempts + 2 * ALONE:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(writes.sizes) >= attempts + 2 * ALONE)
         assert heard.messages == []
     stream.end(b"2")
     await asyncio.wait_for(heard.over.wait(), PATIENCE_S)

@@ -35,6 +35,7 @@ BERT: Final = Principal(kind="user", user_id="2", user_name="bert")
 CLIENT: Final = Client(
     name="client", version="1", title="A client", capabilities={"roots": {}}
 )
+FLOOD: Final = Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
 URI: Final = "test://static-text"
 HOUR_S: Final = 3_600
 
@@ -65,15 +66,16 @@ class Store(SessionStore):
         return session_id, await self.find(session_id, principal, "default")
 
 
+@pytest.fixture(autouse=True)
+async def _erase() -> AsyncIterator[None]:
+    yield
+    await writer.run(Subscription.objects.all().delete)
+    await writer.run(Session.objects.all().delete)
+
+
 @pytest.fixture
-async def store() -> AsyncIterator[Store]:
-    yield Store()
-    await writer.run(_erase)
-
-
-def _erase() -> None:
-    Subscription.objects.all().delete()
-    Session.objects.all().delete()
+def store() -> Store:
+    return Store()
 
 
 async def missing(
@@ -294,7 +296,6 @@ async def test_a_session_that_is_closed_while_it_is_stored(
         return
     await own.opened_by()
     assert len(own._cached_sessions) == 1
-    await writer.run(_erase)
 
 
 def _reload(store: Store, ref: str | None) -> None:
@@ -402,7 +403,6 @@ async def test_others_write_while_a_session_with_much_is_closed(
     assert {6, 4, 2} <= set(seen)
     assert await writer.run(Event.objects.count) == 0
     assert store.closed == [session]
-    await writer.run(_erase)
 
 
 async def test_a_session_that_many_requests_delete_is_deleted_once(
@@ -512,7 +512,6 @@ async def test_a_clock_that_jumps_ends_no_session(
     assert await store.find(session_id, ANNA, "default") is session
     assert (await writer.run(Session.objects.get)).seen_ms > before
     assert store.cached(session_id, ANNA, "default") is session
-    await writer.run(_erase)
 
 
 async def test_use_is_noted_from_time_to_time(store: Store) -> None:
@@ -556,7 +555,6 @@ async def test_an_expired_session(since: str) -> None:
     await older(session, **{since: 3 * 3_600})
     await missing(store, session_id)
     await missing(Store(session_idle=3_600, session_age=7_200), session_id)
-    await writer.run(_erase)
 
 
 async def test_a_session_that_is_used_elsewhere_does_not_expire_here() -> None:
@@ -565,7 +563,6 @@ async def test_a_session_that_is_used_elsewhere_does_not_expire_here() -> None:
     # As this process knows it; the row was used by another one since.
     session.last_used -= 3 * 3_600
     assert await store.find(session_id, ANNA, "default") is session
-    await writer.run(_erase)
 
 
 async def test_a_session_that_was_closed_elsewhere_ends_here_when_it_is_touched(
@@ -614,7 +611,6 @@ async def test_sessions_that_are_used_together_are_noted_together() -> None:
     assert noted == after.keys() - {idle.pk, late.pk}
     updates = [each for each in statements if each.startswith("UPDATE")]
     assert 0 < len(updates) <= 4, statements
-    await writer.run(_erase)
 
 
 async def test_handshakes_that_end_together_are_noted_together(store: Store) -> None:
@@ -639,7 +635,6 @@ async def test_the_next_session_closes_the_one_that_was_idle_for_longest() -> No
         found = await store.find(session_id, principal, "default")
         assert found.principal_key == principal.key
     assert await store.find(second_id, ANNA, "default") is second
-    await writer.run(_erase)
 
 
 @pytest.mark.parametrize(
@@ -657,7 +652,6 @@ async def test_where_sessions_are_not_counted(
         await store.opened_by(principal)
     assert store.closed == []
     assert await reader.run(Session.objects.count) == 3
-    await writer.run(_erase)
 
 
 async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> None:
@@ -666,14 +660,13 @@ async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> No
     await store.complete_handshake(used)
     await older(used, seen=50)
     anna_id, _ = await store.opened_by(ANNA)
-    flood = Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
     for _ in range(8):
-        await store.create(flood)
+        await store.create(FLOOD)
     assert await reader.run(Session.objects.anonymous().count) == 6
     # One that never says that it is initialized is in use, too.
     newest_id, newest = await store.opened_by(Principal.ANONYMOUS)
     for _ in range(8):
-        await store.create(flood)
+        await store.create(FLOOD)
     assert newest not in store.closed
     for session_id, principal in (
         (used_id, Principal.ANONYMOUS),
@@ -681,7 +674,6 @@ async def test_t21_sessions_that_strangers_open_give_way_to_those_in_use() -> No
         (anna_id, ANNA),
     ):
         await store.find(session_id, principal, "default")
-    await writer.run(_erase)
 
 
 async def test_t21_no_request_waits_until_many_sessions_are_deleted(
@@ -689,9 +681,8 @@ async def test_t21_no_request_waits_until_many_sessions_are_deleted(
 ) -> None:
     monkeypatch.setattr(session_store, "FEW", 0)
     store = Store(anonymous_sessions=4)
-    flood = Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
     for _ in range(4):
-        await store.create(flood)
+        await store.create(FLOOD)
     may_delete = asyncio.Event()
     deleted: list[int] = []
     delete = open_session.delete_sessions
@@ -703,16 +694,15 @@ async def test_t21_no_request_waits_until_many_sessions_are_deleted(
 
     monkeypatch.setattr(open_session, "delete_sessions", slow)
     for _ in range(3):
-        await store.create(flood)
+        await store.create(FLOOD)
     assert await reader.run(Session.objects.count) == 7
     may_delete.set()
     await store.no_longer_closing()
     assert len(deleted) == 1
-    await store.create(flood)
+    await store.create(FLOOD)
     await store.no_longer_closing()
     assert await reader.run(Session.objects.count) == 4
     assert len(deleted) == len(set(deleted))
-    await writer.run(_erase)
 
 
 async def test_sessions_that_are_too_many_wait_for_a_database_that_is_away(
@@ -720,7 +710,6 @@ async def test_sessions_that_are_too_many_wait_for_a_database_that_is_away(
 ) -> None:
     monkeypatch.setattr(session_store, "FEW", 0)
     store = Store(anonymous_sessions=2)
-    flood = Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
 
     async def fail(_: object) -> None:
         raise OperationalError("away")
@@ -728,34 +717,29 @@ async def test_sessions_that_are_too_many_wait_for_a_database_that_is_away(
     with monkeypatch.context() as patched:
         patched.setattr(open_session, "delete_sessions", fail)
         for _ in range(3):
-            await store.create(flood)
+            await store.create(FLOOD)
         await store.no_longer_closing()
     assert await reader.run(Session.objects.count) == 3
-    await store.create(flood)
+    await store.create(FLOOD)
     await store.no_longer_closing()
     assert await reader.run(Session.objects.count) == 2
-    await writer.run(_erase)
 
 
 async def test_t21_who_never_came_again_was_seen_when_the_session_began() -> None:
     store = Store()
     for _ in range(20):
-        await store.create(Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT))
+        await store.create(FLOOD)
     assert not await reader.run(Session.objects.exclude(seen_ms=F("created_ms")).exists)
-    await writer.run(_erase)
 
 
 async def test_t21_a_request_in_the_millisecond_of_the_first_one_counts() -> None:
     store = Store()
-    session_id = await store.create(
-        Opening(Principal.ANONYMOUS, "default", REVISION, CLIENT)
-    )
+    session_id = await store.create(FLOOD)
     # As if no time went by until the next request, or the clock had gone back.
     later = F("created_ms") + 60_000
     await writer.run(Session.objects.update, created_ms=later, seen_ms=later)
     await store.find(session_id, Principal.ANONYMOUS, "default")
     assert not await reader.run(Session.objects.filter(open_session.UNUSED).exists)
-    await writer.run(_erase)
 
 
 async def test_t21_a_new_session_has_time_to_begin_where_all_others_are_in_use() -> (
@@ -769,7 +753,6 @@ async def test_t21_a_new_session_has_time_to_begin_where_all_others_are_in_use()
     _, session = await store.opened_by(Principal.ANONYMOUS)
     assert store.closed == [sessions[0]]
     await store.complete_handshake(session)
-    await writer.run(_erase)
 
 
 async def test_sessions_of_strangers_are_idle_for_an_hour_at_most() -> None:
@@ -781,7 +764,6 @@ async def test_sessions_of_strangers_are_idle_for_an_hour_at_most() -> None:
             await missing(store, session_id, principal)
         else:
             await store.find(session_id, principal, "default")
-        await writer.run(_erase)
 
 
 async def test_sessions_that_come_together_are_stored_together(store: Store) -> None:
@@ -811,7 +793,6 @@ async def test_those_of_one_principal_that_come_together_are_as_many_as_may_be()
             await store.find(each, ANNA, "default")
             good += 1
     assert good == 3
-    await writer.run(_erase)
 
 
 async def test_t20_sessions_that_nobody_has_are_looked_up_together() -> None:

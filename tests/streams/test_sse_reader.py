@@ -29,6 +29,7 @@ from tests.streams.logging_rows import (
     opened,
     opening,
     own_session,
+    until,
 )
 
 pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
@@ -127,9 +128,7 @@ async def test_each_message_comes_once_to_its_session(
         await looks(gathered)
     assert sorted(mine.heard) == ["1", "2", "3", "4.", "x"]
     assert others.heard == ["a"]
-    async with asyncio.timeout(60):
-        while gathered._task is not None:
-            await asyncio.sleep(0.001)
+    await until(lambda: gathered._task is None)
 
 
 async def test_the_look_that_reads_the_end_finds_nothing_busy(
@@ -148,9 +147,7 @@ async def test_the_look_that_reads_the_end_finds_nothing_busy(
 
 
 async def _has_looked(gathered: SseReader, times: int) -> None:
-    async with asyncio.timeout(60):
-        while gathered.looks < times:
-            await asyncio.sleep(0.001)
+    await until(lambda: gathered.looks >= times)
     assert gathered.looks == times
 
 
@@ -212,9 +209,7 @@ async def test_more_than_one_portion(
     sink = Noting()
     await run(opened, row, *[b"1"] * 5)
     with gathered.deliver_to(row.pk, sink):
-        async with asyncio.timeout(60):
-            while len(sink.heard) < 5:
-                await asyncio.sleep(0.001)
+        await until(lambda: len(sink.heard) >= 5)
     assert sink.heard == ["1"] * 5
 
 
@@ -487,9 +482,7 @@ async def test_a_session_that_ends_while_it_is_read(
     with gathered.deliver_to(row.pk, sink):
         await entered.wait()
     released.set()
-    async with asyncio.timeout(60):
-        while gathered._task is not None:
-            await asyncio.sleep(0.001)
+    await until(lambda: gathered._task is None)
     assert sink.heard == []
 
 

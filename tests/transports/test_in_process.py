@@ -27,6 +27,7 @@ from mcp_app.transports.stdio.connection import NotServed, NotSignedIn
 from tests.asgi_client import EVERYTHING, Client, JsonObject
 from tests.drill.rows import PROMPTS, RESOURCES, TOOLS
 from tests.serving import PATIENCE_S
+from tests.streams.logging_rows import until
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = ("2025-11-25", "2026-07-28")
@@ -237,9 +238,7 @@ async def test_a_request_that_is_cancelled_ends_its_call(
 
 
 async def until_nothing_runs(process: Process) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while len(process.running):
-            await asyncio.sleep(0.001)
+    await until(lambda: not len(process.running))
 
 
 async def test_who_may_not_come_in_is_told(process: Process) -> None:

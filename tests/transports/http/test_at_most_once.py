@@ -25,6 +25,7 @@ from tests.asgi_client import Client, HeaderChanges, Visit
 from tests.behaviours import Stage
 from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.serving import Connect, all_logged, counted
+from tests.streams.logging_rows import until
 from tests.streams.writes import Writes
 
 pytestmark = pytest.mark.databases
@@ -62,9 +63,7 @@ def talking(
 
 async def at_least(count: int, waiting: Sized) -> None:
     """Wait until so many streams, or listeners, are there."""
-    async with asyncio.timeout(60):
-        while len(waiting) < count:
-            await asyncio.sleep(0)
+    await until(lambda: len(waiting) >= count)
 
 
 async def rows() -> list[Stream]:

@@ -19,6 +19,7 @@ from mcp_app.transports.http import replies
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
 from tests.serving import Connect, all_logged, counted
+from tests.streams.logging_rows import until
 from tests.streams.writes import Writes
 
 pytestmark = pytest.mark.databases
@@ -86,9 +87,7 @@ async def logged() -> list[JsonObject]:
 
 async def ended(process: Process) -> None:
     """Wait until the calls are over, and all that they said is committed."""
-    async with asyncio.timeout(60):
-        while process.running or len(process.log):
-            await asyncio.sleep(0.001)
+    await until(lambda: not (process.running or len(process.log)))
 
 
 async def stream() -> Stream:

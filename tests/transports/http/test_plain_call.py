@@ -33,6 +33,7 @@ from tests.asgi_client import Client
 from tests.marks import long_cases
 from tests.published import published, start, stopped
 from tests.server.context_managers import told
+from tests.streams.logging_rows import until
 from tests.transports.http.differing import (
     ADD,
     HEADERS,
@@ -789,9 +790,7 @@ async def test_a_body_that_comes_too_slowly(
         body=encoded(message())[:20],
         complete=False,
     )
-    async with asyncio.timeout(60):
-        while not process.uploads._reading:
-            await asyncio.sleep(0.001)
+    await until(lambda: process.uploads._reading)
     monkeypatch.setattr(process, "stopping", stopping)
     process.uploads.give_up_all()
     answer = await visit.json()

@@ -21,6 +21,7 @@ from tests.asgi_client import Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
 from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.serving import Connect
+from tests.streams.logging_rows import until
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
@@ -49,9 +50,7 @@ def talking(client: Client, tool: str = "talks", **arguments: Any) -> Visit:
 
 async def told(stage: Stage, *words: str) -> None:
     """Wait until the tool has noted these words."""
-    async with asyncio.timeout(60):
-        while stage.told != list(words):
-            await asyncio.sleep(0.001)
+    await until(lambda: stage.told == list(words))
 
 
 # -- JSON that turns into a stream ----------------------------------------------

@@ -18,6 +18,7 @@ from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.stateless_call import SessionCall
 from tests.asgi_client import Client
 from tests.behaviours import Stage
+from tests.streams.logging_rows import until
 from tests.transports.http.differing import (
     META,
     PREFIX,
@@ -191,7 +192,5 @@ async def test_it_goes_on_if_its_client_leaves(
     await visit.leave()
     assert len(process.running) == 1
     stage.released.set()
-    async with asyncio.timeout(60):
-        while len(process.running):
-            await asyncio.sleep(0.001)
+    await until(lambda: not len(process.running))
     assert stage.told == ["done"]

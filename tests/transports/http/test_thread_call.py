@@ -26,6 +26,7 @@ from mcp_app.transports.http.view import ThreadCall
 from tests.behaviours import stage
 from tests.drill.models import Ledger
 from tests.marks import long_cases
+from tests.streams.logging_rows import until
 from tests.transports.http.differing import Both, Request, Seen, Step, call, planted
 from tests.transports.http.test_plain_call import (
     CORPUS,
@@ -355,9 +356,7 @@ async def test_calls_of_a_person_at_once_are_counted_together(
     waiting = bearing(crowd.token, call("enters_and_waits", line="both"))
     visits = [Visit(ways.site, waiting) for _ in range(2)]
     asked = [asyncio.ensure_future(each.body()) for each in visits]
-    async with asyncio.timeout(60):
-        while len(process.running) < 2:
-            await asyncio.sleep(0.001)
+    await until(lambda: len(process.running) >= 2)
     refused = Visit(ways.site, bearing(crowd.token, ADD))
     assert b"running calls" in await refused.body()
     assert refused.status == 429

@@ -23,6 +23,7 @@ from tests.marks import NEWEST_FIRST
 from tests.old_client import OldClient
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
+from tests.streams.logging_rows import until
 from tests.wire.middleware import Application, WireCheck
 
 Site = dict[str, Any]
@@ -141,13 +142,9 @@ async def test_a_client_that_leaves_ends_its_call(
     client = await connect(STATELESS)
     arguments = {"name": "drill_sleep", "arguments": {"seconds": 60}}
     before = client.begin("tools/call", arguments)
-    async with asyncio.timeout(60):
-        while not len(process.running):
-            await asyncio.sleep(0.001)
+    await until(lambda: len(process.running))
     await before.leave()
-    async with asyncio.timeout(60):
-        while len(process.running):
-            await asyncio.sleep(0.001)
+    await until(lambda: not len(process.running))
 
 
 async def test_a_large_body_is_refused_by_the_endpoint(

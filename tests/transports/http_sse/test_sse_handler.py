@@ -33,7 +33,7 @@ from tests.behaviours import Stage
 from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.old_client import OldClient
 from tests.serving import Connect, counted
-from tests.streams.logging_rows import further, opening
+from tests.streams.logging_rows import further, opening, until
 from tests.streams.writes import Writes
 from tests.wire.middleware import WireCheck
 
@@ -466,41 +466,20 @@ async def test_what_is_logged_outside_of_calls(client: OldClient) -> None:
     assert client.stream.ids == []
 
 
+ORDER: Final = {"action": "accept", "content": {"item": "tea", "count": 2}}
+DECLINED: Final = {"action": "decline"}
+ROOTS: Final = {"roots": [{"uri": "file:///a", "name": "a"}]}
+TEXT: Final = {"type": "text", "text": "said"}
+SAMPLE: Final = {"role": "assistant", "model": "m", "content": TEXT}
+
+
 @pytest.mark.parametrize(
     ("tool", "version", "method", "answer", "text"),
     [
-        (
-            "orders",
-            "2025-06-18",
-            "elicitation/create",
-            {"action": "accept", "content": {"item": "tea", "count": 2}},
-            "2 tea",
-        ),
-        (
-            "orders_sync",
-            NEWEST,
-            "elicitation/create",
-            {"action": "decline"},
-            "declined",
-        ),
-        (
-            "roots",
-            "2024-11-05",
-            "roots/list",
-            {"roots": [{"uri": "file:///a", "name": "a"}]},
-            None,
-        ),
-        (
-            "samples",
-            "2024-11-05",
-            "sampling/createMessage",
-            {
-                "role": "assistant",
-                "model": "m",
-                "content": {"type": "text", "text": "said"},
-            },
-            None,
-        ),
+        ("orders", "2025-06-18", "elicitation/create", ORDER, "2 tea"),
+        ("orders_sync", NEWEST, "elicitation/create", DECLINED, "declined"),
+        ("roots", "2024-11-05", "roots/list", ROOTS, None),
+        ("samples", "2024-11-05", "sampling/createMessage", SAMPLE, None),
     ],
 )
 async def test_questions(
@@ -537,9 +516,7 @@ async def test_a_cancelled_call_has_no_answer(
     found = await client.notify("notifications/cancelled", {"requestId": request_id})
     assert found.status == 202
     assert (await client.request("ping")).result == {}
-    async with asyncio.timeout(60):
-        while process.running:
-            await asyncio.sleep(0.001)
+    await until(lambda: not process.running)
     assert json.dumps(request_id) not in client._answers
 
 
@@ -552,9 +529,7 @@ async def test_the_stream_is_the_session(
     await client.begin_call(tool)
     await stage.begun()
     await client.leave()
-    async with asyncio.timeout(60):
-        while process.running:
-            await asyncio.sleep(0.001)
+    await until(lambda: not process.running)
     assert (await outcome(posted(outside, client.messages))).status == 404
     assert (await other.request("ping")).result == {}
     await other.leave()
@@ -570,9 +545,7 @@ async def test_a_session_that_is_closed_by_others(
     await stage.begun()
     await writer.run(Session.objects.all().delete)
     await client.ended()
-    async with asyncio.timeout(60):
-        while process.running:
-            await asyncio.sleep(0.001)
+    await until(lambda: not process.running)
     assert stage.told == ["cancelled"]
 
 
@@ -718,9 +691,7 @@ async def test_a_process_that_stops_waits_for_what_began_elsewhere(
     (key,) = await log_writer.run(write, begun)
     assert isinstance(key, int)
     looks, stopping = process.sse_reader.looks, asyncio.create_task(process.drain())
-    async with asyncio.timeout(60):
-        while process.sse_reader.looks < looks + 4:
-            await asyncio.sleep(0.001)
+    await until(lambda: process.sse_reader.looks >= looks + 4)
     assert not stopping.done()
     closed = await reader.run(partial(further, key, state="closed"))
     await log_writer.run(write, Batch([closed], process._row.id))
@@ -777,9 +748,7 @@ async def test_an_outage(
     writes.outages = 0
     monkeypatch.setattr(call_handler, "PATIENCE_S", 60)
     assert (await client.request("ping")).result == {}
-    async with asyncio.timeout(60):
-        while process.log.is_committing:
-            await asyncio.sleep(0.001)
+    await until(lambda: not process.log.is_committing)
     assert not [each for each in await rows() if each.tool == tool]
     await client.leave()
 
@@ -807,9 +776,7 @@ async def test_a_slow_reader_is_waited_for(
     client = await opened()
     client.stream.stalled.clear()
     large = [await client.begin_call("large", size=9_000) for _ in range(8)]
-    async with asyncio.timeout(60):
-        while process.running or process.log.is_committing:
-            await asyncio.sleep(0.001)
+    await until(lambda: not (process.running or process.log.is_committing))
     looks = process.sse_reader.looks
     async with asyncio.timeout(60):
         while process.sse_reader.looks < looks + 2:

@@ -11,6 +11,7 @@ from mcp_app.process.quotas import Queues
 from mcp_app.transports.http.replies import EventStream
 from mcp_app.transports.http_sse import stream
 from mcp_app.transports.http_sse.stream import OneChannel
+from tests.streams.logging_rows import until
 
 
 class Client:
@@ -30,9 +31,7 @@ class Client:
             self.pieces.append(message["body"])
 
     async def got(self, count: int) -> list[bytes]:
-        async with asyncio.timeout(60):
-            while len(self.pieces) < count:
-                await asyncio.sleep(0)
+        await until(lambda: len(self.pieces) >= count)
         return self.pieces
 
 

@@ -19,6 +19,7 @@ from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.transports.stdio.connection import Connection, NotServed
 from tests.behaviours import Stage
 from tests.serving import PATIENCE_S, counted
+from tests.streams.logging_rows import until
 from tests.wire.validation import wire_validator
 
 NEWEST: Final = "2026-07-28"
@@ -356,9 +357,7 @@ async def test_nothing_is_said_of_a_call_that_is_over(
     first = await channel.heard("notifications/progress")
     assert first["params"]["progress"] == 1
     stage.released_thread.set()
-    async with asyncio.timeout(PATIENCE_S):
-        while not stage.told:
-            await asyncio.sleep(0.001)
+    await until(lambda: stage.told)
     await channel.send(stateless("tools/call", 2, name="whoami"))
     await channel.answer(2)
     assert channel.silent()
@@ -446,9 +445,7 @@ async def test_a_subscription_that_is_cancelled_at_once(
         stateless("server/discover", "b"),
     )
     await channel.answer("b")
-    async with asyncio.timeout(PATIENCE_S):
-        while channel.connection.running:
-            await asyncio.sleep(0)
+    await until(lambda: not channel.connection.running)
     assert len(process.listeners) == 0
 
 
