@@ -11,6 +11,7 @@ from uuid import uuid4
 from mcp_app.models import Event, LoggedMessage, Session, Stream
 from mcp_app.models.appends import OPEN, NewStream
 from mcp_app.streams.log_writer import Batch, Gain, write
+from tests.asgi_client import JsonObject, Visit
 from tests.models.test_sessions import session
 
 OWNER = "worker-1"
@@ -60,3 +61,10 @@ async def until(true: Callable[[], object]) -> None:
     async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.001)
+
+
+async def message_of(stream: Visit) -> JsonObject:
+    """Return the next message of a stream that has one."""
+    message = await stream.message()
+    assert message is not None
+    return message

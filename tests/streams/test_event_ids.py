@@ -31,30 +31,15 @@ def test_what_an_id_says(number: int, more: str) -> None:
         assert found == (logged, number)
 
 
-WRONG: Final = [
-    "",
-    ".",
-    "1",
-    "abc.7",
-    PUBLIC_ID,
-    f"{PUBLIC_ID}.0",
-    f"{PUBLIC_ID}.0.",
-    f"{PUBLIC_ID}..7",
-    f"{PUBLIC_ID}.0.7.",
-    f"{PUBLIC_ID}.0.7.0",
-    f"{PUBLIC_ID}.0.7.1.1",
-    f"{PUBLIC_ID}.0.-7",
-    f"{PUBLIC_ID}.0.+7",
-    f"{PUBLIC_ID}.0.07",
-    f"{PUBLIC_ID}.00.7",
-    f"{PUBLIC_ID}.0.1_000",
-    f"{PUBLIC_ID}.0.7 ",
-    f" {PUBLIC_ID}.0.7",
-    f"{PUBLIC_ID}.0.7\n",
+TAILS: Final = (
+    *("", ".0", ".0.", "..7", ".0.7.", ".0.7.0", ".0.7.1.1", ".0.-7", ".0.+7"),
+    *(".0.07", ".00.7", ".0.1_000", ".0.7 ", ".0.7\n", f".0.{10**18}"),
     # Digits elsewhere, as a server sees them in a header: latin-1.
-    f"{PUBLIC_ID}.0.\N{ARABIC-INDIC DIGIT THREE}",
-    f"{PUBLIC_ID}.0.\N{SUPERSCRIPT TWO}",
-    f"{PUBLIC_ID}.0.{10**18}",
+    *(".0.\N{ARABIC-INDIC DIGIT THREE}", ".0.\N{SUPERSCRIPT TWO}"),
+)
+WRONG: Final = [
+    *("", ".", "1", "abc.7", f" {PUBLIC_ID}.0.7"),
+    *(f"{PUBLIC_ID}{tail}" for tail in TAILS),
     f"{PUBLIC_ID[:-1]}.0.7",
     f"{PUBLIC_ID}A.0.7",
     f"{'A' * 24}.0.7",

@@ -310,28 +310,6 @@ async def test_a_short_look_is_followed_by_the_next(
         await looks(gathered, 3)
 
 
-class Narrow(Noting):
-    def deliver(self, payload: bytes, *, last: bool) -> None:
-        super().deliver(payload, last=last)
-        self.full = True
-
-
-async def test_a_portion_is_no_larger_than_what_may_wait(
-    gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sse_reader, "MOST_BYTES", 4)
-    sink = Narrow()
-    await ends(await run(opened, row, b"1", b"22", b"333", b"7777777", b"5"))
-    told = []
-    with gathered.deliver_to(row.pk, sink):
-        while len(sink.heard) < 5:
-            await looks(gathered)
-            told.append(len(sink.heard))
-            sink.full = False
-    assert told == [2, 3, 4, 5]
-    assert sink.heard == ["1", "22", "333", "7777777", "5."]
-
-
 async def test_outages_and_faults(
     gathered: SseReader,
     row: Session,
@@ -453,15 +431,6 @@ async def test_more_than_goes_at_once_is_not_waited_for(
         async with asyncio.timeout(60):
             while await reader.run(Stream.objects.count):
                 await looks(gathered)
-
-
-async def test_what_is_closed_is_not_read(gathered: SseReader, row: Session) -> None:
-    sink = Noting()
-    key = await run(opened, row, b"1")
-    await run(Stream.objects.filter(pk=key).update, state="closed")
-    with gathered.deliver_to(row.pk, sink):
-        await looks(gathered)
-    assert sink.heard == []
 
 
 async def test_a_session_that_ends_while_it_is_read(

@@ -60,16 +60,6 @@ async def beaten(seen_ms: int) -> None:
     )
 
 
-async def test_a_session_ends_everywhere(process: Process, store: Store) -> None:
-    session = await store(process.sse_sessions)
-    found = await process.sse_sessions.find(session.session_id, NOBODY, "default")
-    assert found is session
-    await process.sse_sessions.end_session(session)
-    assert await keys() == []
-    with pytest.raises(RequestRefused):
-        await process.sse_sessions.find(session.session_id, NOBODY, "default")
-
-
 async def test_a_session_is_initialized_once(process: Process, store: Store) -> None:
     session = await store(process.sse_sessions)
     asked = Opening(NOBODY, "default", V2025_06_18, Client(name="first"))

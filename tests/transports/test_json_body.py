@@ -12,7 +12,6 @@ from mcp_app.conf import Limits
 from mcp_app.pools.user_threads import NOBODY
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import ParseError
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.server.handlers import tools
 from mcp_app.transports.http.bodies import is_large_body, read_json
@@ -54,12 +53,6 @@ async def test_t12_a_large_or_wide_body_is_read_in_a_thread(
     value = await read_json(PROCESS, body, NOBODY, large=large)
     assert value == real(body, PROCESS.read_limits)
     assert [each is threading.current_thread() for each in threads] == [not large]
-
-
-@pytest.mark.parametrize("large", [False, True])
-async def test_no_json(large: bool) -> None:
-    with pytest.raises(ParseError):
-        await read_json(PROCESS, b"{", NOBODY, large=large)
 
 
 NAMES: Final = ["n"] * 2_001

@@ -21,6 +21,7 @@ from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.marks import STATEFUL_NEWEST_FIRST
 from tests.published import published
 from tests.serving import Connect, counted
+from tests.streams.logging_rows import message_of
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
@@ -60,8 +61,7 @@ async def listening(
     """Open a listen stream; return it with what was acknowledged."""
     filtered = {"notifications": wanted or EVERYTHING}
     visit = client.begin("subscriptions/listen", filtered, id=request_id)
-    acknowledged = await visit.message()
-    assert acknowledged is not None
+    acknowledged = await message_of(visit)
     assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
     return visit, acknowledged["params"]
 
@@ -89,8 +89,7 @@ async def test_a_session_is_told_of_lists_and_of_what_it_watches(
     await stream.quiet()
     assert (await client.request("resources/subscribe", {"uri": URI})).result == {}
     await change(client, URI)
-    message = await stream.message()
-    assert message is not None
+    message = await message_of(stream)
     assert (message["method"], message["params"]) == (UPDATED, {"uri": URI})
     assert (await client.request("resources/unsubscribe", {"uri": URI})).result == {}
     await change(client, URI)
@@ -104,8 +103,7 @@ async def test_only_the_newest_stream_is_told(client: Client) -> None:
     assert await third.message() is not None
     await third.leave()
     await change(client, "prompts")
-    message = await second.message()
-    assert message is not None
+    message = await message_of(second)
     assert message["method"] == list_changed("prompts")
     await first.quiet()
     await first.leave()
@@ -136,8 +134,7 @@ async def test_servers_have_lists_of_their_own(
     await writer.run(notify, "prompts")
     await process.check_for_changes()
     for stream in streams:
-        message = await stream.message()
-        assert message is not None
+        message = await message_of(stream)
         assert message["method"] == list_changed("prompts")
         await stream.leave()
 
@@ -212,8 +209,7 @@ async def logged(process: Process, text: str, level: Level = "info") -> None:
 
 
 async def heard(stream: Visit) -> JsonObject:
-    message = await stream.message()
-    assert message is not None
+    message = await message_of(stream)
     assert message["method"] == "notifications/message"
     params: JsonObject = message["params"]
     return params
@@ -229,8 +225,7 @@ async def test_a_session_is_told_what_is_logged_outside_of_its_calls(
     assert await heard(stream) == {"level": "info", "data": "first"}
     await logged(process, "too little", "debug")
     await change(client, "tools")
-    message = await stream.message()
-    assert message is not None
+    message = await message_of(stream)
     assert message["method"] == list_changed("tools")
     await stream.leave()
     found = await counted()
@@ -310,14 +305,12 @@ async def test_listen(connect: Connect) -> None:
     assert acknowledged == {"notifications": EVERYTHING, "_meta": meta}
     for what in LISTS:
         await change(client, what)
-        message = await stream.message()
-        assert message is not None
+        message = await message_of(stream)
         assert message["method"] == list_changed(what)
         assert message["params"] == {"_meta": meta}
     for uri in (URI, "memo://number/7"):
         await change(client, uri)
-        message = await stream.message()
-        assert message is not None
+        message = await message_of(stream)
         assert message["method"] == UPDATED
         assert message["params"] == {"uri": uri, "_meta": meta}
     await change(client, "memo://number/8")
@@ -346,8 +339,7 @@ async def test_what_is_honoured(
     client = await connect(NEWEST)
     filtered = {"notifications": wanted}
     stream = client.begin("subscriptions/listen", filtered)
-    acknowledged = await stream.message()
-    assert acknowledged is not None
+    acknowledged = await message_of(stream)
     assert acknowledged["params"]["notifications"] == honoured
     for what in ("tools", "resources", URI, "vault://list"):
         if what not in honoured.get("resourceSubscriptions", ()):
@@ -376,12 +368,11 @@ WRONG: Final[list[JsonObject]] = [
     {},
     {"notifications": None},
     {"notifications": []},
-    {"notifications": {"toolsListChanged": 1}},
-    {"notifications": {"toolsListChanged": "yes"}},
-    {"notifications": {"resourceSubscriptions": URI}},
-    {"notifications": {"resourceSubscriptions": [7]}},
-    {"notifications": {"resourceSubscriptions": None}},
-    {"notifications": {"resourceSubscriptions": ["a:b"] * 1001}},
+    *({"notifications": {"toolsListChanged": each}} for each in (1, "yes")),
+    *(
+        {"notifications": {"resourceSubscriptions": each}}
+        for each in (URI, [7], None, ["a:b"] * 1001)
+    ),
 ]
 
 
@@ -429,8 +420,7 @@ async def test_a_thread_says_that_something_changed(connect: Connect) -> None:
     client = await connect(NEWEST)
     stream, _ = await listening(client)
     assert (await client.call("changes_sync", what=URI)).text == "changed"
-    message = await stream.message()
-    assert message is not None
+    message = await message_of(stream)
     assert message["params"]["uri"] == URI
     await stream.leave()
 

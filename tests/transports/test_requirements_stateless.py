@@ -11,6 +11,7 @@ from tests.asgi_client import PREFIX, Client, JsonObject, Visit, outcome
 from tests.behaviours import Stage
 from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
+from tests.streams.logging_rows import message_of
 from tests.wire.middleware import WireCheck
 
 NEWEST: Final = LATEST.version
@@ -117,8 +118,7 @@ async def test_a_stream_says_what_is_its_own(
         assert await visit.message() is not None
     assert (await other.call("changes", what=["tools"])).text == "changed"
     for stream in streams:
-        message = await stream.message()
-        assert message is not None
+        message = await message_of(stream)
         assert message["method"] == "notifications/tools/list_changed"
     stage.released.set()
     for word, visit in calls.items():
@@ -150,8 +150,7 @@ async def test_questions_stay_with_their_request(
     client = await connect(version)
     stream = await standing(client)
     visit = client.begin("tools/call", {"name": tool})
-    question = await visit.message()
-    assert question is not None
+    question = await message_of(visit)
     await stream.quiet()
     error = {"error": {"code": -1, "message": "no"}}
     assert (await client.reply(question["id"], error)).status == 202

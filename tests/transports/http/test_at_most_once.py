@@ -122,17 +122,6 @@ async def test_a_request_that_runs_is_followed(
         assert again.ids[0].endswith(".0")
 
 
-async def test_the_progress_token_is_no_part_of_a_request(
-    client: Client, stage: Stage
-) -> None:
-    stage.released.set()
-    meta = [{"progressToken": 1}, {"progressToken": 2}]
-    first, second = [
-        (await talking(client, _meta=each).messages())[-1] for each in meta
-    ]
-    assert first == second
-
-
 @pytest.mark.parametrize("ended", [False, True])
 async def test_another_request_with_the_same_id(
     client: Client, stage: Stage, ended: bool

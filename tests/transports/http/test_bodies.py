@@ -104,19 +104,13 @@ def to_private(
 
 
 @pytest.mark.parametrize("request_id", [7, "seven", -1, 2**53 - 1])
+@pytest.mark.parametrize("version", ["", "2026-07-28"])
 async def test_a_refusal_names_its_request(
-    application: WireCheck, request_id: object
+    application: WireCheck, request_id: object, version: str
 ) -> None:
-    found = await outcome(to_private(application, ping(request_id)))
+    named = {"mcp-protocol-version": version}
+    found = await outcome(to_private(application, ping(request_id), **named))
     assert (found.status, found.answer["id"]) == (401, request_id)
-
-
-async def test_a_refusal_of_the_stateless_era_names_its_request(
-    application: WireCheck,
-) -> None:
-    version = {"mcp-protocol-version": "2026-07-28"}
-    found = await outcome(to_private(application, ping("s"), **version))
-    assert (found.status, found.answer["id"]) == (401, "s")
 
 
 @pytest.mark.parametrize("path", ["/mcp/unheard-of", "/mcp/off"])

@@ -204,10 +204,6 @@ def test_the_path_as_it_was_sent(environ: dict[str, Any], path: bytes | None) ->
     assert scoped(came(**environ))["raw_path"] == path
 
 
-def test_the_version_of_http() -> None:
-    assert scoped(came(SERVER_PROTOCOL="HTTP/1.0"))["http_version"] == "1.0"
-
-
 @pytest.mark.parametrize("secure", [False, True])
 def test_the_scheme_of_the_connection(secure: bool) -> None:
     request = RequestFactory().post("/mcp", secure=secure)
@@ -221,9 +217,11 @@ def test_a_scope() -> None:
         content_type="application/json",
         headers={"Mcp-Session-Id": "s\xe4", "X-Odd": "a, b"},
         SCRIPT_NAME="/site",
+        SERVER_PROTOCOL="HTTP/1.0",
     )
     scope = scoped(request)
     assert (scope["type"], scope["method"]) == ("http", "POST")
+    assert scope["http_version"] == "1.0"
     assert scope["root_path"] == "/site"
     headers = dict(scope["headers"])
     assert headers[b"mcp-session-id"] == b"s\xe4"

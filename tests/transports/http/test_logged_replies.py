@@ -19,7 +19,7 @@ from mcp_app.transports.http import replies
 from tests.asgi_client import Client, JsonObject, Visit
 from tests.behaviours import Stage
 from tests.serving import Connect, all_logged, counted
-from tests.streams.logging_rows import until
+from tests.streams.logging_rows import message_of, until
 from tests.streams.writes import Writes
 
 pytestmark = pytest.mark.databases
@@ -99,8 +99,7 @@ async def test_a_stream_has_ids_and_rows(
     client: Client, process: Process, stage: Stage, version: str
 ) -> None:
     visit = talking(client)
-    first = await visit.message()
-    assert first is not None
+    first = await message_of(visit)
     row = await stream()
     assert (row.state, row.head_seq, row.owner) == ("open", 1, process._row.id)
     assert row.tool == "peeks"
@@ -461,12 +460,6 @@ async def test_wrong_ids_have_one_answer(connect: Connect, stage: Stage) -> None
         await visit.messages()
 
 
-async def test_a_stream_whose_row_is_gone(client: Client, stage: Stage) -> None:
-    visit = await answered(client, stage)
-    await writer.run(Stream.objects.all().delete)
-    await refused(client, visit.ids[0])
-
-
 async def test_a_session_that_is_gone_is_not_found_by_a_right_id(
     client: Client, stage: Stage
 ) -> None:
@@ -614,8 +607,7 @@ async def test_a_question_waits_for_a_client_that_comes_back(
     await visit.leave()
     stage.released.set()
     again = resumed(client, visit.ids[-1])
-    question = await again.message()
-    assert question is not None
+    question = await message_of(again)
     assert question["method"] == "elicitation/create"
     result = {"action": "decline"}
     await client.post({"jsonrpc": "2.0", "id": question["id"], "result": result}).body()

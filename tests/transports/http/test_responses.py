@@ -26,33 +26,10 @@ from mcp_app.protocol.errors import (
     Unavailable,
     UnsupportedProtocolVersion,
 )
-from mcp_app.transports.http.responses import (
-    client_of,
-    reason_of,
-    send_empty,
-    send_json,
-)
+from mcp_app.transports.http.responses import client_of, reason_of, send_json
 from tests.asgi_client import Client, Visit
 from tests.process.outages import away
 from tests.wire.middleware import WireCheck
-
-OWN = (b"vary", b"origin")
-
-
-class ResponsesClient:
-    def __init__(self) -> None:
-        self.messages: list[Any] = []
-
-    async def send(self, message: Any) -> None:
-        self.messages.append(message)
-
-
-async def test_an_answer_without_a_body() -> None:
-    client = ResponsesClient()
-    await send_empty(client.send, 202, [OWN])
-    start, whole = client.messages
-    assert start["headers"] == [(b"content-length", b"0"), OWN]
-    assert whole["body"] == b""
 
 
 async def test_a_client_that_has_left_is_told_nothing() -> None:
@@ -98,9 +75,6 @@ FAILURE.http_status = 500
 )
 def test_reasons(error: ProtocolError, reason: Reason) -> None:
     assert reason_of(error, at_server=True) == reason
-
-
-def test_a_server_that_is_not_there() -> None:
     assert reason_of(RequestRefused(404, ""), at_server=False) == Reason.SERVER
 
 

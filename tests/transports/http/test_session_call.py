@@ -104,26 +104,19 @@ async def test_calls_of_real_clients_are_answered_alike(
     assert both.plain > len(calls) / 3
 
 
-FAULTS: Final[dict[str, tuple[Any, str, str, str]]] = {
-    "a revision that is not the session's": (
-        SessionCall,
-        "_expected_tool",
-        "revision is not session.revision",
-        "False",
-    ),
-    "another session's client in the log": (
-        SessionCall,
-        "_known_tool",
-        "self.session.digest",
-        "''",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_a_fault_is_found(both: Both, application: WireCheck, fault: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "text", "instead"),
+    [
+        # A revision that is not the session's; another session's client in the log.
+        ("_expected_tool", "revision is not session.revision", "False"),
+        ("_known_tool", "self.session.digest", "''"),
+    ],
+)
+async def test_a_fault_is_found(
+    both: Both, application: WireCheck, name: str, text: str, instead: str
+) -> None:
     requests = list(requests_of(await opened(application)))
-    with planted(*FAULTS[fault]):
+    with planted(SessionCall, name, text, instead):
         assert await both.differences(requests)
     application.violations.clear()
 

@@ -23,7 +23,7 @@ from tests.marks import NEWEST_FIRST
 from tests.old_client import OldClient
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
-from tests.streams.logging_rows import until
+from tests.streams.logging_rows import message_of, until
 from tests.wire.middleware import Application, WireCheck
 
 Site = dict[str, Any]
@@ -119,8 +119,7 @@ async def test_streams_are_told_of_changes_at_once(connect: Connect) -> None:
     stateful._headers["accept-encoding"] = "gzip"
     standing = await (await stateful.standing()).opened()
     await stateful.call("test_trigger_tool_change")
-    message = await standing.message()
-    assert message is not None
+    message = await message_of(standing)
     assert message["method"] == "notifications/tools/list_changed"
     await standing.leave()
 

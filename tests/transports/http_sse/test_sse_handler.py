@@ -298,17 +298,6 @@ async def test_errors_of_requests_come_on_the_stream(opened: Opened) -> None:
     await client.leave()
 
 
-async def test_a_tool_whose_name_no_row_could_have(opened: Opened) -> None:
-    """PostgreSQL takes no NUL in a text."""
-    client = await opened("2025-03-26")
-    assert (await client.call("no\0such")).error["code"] == -32602
-    calls = [client.message("tools/call", {"name": "no\0such"}) for _ in range(2)]
-    assert (await client.sent(calls)).status == 202
-    for each in calls:
-        assert (await client.answered(each["id"])).error["code"] == -32602
-    await client.leave()
-
-
 async def test_batches(opened: Opened, stage: Stage) -> None:
     """Each request has an answer of its own, also one that must not run twice."""
     client = await opened("2025-03-26")

@@ -171,18 +171,6 @@ async def test_a_session_of_each_revision(channel: Channel, version: str) -> Non
     assert await counted() == before, "A session of a connection leaves no row."
 
 
-async def test_an_unknown_revision_is_answered_with_the_newest(
-    channel: Channel,
-) -> None:
-    params = {
-        "protocolVersion": "2031-01-01",
-        "capabilities": {},
-        "clientInfo": {"name": "n", "version": "1"},
-    }
-    await channel.send(request("initialize", params))
-    assert (await channel.next())["result"]["protocolVersion"] == "2025-11-25"
-
-
 async def test_both_eras_at_once(channel: Channel) -> None:
     await channel.initialize()
     channel.version = NEWEST

@@ -95,13 +95,6 @@ async def test_the_end_is_noticed_although_nothing_is_taken(ends: list[int]) -> 
     assert set(await everything(source)) == set(b"x")
 
 
-async def test_a_file_is_read_by_a_thread(tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    path.write_bytes(LONG)
-    with path.open("rb") as file:
-        assert await everything(Input(file.fileno(), nothing)) == LONG
-
-
 async def test_output_in_its_order(ends: list[int]) -> None:
     """Short messages are written at once, unless a long one is on its way."""
     output = Output(ends[1], nothing)

@@ -16,7 +16,6 @@ from tests.drill.running import ROOT
 from tests.marks import long_cases
 from tests.transports.stdio.test_connection import (
     called,
-    code,
     notification,
     request,
     stateless,
@@ -244,14 +243,6 @@ def _with_descriptors(
         timeout=PATIENCE_S,
         check=False,
     )
-
-
-def test_a_line_that_is_too_long(tmp_path: Path) -> None:
-    with piped(tmp_path) as server:
-        server.write(b'"' + b"x" * 5_000_000 + b'"\n')
-        assert code(server.next()) == -32600
-        server.send(HELLO)
-        assert "result" in server.answer("hello")
 
 
 def test_it_is_told_of_changes_in_other_processes(tmp_path: Path) -> None:
