@@ -17,6 +17,7 @@ from mcp_app.invalidation.workers import (
     hold_after_commit,
 )
 from mcp_app.models import Change, Worker
+from mcp_app.models.stops import By, Scope
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS
 from tests.models.recording import by_hand
@@ -173,3 +174,17 @@ def test_dead_processes_are_forgotten(row: WorkerRow) -> None:
     other(workers.KEPT_MS + 1_000)
     workers.prune()
     assert [each.pk for each in Worker.objects.all()] == [row.id]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_stops_and_starts_waits_once_for_a_commit(slept: list[float]) -> None:
+    other()
+    kim = By("kim")
+    with transaction.atomic():
+        made, _ = (workers.stop(Scope.CHANGES, by=kim) for _ in range(2))
+        assert slept == []
+    assert slept == [FRESHNESS]
+    assert workers.start([made.pk], by=kim) == [made]
+    assert len(slept) == 2
+    assert workers.start([made.pk], by=kim) == []
+    assert len(slept) == 2

@@ -9,7 +9,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 
 from mcp_app.process.runtime import Process
 from mcp_app.routing import http_urlpatterns
-from tests.asgi_client import Client, outcome
+from tests.asgi_client import Client
 from tests.old_client import OldClient
 from tests.wire.middleware import Application, WireCheck
 
@@ -46,11 +46,6 @@ async def test_a_disconnect_reaches_the_call(
     assert len(process.listeners) == 1
     await stream.leave()
     assert len(process.listeners) == 0
-
-
-async def test_no_such_server(routed: WireCheck) -> None:
-    client = Client(routed, path="/mcp/no-such-server")
-    assert (await outcome(client.begin("tools/list"))).status == 404
 
 
 @pytest.mark.parametrize("path", ["/mcp/sse", "//mcp/sse"])

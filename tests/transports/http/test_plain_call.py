@@ -8,7 +8,7 @@ import json
 import weakref
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pytest
@@ -22,6 +22,7 @@ from mcp_app.auth.token_cache import TokenCache, token_cache
 from mcp_app.models import AccessToken, Server, Tool
 from mcp_app.pools.database import writer
 from mcp_app.process.callers import Callers
+from mcp_app.process.rates import Rates
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.envelope import CallTemplate
 from mcp_app.transports import addresses
@@ -505,6 +506,12 @@ SLOW: Final = {
 """So few that what comes back within a test allows no call more."""
 
 
+async def forget_charges(rates: Rates) -> None:
+    for buckets in (rates._persons, rates._addresses):
+        for each in (*buckets._new.values(), *buckets._old.values()):
+            each.full = 0.0
+
+
 @pytest.mark.parametrize(
     "mcp",
     [
@@ -519,12 +526,7 @@ async def test_t20_who_calls_too_often_is_refused_alike(
 ) -> None:
     """First by a result that a model reads, then at the door; with any token."""
 
-    async def forget() -> None:
-        rates = process.rates
-        for buckets in (rates._persons, rates._addresses):
-            for each in (*buckets._new.values(), *buckets._old.values()):
-                each.full = 0.0
-
+    forget = partial(forget_charges, process.rates)
     tokens = [crowd.token, crowd.ending]
     fails, nothing = call("fails", kind="tool error"), call("nothing")
     steps: list[Step] = [

@@ -39,6 +39,16 @@ LOGGED: Final[JsonObject] = {"_meta": {"io.modelcontextprotocol/logLevel": "debu
 
 
 @pytest.fixture
+def version() -> str:
+    return "2025-11-25"
+
+
+@pytest.fixture
+async def client(connect: Connect, version: str) -> Client:
+    return await connect(version)
+
+
+@pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence is too long at once."""
     monkeypatch.setattr(replies, "PROMOTE_AFTER", 0.01)
@@ -58,9 +68,8 @@ async def told(stage: Stage, *words: str) -> None:
 
 @pytest.mark.parametrize("version", NEWEST_FIRST)
 async def test_the_first_notification_opens_a_stream(
-    connect: Connect, stage: Stage, version: str
+    client: Client, stage: Stage
 ) -> None:
-    client = await connect(version)
     visit = await talking(client, after="second").begun()
     assert (visit.status, visit.headers) == (200, STREAM_HEADERS)
     first = await message_of(visit)
@@ -142,8 +151,7 @@ async def test_silence_becomes_a_stream_with_heartbeats(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"heartbeat": 0.5}}])
-async def test_the_process_beats(connect: Connect, stage: Stage) -> None:
-    client = await connect("2025-11-25")
+async def test_the_process_beats(client: Client, stage: Stage) -> None:
     standing = await client.standing()
     visit = await talking(client).begun()
     before = (standing.comments, visit.comments)
@@ -155,9 +163,8 @@ async def test_the_process_beats(connect: Connect, stage: Stage) -> None:
 
 
 async def test_beats_are_tens_of_seconds_apart(
-    connect: Connect, process: Process
+    client: Client, process: Process
 ) -> None:
-    client = await connect("2025-11-25")
     standing = await client.standing()
     before = standing.comments
     process._ticker._beaten = process.loop.time() - 10
@@ -274,10 +281,9 @@ async def test_leaving_does_not_cancel_a_call_of_a_session(
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_a_client_that_leaves_before_the_answer_is_sent(
-    connect: Connect, stage: Stage, version: str, caplog: pytest.LogCaptureFixture
+    client: Client, stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its server may say so with an error: nothing of it is logged as a failure."""
-    client = await connect(version)
     visit = talking(client, "drill_add", a=1, b=2)
     visit._gone.set()
     await visit.done()
@@ -304,9 +310,8 @@ async def test_a_server_that_stops_the_request(connect: Connect, stage: Stage) -
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 @pytest.mark.parametrize("tool", ["waits", "talks", "stubborn", "stubborn_talker"])
 async def test_a_cancelled_call_has_no_answer(
-    connect: Connect, stage: Stage, version: str, tool: str
+    client: Client, stage: Stage, tool: str
 ) -> None:
-    client = await connect(version)
     params = {"name": tool, "arguments": {}}
     visit = client.begin("tools/call", params, id=7)
     await stage.begun()
@@ -318,8 +323,7 @@ async def test_a_cancelled_call_has_no_answer(
     assert (await client.request("ping", id=7)).status == 200
 
 
-async def test_nothing_is_said_after_the_end(connect: Connect, stage: Stage) -> None:
-    client = await connect("2025-11-25")
+async def test_nothing_is_said_after_the_end(client: Client, stage: Stage) -> None:
     visit = client.begin("tools/call", {"name": "stubborn_talker"}, id=7)
     await stage.begun()
     await client.notify("notifications/cancelled", {"requestId": 7})
@@ -327,8 +331,7 @@ async def test_nothing_is_said_after_the_end(connect: Connect, stage: Stage) -> 
     assert stage.told == ["caught"]
 
 
-async def test_a_cancelled_thread_has_no_answer(connect: Connect, stage: Stage) -> None:
-    client = await connect("2025-11-25")
+async def test_a_cancelled_thread_has_no_answer(client: Client, stage: Stage) -> None:
     visit = client.begin("tools/call", {"name": "waits_sync"}, id="seven")
     await asyncio.to_thread(stage.entered_thread.wait, 60)
     await client.notify("notifications/cancelled", {"requestId": "seven"})
@@ -351,9 +354,8 @@ async def test_a_stubborn_stateless_call_has_no_answer(
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"drain": 0.02}}])
 @pytest.mark.parametrize("version", ERAS)
 async def test_a_stop_answers_what_it_ends(
-    connect: Connect, process: Process, stage: Stage, version: str
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect(version)
     visit = talking(client, "waits")
     await stage.begun()
     await process.drain()
@@ -364,9 +366,8 @@ async def test_a_stop_answers_what_it_ends(
 
 
 async def test_a_stop_lets_calls_finish(
-    connect: Connect, process: Process, stage: Stage
+    client: Client, process: Process, stage: Stage
 ) -> None:
-    client = await connect("2025-11-25")
     visit = talking(client, "waits")
     await stage.begun()
     draining = asyncio.create_task(process.drain())

@@ -146,27 +146,6 @@ def _said_unheard() -> None:
     Stream.objects.update(head_seq=2, last_batch="another")
 
 
-async def test_an_outage_in_that_moment_is_waited_for(
-    connect: Connect, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = await connect("2025-06-18")
-    visit = await begun(client)
-    await taken(process)
-    read, faults = replay._heads, [OperationalError("away")] * 3
-
-    def failing(*named: Any) -> Any:
-        if faults:
-            raise faults.pop()
-        return read(*named)
-
-    monkeypatch.setattr(replay, "_heads", failing)
-    monkeypatch.setattr(replay, "LOOK_S", 0.01)
-    stage.released.set()
-    (answer,) = await visit.messages()
-    assert told(answer) == {"retryable": False}
-    assert faults == []
-
-
 async def away(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Let nobody read the log; the event says that somebody has tried."""
     tried, loop = asyncio.Event(), asyncio.get_running_loop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from io import BytesIO
 from typing import Any, Final
 
@@ -37,6 +38,7 @@ from tests.transports.http.test_plain_call import (
     both,
     crowd,
     drawn,
+    forget_charges,
     mcp,
 )
 
@@ -187,12 +189,7 @@ async def test_who_asks_is_found_alike(ways: Ways, crowd: Crowd) -> None:
 async def test_who_calls_too_often_is_refused_alike(
     ways: Ways, process: Process, crowd: Crowd
 ) -> None:
-    async def forget() -> None:
-        rates = process.rates
-        for buckets in (rates._persons, rates._addresses):
-            for each in (*buckets._new.values(), *buckets._old.values()):
-                each.full = 0.0
-
+    forget = partial(forget_charges, process.rates)
     steps: list[Step] = [
         forget,
         *[bearing(crowd.token, ADD)] * 9,
