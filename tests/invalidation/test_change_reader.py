@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from mcp_app.invalidation import change_reader, changes, compaction
+from mcp_app.invalidation import change_reader, compaction
 from mcp_app.invalidation.change_reader import (
     ChangedTopics,
     ChangeReader,
@@ -316,27 +314,3 @@ def test_refs() -> None:
     found = ChangeSet(rows=(("session", "1"), TOOL, ("session", "*")))
     assert found.refs_of_kind("session") == {"1", "*"}
     assert found.refs_of_kind("rights") == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("rows", "topics"),
-    [
-        ([("tool", "1"), ("tool", "2")], [("tools", None)]),
-        ([("resourcetemplate", "1"), ("resource", "1")], [("resources", None)]),
-        ([("prompt", "1")], [("prompts", None)]),
-        ([("server", "1")], [(name, None) for name in changes.LISTS]),
-        ([("session", "1"), ("rights", "1")], []),
-        ([RESOURCE, RESOURCE], [(RESOURCE[1], None)]),
-        ([("list", "tools:*")], [("tools", None)]),
-        (
-            [("list", "tools:staff"), ("list", "tools:shop")],
-            [("tools", "staff"), ("tools", "shop")],
-        ),
-    ],
-)
-def test_topics(rows: Any, topics: Any) -> None:
-    assert ChangeSet(rows=tuple(rows)).changed_topics() == topics
-
-
-def test_everything_names_no_topic() -> None:
-    assert ChangeSet(rows=(TOOL,), everything=True).changed_topics() == []

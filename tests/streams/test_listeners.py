@@ -87,6 +87,7 @@ def wanted(
         ([], []),
         ([("tool", "1"), ("tool", "2"), ("list", "tools:*")], ["tools"]),
         ([("server", "1")], ["tools", "prompts", "resources"]),
+        ([("resourcetemplate", "1"), ("resource", "1")], ["resources"]),
         ([("list", "tools:staff")], []),
         ([("list", "prompts:default")], ["prompts"]),
         ([("session", "1"), ("rights", "*")], []),

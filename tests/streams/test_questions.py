@@ -81,16 +81,6 @@ async def told() -> list[str]:
     return list(await reader.run(list, rows))
 
 
-async def test_an_answer_comes_to_who_asked(
-    here: OpenQuestions, session: OpenSession
-) -> None:
-    first, second = [await asked(here, session, each) for each in "ab"]
-    assert await here.take(session, "b", {"action": "decline"}, None)
-    assert await second.answer == {"action": "decline"}
-    assert not first.answer.done()
-    assert await told() == []
-
-
 async def test_an_answer_at_another_process(
     here: OpenQuestions, elsewhere: OpenQuestions, session: OpenSession
 ) -> None:

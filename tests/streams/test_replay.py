@@ -80,17 +80,6 @@ async def place(own: Session, row: Stream, seq: int) -> Place:
     return found
 
 
-@pytest.mark.parametrize(("seq", "there"), [(0, True), (2, True), (3, False)])
-async def test_a_place_is_within_what_was_said(
-    own: Session, seq: int, there: bool
-) -> None:
-    row = await stream(own, b"1", b"2")
-    found = await followers().find_place(own.pk, row.public_id, seq)
-    assert (found is not None) is there
-    if found is not None:
-        assert (found.seq, found.key, found.requests) == (seq, row.pk, "1")
-
-
 async def test_a_stream_of_another_session_is_none(own: Session) -> None:
     row = await stream(own, b"1")
     other = await writer.run(own_session)
@@ -121,16 +110,6 @@ async def test_an_earlier_request(
     assert (found.digest, found.tool, found.whole) == ("d" * 64, "add", whole)
     assert found.place.seq == 0
     assert await followers().earlier_request(own.pk, "K" * 64) is None
-
-
-async def test_a_stream_that_is_gone_ends(own: Session) -> None:
-    row = await stream(own, b"1")
-    where = await place(own, row, 1)
-    await writer.run(erase)
-    told = Told()
-    with followers().following(where, told):
-        await told.end()
-    assert told.messages == []
 
 
 @pytest.mark.parametrize(("seq", "payload"), [(0, b"2"), (2, None)])

@@ -148,19 +148,6 @@ async def test_a_batch_has_its_limits(
     assert large[1].over.is_set()
 
 
-async def test_an_outage_is_waited_for(
-    log: RequestLog, row: Session, writes: Writes
-) -> None:
-    stream, heard = begun(log, row)
-    stream.append(b"1")
-    writes.outages = 5
-    await asyncio.sleep(0.05)
-    stream.append(b"2")
-    await stream.wait_until_committed()
-    assert await stored(stream) == [(1, "1"), (2, "2")]
-    assert len(heard.messages) == 2
-
-
 async def test_a_database_that_writes_nothing_is_waited_for(
     log: RequestLog, row: Session, writes: Writes
 ) -> None:

@@ -185,23 +185,6 @@ async def test_a_sink_that_is_full_is_told_nothing(
         assert (sink.heard, gathered.has_work_until(0)) == (["1."], False)
 
 
-async def test_what_began_a_moment_ago(gathered: SseReader, row: Session) -> None:
-    """Before the next whole look nobody knows that nothing runs."""
-    assert not gathered.has_work_until(gathered.next_whole)
-    with gathered.deliver_to(row.pk, Noting()):
-        await looks(gathered)
-        assert not gathered.has_work_until(gathered.looks)
-        key = await run(opened, row)
-        known = gathered.next_whole
-        assert gathered.has_work_until(known)
-        while gathered.looks < known:
-            await looks(gathered)
-        assert gathered.has_work_until(known)
-        await ends(key)
-        await looks(gathered, 2)
-        assert not gathered.has_work_until(known)
-
-
 async def test_more_than_one_portion(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

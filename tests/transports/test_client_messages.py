@@ -13,36 +13,11 @@ from mcp_app.process.running import HttpAnswer
 from mcp_app.protocol.envelope import Notification
 from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.server.exchange import Exchange
-from mcp_app.transports.client_messages import (
-    CANCELLED,
-    LOGGED,
-    Together,
-    log_cancellations,
-)
+from mcp_app.transports.client_messages import CANCELLED, Together
 
 
 def cancellation(**params: Any) -> Notification:
     return Notification(CANCELLED, params)
-
-
-@pytest.mark.parametrize(
-    ("params", "reason"),
-    [
-        ({}, ""),
-        ({"reason": "Enough."}, "Enough."),
-        ({"reason": "x" * LOGGED}, "x" * LOGGED),
-        ({"reason": "x" * (LOGGED + 1)}, "x" * LOGGED),
-        ({"reason": None}, "None"),
-    ],
-)
-def test_why_is_logged_shortened(
-    params: dict[str, Any], reason: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "mcp_app.calls")
-    log_cancellations([cancellation(requestId=1, **params)])
-    (record,) = caplog.records
-    assert record.getMessage() == "A client cancelled a request."
-    assert vars(record)["reason"] == reason
 
 
 MOST = 100

@@ -215,23 +215,6 @@ async def heard(stream: Visit) -> JsonObject:
     return params
 
 
-@pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
-async def test_a_session_is_told_what_is_logged_outside_of_its_calls(
-    client: Client, process: Process
-) -> None:
-    stream = await client.standing()
-    await stream.opened()
-    await logged(process, "first")
-    assert await heard(stream) == {"level": "info", "data": "first"}
-    await logged(process, "too little", "debug")
-    await change(client, "tools")
-    message = await message_of(stream)
-    assert message["method"] == list_changed("tools")
-    await stream.leave()
-    found = await counted()
-    assert found["LoggedMessage"] == 1
-
-
 async def test_what_was_logged_while_a_client_was_away(
     client: Client, process: Process
 ) -> None:

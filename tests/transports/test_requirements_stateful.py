@@ -9,7 +9,6 @@ import pytest
 
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
-from mcp_app.transports.http.replies import MAX_QUEUED_BYTES, EventStream, Reply
 from tests.asgi_client import Client, JsonObject
 from tests.behaviours import Stage, new_stage
 from tests.marks import STATEFUL_NEWEST_FIRST
@@ -139,27 +138,3 @@ async def test_a_failure_of_ours_is_an_http_error(
 
 
 # -- S-HTTP-019: a stream holds its response, however large it is ------------------
-
-
-async def test_an_answer_to_a_reader_that_was_given_up(
-    connect: Connect, scene: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = await connect(NEWEST)
-    visit = client.begin("tools/call", {"name": "talks"})
-    await visit.begun()
-    abandon_all(monkeypatch)
-    scene.released.set()
-    await visit.done()
-    assert not visit.task.cancelled()
-
-
-def abandon_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next message find a reader for whom too much waits."""
-
-    def opened(reply: Reply) -> EventStream:
-        assert reply._events is not None
-        reply._events._sending = True
-        reply._events._count_bytes(MAX_QUEUED_BYTES + 1)
-        return reply._events
-
-    monkeypatch.setattr(Reply, "_open_events", opened)

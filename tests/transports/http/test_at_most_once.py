@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from mcp_app.invalidation import workers
-from mcp_app.models import Event, Session, Stop, Stream
+from mcp_app.models import Event, Stop, Stream
 from mcp_app.models.stops import By, Scope
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
@@ -244,16 +244,6 @@ async def test_an_outage_refuses_what_has_not_begun(
     assert (await rows(), len(process.log)) == ([], 0)
     stage.released.set()
     assert len(await talking(client).messages()) == 3
-
-
-async def test_a_session_that_was_closed_elsewhere(
-    client: Client, process: Process
-) -> None:
-    # Raw, so that no process is told.
-    await writer.run(lambda: Session.objects.all()._raw_delete("default"))
-    visit = await talking(client).begun()
-    assert visit.status == 404
-    assert await rows() == []
 
 
 async def test_a_row_that_another_process_took_back(

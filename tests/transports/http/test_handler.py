@@ -105,20 +105,6 @@ async def test_headers_that_stand_twice(
     assert found.answer["id"] == "twice"
 
 
-@pytest.mark.parametrize(("name", "status"), [("host", 400), ("origin", 403)])
-@pytest.mark.parametrize("version", ERAS)
-async def test_nothing_is_read_where_the_host_or_the_origin_stands_twice(
-    client: Client, name: str, status: int
-) -> None:
-    body = json.dumps(whole(client)).encode()
-    headers = {name: ["localhost"] * 2, "content-length": str(len(body))}
-    visit = client.visit("POST", body, headers=headers)
-    found = await outcome(visit)
-    assert name.title() in refused(found, status)
-    assert found.answer.get("id") is None
-    assert visit.unread == 1
-
-
 TAKEN: Final[list[dict[str, Any]]] = [
     {"content-type": "Application/JSON"},
     {"content-type": "application/json;charset=UTF-8"},
@@ -892,19 +878,6 @@ async def test_a_batch_has_a_limit(connect: Connect) -> None:
     assert len((await client.sent(batch[:3])).messages) == 3
 
 
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"body": 30_000}}])
-async def test_the_answers_of_a_batch_have_a_limit(connect: Connect) -> None:
-    client = await connect(BATCHED)
-    batch = [client.message("tools/list", id=number) for number in range(1, 6)]
-    found = await client.sent(batch)
-    assert len(found.raw) < 32_000
-    kept = [each for each in found.messages if "result" in each]
-    lost = [each for each in found.messages if "error" in each]
-    assert len(kept) + len(lost) == 5
-    assert kept
-    assert "Send this request by itself" in lost[0]["error"]["message"]
-
-
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"depth": 8}}])
 async def test_the_depth_of_a_small_body_has_the_sites_limit(connect: Connect) -> None:
     client = await connect("2026-07-28")
@@ -979,16 +952,6 @@ async def test_a_batch_with_progress(connect: Connect) -> None:
     told = found.notifications("notifications/progress")
     assert [each["progress"] for each in told] == [1, 2]
     assert {each["id"] for each in found.messages if "id" in each} == {"p", 1}
-
-
-async def test_a_cancelled_request_of_a_batch(connect: Connect, stage: Stage) -> None:
-    client = await connect(BATCHED)
-    waiting = client.message("tools/call", {"name": "waits"}, id=1)
-    running = client.post([waiting, PING])
-    await stage.begun()
-    await client.notify("notifications/cancelled", {"requestId": 1})
-    found = await outcome(running)
-    assert [each["id"] for each in found.messages] == ["p"]
 
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)

@@ -280,16 +280,6 @@ async def test_a_session_that_is_closed_takes_its_streams_along(
     assert (found["Session"], found["Stream"], found["Event"]) == (0, 0, 0)
 
 
-async def test_rows_that_are_deleted_elsewhere_end_the_stream(
-    client: Client, process: Process, stage: Stage
-) -> None:
-    visit = await begun(client)
-    await log_writer.run(Session.objects.all().delete)
-    stage.released.set()
-    assert await visit.messages() == []
-    assert len(process.log) == 0
-
-
 # -- clients that are sent away -----------------------------------------------------
 
 POLLED: Final = [name for name, each in REVISIONS.items() if each.priming]
@@ -319,17 +309,6 @@ async def test_a_client_is_sent_away_and_comes_back(
     assert said(await logged()) == [*told, "second", TEXT]
     assert (await stream()).state == "completed"
     assert len(process.log) == 0
-
-
-async def test_what_is_said_while_the_client_is_away_waits_for_it(
-    client: Client, process: Process, stage: Stage
-) -> None:
-    visit = sent_away(client, "sends_away")
-    assert said(await visit.messages()) == ["first"]
-    stage.released.set()
-    await ended(process)
-    again = resumed(client, visit.ids[-1])
-    assert said(await again.messages()) == ["second", TEXT]
 
 
 async def test_a_young_call_does_not_look_after_a_connection_that_is_closed(
@@ -399,15 +378,6 @@ async def test_a_batch_is_not_sent_away(connect: Connect, stage: Stage) -> None:
     answers = await visit.messages()
     assert len([each for each in answers if "id" in each]) == 2
     assert b"retry:" not in visit.raw
-
-
-async def test_a_call_whose_client_is_away_can_be_cancelled(
-    client: Client, process: Process, stage: Stage
-) -> None:
-    visit = sent_away(client, "sends_away")
-    await visit.messages()
-    again = await resumed(client, visit.ids[-1]).opened()
-    await cancelled(client, again, process)
 
 
 async def test_what_cannot_be_logged_ends(
@@ -518,19 +488,6 @@ async def test_a_call_that_says_too_much_is_ended(
     await all_logged(process.log)
     assert (await stream()).state == "aborted"
     assert not process.running
-
-
-async def test_a_call_is_ended_that_sends_most_while_too_much_waits(
-    client: Client, process: Process, stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    visit = await begun(client)
-    monkeypatch.setattr(request_log, "MOST_WAITING", 0)
-    stage.released.set()
-    (answer,) = await visit.messages()
-    assert "and this call sent more than others" in answer["error"]["message"]
-    await all_logged(process.log)
-    assert (await stream()).state == "aborted"
-    assert (process.log.waiting, len(process.running)) == (0, 0)
 
 
 async def test_a_batch_that_says_too_much_is_ended(

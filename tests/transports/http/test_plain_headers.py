@@ -31,28 +31,6 @@ async def test_headers_that_are_not_read_do_not_matter(
     assert len(kept) == 1
 
 
-REFUSED = {
-    b"host": b"evil.example",
-    b"origin": b"https://evil.example",
-    b"accept": b"text/event-stream",
-    b"content-type": b"text/plain",
-    b"content-encoding": b"gzip",
-    b"mcp-protocol-version": b"2025-11-25",
-}
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [*({**RAW, name: REFUSED[name]} for name in REFUSED), {b"host": b"localhost"}, {}],
-)
-async def test_what_is_refused_is_not_kept(
-    kept: KnownHeaders, process: Process, raw: dict[bytes, bytes]
-) -> None:
-    assert kept.of(RAW, process) is not None
-    assert kept.of(raw, process) is None
-    assert len(kept) == 1
-
-
 async def test_only_so_many_are_kept(kept: KnownHeaders, process: Process) -> None:
     for number in range(MAX_COMBINATIONS * 3):
         raw = {**RAW, b"accept": b"application/json;level=%d" % number}

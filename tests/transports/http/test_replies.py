@@ -22,7 +22,6 @@ from tests.behaviours import Stage
 from tests.marks import NEWEST_FIRST, STATEFUL_NEWEST_FIRST
 from tests.serving import Connect
 from tests.streams.logging_rows import message_of, until
-from tests.wire.middleware import WireCheck
 
 NEWEST: Final = "2026-07-28"
 ERAS: Final = ("2025-11-25", NEWEST)
@@ -376,20 +375,6 @@ async def test_a_stop_lets_calls_finish(
     stage.released.set()
     assert (await outcome(visit)).text == "waited"
     await draining
-
-
-async def test_a_reader_that_takes_nothing_for_a_while(
-    connect: Connect, stage: Stage, application: WireCheck
-) -> None:
-    client = await connect(NEWEST)
-    visit = talking(client, after="second")
-    await stage.begun()
-    await visit.begun()
-    visit.stalled.clear()
-    stage.released.set()
-    await asyncio.sleep(0.01)
-    visit.stalled.set()
-    assert (await outcome(visit)).text == "talked"
 
 
 # -- event stream ----------------------------------------------------------------------

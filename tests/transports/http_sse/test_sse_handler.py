@@ -242,15 +242,6 @@ async def test_the_stateless_era_is_refused(client: OldClient) -> None:
     assert (found.status, found.error["code"]) == (400, -32022)
 
 
-async def test_an_sdk_probes_before_it_initializes(application: WireCheck) -> None:
-    client = await OldClient(application).connect()
-    found = await client.request("server/discover", {"_meta": STATELESS})
-    assert found.error["code"] == -32022
-    assert found.error["data"]["supported"] == SUPPORTED
-    assert (await client.initialize())["protocolVersion"] == "2024-11-05"
-    await client.leave()
-
-
 @pytest.mark.parametrize(
     ("named", "code"), [("2026-07-28", -32022), ("2025-06-18", -32600), (NEWEST, 0)]
 )
@@ -288,13 +279,6 @@ async def test_a_right_that_was_taken(
     monkeypatch.setattr(MessagesHandler, "post", refuse)
     found = await client.request("ping")
     assert found.error == {"code": -32600, "message": MAY_NOT}
-    await client.leave()
-
-
-async def test_errors_of_requests_come_on_the_stream(opened: Opened) -> None:
-    client = await opened("2024-11-05")
-    assert (await client.request("no/such")).error["code"] == -32601
-    assert (await client.call("no such")).error["code"] == -32602
     await client.leave()
 
 
