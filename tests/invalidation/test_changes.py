@@ -165,11 +165,6 @@ def test_the_change_belongs_to_the_transaction(bulk_rows: WatchedQuerySet[Any]) 
     assert bulk_rows.get(key="a").worker == "w"
 
 
-def test_a_manager(bulk_rows: WatchedQuerySet[Any]) -> None:
-    assert mcp_app.WatchedQuerySet is WatchedQuerySet
-    assert hasattr(WatchedQuerySet.as_manager(), "update")
-
-
 class LedgerRows(WatchedQuerySet[Ledger]):
     KIND = "ledger"
     PRIVATE = ("worker",)
@@ -187,6 +182,7 @@ def test_a_site_names_its_own_as_it_likes(bulk_rows: WatchedQuerySet[Any]) -> No
     own.bulk_create([Ledger(key="b", worker="w")])
     assert rows() == [CHANGE]
     assert LedgerRows.as_manager().record() == "a record of ours"
+    assert mcp_app.WatchedQuerySet is WatchedQuerySet
 
 
 @pytest.fixture

@@ -234,10 +234,6 @@ async def test_a_request_that_is_cancelled_ends_its_call(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await until_nothing_runs(process)
-
-
-async def until_nothing_runs(process: Process) -> None:
     await until(lambda: not len(process.running))
 
 

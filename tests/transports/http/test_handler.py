@@ -386,12 +386,6 @@ async def test_what_runs_may_be_ended_while_the_process_stops(
 # -- sessions -------------------------------------------------------------------
 
 
-def client_of(application: WireCheck, version: str, session: str | None) -> Client:
-    client = Client(application, version)
-    client.session = session
-    return client
-
-
 WRONG_SESSIONS: Final[list[tuple[str | None, int]]] = [
     (None, 400),
     ("", 400),
@@ -406,24 +400,21 @@ WRONG_SESSIONS: Final[list[tuple[str | None, int]]] = [
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_wrong_session_ids(application: WireCheck, version: str) -> None:
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+    answer = {"jsonrpc": "2.0", "id": "question-1", "result": {}}
     for session, status in WRONG_SESSIONS:
-        await check_wrong_session(client_of(application, version, session), status)
+        client = Client(application, version)
+        client.session = session
+        request = whole(client)
+        found = await client.sent(request)
+        refused(found, status)
+        assert found.answer["id"] == request["id"]
+        for message in (cancel, answer):
+            assert (await client.sent(message)).status == status
+        assert (await outcome(client.visit("DELETE"))).status == status
+        if session is not None:
+            assert (await outcome(client.visit("GET"))).status == status
     assert await counted() == NOTHING
-
-
-async def check_wrong_session(client: Client, status: int) -> None:
-    request = whole(client)
-    found = await client.sent(request)
-    refused(found, status)
-    assert found.answer["id"] == request["id"]
-    for message in (
-        {"jsonrpc": "2.0", "method": "notifications/cancelled"},
-        {"jsonrpc": "2.0", "id": "question-1", "result": {}},
-    ):
-        assert (await client.sent(message)).status == status
-    assert (await outcome(client.visit("DELETE"))).status == status
-    if client.session is not None:
-        assert (await outcome(client.visit("GET"))).status == status
 
 
 async def test_repeated_session_id(connect: Connect) -> None:
@@ -530,22 +521,16 @@ UNSUPPORTED: Final = ["2027-01-01", "1.0", "nonsense", "2025-11-26"]
 
 @pytest.mark.parametrize("version", STATEFUL_NEWEST_FIRST)
 async def test_an_unsupported_version(client: Client) -> None:
+    supported = list(SUPPORTED_VERSIONS)
     for named in UNSUPPORTED:
-        await check_unsupported(client, named)
-
-
-async def check_unsupported(client: Client, named: str) -> None:
-    headers = {"mcp-protocol-version": named}
-    request = client.message("tools/list")
-    found = await client.sent(request, headers)
-    refused(found, 400, -32022)
-    assert found.answer["id"] == request["id"]
-    assert found.error["data"] == {
-        "supported": list(SUPPORTED_VERSIONS),
-        "requested": named,
-    }
-    notified = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
-    refused(await client.sent(notified, headers), 400, -32022)
+        headers = {"mcp-protocol-version": named}
+        request = client.message("tools/list")
+        found = await client.sent(request, headers)
+        refused(found, 400, -32022)
+        assert found.answer["id"] == request["id"]
+        assert found.error["data"] == {"supported": supported, "requested": named}
+        notified = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
+        refused(await client.sent(notified, headers), 400, -32022)
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -1073,10 +1058,6 @@ def request(rng: random.Random, client: Client) -> JsonObject:
     return client.message(method, params)
 
 
-def opens_a_stream(message: JsonObject) -> bool:
-    return bool(message["method"] == "subscriptions/listen")
-
-
 @pytest.mark.parametrize(
     "mcp", [{"LIMITS": {"question_deadline": 0.01, "tool_timeout": 0.05}}]
 )
@@ -1089,7 +1070,8 @@ async def test_whatever_comes(
     for _ in range(200):
         message = request(rng, client)
         visit = client.post(message)
-        await (visit.message() if opens_a_stream(message) else visit.body())
+        is_stream = message["method"] == "subscriptions/listen"
+        await (visit.message() if is_stream else visit.body())
         await visit.leave()
         assert visit.status < 500
     failures = {each.name for each in caplog.records if each.levelno >= logging.ERROR}

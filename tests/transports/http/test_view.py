@@ -29,17 +29,11 @@ from tests.wire.middleware import Application, WireCheck
 Site = dict[str, Any]
 
 
-def around(name: str) -> Site:
-    """Return settings with a middleware around all others, the site's own ones."""
+def use(name: str, *, first: bool = False) -> Site:
+    """Return settings with a middleware inside of the site's own ones, or around."""
     from mcp_project.settings import MIDDLEWARE  # noqa: PLC0415 - settings are read
 
-    return {"MIDDLEWARE": [name, *MIDDLEWARE]}
-
-
-def within(name: str) -> Site:
-    from mcp_project.settings import MIDDLEWARE  # noqa: PLC0415 - settings are read
-
-    return {"MIDDLEWARE": [*MIDDLEWARE, name]}
+    return {"MIDDLEWARE": [name, *MIDDLEWARE] if first else [*MIDDLEWARE, name]}
 
 
 def plain_middleware(
@@ -57,11 +51,11 @@ def plain_middleware(
 
 HABITS: Final[dict[str, Callable[[], Site]]] = {
     "nothing": dict,
-    "csrf": lambda: within("django.middleware.csrf.CsrfViewMiddleware"),
-    "login": lambda: within("django.contrib.auth.middleware.LoginRequiredMiddleware"),
-    "gzip": lambda: around("django.middleware.gzip.GZipMiddleware"),
-    "etags": lambda: around("django.middleware.http.ConditionalGetMiddleware"),
-    "sync": lambda: within(f"{__name__}.plain_middleware"),
+    "csrf": lambda: use("django.middleware.csrf.CsrfViewMiddleware"),
+    "login": lambda: use("django.contrib.auth.middleware.LoginRequiredMiddleware"),
+    "gzip": lambda: use("django.middleware.gzip.GZipMiddleware", first=True),
+    "etags": lambda: use("django.middleware.http.ConditionalGetMiddleware", first=True),
+    "sync": lambda: use(f"{__name__}.plain_middleware"),
     "slashes": lambda: {"APPEND_SLASH": True},
     "no slashes": lambda: {"APPEND_SLASH": False},
     "small uploads": lambda: {"DATA_UPLOAD_MAX_MEMORY_SIZE": 1},

@@ -25,6 +25,7 @@ from mcp_app.streams import request_log, sse_reader
 from mcp_app.streams.log_writer import Batch, write
 from mcp_app.streams.open_session import OpenSession, SessionNotFound
 from mcp_app.streams.request_log import OwnedStream, RequestLog
+from mcp_app.transports.asgi_types import path_below_root
 from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.request_handler import MAY_NOT
 from mcp_app.transports.http_sse.sse_handler import MessagesHandler
@@ -760,3 +761,23 @@ async def test_a_slow_reader_is_waited_for(
     for each in large:
         assert (await client.answered(each)).text == "x" * 9_000
     await client.leave()
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "rest"),
+    [
+        ("", "/mcp", "/mcp"),
+        ("", "mcp", "mcp"),
+        ("/site", "/site/mcp", "/mcp"),
+        ("/site/", "/site/mcp", "/mcp"),
+        ("/site", "/site/", "/"),
+        # Once only, and only a whole part.
+        ("/site", "/site/site/mcp", "/site/mcp"),
+        ("/site", "/sitemap/mcp", "/sitemap/mcp"),
+        ("/site", "/site", "/site"),
+        ("/site", "/mcp", "/mcp"),
+        ("/", "/mcp", "/mcp"),
+    ],
+)
+def test_a_path_below_its_root(root: str, path: str, rest: str) -> None:
+    assert path_below_root(root, path) == rest
