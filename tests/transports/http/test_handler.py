@@ -62,8 +62,6 @@ def whole(client: Client) -> JsonObject:
     )
 
 
-# -- before the message is read -------------------------------------------------
-
 LATIN: Final = "application/json; charset=latin-1"
 NOT_EVEN: Final = "application/json;q=0, text/event-stream;q=0.0"
 HTTP_REFUSALS: Final[dict[str, tuple[tuple[str | None, ...], int]]] = {
@@ -134,9 +132,6 @@ async def test_events_alone_are_sent_as_events(connect: Connect, version: str) -
     found = await client.call("drill_add", a=1, b=2)
     assert found.headers["content-type"] == "text/event-stream"
     assert found.text == "3"
-
-
-# -- the body -------------------------------------------------------------------
 
 
 def nested(depth: int) -> bytes:

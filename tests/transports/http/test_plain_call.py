@@ -333,8 +333,6 @@ async def test_calls_of_real_clients_are_answered_alike(both: Both) -> None:
     assert both.plain >= len(calls) / 8
 
 
-# -- who asks ---------------------------------------------------------------------
-
 BY: Final = "/mcp/by-token"
 
 
@@ -745,9 +743,6 @@ async def test_a_fault_is_found(
         assert await both.differ(*PARTS, crowd.steps())
     # What is sent with a fault may be wrong.
     application.violations.clear()
-
-
-# -- what the long way guarantees ----------------------------------------------------
 
 
 @pytest.mark.parametrize("stopping", [False, True])

@@ -84,9 +84,6 @@ async def rows() -> list[Stream]:
     return await reader.run(list, Stream.objects.order_by("pk"))
 
 
-# -- the two addresses --------------------------------------------------------------
-
-
 @pytest.mark.parametrize("version", STATEFUL)
 async def test_a_session(application: WireCheck, version: str) -> None:
     client = await OldClient(application, version).connect()

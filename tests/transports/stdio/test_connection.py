@@ -241,9 +241,6 @@ async def test_conversations_are_told_apart_by_what_they_bring_back(
     assert anew["resultType"] == "input_required", "It remembers nothing by itself."
 
 
-# -- what runs ----------------------------------------------------------------------
-
-
 async def test_calls_run_side_by_side_and_can_be_cancelled(
     channel: Channel, stage: Stage
 ) -> None:
@@ -440,9 +437,6 @@ async def test_a_subscription_that_is_cancelled_at_once(
 def subscription(message: Message) -> Any:
     meta = message.get("params", message)["_meta"]
     return meta["io.modelcontextprotocol/subscriptionId"]
-
-
-# -- lines that are no messages -----------------------------------------------------
 
 
 @pytest.mark.parametrize(
