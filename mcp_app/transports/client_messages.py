@@ -40,7 +40,7 @@ class Together:
         self._size = 0
 
     async def answer_request(self, exchange: Exchange) -> HttpAnswer:
-        """HttpAnswer one request; the answers share a size limit."""
+        """Answer one request; the answers share a size limit."""
         answer = await self._answer_exchange(exchange)
         self._size += len(answer[1])
         most = exchange.adapters.limits.body

@@ -197,7 +197,7 @@ class LoggedTogether(Together):
     async def _answered_once(
         self, exchange: Exchange, session: OpenSession
     ) -> HttpAnswer:
-        """HttpAnswer a request that has its own row, which keeps the answer."""
+        """Answer a request that has its own row, which keeps the answer."""
         try:
             stream = await self._begin_stream(exchange, session)
         except ProtocolError as error:

@@ -71,7 +71,7 @@ class StatelessCall(PlainCall):
         return None
 
     async def _finish_call(self, output: Any) -> None:
-        """HttpAnswer as any stateless call does whose function has returned, or raised."""
+        """Answer as any stateless call does whose function has returned, or raised."""
         answering = self._answer_of(output)
         # An error has the frames that it went through: none of them must hold it.
         del output

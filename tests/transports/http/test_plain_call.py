@@ -658,13 +658,6 @@ FAULTS: Final[dict[str, Fault]] = {
             "next((t for (_, n, _s), t in known_tools.items() if n == header), None)",
         ),
     ),
-<<<<<<< HEAD
-    "one digest for all": (
-        Callers,
-        "at",
-        'blake2s(raw.get(b"authorization", b"")',
-        'blake2s(b""',
-=======
     **faults(
         StatelessCall,
         "_expected_tool",
@@ -673,7 +666,6 @@ FAULTS: Final[dict[str, Fault]] = {
             "key = self.caller,",
             "key = next(iter(known_headers.tools), (self.caller,))[0],",
         ),
->>>>>>> eae987a5 (Write tables of faults and conversations in fewer lines)
     ),
     **faults(
         PlainCall,
@@ -693,7 +685,12 @@ FAULTS: Final[dict[str, Fault]] = {
     "half": (PlainCall, "_is_recognised", 'message.get("more_body", False)', "False"),
     "a result that is too large": (PlainCall, "_encode_answer", "len(result) >", "0 >"),
     "the method's header": (addresses, "_plain_call", "== ENCODED_METHOD", "!= b''"),
-    "one digest for all": (callers, "_digest", 'credential or b""', 'b""'),
+    "one digest for all": (
+        Callers,
+        "at",
+        'blake2s(raw.get(b"authorization", b"")',
+        'blake2s(b""',
+    ),
     **faults(
         Callers,
         "at",
