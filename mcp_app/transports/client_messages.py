@@ -76,7 +76,7 @@ class Together:
             self._reply.finished(task)
 
 
-def encoded_error(exchange: Exchange, error: ProtocolError) -> Answer:
+def encoded_error(exchange: Exchange, error: ProtocolError) -> HttpAnswer:
     """Return the status and the message that answer a request with an error."""
     return dispatch.encoded_refusal(exchange.revision, exchange.request_id, error)
 

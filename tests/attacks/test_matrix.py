@@ -18,7 +18,6 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS, STATELESS
 from mcp_app.server.handlers import HANDLERS
 from mcp_app.server.subscriptions import METHOD as LISTEN
-from mcp_app.transports.client_messages import _NOTIFICATIONS
 from mcp_app.transports.stdio.connection import NotServed
 from tests.asgi_client import PREFIX, Client, outcome
 from tests.attacks import matrix
@@ -112,7 +111,6 @@ def served(application: WireCheck) -> Callable[[str], WireCheck]:
 def test_every_method_has_a_row() -> None:
     spoken = frozenset[str]().union(*(each.methods for each in REVISIONS.values()))
     assert set(matrix.REQUESTS) == spoken == {*HANDLERS, LISTEN}
-    assert set(_NOTIFICATIONS) <= set(matrix.NOTIFICATIONS)
 
 
 def test_cells_that_cannot_be_name_cells() -> None:
