@@ -36,7 +36,7 @@ def sentences(given: Any) -> list[str]:
         ({"AUTHENTICATION": {"a b": "builtins.len"}}, ["which no server can choose"]),
         ({"AUTHENTICATION": {"a": "tests.settings"}}, ["is not callable"]),
         ({"CALL_CONTEXT_MANAGERS": ["django.conf.settings"]}, ["is not callable"]),
-        ({"LIMITS": {"tool_timeout": float("nan")}}, ["must be a number of at most"]),
+        ({"LIMITS": {"tool_timeout": float("nan")}}, ["is nan: Input should be"]),
         ({5: 1}, ["MCP[5] is not a setting."]),
         (
             {

@@ -254,12 +254,14 @@ async def test_structured_content_alone_is_said_as_text_too(
 # -- refusals -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mcp", [{"LIMITS": {"streams_per_process": 0}}])
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"streams_per_process": 1}}])
 async def test_a_stream_that_is_one_too_many_is_refused_under_its_id(
     client: Client, process: Process
 ) -> None:
-    found = await client.request(
-        "subscriptions/listen", {"notifications": {}}, id="mine"
-    )
+    params = {"notifications": {"toolsListChanged": True}}
+    first = client.begin("subscriptions/listen", params)
+    await first.message()
+    found = await client.request("subscriptions/listen", params, id="mine")
     assert (found.status, found.answer["id"]) == (503, "mine")
-    assert not process.listeners
+    assert len([*process.listeners]) == 1
+    await first.leave()
