@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Model
 from django.db.models.signals import post_delete, post_save
 
-from mcp_app.catalog.errors import RegistrationError
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.invalidation.changes import record_resource
 from mcp_app.protocol.uri_templates import UriTemplate
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints
 from asgiref.sync import iscoroutinefunction
 from django.core.exceptions import ValidationError
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.findings import qualified_name
 from mcp_app.catalog.type_hints import (
     Annotation,
@@ -24,6 +23,7 @@ from mcp_app.catalog.type_hints import (
     union_members,
 )
 from mcp_app.interface.context import Context, SyncContext
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import AccessRequest, Judge, Rule
 
 if TYPE_CHECKING:

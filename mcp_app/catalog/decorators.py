@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.findings import check_options
 from mcp_app.catalog.registered_function import (
     Declaration,
@@ -26,6 +25,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.rules import AccessRequirements, read_requirements
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.content import Annotations, Icon

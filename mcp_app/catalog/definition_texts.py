@@ -18,7 +18,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.rules import visible
-from mcp_app.protocol import jsonrpc, listing
+from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import Path
 from mcp_app.protocol.revisions import LATEST, Revision
@@ -29,10 +29,10 @@ from mcp_app.protocol.revisions import LATEST, Revision
 CHARACTERS_PER_TOKEN: Final = 4
 
 _SHOW: Mapping[type[Definition], Callable[[Any, Revision], JsonObject]] = {
-    ToolDefinition: listing.tool_to_wire,
-    ResourceDefinition: listing.resource_to_wire,
-    ResourceTemplateDefinition: listing.template_to_wire,
-    PromptDefinition: listing.prompt_to_wire,
+    ToolDefinition: results.tool_to_wire,
+    ResourceDefinition: results.resource_to_wire,
+    ResourceTemplateDefinition: results.template_to_wire,
+    PromptDefinition: results.prompt_to_wire,
 }
 
 

@@ -10,9 +10,9 @@ from typing import get_args, get_type_hints, is_typeddict
 from django.db.models import Manager, Model, QuerySet
 from pydantic import BaseModel
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.json_schemas import type_text
 from mcp_app.catalog.type_hints import Annotation, bare_hint
+from mcp_app.interface.errors import RegistrationError
 
 
 def check_result(owner: str, annotation: Annotation) -> None:

@@ -28,8 +28,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from pydantic import TypeAdapter, ValidationError
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.type_hints import Annotation
+from mcp_app.interface.errors import RegistrationError
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise

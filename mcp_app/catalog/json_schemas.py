@@ -13,8 +13,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import SchemaError, core_schema
 from typing_extensions import TypeAliasType
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.type_hints import Annotation, for_pydantic
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import EXAMPLES
 

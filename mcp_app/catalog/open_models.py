@@ -20,8 +20,8 @@ from django.db.models import Model, QuerySet
 from django.db.models.fields.related import RelatedField
 from django.db.models.fields.reverse_related import ForeignObjectRel
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.form_fields import is_secret_name
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import AccessRequest
 
 AnyField: TypeAlias = Any

@@ -15,7 +15,6 @@ from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from mcp_app.catalog.callables import MISSING
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.json_schemas import json_schema, type_adapter
 from mcp_app.catalog.type_hints import (
     SCALARS,
@@ -27,6 +26,7 @@ from mcp_app.catalog.type_hints import (
     scalar_schema,
     union_members,
 )
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.questions import (
     Completion,
     PromptMessage,

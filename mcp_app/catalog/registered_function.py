@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from mcp_app.catalog.callables import MISSING, Function, inspect_function
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.outputs import completion, prompt_output, scalar_output
 from mcp_app.catalog.runnable import Runnable, leave_unconverted
 from mcp_app.catalog.signatures import Signature
@@ -19,6 +18,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.questions import Completion, PromptOutput, ToolOutput
 from mcp_app.protocol.headers import is_plain_value
 from mcp_app.protocol.json_types import JsonObject

@@ -20,7 +20,6 @@ from mcp_app.catalog.decorators import (
     declared_template,
     declared_tool,
 )
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.findings import (
     Origin,
     Problems,
@@ -38,6 +37,7 @@ from mcp_app.catalog.registered_function import (
     DeclaredTool,
     RegisteredFunction,
 )
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import Judge, Rule
 
 if TYPE_CHECKING:

@@ -381,3 +381,31 @@ def _server_icons(slug: str, content: JsonObject) -> tuple[Icon, ...]:
     except ValueError as error:
         logger.warning("The server %r is served without icons: %s", slug, error)
         return ()
+
+
+# -- overlays --------------------------------------------------------------------------
+# What code declares, with what staff changed about it laid over it.
+
+AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
+
+_REPLACED = ("title", "description", "timeout", "position")
+
+
+def apply_overlay(definition: AnyDefinition, content: JsonObject) -> AnyDefinition:
+    """Return a definition from code with the published content of its overlay.
+
+    What the content does not name is as in code; what is demanded is so in addition.
+    """
+    changes: dict[str, Any] = {
+        name: content[name] for name in _REPLACED if name in content
+    }
+    if "tags" in content:
+        changes["tags"] = tags_of(content)
+    demands = definition.demands.combined_with(demands_of(content))
+    if demands != definition.demands:
+        changes["demands"] = demands
+    if isinstance(definition, ToolDefinition):
+        changes["hints"] = hints_of(content, definition.hints)
+        own = definition.calls_per_minute
+        changes["calls_per_minute"] = content.get("calls_per_minute", own)
+    return replace(definition, **changes)

@@ -13,7 +13,6 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from mcp_app.catalog.callables import MISSING, Inspection, Parameter
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.json_schemas import bytes_config, json_schema, type_adapter
 from mcp_app.catalog.outputs import ToolReturns, jsonable_value, tool_returns
 from mcp_app.catalog.runnable import ArgumentsRefused
@@ -25,6 +24,7 @@ from mcp_app.catalog.type_hints import (
     without_metadata,
     without_none,
 )
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject

@@ -30,7 +30,7 @@ from mcp_app.interface.principal import Scope
 from mcp_app.interface.questions import Completion, PromptOutput, ToolOutput
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.server import Key, ServerDefinition
-from mcp_app.protocol import jsonrpc, listing, results, schemas
+from mcp_app.protocol import jsonrpc, results, schemas
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import Revision
@@ -152,28 +152,28 @@ PromptEntry = Entry[PromptDefinition, PromptOutput]
 
 def tool_entry(definition: ToolDefinition, run: Runnable[ToolOutput]) -> ToolEntry:
     scalar = scalar_of(definition.output_schema)
-    show = listing.tool_to_wire
+    show = results.tool_to_wire
     return ToolEntry(definition, definition.name, run, show, scalar=scalar)
 
 
 def resource_entry(
     definition: ResourceDefinition, run: Runnable[object]
 ) -> ResourceEntry:
-    return Entry(definition, definition.uri, run, listing.resource_to_wire)
+    return Entry(definition, definition.uri, run, results.resource_to_wire)
 
 
 def template_entry(
     definition: ResourceTemplateDefinition, run: Runnable[object]
 ) -> TemplateEntry:
     return TemplateEntry(
-        definition, definition.uri_template, run, listing.template_to_wire
+        definition, definition.uri_template, run, results.template_to_wire
     )
 
 
 def prompt_entry(
     definition: PromptDefinition, run: Runnable[PromptOutput]
 ) -> PromptEntry:
-    return Entry(definition, definition.name, run, listing.prompt_to_wire)
+    return Entry(definition, definition.name, run, results.prompt_to_wire)
 
 
 @dataclass(slots=True, eq=False)

@@ -27,7 +27,7 @@ from typing import (
 
 import typing_extensions
 
-from mcp_app.catalog.errors import RegistrationError
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Text

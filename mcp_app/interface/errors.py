@@ -104,3 +104,10 @@ def with_remedy(sentence: str, error: BaseException | None) -> str:
     if extra is None:
         return sentence
     return f'{sentence}. Install it: pip install "django-mcp-app[{extra}]"'
+
+
+class RegistrationError(Exception):
+    """A declaration cannot be served: raised at import.
+
+    The message names the object, the rule and the value.
+    """

@@ -12,7 +12,6 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registry import RegisteredFunction
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.interface.definitions import (
@@ -24,6 +23,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.questions import PromptOutput, ToolOutput
 from mcp_app.kinds.kind import (
     NO_UPLOADS,

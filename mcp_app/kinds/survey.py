@@ -11,10 +11,14 @@ from mcp_app import kinds
 from mcp_app.catalog import form_urls, row_loader
 from mcp_app.catalog.findings import Finding, must_fix
 from mcp_app.catalog.lint import server_findings
-from mcp_app.catalog.overlays import apply_overlay
 from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.row_loader import StoredDefinition, StoredOverlay, StoredRow
+from mcp_app.catalog.row_loader import (
+    StoredDefinition,
+    StoredOverlay,
+    StoredRow,
+    apply_overlay,
+)
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.server import Key, ServerDefinition
 

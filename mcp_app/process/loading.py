@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mcp_app.catalog import row_loader, snapshot
-from mcp_app.catalog.overlays import apply_overlay
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import (
@@ -20,6 +19,7 @@ from mcp_app.catalog.row_loader import (
     StoredDefinition,
     StoredOverlay,
     UnreadableRow,
+    apply_overlay,
 )
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.server_lint import MANY_TOOLS

@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 
 from mcp_app.catalog.definition_texts import tokens
 from mcp_app.catalog.findings import Finding, Level, must_fix, worst_first
-from mcp_app.catalog.overlays import apply_overlay
 from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import (
     MODELS,
+    apply_overlay,
     definition_of,
     server_definition,
     uploads_of,

@@ -34,10 +34,9 @@ from mcp_app.interface.questions import (
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.negotiation import LOG_LEVEL
-from mcp_app.server.clock import CallClock
 from mcp_app.server.exchange import SEVERITY, End, Exchange, NotificationThrottle
 from mcp_app.server.questions import note_deprecated_use
-from mcp_app.server.round_trip import InputRequired, RoundTrip
+from mcp_app.server.round_trip import CallClock, InputRequired, RoundTrip
 
 if TYPE_CHECKING:
     from mcp_app.catalog.runnable import Runnable

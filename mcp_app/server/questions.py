@@ -33,7 +33,7 @@ from mcp_app.interface.questions import (
     Sample,
     SamplingResult,
 )
-from mcp_app.protocol import jsonrpc, listing
+from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.content import (
     Audio,
     Block,
@@ -270,7 +270,7 @@ def _prepare_sample(
         "stopSequences": list(question.stop_sequences) or None,
         "modelPreferences": _preferences(question.preferences),
         "metadata": question.metadata,
-        "tools": [listing.tool_to_wire(tool, revision) for tool in question.tools]
+        "tools": [results.tool_to_wire(tool, revision) for tool in question.tools]
         or None,
         "toolChoice": question.tool_choice and {"mode": question.tool_choice},
     }

@@ -22,7 +22,7 @@ from django.views.debug import ExceptionReporter
 from pytest_django import Settings
 
 import mcp_app.asgi
-from mcp_app.interface.logs import JsonFormatter
+from mcp_app.logs import JsonFormatter
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.runtime import Process
 from tests.asgi_client import Client as McpClient

@@ -13,7 +13,7 @@ from django.apps import apps
 
 from mcp_app import Context, Sample, SyncContext, ToolError
 from mcp_app.interface.log_secrets import BLOT, log_secrets
-from mcp_app.interface.logs import JsonFormatter
+from mcp_app.logs import JsonFormatter
 from mcp_app.pools.database import reader
 from mcp_app.process.runtime import Process
 from mcp_app.server.call import ClientHandler

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.interface.logs import LARGEST, JsonFormatter
+from mcp_app.logs import LARGEST, JsonFormatter
 from mcp_app.transports.http import host_and_origin
 from tests.asgi_client import PREFIX, Client, outcome
 from tests.marks import NEWEST_FIRST

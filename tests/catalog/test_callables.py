@@ -18,10 +18,10 @@ from mcp_app.catalog.callables import (
     inspect_function,
     object_rule,
 )
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.findings import qualified_name
 from mcp_app.interface import context as contexts
 from mcp_app.interface.context import AnyContext
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import AccessRequest, Principal
 from mcp_app.protocol.uri_templates import UriTemplate
 

@@ -12,7 +12,6 @@ from mcp_app.catalog.decorators import (
     declared_template,
     declared_tool,
 )
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import (
@@ -23,6 +22,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.protocol.content import Annotations, Icon
 

@@ -8,14 +8,14 @@ import pytest
 from mcp_app.catalog import definition_texts
 from mcp_app.catalog.definition_texts import SearchIndex, has_full_text, tokens
 from mcp_app.interface.definitions import Definition, ToolDefinition
-from mcp_app.protocol import jsonrpc, listing
+from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.revisions import LATEST
 from tests.catalog.lint_cases import CITY, CLEAN, TOOL, taking, tool
 
 
 def test_the_tokens_of_a_tool_are_those_of_its_entry() -> None:
     definition = taking({**CITY, "description": "Zürich"})
-    entry = jsonrpc.write(listing.tool_to_wire(definition, LATEST)).decode()
+    entry = jsonrpc.write(results.tool_to_wire(definition, LATEST)).decode()
     assert tokens(definition) == -(-len(entry) // 4)
     assert tokens(TOOL) < tokens(replace(TOOL, title="A title of some length"))
 

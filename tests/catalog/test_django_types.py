@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from pydantic import BaseModel, ConfigDict
 
 from mcp_app.catalog.django_types import check_parameter, check_result
-from mcp_app.catalog.errors import RegistrationError
+from mcp_app.interface.errors import RegistrationError
 
 
 @dataclass

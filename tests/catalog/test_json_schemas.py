@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.json_schemas import json_schema, type_adapter
+from mcp_app.interface.errors import RegistrationError
 
 
 class Colour(enum.StrEnum):

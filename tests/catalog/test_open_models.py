@@ -8,7 +8,6 @@ from django.contrib.sessions.models import Session
 from django.db import models
 from django.test.utils import isolate_apps
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.lint import registry_problems
 from mcp_app.catalog.open_models import (
     FieldKind,
@@ -19,6 +18,7 @@ from mcp_app.catalog.open_models import (
     open_model,
 )
 from mcp_app.catalog.registry import Registry
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.models import Tool
 from tests.drill.models import Country, Customer, Invoice, Item, Order

@@ -7,8 +7,8 @@ from typing import Any, TypedDict
 import pytest
 from django.utils.translation import gettext_lazy
 
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.findings import check_options
+from mcp_app.interface.errors import RegistrationError
 
 
 class Options(TypedDict, total=False):

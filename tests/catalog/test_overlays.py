@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcp_app.catalog.overlays import apply_overlay
+from mcp_app.catalog.row_loader import apply_overlay
 from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.protocol.json_types import JsonObject

@@ -7,9 +7,9 @@ from typing import assert_type
 import pytest
 
 from mcp_app import AccessRequest, mcp
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.findings import collecting
 from mcp_app.catalog.registry import Registry
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.protocol.content import Text
 from tests.drill.models import Ledger

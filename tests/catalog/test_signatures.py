@@ -11,10 +11,10 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mcp_app.catalog.callables import Function, inspect_function
-from mcp_app.catalog.errors import RegistrationError
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.signatures import Header, Signature
 from mcp_app.interface.context import SyncContext
+from mcp_app.interface.errors import RegistrationError
 from mcp_app.protocol import schemas
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.schemas import Violation

@@ -43,7 +43,6 @@ from mcp_app.protocol.oauth import addresses as redirects
 from mcp_app.protocol.oauth import clients, requests, texts
 from mcp_app.server import (
     call,
-    clock,
     coercion,
     context,
     conversation,
@@ -465,7 +464,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         demands=("S-RES-033", "L-RES-030", "L-RES-034"),
     ),
     Guard(call.unknown_error, returns=None, demands=("L-RES-026", "L-RES-028")),
-    Guard(clock.CallClock.pause_timer, returns=None, demands=("L-HTTP-044",)),
+    Guard(round_trip.CallClock.pause_timer, returns=None, demands=("L-HTTP-044",)),
     Guard(
         context.CallCore._increases, returns=True, demands=("S-PROG-006", "L-PROG-005")
     ),

@@ -13,7 +13,7 @@ from mcp_app.interface.definitions import (
     ResourceTemplateDefinition,
     ToolDefinition,
 )
-from mcp_app.protocol import listing
+from mcp_app.protocol import results
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.revisions import Revision
 from tests.wire.validation import wire_validator
@@ -60,17 +60,17 @@ def added(revision: Revision) -> set[str]:
 
 
 def test_bare_definitions(revision: Revision) -> None:
-    tool = listing.tool_to_wire(ToolDefinition(name="t"), revision)
+    tool = results.tool_to_wire(ToolDefinition(name="t"), revision)
     assert tool.keys() == {"name", "inputSchema"}
     assert tool["inputSchema"]["type"] == "object"
-    resource = listing.resource_to_wire(
+    resource = results.resource_to_wire(
         ResourceDefinition(name="r", uri="a:b"), revision
     )
     assert resource == {"name": "r", "uri": "a:b"}
     template = ResourceTemplateDefinition(name="r", uri_template="a:{b}")
-    shown = listing.template_to_wire(template, revision)
+    shown = results.template_to_wire(template, revision)
     assert shown == {"name": "r", "uriTemplate": "a:{b}"}
-    assert listing.prompt_to_wire(PromptDefinition(name="p"), revision) == {"name": "p"}
+    assert results.prompt_to_wire(PromptDefinition(name="p"), revision) == {"name": "p"}
     for method, member, each in (
         ("tools/list", "tools", tool),
         ("resources/list", "resources", resource),
@@ -94,16 +94,16 @@ def test_bare_definitions(revision: Revision) -> None:
 def test_odd_schemas(
     revision: Revision, schema: dict[str, Any], shown: dict[str, Any]
 ) -> None:
-    assert listing.input_schema(schema, revision) == shown
+    assert results.input_schema(schema, revision) == shown
 
 
 def test_resources(revision: Revision) -> None:
-    shown = listing.resource_to_wire(RESOURCE, revision)
+    shown = results.resource_to_wire(RESOURCE, revision)
     assert judged(revision, "resources/list", "resources", shown) == []
     common = {"name", "description", "mimeType", "annotations"} | added(revision)
     assert shown.keys() == common | {"uri", "size"}
     assert shown["size"] == 0
-    template = listing.template_to_wire(TEMPLATE, revision)
+    template = results.template_to_wire(TEMPLATE, revision)
     method, member = "resources/templates/list", "resourceTemplates"
     assert judged(revision, method, member, template) == []
     assert template.keys() == common | {"uriTemplate"}
@@ -114,7 +114,7 @@ def test_resources(revision: Revision) -> None:
 
 
 def test_prompts(revision: Revision) -> None:
-    shown = listing.prompt_to_wire(PROMPT, revision)
+    shown = results.prompt_to_wire(PROMPT, revision)
     assert judged(revision, "prompts/list", "prompts", shown) == []
     assert shown.keys() == {"name", "description", "arguments"} | added(revision)
     first, second = shown["arguments"]

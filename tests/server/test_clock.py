@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from mcp_app.server.clock import CallClock
+from mcp_app.server.round_trip import CallClock
 
 LONG: Final = 60.0
 

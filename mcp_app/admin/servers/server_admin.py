@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import ManyToManyRawIdWidget
-from django.db import transaction
+from django.core.exceptions import PermissionDenied
+from django.db import models, transaction
 from django.db.models import Count, QuerySet, Value
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path
+from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from mcp_app.admin.definitions.actions import ACTIONS, ListActions
 from mcp_app.admin.definitions.definition_admin import GuardedAdmin
 from mcp_app.admin.definitions.lists import StateFilter, state
 from mcp_app.admin.forms import ServerForm
-from mcp_app.admin.home.find_pages import FindPages
+from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.operations.stops import StopPages
+from mcp_app.admin.page.concurrency import SettledAdmin, has_right, whom_to_ask
+from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.bundles import ImportPages
+from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.admin.publishing.who_can_see import WhoPages
-from mcp_app.admin.servers.checking import CheckPages
 from mcp_app.admin.servers.connect import ConnectPages
 from mcp_app.admin.trying.tabs import ListsPages
 from mcp_app.catalog.row_loader import DEFINITION_ROWS
@@ -32,6 +38,75 @@ from mcp_app.models.fields import DEMANDS
 
 MAX_CHECKBOXES = 1_000
 """The greatest number of rows that a form lists as checkboxes."""
+
+
+Row = TypeVar("Row", bound=Server)
+AnyRow = TypeVar("AnyRow", bound=models.Model)
+
+
+class FindPages(SettledAdmin[AnyRow]):
+    """Finds only what the user may view elsewhere in the admin."""
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("find/", wrap(self.find_view), name="mcp_app_server_find"),
+            *super().get_urls(),
+        ]
+
+    def find_view(self, request: HttpRequest) -> HttpResponse:
+        """Find what the query string names."""
+        if not request.user.has_module_perms("mcp_app"):
+            raise PermissionDenied
+        # Import here: processes that serve clients load the admin, too.
+        from mcp_app.admin.home import find  # noqa: PLC0415
+
+        return find.find_response(request, self)
+
+
+class CheckPages(PublishedAdmin[Row]):
+    """The page that looks at a server from outside and from inside."""
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.check_view)
+        return [
+            path("<path:object_id>/check/", view, name="mcp_app_server_check"),
+            *super().get_urls(),
+        ]
+
+    @csrf_exempt
+    @redirect_missing_row
+    def check_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the page; judge what its script has seen; look here on the button.
+
+        What is judged changes nothing, and a proxy that loses the Host makes Django
+        refuse every form: so it needs no token against forgery.
+        """
+        # Nothing of the workbench is imported before it is used.
+        from mcp_app.admin.servers import check_page  # noqa: PLC0415
+
+        row = self._find_row(request, object_id)
+        if request.method == "POST" and request.content_type == "application/json":
+            return check_page.judged_fragment(request, row)
+        return self._check_page(request, row)
+
+    @method_decorator(csrf_protect)
+    def _check_page(self, request: HttpRequest, row: Row) -> HttpResponse:
+        from mcp_app.admin.servers import check_page  # noqa: PLC0415
+
+        context: dict[str, Any] = {
+            **check_page.probe_context(request, row),
+            "media": MEDIA,
+            "why_not_here": whom_to_ask(request, "stop"),
+        }
+        if request.method == "POST":
+            if not has_right(request, "stop"):
+                raise PermissionDenied
+            context["here"] = check_page.here_lines(row)
+        title = _("Check")
+        response = self._render_page(request, row, "check", title, context, "check")
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
 
 @admin.register(Server)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from mcp_app.interface.logs import LARGEST, JsonFormatter, WithoutSessionIds
+from mcp_app.logs import LARGEST, JsonFormatter, WithoutSessionIds
 from tests.drill.ports import HOST, free_port, has_listener
 from tests.drill.programs import Program
 
@@ -51,7 +51,7 @@ def test_what_is_no_text_stays_as_it_is() -> None:
 
 SITE: Final = """
 import logging, sys
-from mcp_app.interface.logs import WithoutSessionIds
+from mcp_app.logs import WithoutSessionIds
 
 async def site(scope, receive, send):
     await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -68,7 +68,7 @@ DAPHNE: Final = """
 import django
 from django.conf import settings
 
-ids = {"()": "mcp_app.interface.logs.WithoutSessionIds"}
+ids = {"()": "mcp_app.logs.WithoutSessionIds"}
 console = {"class": "logging.StreamHandler"}
 server = {"handlers": ["console"], "filters": ["ids"], "level": "INFO"}
 settings.configure(LOGGING={

@@ -1,4 +1,4 @@
-"""Template tags about stops, for every admin page of the app.
+"""Template tags of the admin: what is stopped, and the home page.
 
 They import the admin when they are used: Django loads all tags, even on sites without
 the admin, and unfold has them loaded while its own base class is being made.
@@ -55,3 +55,11 @@ def mcp_stop_entry(context: Context) -> dict[str, Any]:
         "who_may": "" if may_stop else header.who_may_stop(request),
         "url": header.stops_url(),
     }
+
+
+@register.inclusion_tag("admin/mcp_app/includes/home.html", takes_context=True)
+def mcp_home(context: Any) -> dict[str, object]:
+    """Show how the site does, how to begin, what needs care, calls and servers."""
+    from mcp_app.admin.home.overview import home_context  # noqa: PLC0415
+
+    return {**home_context(context["request"]), "perms": context["perms"]}
