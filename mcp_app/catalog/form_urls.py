@@ -49,8 +49,7 @@ def findings_of(function: RegisteredFunction) -> Iterator[Finding]:
         for member, url in dict.fromkeys(_urls_in_texts(texts)):
             message = _(
                 "A form question has the URL %(url)s in its %(member)s. Forms must not"
-                " have URLs that people could click: ask for a visit with"
-                " elicit_url()."
+                " have URLs that people could click: ask for a visit with elicit_url()."
             )
             yield must_fix("form-url", "", message % {"url": url, "member": member})
 

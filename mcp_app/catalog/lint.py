@@ -260,9 +260,8 @@ def _size_findings(definition: ToolDefinition) -> Iterator[Finding]:
     count = tokens(definition)
     if count > MANY_TOKENS:
         message = _(
-            "This tool takes ≈ %(count)s tokens of the model's memory on every"
-            " request; more than %(limit)s is a lot. Shorten the description or the"
-            " parameters."
+            "This tool takes ≈ %(count)s tokens of the model's memory on every request;"
+            " more than %(limit)s is a lot. Shorten the description or the parameters."
         ) % {"count": count_text(count), "limit": count_text(MANY_TOKENS)}
         yield advice("tokens-many", "", message)
 

@@ -22,7 +22,7 @@ from mcp_app.catalog.definition_texts import (
 from mcp_app.catalog.findings import Finding, advice, count_text, must_fix
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Definition, ToolDefinition
-from mcp_app.interface.rules import text_problem, visible
+from mcp_app.interface.rules import PARAMETER, text_problem, visible
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.schema_graph import Schema, Subschema, every_subschema
@@ -115,7 +115,6 @@ def order_findings(definition: Definition) -> Iterator[Finding]:
 MAX_NAMES = 10
 """Names in one message."""
 
-_PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _CHOICES = ("oneOf", "anyOf", "allOf")
 _REFERENCE = re.compile(r"#/(\$defs|definitions)/([^/~%]+)")
 _ELSEWHERE = {"$ref", "$dynamicRef", "patternProperties", *_CHOICES, "if"}
@@ -177,10 +176,9 @@ def _unreadable(facts: _Facts) -> Iterator[Finding]:
     """
     if facts.recursive:
         message = _(
-            "The schema %(names)s contains itself. llama-index cannot read"
-            " such a schema, and then shows none of the server's tools."
-            " Write out the levels that you need, or accept any value in"
-            " their place."
+            "The schema %(names)s contains itself. llama-index cannot read such a"
+            " schema, and then shows none of the server's tools. Write out the levels"
+            " that you need, or accept any value in their place."
         )
         values = {"names": names_text(facts.recursive)}
         yield advice("schema-recursive", "input_schema", message % values)
@@ -338,7 +336,7 @@ def _lacks_type(name: str, member: object, schema: Schema) -> bool:
 
 
 def _has_refused_name(name: str, member: object, schema: Schema) -> bool:
-    return _PARAMETER.fullmatch(name) is None
+    return PARAMETER.fullmatch(name) is None
 
 
 _UNDESCRIBED = ngettext_lazy(

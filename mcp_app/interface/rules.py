@@ -15,6 +15,8 @@ from mcp_app.protocol import uri_templates
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}")
+PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""Names of a tool's parameters that all clients take."""
 TAG = re.compile(r"[\w.:-]{1,64}")
 MAX_SUGGESTIONS = 100
 MAX_SUGGESTION_LENGTH = 200

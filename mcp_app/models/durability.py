@@ -109,9 +109,8 @@ def _isolation_doubts(level: str) -> Iterator[Doubt]:
             f"The isolation level of transactions is {level}. If two of them publish"
             " or change definitions at the same time, they fail or wait, and may not"
             " see what was published meanwhile.",
-            "Set the isolation level to read committed (Django's default) in"
-            " DATABASES under OPTIONS, and raise it only in transactions that need"
-            " more.",
+            "Set the isolation level to read committed (Django's default) in DATABASES"
+            " under OPTIONS, and raise it only in transactions that need more.",
         )
 
 

@@ -29,6 +29,8 @@ from mcp_app.models.workers import Worker
 
 SESSION = "session"
 """The kind of a change of a session, of its level, or of what it watches."""
+RECENT_MS = 15 * 60_000
+"""How long a client counts after its last request, and a failure as a new one."""
 AT_ONCE = 50
 """Sessions that one transaction removes, or of which it removes messages."""
 

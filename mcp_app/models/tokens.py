@@ -233,8 +233,7 @@ class AccessToken(CheckedRow):
                 yield (
                     "networks",
                     f"“{visible(each)}” is not a network. Write it as 192.0.2.0/24,"
-                    " 2001:db8::/32 or as one address, without bits after the"
-                    " prefix.",
+                    " 2001:db8::/32 or as one address, without bits after the prefix.",
                 )
             else:
                 if network.version == MAPPED.version and network.subnet_of(MAPPED):

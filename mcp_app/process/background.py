@@ -124,8 +124,7 @@ def _refuse_greenlets() -> None:
     if monkey is not None and monkey.is_module_patched("threading"):
         raise Unsuitable(
             "The MCP endpoint cannot be served by gevent workers, because its event"
-            " loop needs a thread of its own. Use gunicorn's gthread workers, or"
-            " ASGI."
+            " loop needs a thread of its own. Use gunicorn's gthread workers, or ASGI."
         )
 
 

@@ -213,9 +213,8 @@ class Rates:
         return (
             f"You call {entry.definition.name} too often: one person may call it"
             f" {_times_text(MINUTE_S / interval)} a minute, and at most"
-            f" {_times_text(room / interval)} in one burst. Wait"
-            f" {_seconds_text(wait)}. If there"
-            " are many items, ask for more of them in one call."
+            f" {_times_text(room / interval)} in one burst. Wait {_seconds_text(wait)}."
+            " If there are many items, ask for more of them in one call."
         )
 
     def _take_calls(self, bucket: Bucket, count: int, now: float) -> int:

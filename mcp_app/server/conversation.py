@@ -341,7 +341,6 @@ def check_tools(
 
 def _unbalanced_error(identifiers: set[str]) -> ValueError:
     return ValueError(
-        "Each tool use needs a result in the next message, and each result a tool"
-        " use in the message before. These have none:"
-        f" {', '.join(sorted(identifiers))}."
+        "Each tool use needs a result in the next message, and each result a tool use"
+        f" in the message before. These have none: {', '.join(sorted(identifiers))}."
     )

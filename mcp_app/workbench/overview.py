@@ -47,6 +47,7 @@ from mcp_app.models import (
 )
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 from mcp_app.models.definitions import Source
+from mcp_app.models.sessions import RECENT_MS
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import Report
@@ -58,8 +59,6 @@ MAX_FAILING: Final = 100
 """Of so many that failed most in the last minutes it is asked how often they failed."""
 MAX_RANKED: Final = 5
 """How many are the slowest, and how many those that fail most."""
-RECENT_MS: Final = 15 * MINUTE_S * 1_000
-"""How long a client counts after its last request, and a failure as a new one."""
 DAY_MS: Final = 24 * HOUR_S * 1_000
 FEW_CALLS: Final = 5
 """With fewer calls nothing is said to be failing."""

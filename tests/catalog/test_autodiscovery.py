@@ -95,9 +95,8 @@ class Broken(NamedTuple):
 
 BROKEN = {
     "a model as the result": Broken(
-        "from django.contrib.auth.models import User\n"
-        "@mcp.tool\n"
-        "def users() -> list[User]: ...",
+        "from django.contrib.auth.models import User\n@mcp.tool\ndef users() ->"
+        " list[User]: ...",
         "shop/mcp.py:8: shop.mcp.users: the result"
         " list[django.contrib.auth.models.User] has the Django model User, which"
         ' cannot be written as JSON. Return dicts, for example list(qs.values("id",'
@@ -112,9 +111,8 @@ BROKEN = {
         ' example list(qs.values("id", "name")).',
     ),
     "a model as a parameter": Broken(
-        "from django.contrib.auth.models import User\n"
-        "@mcp.tool\n"
-        "def show(user: User) -> str: ...",
+        "from django.contrib.auth.models import User\n@mcp.tool\ndef show(user: User)"
+        " -> str: ...",
         "shop/mcp.py:8: shop.mcp.show: the parameter user takes the Django model User,"
         " which no client can send. Take its key, for example user_id: int, and read"
         " it with User.objects.get(pk=user_id).",

@@ -172,9 +172,8 @@ def _uncountable_reason() -> str:
             " this condition can only be checked for one person at a time."
         )
     return _(
-        "The authentication backend %(backends)s does not list who has"
-        " the permission, so this condition can only be checked for"
-        " one person at a time."
+        "The authentication backend %(backends)s does not list who has the permission,"
+        " so this condition can only be checked for one person at a time."
     ) % {"backends": join_required(backends)}
 
 
@@ -209,9 +208,8 @@ def _rule_condition(key: str) -> Condition:
         return Condition(which=permissions.NOBODY, change=change, note=missing, **parts)
     if rule.object:
         note = _(
-            "The permission %(rule)s is checked for each resource: people"
-            " without it do not find that resource. Lists show the"
-            " template in any case."
+            "The permission %(rule)s is checked for each resource: people without it do"
+            " not find that resource. Lists show the template in any case."
         )
         return Condition(
             which=permissions.EVERYBODY, change="", note=note % values, **parts

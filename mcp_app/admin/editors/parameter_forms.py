@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -36,9 +35,7 @@ from mcp_app.admin.editors.rows import (
     RowForm,
     formset_class_of,
 )
-from mcp_app.interface.rules import text_problem, visible
-
-NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+from mcp_app.interface.rules import PARAMETER, text_problem, visible
 
 
 class ParameterForm(RowForm):
@@ -96,7 +93,7 @@ class ParameterForm(RowForm):
             return name
         if problem := text_problem(name):
             raise ValidationError(problem)
-        if not NAME.fullmatch(name):
+        if not PARAMETER.fullmatch(name):
             raise ValidationError(
                 _(
                     "“%(name)s” cannot name a parameter: only letters, digits and "

@@ -28,6 +28,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Session, Stop
+from mcp_app.models.sessions import RECENT_MS
 from mcp_app.models.stops import Running, Scope, scope_of
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.publishing.publication import count_changing
@@ -36,8 +37,6 @@ Row = TypeVar("Row", bound=models.Model)
 
 MAX_SINGLE_STOPS: Final = 50
 """How many individually stopped definitions the page names."""
-RECENT_MS: Final = 15 * 60_000
-"""A session that was seen within this time counts as a current one."""
 
 
 @dataclass(frozen=True, slots=True)

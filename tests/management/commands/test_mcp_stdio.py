@@ -89,9 +89,8 @@ def test_a_user_is_who_calls(private: Path, tmp_path: Path) -> None:
 
 def test_a_user_who_is_not_active_any_more(private: Path, tmp_path: Path) -> None:
     program = (
-        "from django.contrib.auth import get_user_model as users;"
-        "user = users().objects.get(username='eve');"
-        "user.is_active = False;"
+        "from django.contrib.auth import get_user_model as users;user ="
+        " users().objects.get(username='eve');user.is_active = False;"
         # Whoever commits a transaction goes on when it is true everywhere.
         "from django.db import transaction; transaction.atomic(user.save)()"
     )

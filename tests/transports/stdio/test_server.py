@@ -284,8 +284,7 @@ def told_of_a_change(server: Piped, number: str) -> set[str]:
 
 def test_a_session_leaves_no_row(tmp_path: Path) -> None:
     count = (
-        "from mcp_app import models as m;"
-        "print(*[t._default_manager.count() for t in"
+        "from mcp_app import models as m;print(*[t._default_manager.count() for t in"
         " (m.Session, m.Stream, m.Event, m.Question, m.Subscription, m.Worker)])"
     )
     with piped(tmp_path) as server:
