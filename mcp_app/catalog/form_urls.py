@@ -40,7 +40,7 @@ def urls_in_question(message: object, schema: JsonObject) -> Iterator[tuple[str,
 
 
 def findings_of(function: RegisteredFunction) -> Iterator[Finding]:
-    """Yield a warning for each URL in the form questions that a function asks."""
+    """Yield what must be fixed: each URL in the form questions that a function asks."""
     if function.inspected.context is None:
         return
     innermost = [*layers_of(function.function)][-1]

@@ -28,7 +28,7 @@ def check_deployment(app_configs: object, **_: Any) -> Messages:
     try:
         current = conf.current_settings()
     except ImproperlyConfigured:
-        # `check_settings` tells.
+        # `check_settings` reports it.
         return []
     messages: Messages = []
     if conf.refuses_every_host(current):
@@ -51,7 +51,7 @@ def check_deployment(app_configs: object, **_: Any) -> Messages:
         )
         for setting in _redirecting(current.public_url or "")
     ]
-    # Of one that cannot be made `check_settings` tells.
+    # `check_settings` reports a layer that cannot be made.
     with suppress(ImproperlyConfigured):
         if shared_layer(current.doorbell) is None:
             messages.append(_local_layer_info(current.doorbell))
@@ -129,7 +129,7 @@ def _connection_warnings(using: str) -> Iterator[checks.CheckMessage]:
     try:
         threads = conf.current_settings().threads
     except ImproperlyConfigured:
-        # `check_settings` tells.
+        # `check_settings` reports it.
         return
     each = batching.of_process(threads)
     pool = connections[using].settings_dict["OPTIONS"].get("pool")

@@ -63,11 +63,13 @@ def _of_no_app(name: str) -> Iterator[checks.CheckMessage]:
     for folder, dotted in sorted(_candidate_folders().items()):
         path = folder / below
         if str(path) not in known and _has_definitions(path):
-            message = f"{path} is not imported, because its package is in no installed"
+            message = (
+                f"{path} is not imported, because its package is in no installed app."
+            )
             hint = f'Add "{dotted}" to INSTALLED_APPS.'
             if not dotted:
                 hint = "Move it into the package of an app in INSTALLED_APPS."
-            yield checks.Warning(f"{message} app.", hint=hint, id="mcp_app.W022")
+            yield checks.Warning(message, hint=hint, id="mcp_app.W022")
 
 
 def _has_definitions(path: Path) -> bool:

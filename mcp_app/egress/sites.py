@@ -339,11 +339,10 @@ def _secret_headers(value: Mapping[str, str] | str) -> Mapping[str, str] | Calle
             function = import_string(value)
         except Exception as error:
             # A module may raise whatever it likes.
-            description = f"{value!r}, which cannot be imported: {error}"
-            if not _DOTTED.fullmatch(value):
-                description = (
-                    "that are neither a dict nor the dotted path of a function."
-                )
+            # What is no path may be a secret.
+            description = "that are neither a dict nor the dotted path of a function."
+            if _DOTTED.fullmatch(value):
+                description = f"{value!r}, which cannot be imported: {error}"
             raise UnusableSite(f'has "secret_headers" {description}') from None
         if not callable(function):
             raise UnusableSite(f'has "secret_headers" {value!r}, which is no function.')

@@ -1,8 +1,8 @@
 """The statements that add to the log: in one transaction, for many streams.
 
 PostgreSQL does it with one statement, which is a transaction by itself: on the way to
-the database and back nothing else of this process need wait.  Elsewhere they are three,
-however many streams there are.
+the database and back nothing else of this process need wait.  Elsewhere they are five
+at most, however many streams there are.
 """
 
 from __future__ import annotations

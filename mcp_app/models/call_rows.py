@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SharedValues: TypeAlias = tuple[str | int, ...]
 """What many calls have in common."""
 Own: TypeAlias = tuple[int, int, int, int, str, str, str]
-"""What is a call's own: four numbers, two texts without a blank, and any text."""
+"""What is a call's own, in the order of `Call.OWN`."""
 TallyValues: TypeAlias = tuple[str | int, ...]
 Row = TypeVar("Row")
 
@@ -165,7 +165,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class CallQuery:
-    """Which calls are meant: those of a time that one of the `ways` leads to.
+    """Calls of a period that match one of the `ways`, and `rest`.
 
     `ways` are columns and values that an index begins with, of rows that it has
     (`INDEXED`); none means all.  Of what they lead to, `rest` is looked for among the

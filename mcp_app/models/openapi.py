@@ -33,14 +33,14 @@ def pack_offers(offers: Sequence[JsonObject]) -> bytes:
     """Return offers as a row stores them; raise `TooManyOffers`."""
     text = jsonrpc.write(list(offers))
     stored = zlib.compress(text)
-    if len(text) > MOST_INFLATED or len(stored) > MAX_STORED_BYTES:
-        raise TooManyOffers(
-            _(
+    for size, most in ((len(text), MOST_INFLATED), (len(stored), MAX_STORED_BYTES)):
+        if size > most:
+            message = _(
                 "The operations of the document take %(size)d MiB; at most %(most)d are"
                 " stored."
             )
-            % {"size": len(text) // MIB + 1, "most": MOST_INFLATED // MIB}
-        )
+            numbers = {"size": size // MIB + 1, "most": most // MIB}
+            raise TooManyOffers(message % numbers)
     return stored
 
 

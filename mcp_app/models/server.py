@@ -201,7 +201,7 @@ def _update_content_hashes(
     )
     for server in servers.filter(**conditions):
         server.content_hash = server.working_hash()
-        # Nobody's form is out of date, and no client notices.
+        # A plain queryset: this raises no lock_version, and records no change.
         rows = models.QuerySet[Server](Server, using=using).filter(pk=server.pk)
         rows.update(content_hash=server.content_hash)
 

@@ -19,7 +19,7 @@ LIMIT_STATEMENTS: Final = """
     WHERE current_setting('statement_timeout')::interval
         NOT BETWEEN '1 microsecond' AND %(limit)s::interval
 """
-"""For the transaction (`SET LOCAL`); keeps a shorter limit of the site."""
+"""For the transaction (`SET LOCAL`); keeps a shorter limit of the site (0 is none)."""
 MAX_LIMIT_MS: Final = 2**31 - 1
 """PostgreSQL refuses more: 24 days."""
 
@@ -101,6 +101,7 @@ def _postgresql(connection: Any, clock: _Clock) -> Iterator[None]:
         limit_transaction(connection.alias, clock.seconds_left)
         with connection.execute_wrapper(_looking_at(clock)):
             yield
+        # After an exception the rollback to the savepoint does this.
         if before is not None:
             with connection.cursor() as cursor:
                 cursor.execute(

@@ -83,13 +83,17 @@ LOOK_S = 1.0
 
 
 class Process:
-    """One per OS process and loop; everything here is used on that loop only."""
+    """One per OS process and loop, used on that loop.
+
+    Under WSGI threads of requests use `rates`, `running.in_threads` and what plain
+    calls read, too (`running.in_threads.recognition`).
+    """
 
     stopping: bool
     dropped = 0
     """Messages of calls that went nowhere: their clients take JSON alone."""
     generation: int
-    """It goes up where other things are served, or somebody may have other rights."""
+    """It goes up if definitions or rights change: what was looked up before is old."""
     at_close: Callable[[], None] | None = None
     _away = False
 
@@ -100,7 +104,8 @@ class Process:
         self.lenient, self.registry = mcp_settings.is_lenient, registry
         self.limits = limits = mcp_settings.limits
         self.read_limits = ReadLimits(limits.depth, limits.nodes)
-        self.narrow = min(limits.parse_in_thread, 2 * limits.nodes_in_thread)
+        # Bodies up to this size are read on the loop without a look at them.
+        self.inline_bytes = min(limits.parse_in_thread, 2 * limits.nodes_in_thread)
         self.listeners, self.questions = Listeners(), OpenQuestions()
         self.rights = RightsCache(registry.rules)
         self.sessions = SessionStore(

@@ -46,7 +46,7 @@ WRITTEN_DEPTH = 254
 class ReadLimits:
     """What one body may hold.
 
-    `nesting_depth` counts containers within containers (`[]` is 1).  `nodes` counts
+    `depth` counts containers within containers (`[]` is 1).  `nodes` counts
     commas and opening brackets outside strings, which is at least the number of values
     less one.
     """

@@ -1,10 +1,10 @@
 """Event ids, of request streams and of standing streams.
 
-They are `<public_id>.<seq>` and `<public_id>.<seq>.<seen>`.  `public_id` is random for
-each stream, and carries a mark with which every process recognises, without a row, that
-the stream belongs to the session.  The `seq` of a request is the number of its message
-in the log; in a standing stream it counts the session's own log messages.  `announced`
-is the number up to which all changes have been announced on the stream.
+They are `<public_id>.<seq>` and `<public_id>.<seq>.<announced>`.  `public_id` is random
+for each stream, and carries a mark with which every process recognises, without a row,
+that the stream belongs to the session.  The `seq` of a request is the number of its
+message in the log; in a standing stream it counts the session's own log messages.
+`announced` is the number up to which all changes have been announced on the stream.
 
 An id is used once in a session (transports, "Resumability and Redelivery").  If more
 events have the same number, each gets the id before it and one more part, a count.  A

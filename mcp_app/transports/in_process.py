@@ -59,14 +59,14 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as it is on the wire; `from_client` by the client, or received."""
+    """One message as it is on the wire; `from_client` says that the client sent it."""
 
     from_client: bool
     text: bytes
 
 
 class Failure(Exception):
-    """A question of the server that is answered with an error."""
+    """Answers a question of the server with an error."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -246,7 +246,7 @@ class SessionRefused(Exception):
 
 
 class _Connection(Connection):
-    """A channel that ends with its one call."""
+    """The server's side of the client."""
 
     exchange: Exchange | None = None
     """The last one."""

@@ -90,7 +90,7 @@ class _Looking:
     registry: Registry
 
     def complete(self, *, ctx: SyncContext, typed: str) -> Completion:
-        """Return what fits; of the site's data nothing if it takes too long."""
+        """Return what fits, without the values of a field that takes too long."""
         values = list(fitting_suggestions(self.fixed, typed).values)
         if len(typed) >= SHORTEST:
             for path in self.paths:

@@ -55,7 +55,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--looked-at",
             metavar="DIGEST",
-            help="The last line that --check printed, so that only exactly those"
+            help="The digest that --check printed last, so that only exactly those"
             " changes are imported.",
         )
 

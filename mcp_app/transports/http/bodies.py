@@ -42,7 +42,7 @@ def is_large_body(process: Process, body: bytes) -> bool:
     Strings count, too: arguments may be read from them.
     """
     size, limits = len(body), process.limits
-    if size <= process.narrow:
+    if size <= process.inline_bytes:
         # A value has at least a byte, and a comma or a bracket.
         return False
     return size > limits.parse_in_thread or (

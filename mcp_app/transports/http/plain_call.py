@@ -179,7 +179,7 @@ class PlainCall(Exchange):
                 message["type"] != "http.request"
                 or message.get("more_body", False)
                 or len(body) > current.limits.body
-                or (len(body) > current.narrow and is_large_body(current, body))
+                or (len(body) > current.inline_bytes and is_large_body(current, body))
                 or current.generation != self.generation
                 or current.stopping
                 or now - self.arrived > LATE_AFTER_S

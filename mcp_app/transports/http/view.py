@@ -128,7 +128,7 @@ class ThreadCall(StatelessCall):
 
     def _run_function(self) -> object:
         current_call.set(self)
-        # Adapters of a process have no others: those of a dry run are for one request.
+        # Only a dry run has other user code, and it never runs here.
         places = cast("InvocationPlaces", self.process.adapters.user_code)
         runnable = self.entry.runnable
         return places.run_in_this_thread(
@@ -136,7 +136,7 @@ class ThreadCall(StatelessCall):
         )
 
     def _convert_in_time(self, output: object) -> object:
-        # If its time is over, its open transactions are rolled back.
+        # This ends a call that is too late, so that its transactions are rolled back.
         self._is_too_late()
         return self._tool.plain.convert_other(output)
 

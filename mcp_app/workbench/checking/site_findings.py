@@ -107,7 +107,7 @@ def _document_findings(server: Server) -> Iterator[Finding]:
     try:
         async_to_sync(fetch)(TRIED_DOCUMENT, bounds, key="a client's document")
     except (TooLarge, Unreadable):
-        # Whatever answers shows a way out.
+        # Any answer shows that the internet can be reached.
         pass
     except EgressError as error:
         message = _("The document of Claude Code cannot be fetched from here: %(url)s")
@@ -117,7 +117,7 @@ def _document_findings(server: Server) -> Iterator[Finding]:
         )
         what = message % {"url": TRIED_DOCUMENT}
         because = why % {"error": error.message}
-        # It is added to what the settings have: it must replace none of it.
+        # The line adds to the OAUTH that the site has.
         line = 'MCP["OAUTH"] = {**MCP.get("OAUTH", {}), "documents": False}'
         yield Finding(rule, Grade.PROBLEM, what, because, line)
         return

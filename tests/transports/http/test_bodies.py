@@ -183,7 +183,7 @@ async def test_nothing_of_another_origin_is_read(application: WireCheck) -> None
 PROCESS: Final[Any] = SimpleNamespace(
     limits=Limits(parse_in_thread=40, nodes_in_thread=6),
     read_limits=ReadLimits(64, 1_000),
-    narrow=12,
+    inline_bytes=12,
 )
 
 LARGE: Final[list[tuple[bytes, bool]]] = [
