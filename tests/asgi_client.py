@@ -406,9 +406,7 @@ class Client(Speaker):
         if routed and self.revision.routing_headers:
             routing.update(routing_headers(message))
         return self.visit(
-            "POST",
-            json.dumps(message).encode(),
-            headers={**routing, **(headers or {})},
+            "POST", json.dumps(message).encode(), headers={**routing, **(headers or {})}
         )
 
     async def sent(

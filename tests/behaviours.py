@@ -156,7 +156,7 @@ async def ordered(order: Purchase) -> dict[str, Any]:
             "bare": {},
             "many": {"type": ["integer", "string"]},
         },
-    },
+    }
 )
 async def loose(
     anything: Any = None,

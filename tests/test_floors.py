@@ -16,10 +16,7 @@ ROOT: Final = Path(__file__).parents[1]
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 NEEDED: Final = [
     Requirement(each)
-    for needed in (
-        PROJECT["dependencies"],
-        *PROJECT["optional-dependencies"].values(),
-    )
+    for needed in (PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
     for each in needed
 ]
 PIN: Final = re.compile(r"^([\w.-]+)(?:\[[^]]*\])?==(\S+)$", re.MULTILINE)

@@ -11,10 +11,7 @@ from tests.browser.keyboard import choose, strike, write
 from tests.browser.listening import Listening
 from tests.browser.test_publishing import picture, press, said
 
-pytestmark = [
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.usefixtures("axe"),
-]
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 NAME: Final = "ask-the-supplier"
 

@@ -15,10 +15,7 @@ from tests.clients.node import report_of
 from tests.helpdesk.running import KEY, HelpDesk
 from tests.newcomer.programs import Serving
 
-pytestmark = [
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.usefixtures("axe"),
-]
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 NAME: Final = "tickets_create"
 

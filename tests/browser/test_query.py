@@ -16,10 +16,7 @@ from tests.browser.test_publishing import picture, press, said
 from tests.clients.node import report_of
 from tests.newcomer.programs import Serving
 
-pytestmark = [
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.usefixtures("axe"),
-]
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 NAME: Final = "is-it-in-stock"
 TEAM: Final = "team"

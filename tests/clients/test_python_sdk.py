@@ -246,9 +246,7 @@ async def test_whoami(connect: Connect, era: str) -> None:
 async def test_progress_in_order(connect: Connect, person: Person) -> None:
     async with connect() as client:
         result = await client.call_tool(
-            "drill_count",
-            {"n": 20, "delay_ms": 5},
-            progress_callback=person.progress,
+            "drill_count", {"n": 20, "delay_ms": 5}, progress_callback=person.progress
         )
         await eventually(lambda: len(person.progressed) == 20)
     assert said(result) == "done 20"
@@ -526,9 +524,7 @@ async def test_reads_resources(
 
 @pytest.mark.parametrize(("prompt", "expected"), facts.PROMPTS.items())
 async def test_gets_prompts(
-    connect: Connect,
-    prompt: str,
-    expected: tuple[dict[str, str], list[dict[str, Any]]],
+    connect: Connect, prompt: str, expected: tuple[dict[str, str], list[dict[str, Any]]]
 ) -> None:
     arguments, content = expected
     async with connect() as client:

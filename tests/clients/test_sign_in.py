@@ -24,9 +24,7 @@ from tests.clients.person import PATIENCE_S
 from tests.clients.signing import Site
 
 pytestmark = [
-    pytest.mark.filterwarnings(
-        "ignore::mcp.shared.exceptions.MCPDeprecationWarning",
-    ),
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
     pytest.mark.xdist_group("signing in"),
 ]
 
@@ -121,8 +119,7 @@ async def connected(
 ) -> AsyncIterator[Client]:
     """Connect a program that is called so, or whose document is there."""
     metadata = OAuthClientMetadata(
-        client_name=name,
-        redirect_uris=[AnyUrl(window.back.redirect)],
+        client_name=name, redirect_uris=[AnyUrl(window.back.redirect)]
     )
     auth = OAuthClientProvider(
         url, metadata, storage, window.open, window.answer, document

@@ -89,29 +89,17 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(
         unwrap(connections.exchange_code),
         returns=None,
-        demands=(
-            "S-AUTH-005",
-            "S-AUTH-046",
-            "L-AUTH-006",
-        ),
+        demands=("S-AUTH-005", "S-AUTH-046", "L-AUTH-006"),
     ),
     Guard(
         connections._is_good_at,
         returns=True,
-        demands=(
-            "L-AUTH-089",
-            "L-AUTH-090",
-            "L-AUTH-096",
-        ),
+        demands=("L-AUTH-089", "L-AUTH-090", "L-AUTH-096"),
     ),
     Guard(
         principals.metadata_for,
         returns=None,
-        demands=(
-            "S-AUTH-057",
-            "S-AUTH-058",
-            "L-AUTH-045",
-        ),
+        demands=("S-AUTH-057", "S-AUTH-058", "L-AUTH-045"),
     ),
     Guard(
         token_cache.TokenEntry.refusal_at,
@@ -151,28 +139,13 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(
         sites.is_allowed,
         returns=True,
-        demands=(
-            "S-AUTH-108",
-            "L-AUTH-078",
-            "L-SEC-030",
-        ),
+        demands=("S-AUTH-108", "L-AUTH-078", "L-SEC-030"),
     ),
-    Guard(
-        fields.digest,
-        returns="argument",
-        demands=(
-            "S-AUTH-094",
-            "L-AUTH-066",
-        ),
-    ),
+    Guard(fields.digest, returns="argument", demands=("S-AUTH-094", "L-AUTH-066")),
     Guard(
         consent.program_words,
         returns=None,
-        demands=(
-            "S-AUTH-112",
-            "L-AUTH-082",
-            "L-SEC-010",
-        ),
+        demands=("S-AUTH-112", "L-AUTH-082", "L-SEC-010"),
     ),
     Guard(consent._answer_address, returns=None, demands=("L-AUTH-112",)),
     Guard(consent._forbid_frames, returns=None, demands=("L-SEC-014",)),
@@ -183,29 +156,12 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(
         clients._check_client,
         returns=None,
-        demands=(
-            "S-AUTH-068",
-            "S-AUTH-071",
-            "L-AUTH-055",
-            "L-AUTH-058",
-        ),
+        demands=("S-AUTH-068", "S-AUTH-071", "L-AUTH-055", "L-AUTH-058"),
     ),
     Guard(
-        clients.document_url_problem,
-        returns=None,
-        demands=(
-            "S-AUTH-065",
-            "L-AUTH-053",
-        ),
+        clients.document_url_problem, returns=None, demands=("S-AUTH-065", "L-AUTH-053")
     ),
-    Guard(
-        clients._abilities,
-        returns=None,
-        demands=(
-            "L-AUTH-016",
-            "L-AUTH-094",
-        ),
-    ),
+    Guard(clients._abilities, returns=None, demands=("L-AUTH-016", "L-AUTH-094")),
     Guard(
         clients.resource_metadata,
         returns=None,
@@ -221,31 +177,17 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(
         clients.server_metadata,
         returns=None,
-        demands=(
-            "S-AUTH-012",
-            "S-AUTH-013",
-            "S-AUTH-051",
-            "S-AUTH-052",
-            "L-AUTH-010",
-        ),
+        demands=("S-AUTH-012", "S-AUTH-013", "S-AUTH-051", "S-AUTH-052", "L-AUTH-010"),
     ),
     Guard(
         requests.is_verifier_of,
         returns=True,
-        demands=(
-            "S-AUTH-022",
-            "S-AUTH-093",
-            "L-AUTH-064",
-        ),
+        demands=("S-AUTH-022", "S-AUTH-093", "L-AUTH-064"),
     ),
     Guard(
         redirects._check_kind,
         returns=None,
-        demands=(
-            "S-AUTH-021",
-            "S-AUTH-099",
-            "L-AUTH-071",
-        ),
+        demands=("S-AUTH-021", "S-AUTH-099", "L-AUTH-071"),
     ),
     Guard(
         redirects.is_same_redirect,
@@ -265,14 +207,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
             "L-SEC-021",
         ),
     ),
-    Guard(
-        texts.successor,
-        returns="argument",
-        demands=(
-            "S-AUTH-096",
-            "L-AUTH-068",
-        ),
-    ),
+    Guard(texts.successor, returns="argument", demands=("S-AUTH-096", "L-AUTH-068")),
     Guard(decorators._definition_problems, returns=None, demands=("L-CACHE-004",)),
     Guard(form_fields._check_offered, returns=None, demands=("S-ELICIT-012",)),
     Guard(

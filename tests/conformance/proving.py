@@ -29,9 +29,7 @@ QUIETLY: Final = ("-p", "no:cacheprovider", "-p", "no:randomly", "--no-header")
 PATIENCE_S: Final = 600
 
 
-def by_demand(
-    guards: Iterable[AnyGuard],
-) -> dict[str, AnyGuard]:
+def by_demand(guards: Iterable[AnyGuard]) -> dict[str, AnyGuard]:
     """Return the guard of each demand."""
     return {demand: guard for guard in guards for demand in guard.demands}
 

@@ -103,10 +103,7 @@ def spread(
 
     Each must end well, and with it what it has sent must have been right.
     """
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        ThreadPoolExecutor(count) as pool,
-    ):
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(count) as pool:
         shared = {"DATABASE_URL": f"sqlite:///{directory}/db.sqlite3", **(env or {})}
         servers: list[DrillServer] = []
         try:

@@ -105,9 +105,7 @@ def test_ledger_counts_the_lines_of_its_key(client: Caller) -> None:
 def test_ledger_is_written_before_the_sleep(stateless: Stateless) -> None:
     key = uuid4().hex
     sleeper = threading.Thread(
-        target=stateless.call,
-        args=("drill_ledger",),
-        kwargs={"key": key, "seconds": 1},
+        target=stateless.call, args=("drill_ledger",), kwargs={"key": key, "seconds": 1}
     )
     sleeper.start()
     counted = 0

@@ -207,10 +207,7 @@ def crashes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
         environment = {**site.cluster.environment, "DATABASE_URL": server.url}
         prepare_database(server.url)
         run_python(environment, "-c", PREPARE)
-        with (
-            Flock(environment) as flock,
-            Visitors(flock, seed) as visitors,
-        ):
+        with Flock(environment) as flock, Visitors(flock, seed) as visitors:
             for number in range(1, rounds + 1):
                 visits = visitors.taken(ENOUGH)
                 time.sleep(chance.uniform(0, SOON_S))

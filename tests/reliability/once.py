@@ -114,10 +114,7 @@ def killed(site: Site, rounds: int, seed: int = 2) -> Generator[Round]:
     def insist(number: int) -> tuple[int, int, bool]:
         return insisted(flock, sessions[number % clients], f"{seed} {number}")
 
-    with (
-        Flock(site.cluster.environment) as flock,
-        Killer(flock, seed) as killer,
-    ):
+    with Flock(site.cluster.environment) as flock, Killer(flock, seed) as killer:
         for asked, wrong, answered in under_kill(
             insist, flock, killer, clients=clients, rounds=rounds, kills=KILLS
         ):

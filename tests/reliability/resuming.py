@@ -164,10 +164,7 @@ def resumes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
     def follow(number: int) -> Told:
         return followed(flock, sessions[number % clients], f"{seed} {number}")
 
-    with (
-        Flock(site.cluster.environment) as flock,
-        Killer(flock, seed) as killer,
-    ):
+    with Flock(site.cluster.environment) as flock, Killer(flock, seed) as killer:
         for each in under_kill(
             follow, flock, killer, clients=clients, rounds=rounds, kills=KILLS
         ):

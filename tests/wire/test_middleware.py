@@ -164,9 +164,7 @@ async def test_session_keeps_its_revision(client: Client) -> None:
     assert await client.post(call, JSON, called, session="old") != []
 
 
-async def test_answer_may_come_on_another_stream_of_the_session(
-    client: Client,
-) -> None:
+async def test_answer_may_come_on_another_stream_of_the_session(client: Client) -> None:
     hello = body(initialized("2025-11-25"))
     await client.post(asked("initialize"), JSON, hello, opens="s")
     assert await client.post(asked("tools/list", 7), SSE, session="s") == []

@@ -28,10 +28,7 @@ FORM: Final = {
     "message": "Your name?",
     "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
 }
-SAMPLE: Final = {
-    "messages": [{"role": "user", "content": TEXT}],
-    "maxTokens": 10,
-}
+SAMPLE: Final = {"messages": [{"role": "user", "content": TEXT}], "maxTokens": 10}
 INPUT_REQUIRED: Final = {
     "resultType": "input_required",
     "inputRequests": {"name": {"method": "elicitation/create", "params": FORM}},
@@ -114,11 +111,7 @@ RIGHT: Final[list[Case]] = [
     (STATELESS, "resources/read", result({"contents": [], **CACHE})),
     (STATELESS, "tools/call", result(INPUT_REQUIRED)),
     (STATELESS, "prompts/get", result(INPUT_REQUIRED)),
-    (
-        STATELESS,
-        "tools/call",
-        result(PLAIN_STRUCTURE | COMPLETE),
-    ),
+    (STATELESS, "tools/call", result(PLAIN_STRUCTURE | COMPLETE)),
     (STATELESS, "subscriptions/listen", result({"_meta": LISTENING, **COMPLETE})),
     (STATELESS, None, error(-32020)),
     (STATELESS, None, error_with_data(-32021, {"requiredCapabilities": {}})),
@@ -173,11 +166,7 @@ WRONG: Final[list[Case]] = [
     (VERSIONS[:1], "tools/call", result({"content": [AUDIO]})),
     (VERSIONS[:2], "tools/call", result({"content": [LINK]})),
     (VERSIONS, "tools/call", result({"content": [IMAGE | {"data": "%"}], **COMPLETE})),
-    (
-        VERSIONS[2:4],
-        "tools/call",
-        result(PLAIN_STRUCTURE),
-    ),
+    (VERSIONS[2:4], "tools/call", result(PLAIN_STRUCTURE)),
     (STATEFUL, "tools/call", result(INPUT_REQUIRED)),
     (STATELESS, None, result({})),
     (STATELESS, "ping", result(COMPLETE)),

@@ -74,10 +74,7 @@ class WireValidator:
                 "The message is no request, notification, result or error: "
                 f"its members are {sorted(message)}."
             ]
-        return [
-            *_foreign_members(shape, message),
-            *check(message, method),
-        ]
+        return [*_foreign_members(shape, message), *check(message, method)]
 
     def kind(self, message: JsonObject, *, method: str | None = None) -> str:
         """Return the definition by which a message is judged, of errors the code.
