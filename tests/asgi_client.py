@@ -136,20 +136,17 @@ class Visit:
         await self.done()
 
     async def done(self) -> None:
-        """Wait until the application has returned."""
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.wait([self.task])
         if not self.task.cancelled():
             await self.task
 
     async def begun(self) -> Visit:
-        """Wait for the status and the headers."""
         while not self.status:
             await self._next()
         return self
 
     async def body(self) -> bytes:
-        """Wait for the whole response."""
         await self.begun()
         # Heartbeats come for ever.
         async with asyncio.timeout(PATIENCE_S):
@@ -159,7 +156,6 @@ class Visit:
         return self.raw
 
     async def json(self) -> Any:
-        """Return the body of a response that is JSON."""
         body = await self.body()
         assert self.headers["content-type"] == "application/json", self.headers
         return json.loads(body)
@@ -181,13 +177,11 @@ class Visit:
         return found
 
     async def opened(self) -> Visit:
-        """Wait for the first bytes of the body."""
         while not self.raw:
             await self._next()
         return self
 
     async def comment(self) -> None:
-        """Wait for a heartbeat."""
         before = self.comments
         while self.comments == before and not self.ended:
             await self._next()
@@ -242,8 +236,6 @@ class Visit:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a request: the notifications and questions, and the answer."""
-
     status: int
     headers: Mapping[str, str]
     messages: list[JsonObject]
@@ -276,7 +268,6 @@ class Outcome:
         return text
 
     def notifications(self, method: str) -> list[JsonObject]:
-        """The parameters of all notifications of a method."""
         return [
             each["params"] for each in self.messages if each.get("method") == method
         ]
@@ -315,7 +306,6 @@ class Speaker(ABC):
         return {**message, **more}
 
     def hello(self, version: str | None = None) -> JsonObject:
-        """Return the parameters of `initialize`."""
         return {
             "protocolVersion": version or self.version,
             "capabilities": self.capabilities,
@@ -323,11 +313,9 @@ class Speaker(ABC):
         }
 
     async def call(self, tool: str, /, **arguments: Any) -> Outcome:
-        """Call a tool."""
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
     async def notify(self, method: str, params: JsonObject | None = None) -> Outcome:
-        """Send a notification."""
         message: JsonObject = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
@@ -340,8 +328,6 @@ class Speaker(ABC):
 
 
 class Client(Speaker):
-    """An MCP client of one revision."""
-
     def __init__(
         self,
         application: WireCheck,
@@ -371,7 +357,6 @@ class Client(Speaker):
         headers: HeaderChanges | None = None,
         complete: bool = True,
     ) -> Visit:
-        """Begin an HTTP request with the usual headers and these changes."""
         named = {**BASE_HEADERS, **self._era_headers(), **self._headers}
         named.update({name.lower(): value for name, value in (headers or {}).items()})
         pairs = [
@@ -412,7 +397,6 @@ class Client(Speaker):
     async def sent(
         self, message: object, headers: HeaderChanges | None = None
     ) -> Outcome:
-        """POST any JSON and wait for the whole answer."""
         return await outcome(self.post(message, headers))
 
     # -- messages ---------------------------------------------------------------
@@ -420,7 +404,6 @@ class Client(Speaker):
     def message(
         self, method: str, params: JsonObject | None = None, **more: Any
     ) -> JsonObject:
-        """Return a request as this client's revision has it."""
         if self.revision.stateless:
             given = params or {}
             meta = {**self.meta(), **given.get("_meta", {})}
@@ -428,7 +411,6 @@ class Client(Speaker):
         return super().message(method, params, **more)
 
     def meta(self) -> JsonObject:
-        """Return what the stateless era wants in every request."""
         return {
             f"{PREFIX}protocolVersion": self.revision.version,
             f"{PREFIX}clientInfo": CLIENT,
@@ -443,7 +425,6 @@ class Client(Speaker):
         headers: HeaderChanges | None = None,
         **more: Any,
     ) -> Visit:
-        """Begin a request, to read its answer as it comes."""
         return self.post(self.message(method, params, **more), headers)
 
     async def request(
@@ -454,13 +435,11 @@ class Client(Speaker):
         headers: HeaderChanges | None = None,
         **more: Any,
     ) -> Outcome:
-        """Make a request and wait for its answer."""
         return await outcome(self.begin(method, params, headers=headers, **more))
 
     # -- the stateful era ---------------------------------------------------------
 
     def initialize(self, **changes: Any) -> JsonObject:
-        """Return the request that opens a session."""
         params = {**self.hello(), **changes}
         return super().message("initialize", params)
 

@@ -91,10 +91,8 @@ class Stage:
     entered_thread: threading.Event = field(default_factory=threading.Event)
     released_thread: threading.Event = field(default_factory=threading.Event)
     told: list[str] = field(default_factory=list)
-    """What tools noted, in order."""
 
     async def begun(self) -> None:
-        """Wait until a tool has entered."""
         async with asyncio.timeout(60):
             await self.entered.wait()
 
@@ -103,7 +101,6 @@ _stages: list[Stage] = []
 
 
 def new_stage() -> Stage:
-    """Begin a new scene."""
     _stages[:] = [Stage()]
     return _stages[0]
 
@@ -969,7 +966,6 @@ async def complete_secret(value: str) -> list[str]:
 
 
 def has_short_name(asked: AccessRequest) -> bool:
-    """Let in who has a short name."""
     return asked.user is not None and len(asked.user.username) < SHORT_NAME
 
 

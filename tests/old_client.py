@@ -37,12 +37,10 @@ class OldClient(Speaker):
         """The notifications that came, and the questions."""
 
     def visit(self, method: str, path: str, body: bytes = b"", **headers: str) -> Visit:
-        """Begin a request."""
         named = {**self._headers, **headers}
         return Visit(self.application, method, path, list(named.items()), [body])
 
     async def connect(self) -> OldClient:
-        """Open the stream, and read where to POST to."""
         self.stream = self.visit("GET", self._path, accept="text/event-stream")
         await self.stream.begun()
         assert self.stream.status == 200
@@ -52,18 +50,15 @@ class OldClient(Speaker):
         return self
 
     async def open(self) -> OldClient:
-        """Connect, and initialize the session."""
         await self.connect()
         await self.initialize()
         assert (await self.notify("notifications/initialized")).status == 202
         return self
 
     async def initialize(self, version: str | None = None) -> JsonObject:
-        """Return the result of `initialize`."""
         return (await self.request("initialize", self.hello(version))).result
 
     def post(self, message: object, **headers: str) -> Visit:
-        """Begin to POST any JSON."""
         body = json.dumps(message).encode()
         own = {"content-type": "application/json", "content-length": str(len(body))}
         return self.visit("POST", self.messages, body, **{**own, **headers})
@@ -75,7 +70,6 @@ class OldClient(Speaker):
     async def begin(
         self, method: str, params: JsonObject | None = None, **more: Any
     ) -> Any:
-        """Send a request, which is accepted; return its id."""
         message = self.message(method, params, **more)
         found = await self.sent(message)
         assert (found.status, found.raw) == (202, b""), (found.status, found.raw)
@@ -84,17 +78,14 @@ class OldClient(Speaker):
     async def request(
         self, method: str, params: JsonObject | None = None, **more: Any
     ) -> Outcome:
-        """Send a request, and wait for its answer on the stream."""
         return await self.answered(await self.begin(method, params, **more))
 
     async def begin_call(self, tool: str, /, **arguments: Any) -> Any:
-        """Call a tool; return the id of the request."""
         return await self.begin("tools/call", {"name": tool, "arguments": arguments})
 
     # -- the stream -----------------------------------------------------------------
 
     async def next(self) -> JsonObject | None:
-        """Return the next message of the stream, None where it ended."""
         message = await self.stream.message()
         if message is not None and "method" in message:
             self.said.append(message)
@@ -135,10 +126,8 @@ class OldClient(Speaker):
             assert message is not None, f"The stream ended before {method} came."
 
     async def ended(self) -> None:
-        """Wait until the server ends the stream."""
         while await self.next() is not None:
             continue
 
     async def leave(self) -> None:
-        """Close the stream."""
         await self.stream.leave()

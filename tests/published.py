@@ -11,7 +11,6 @@ Row = TypeVar("Row", bound=PublishedRow)
 
 
 def published(row: Row) -> Row:
-    """Save a row where that was not done, and publish it."""
     if row.pk is None:
         row.save()
     row.rows().publish([row])
@@ -19,7 +18,6 @@ def published(row: Row) -> Row:
 
 
 def stopped(row: Row) -> Row:
-    """Save a row where that was not done, and stop it by itself."""
     if row.pk is None:
         row.save()
     Stop.objects.make(scope_of(row), row, by=By("lee"))
@@ -27,7 +25,6 @@ def stopped(row: Row) -> Row:
 
 
 def stops() -> set[int]:
-    """Return the keys of what is stopped."""
     return {each.pk for each in Stop.objects.on()}
 
 

@@ -44,7 +44,6 @@ class RowCopy:
         self._tables = [_Table.read(model) for model in models]
 
     def write(self) -> None:
-        """Let the tables have these rows alone."""
         with transaction.atomic(), connection.constraint_checks_disabled():
             for table in self._tables:
                 table.write()

@@ -111,7 +111,6 @@ def _nobody_asks(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the scripted tools be served, instead of the behaviours."""
     monkeypatch.setattr("tests.behaviours.registry", scripted_registry())
     yield
     _scripts.clear()
@@ -121,5 +120,4 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def play(scripted: None, connect: Connect) -> Play:
-    """Call scripted tools."""
     return _Play(connect)

@@ -34,7 +34,6 @@ from typing import Any, Final
 VARIABLE: Final = "SECRECY"
 ROOT: Final = Path(__file__).resolve().parents[1]
 LENGTH: Final = 43
-"""Characters of 32 random bytes in base64."""
 LIKE_A_SECRET: Final = re.compile(rf"[A-Za-z0-9_-]{{{LENGTH},}}")
 PURPOSES: Final = (
     *("request-state", "cursors", "query cursors", "call arguments"),
@@ -66,7 +65,6 @@ class Watch:
         atexit.register(self._count)
 
     def knows(self, secret: str) -> None:
-        """Note what is secret from now on."""
         self._write(KNOWN, secret)
 
     def knows_key(self, key: str) -> None:
@@ -199,7 +197,6 @@ def _may_know(name: str) -> bool:
 
 
 def is_watching() -> bool:
-    """Whether anything is looked at."""
     return _watch is not None
 
 
@@ -215,14 +212,12 @@ def note(token: str) -> None:
 
 
 def look_at_answer(status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Look at what a client was told, where that is an error."""
     if _watch is not None and status >= ERROR:
         told = f"{dict(headers)} {body.decode(errors='replace')}"
         _watch.looks_at("error", str(status), told)
 
 
 def look_at_rows(table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Look at all that stands in a table."""
     if _watch is not None:
         for row in rows:
             _watch.looks_at("row", table, " ".join(map(_text, row)))
@@ -236,7 +231,6 @@ def _text(value: object) -> str:
 
 
 def look_at_file(database: Path) -> None:
-    """Look at the rows of a file of SQLite, if it is there."""
     if _watch is None or not database.exists():
         return
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
@@ -265,7 +259,6 @@ def look_at_rows_of_test() -> None:
 
 
 def found(folder: Path) -> list[str]:
-    """Return a line for each place where a secret was written."""
     known = {line for _, line in _lines(folder, KNOWN)}
     return sorted(
         {

@@ -98,7 +98,6 @@ def _patient() -> Iterator[None]:
 
 @pytest.fixture
 def after_a_second(_patient: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer becomes a stream after a second of silence, as it does elsewhere."""
     from mcp_app.transports.http import replies  # noqa: PLC0415
 
     monkeypatch.setattr(replies, "PROMOTE_AFTER", 1.0)
@@ -134,7 +133,6 @@ _ASKING: Final = frozenset({"db", "served_rows", "transactional_db"})
 def served_rows(
     served_database: None, _patient: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
-    """The fixture rows and a few servers more, for all tests of a module."""
     from django.db import connection  # noqa: PLC0415
     from django.db.backends.signals import connection_created  # noqa: PLC0415
 
@@ -187,7 +185,6 @@ def _write_rows() -> None:
 
 
 def _written() -> list[type[Model]]:
-    """What the fixture rows are written to."""
     from mcp_app import models  # noqa: PLC0415
 
     return [
@@ -250,7 +247,6 @@ def mcp() -> dict[str, Any]:
 async def process(
     mcp: dict[str, Any], settings: Settings, served_rows: None
 ) -> AsyncIterator[Process]:
-    """The process that serves a test; nothing may be left of its requests."""
     from mcp_app.pools.database import writer  # noqa: PLC0415
     from mcp_app.process import background as current_process  # noqa: PLC0415
     from mcp_app.process import runtime  # noqa: PLC0415
@@ -338,7 +334,6 @@ def _erase_traces() -> None:
 
 
 def _erase(models: list[type[Model]]) -> None:
-    """Empty these tables, without the signals that tell processes of each row."""
     for model in models:
         rows: Any = model._default_manager.all()
         rows._raw_delete(rows.db)
@@ -346,7 +341,6 @@ def _erase(models: list[type[Model]]) -> None:
 
 @pytest.fixture
 def stage(process: Process) -> Stage:
-    """Where the test meets the tools that wait for it."""
     from tests import behaviours  # noqa: PLC0415
 
     return behaviours.stage()
@@ -354,7 +348,6 @@ def stage(process: Process) -> Stage:
 
 @pytest.fixture
 def application(process: Process) -> Iterator[WireCheck]:
-    """The site with the endpoint in front of it; what it sends is checked."""
     check = _checked_site()
     yield check
     assert check.violations == []
@@ -386,7 +379,6 @@ Connect: TypeAlias = "Callable[..., Awaitable[Client]]"
 
 @pytest.fixture(params=["plain", pytest.param("otherwise", marks=pytest.mark.long)])
 def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Serve plain calls as plain calls, and as any other."""
     from mcp_app.transports.http.plain_call import PlainCall  # noqa: PLC0415
 
     if request.param == "otherwise":
@@ -395,7 +387,6 @@ def each_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def connect(application: WireCheck) -> Connect:
-    """Make a client of a revision, with a session where the revision has them."""
     from tests.asgi_client import Client  # noqa: PLC0415
 
     async def connected(version: str, **options: Any) -> Client:
@@ -412,7 +403,6 @@ async def until(true: Callable[[], object]) -> None:
 
 
 async def all_logged(log: RequestLog) -> None:
-    """Wait until everything that was said is committed."""
     async with asyncio.timeout(PATIENCE_S):
         while log.is_committing:
             await asyncio.sleep(0.001)

@@ -33,7 +33,6 @@ async def wrapped(
 async def counted(
     pools: Sequence[DatabaseThreads] = READING,
 ) -> AsyncIterator[list[str]]:
-    """Collect the statements of these pools."""
     told: list[str] = []
 
     def note(

@@ -45,8 +45,6 @@ PATHS = [
 
 
 class Site:
-    """A site that notes what comes to it."""
-
     def __init__(self) -> None:
         self.scopes: list[dict[str, Any]] = []
 
@@ -92,8 +90,6 @@ class Included:
 
 
 class Without:
-    """A URLconf without the endpoint."""
-
     urlpatterns: list[Any] = []
 
 
@@ -211,7 +207,6 @@ async def test_the_site_behind_is_unchanged(application: WireCheck) -> None:
 
 
 async def socket(path: str) -> tuple[Site, list[Any]]:
-    """Open a WebSocket; return the site, and what was sent."""
     site, sent = Site(), []
     opened = {"type": "websocket", "path": path, "headers": []}
 

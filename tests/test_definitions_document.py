@@ -43,7 +43,6 @@ RECIPES = (ROOT / "docs/recipes.md").read_text("utf-8")
 
 @pytest.fixture
 def declared(monkeypatch: pytest.MonkeyPatch) -> Registry:
-    """What the example declares, in a site that has the app `shop`."""
     models = ModuleType("shop.models")
     models.__dict__["Order"] = Order
     monkeypatch.setitem(sys.modules, "shop", ModuleType("shop"))

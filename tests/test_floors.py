@@ -56,7 +56,6 @@ def test_t32_each_dependency_has_a_floor_that_is_pinned_or_newer(
 
 
 def before(version: Version) -> list[Version]:
-    """Return the releases of the same series that are older."""
     series = f"{version.major}.{version.minor}"
     return [Version(f"{series}.{micro}") for micro in range(version.micro)]
 

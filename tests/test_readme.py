@@ -30,7 +30,6 @@ SAID_DEFAULTS: Final = {
 
 
 def table(heading: str) -> dict[str, str]:
-    """Return the first table below a heading: name → default."""
     text = SETTINGS.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", text, re.MULTILINE)
     assert len({name for name, _ in rows}) == len(rows)

@@ -20,7 +20,6 @@ HOST = [("host", "localhost")]
 
 
 def router() -> Any:
-    """As a site's asgi.py makes it."""
     return URLRouter(http_urlpatterns)  # type: ignore[arg-type]
 
 

@@ -51,7 +51,6 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def page_of(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
-    """Give a page of a site, with cookies and a store of its own."""
     context = browser.new_context(base_url=url, **{"color_scheme": "light", **options})
     context.set_default_timeout(PATIENCE_MS)
     try:
@@ -61,7 +60,6 @@ def page_of(browser: Browser, url: str, **options: Any) -> Iterator[Page]:
 
 
 def log_in(page: Page, name: str, password: str) -> None:
-    """Fill in the form of a site's login."""
     page.get_by_label("Username").fill(name)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Log in").click()

@@ -28,11 +28,7 @@ POLICY: Final = (
 AXE: Final = MODULES / "axe-core" / "axe.min.js"
 
 CLOSED: Final = "for-tokens"
-"""A server that lets in by tokens alone."""
-
 SIGNED: Final = "for-programs"
-"""A server that programs sign in to."""
-
 KEEPER: Final = "kim"
 """Who keeps the shop: may make tools and publish them, and see what the shop has."""
 
@@ -67,13 +63,11 @@ expect.set_options(timeout=PATIENCE_MS)
 
 @pytest.fixture(scope="package")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file with the rows of the demo."""
     return tmp_path_factory.mktemp("demo") / "demo.sqlite3"
 
 
 @pytest.fixture(scope="package")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelpDesk]:
-    """Serve another site: a help desk."""
     with help_desk(tmp_path_factory.mktemp("desk")) as desk:
         yield desk
 
@@ -92,19 +86,16 @@ def served_shop(database: Path, desk: HelpDesk) -> Iterator[tuple[Serving, str]]
 
 @pytest.fixture(scope="package")
 def served(served_shop: tuple[Serving, str]) -> Serving:
-    """Serve the demo."""
     return served_shop[0]
 
 
 @pytest.fixture(scope="package")
 def token(served_shop: tuple[Serving, str]) -> str:
-    """Return an access token of who keeps the shop."""
     return served_shop[1]
 
 
 @pytest.fixture
 def client(served: Serving) -> Iterator[Listening]:
-    """Connect a client to the public server."""
     with Listening(f"{served.url}/mcp") as listening:
         yield listening
 
@@ -121,7 +112,6 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def logged_in(browser: Browser, served: Serving) -> StorageState:
-    """Log in with the password that was printed; return the cookies."""
     with open_page(browser, served) as page:
         page.goto("/")
         page.get_by_role("link", name="Open the admin").click()
@@ -131,7 +121,6 @@ def logged_in(browser: Browser, served: Serving) -> StorageState:
 
 @pytest.fixture(scope="package")
 def keys(browser: Browser, served: Serving) -> StorageState:
-    """Log in who keeps the shop; return the cookies."""
     with open_page(browser, served) as page:
         page.goto("/admin/")
         log_in(page, KEEPER, PASSWORD)
@@ -140,7 +129,6 @@ def keys(browser: Browser, served: Serving) -> StorageState:
 
 @contextmanager
 def open_page(browser: Browser, served: Serving, **options: Any) -> Iterator[Page]:
-    """Give a page of the demo, with cookies and a store of its own."""
     with page_of(browser, served.url, **options) as page:
         yield page
 
@@ -166,7 +154,6 @@ def keeper(browser: Browser, served: Serving, keys: StorageState) -> Iterator[Pa
 def scriptless_keeper(
     browser: Browser, served: Serving, keys: StorageState
 ) -> Iterator[Page]:
-    """Open a page as who keeps the shop, in a browser that runs no scripts."""
     with open_page(
         browser, served, storage_state=keys, java_script_enabled=False
     ) as page:
@@ -175,8 +162,6 @@ def scriptless_keeper(
 
 @contextmanager
 def strictly(page: Page) -> Iterator[None]:
-    """Let pages of the admin run nothing but files of this site."""
-
     def serve(route: Route) -> None:
         answer = route.fetch(max_redirects=0)
         headers = {**answer.headers, "content-security-policy": POLICY}
@@ -209,7 +194,6 @@ def _without_complaints(
 def scriptless(
     browser: Browser, served: Serving, logged_in: StorageState
 ) -> Iterator[Page]:
-    """Open a page as staff whose browser runs no scripts."""
     with open_page(
         browser, served, storage_state=logged_in, java_script_enabled=False
     ) as page:
@@ -217,7 +201,6 @@ def scriptless(
 
 
 def log_in(page: Page, name: str, password: str) -> None:
-    """Fill in the form of the admin."""
     fill_in_login(page, name, password)
     page.get_by_role("heading", name="Site administration").wait_for()
 

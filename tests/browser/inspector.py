@@ -29,7 +29,6 @@ class Inspector:
     home: Path
 
     def result(self, method: str, *options: str) -> JsonObject:
-        """Return the result of one request."""
         ended = node(
             *(PROGRAM, "--cli", self.endpoint, "--protocol-era", self.era),
             *("--format", "json", "--method", method, *options),
@@ -40,30 +39,25 @@ class Inspector:
         return result
 
     def prompts(self) -> dict[str, JsonObject]:
-        """Return the listed prompts by their names."""
         listed = self.result("prompts/list")["prompts"]
         return {prompt["name"]: prompt for prompt in listed}
 
     def prompt(self, name: str, /, **arguments: str) -> str:
-        """Return the text of a prompt that is one text."""
         [message] = self.messages(name, **arguments)
         text: str = message["content"]["text"]
         return text
 
     def messages(self, name: str, /, **arguments: str) -> list[JsonObject]:
-        """Return the messages of a prompt."""
         given = [f"{key}={value}" for key, value in arguments.items()]
         options = ("--prompt-name", name, "--prompt-args", *given)
         messages: list[JsonObject] = self.result("prompts/get", *options)["messages"]
         return messages
 
     def resources(self) -> dict[str, JsonObject]:
-        """Return the listed resources by their addresses."""
         listed = self.result("resources/list")["resources"]
         return {resource["uri"]: resource for resource in listed}
 
     def resource(self, uri: str) -> JsonObject:
-        """Return the one content of a resource."""
         content: JsonObject
         [content] = self.result("resources/read", "--uri", uri)["contents"]
         return content

@@ -7,12 +7,10 @@ from typing import Final
 from playwright.sync_api import Locator, Page
 
 STOPS: Final = 150
-"""Places that the Tab key goes to, at most."""
 FOCUSED: Final = "each => each === document.activeElement"
 
 
 def tab_to(page: Page, wanted: Locator) -> None:
-    """Press Tab until an element has the focus."""
     for _ in range(STOPS):
         if wanted.evaluate(FOCUSED):
             return
@@ -21,14 +19,12 @@ def tab_to(page: Page, wanted: Locator) -> None:
 
 
 def write(page: Page, wanted: Locator, text: str) -> None:
-    """Type into a field, in place of what is there."""
     tab_to(page, wanted)
     page.keyboard.press("Control+a")
     page.keyboard.type(text)
 
 
 def choose(page: Page, wanted: Locator, letter: str) -> None:
-    """Choose in a list what begins with a letter."""
     tab_to(page, wanted)
     page.keyboard.press(letter)
 

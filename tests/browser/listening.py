@@ -76,7 +76,6 @@ class Listening(threading.Thread):
         assert told.endswith("ListChanged")
 
     def ask(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the client on its own loop."""
         asked = getattr(self._client, method)(*arguments)
         return asyncio.run_coroutine_threadsafe(asked, self._loop).result(TOLD_S)
 
@@ -84,12 +83,10 @@ class Listening(threading.Thread):
         return {each.name for each in self.ask("list_prompts").prompts}
 
     def description(self, name: str) -> str | None:
-        """Return what it sees of a tool; None where there is none."""
         tools = {each.name: each for each in self.ask("list_tools").tools}
         return tools[name].description if name in tools else None
 
     def schema(self, name: str) -> dict[str, Any]:
-        """Return the parameters of a tool as it sees them."""
         tools = {each.name: each for each in self.ask("list_tools").tools}
         schema: dict[str, Any] = tools[name].input_schema
         return schema

@@ -24,17 +24,13 @@ THANKS: Final = "You can close this window."
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """Where a browser is led back to, and what it has brought there."""
-
     redirect: str
     brought: Queue[dict[str, str]]
 
     def gets(self) -> dict[str, str]:
-        """Wait for what the browser brings."""
         return self.brought.get(timeout=BROUGHT_S)
 
     def got_nothing(self) -> bool:
-        """Whether the browser has brought nothing so far."""
         try:
             self.brought.get_nowait()
         except Empty:
@@ -76,7 +72,6 @@ class Loopback:
         return f"{self.site}/mcp-oauth/authorize?{urlencode(query)}"
 
     def exchange(self, code: str) -> dict[str, Any]:
-        """Return what the program gets for a code."""
         form = {
             "grant_type": "authorization_code",
             "client_id": self.client_id,
@@ -92,14 +87,12 @@ class Loopback:
 
 @contextmanager
 def loopback(site: str, slug: str) -> Iterator[Loopback]:
-    """Run a program that signs in to a server of a site."""
     with listening() as back:
         yield Loopback(site, f"{site}/mcp/{slug}", back)
 
 
 @contextmanager
 def listening() -> Iterator[Back]:
-    """Listen on a port of loopback."""
     brought: Queue[dict[str, str]] = Queue()
 
     class Listener(BaseHTTPRequestHandler):

@@ -46,7 +46,6 @@ Inspectors = Callable[[str], Inspector]
 
 @pytest.fixture
 def inspector(served: Serving, tmp_path: Path) -> Inspectors:
-    """Return a function that gives an inspector of an era."""
     return lambda era: Inspector(f"{served.url}/mcp", era, tmp_path)
 
 
@@ -60,7 +59,6 @@ def opened(page: Page) -> None:
 
 
 def add(page: Page, model: str) -> None:
-    """Go from the index to the form for a new row that answers with a text."""
     page.goto("/admin/")
     page.locator(f"tr.model-{model}").get_by_role("link", name="Add").click()
     page.get_by_role("link", name="Answer with a text").click()
@@ -68,7 +66,6 @@ def add(page: Page, model: str) -> None:
 
 
 def change(page: Page, model: str, name: str) -> None:
-    """Go from the index to the form of a row."""
     page.goto("/admin/")
     page.locator(f"tr.model-{model}").get_by_role("link", name="Change").click()
     # Not *Try it*, which names the row, too.
@@ -84,12 +81,10 @@ def publish(page: Page) -> None:
 
 
 def row(page: Page, sheet: str, number: int, field: str) -> Locator:
-    """Return a field of a row, such as the name of the first argument."""
     return page.locator(f"[name='{sheet}-{number}-{field}']")
 
 
 def fill_in_a_prompt(staff: Page) -> None:
-    """Give a new prompt an argument and two messages."""
     staff.get_by_label("Title").first.press_sequentially("Greet someone")
     expect(staff.locator("#id_name")).to_have_value("greet-someone")
     staff.get_by_role("button", name="Add an argument").click()

@@ -32,7 +32,6 @@ def until_written(page: Page, url: str, text: str) -> None:
 
 
 def refused(served: Serving) -> None:
-    """Send what no call can be."""
     answer = Answer(f"{served.url}/mcp", "POST", {"Content-Type": "text/plain"}, b"x")
     assert answer.whole().status == 415
 

@@ -72,7 +72,6 @@ def test_the_command_speaks_as_a_user(served: Serving, database: Path) -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The settings of a site with a superuser, and the port at which it serves."""
     folder = tmp_path_factory.mktemp("checking")
     file = Path(shutil.copy(prepared_file(), folder / "db.sqlite3"))
     add_superuser(file)

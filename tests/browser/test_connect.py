@@ -32,7 +32,6 @@ def choose(page: Page, client: str) -> None:
 
 
 def inspected(line: str, home: Path) -> list[str]:
-    """Connect the inspector as a line for Claude Code says; return the tools' names."""
     words = shlex.split(line)
     assert words[:5] == ["claude", "mcp", "add", "--transport", "http"]
     _name, url, header, value = words[5:]

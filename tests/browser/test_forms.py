@@ -40,7 +40,6 @@ def save_and_stay(page: Page) -> None:
 
 
 def schema(page: Page) -> dict[str, object]:
-    """Return the parameters as JSON, as the page shows them."""
     text = page.locator("[name='input_schema-json']").input_value()
     found: dict[str, object] = json.loads(text)["properties"]
     return found
@@ -201,7 +200,6 @@ def test_what_is_typed_while_a_part_is_drawn_is_kept(staff: Page) -> None:
     held: list[Route] = []
 
     def hold(route: Route) -> None:
-        """Let the first one wait."""
         if held:
             route.continue_()
         held.append(route)

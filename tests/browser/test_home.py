@@ -39,14 +39,12 @@ def rows(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def fresh(rows: Path) -> Iterator[Serving]:
-    """Serve a demo of its own: other tests publish in theirs, in any order."""
     with demo(rows) as served:
         yield served
 
 
 @pytest.fixture
 def nora(browser: Browser, fresh: Serving, rows: Path) -> Iterator[Page]:
-    """Open a page as somebody who may make and publish tools and prompts alone."""
     manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
     run(manage, CHECKOUT, demo_environment(rows))
     with open_page(browser, fresh) as page:

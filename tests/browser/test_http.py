@@ -21,7 +21,6 @@ def part(page: Page, name: str) -> Locator:
 
 
 def _described(keeper: Page) -> None:
-    """Make the tool by the keyboard alone; its path has a mistake."""
     page = keeper
     page.goto("/admin/mcp_app/tool/add/?kind=http")
     page.wait_for_load_state("load")

@@ -25,7 +25,6 @@ def hanging(session: Session) -> Answer:
 
 
 def refused(answer: Answer) -> str:
-    """Return the error that ended a call."""
     message: str = answer.whole().messages[-1]["error"]["message"]
     return message
 

@@ -21,7 +21,6 @@ NAME: Final = "tickets_create"
 
 
 def _read(keeper: Page) -> None:
-    """Read the document, by the keyboard alone."""
     keeper.goto("/admin/mcp_app/tool/")
     strike(keeper, keeper.get_by_role("link", name="From OpenAPI"))
     choose(keeper, keeper.get_by_label("Site", exact=True), "h")
@@ -31,7 +30,6 @@ def _read(keeper: Page) -> None:
 
 
 def _publish_tool(keeper: Page, client: Listening) -> None:
-    """Make the tool that creates a ticket, unless another test has made it."""
     if client.description(NAME) is not None:
         return
     _read(keeper)

@@ -38,7 +38,6 @@ OPTIONS: Final = "list => [...list.options].map(each => [each.value, each.text])
 
 @pytest.fixture(scope="package")
 def allowed(browser: Browser, served: Serving, logged_in: StorageState) -> str:
-    """Make someone who has the product's rights and no others; return the name."""
     with open_page(browser, served, storage_state=logged_in) as staff:
         add_user(staff, EDITOR)
         staff.get_by_label("Staff status").check()
@@ -53,7 +52,6 @@ def allowed(browser: Browser, served: Serving, logged_in: StorageState) -> str:
 
 @pytest.fixture
 def editor(browser: Browser, served: Serving, allowed: str) -> Iterator[Page]:
-    """Log in as that one, by the form."""
     with open_page(browser, served) as page:
         page.goto("/admin/")
         log_in(page, allowed, PASSWORD)
@@ -71,7 +69,6 @@ def add_user(staff: Page, name: str) -> None:
 
 
 def _is_own(right: str) -> bool:
-    """Whether a line of Django's list of rights is one of ours."""
     return right.startswith("MCP server |") and any(
         text in right
         for text in (

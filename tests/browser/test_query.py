@@ -38,19 +38,16 @@ def part(page: Page, name: str) -> Locator:
 
 
 def choices(page: Page, name: str, *values: str) -> None:
-    """Check boxes, or one of several buttons."""
     for value in values:
         part(page, name).and_(page.locator(f"[value='{value}']")).check()
 
 
 def told(page: Page, *measures: str) -> None:
-    """Choose what is told of each group."""
     for at, each in enumerate(measures, start=1):
         part(page, f"measures_{at}").select_option(each)
 
 
 def where(page: Page, at: int, path: str, comparison: str, value: str = "") -> None:
-    """Choose a condition; a value is fixed, and without one the client says it."""
     part(page, f"filters-{at}-path").select_option(path)
     part(page, f"filters-{at}-comparison").select_option(comparison)
     if value:
@@ -64,7 +61,6 @@ def save(page: Page) -> None:
 
 
 def refused(page: Page, name: str, wrong: str, sentence: str, right: str) -> None:
-    """Fill in what is refused at its field, and then what is not."""
     part(page, name).fill(wrong)
     press(page, "Save and continue editing")
     expect(page.locator(".mcp-errors")).to_contain_text(sentence)

@@ -22,7 +22,6 @@ PHONE = ViewportSize(width=390, height=844)
 
 @pytest.fixture
 def phone(browser: Browser, served: Serving, logged_in: StorageState) -> Iterator[Page]:
-    """Open a page as staff with a telephone that runs no scripts."""
     with open_page(
         browser,
         served,
@@ -34,12 +33,10 @@ def phone(browser: Browser, served: Serving, logged_in: StorageState) -> Iterato
 
 
 def looked_up(served: Serving) -> Answer:
-    """Call a tool of the demo as a client does."""
     return called(f"{served.url}/mcp", "order_status", number=1_001).whole()
 
 
 def listed(served: Serving) -> list[str]:
-    """Return the tools that a client sees."""
     answer = stateless(f"{served.url}/mcp", "tools/list").whole()
     return [each["name"] for each in answer.messages[0]["result"]["tools"]]
 

@@ -24,12 +24,10 @@ ALREADY: Final = "This token was already shown."
 
 @pytest.fixture
 def server(served: Serving) -> str:
-    """Return the address of the server."""
     return f"{served.url}/mcp/{CLOSED}"
 
 
 def call(url: str, token: str) -> httpx.Response:
-    """Ask a server something with a token."""
     sent = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -67,7 +65,6 @@ def good(url: str, token: str) -> None:
 
 
 def look(page: Page, name: str) -> None:
-    """Take a picture that is in no document."""
     picture(page, name, CHECKOUT / "results" / "pictures")
 
 
@@ -155,7 +152,6 @@ def test_without_scripts(scriptless: Page) -> None:
 
 @pytest.fixture
 def maria(staff: Page, browser: Browser, served: Serving) -> Iterator[Page]:
-    """Return the browser of a user who is no member of the staff."""
     add_user(staff, USER)
     refused: list[str] = []
     with open_page(browser, served) as page:

@@ -54,7 +54,6 @@ VALUES: Final[dict[str, tuple[str | list[str], object]]] = {
     "json": ('{"a": [null]}', {"a": [None]}),
     "empty": ('""', ""),
 }
-"""What is typed or chosen, and what is sent."""
 WATCH: Final = """() => {
     window.seen = [];
     const place = document.querySelector("[data-mcp-result]");
@@ -67,13 +66,10 @@ WATCH: Final = """() => {
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A fixture server, its file, and the page of somebody who is logged in."""
-
     server: DrillServer
     database: Path
     page: Page
     refused: list[str]
-    """What the pages' policy did not let them load, and errors of their scripts."""
 
     def open(self, name: str, model: str = "tool") -> Page:
         self.page.goto(page_of_tool(self.database, name, model))
@@ -105,7 +101,6 @@ def strictly(page: Page, policy: str = POLICY) -> None:
 
 
 def listen(page: Page, refused: list[str]) -> None:
-    """Note what the policy of a page refused, and errors of its scripts."""
     page.on(
         "console",
         lambda said: refused.append(said.text) if "Security" in said.text else None,

@@ -55,8 +55,6 @@ THEIRS: Final = ("auth/user/", "auth/user/1/change/")
 
 
 class Look(NamedTuple):
-    """How somebody looks at a page."""
-
     scheme: str
     width: int
 
@@ -68,7 +66,6 @@ LOOKS: Final = (WIDE, NARROW, Look("dark", 1280), Look("light", 390))
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """Return what makes programs use the fixture set with unfold."""
     database = tmp_path_factory.mktemp("unfold") / "db.sqlite3"
     shutil.copy(prepared_file(), database)
     return shell_environment(
@@ -82,14 +79,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
 
 @pytest.fixture(scope="module")
 def prepared(environment: Mapping[str, str]) -> str:
-    """Prepare the site; return what was printed."""
     manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", PREPARE]
     return run(manage, CHECKOUT, environment)
 
 
 @pytest.fixture(scope="module")
 def unfolded(environment: Mapping[str, str], prepared: str) -> Iterator[Serving]:
-    """Serve the site."""
     port = free_port()
     given = {**environment, "PORT": str(port)}
     with serving(SERVE, CHECKOUT, given, port) as served:
@@ -98,7 +93,6 @@ def unfolded(environment: Mapping[str, str], prepared: str) -> Iterator[Serving]
 
 @pytest.fixture(scope="module")
 def known(browser: Browser, unfolded: Serving) -> StorageState:
-    """Log in; return the cookies."""
     with open_page(browser, unfolded) as page:
         page.goto("/admin/")
         page.locator("[name=username]").fill("admin")
@@ -112,7 +106,6 @@ def known(browser: Browser, unfolded: Serving) -> StorageState:
 def looking(
     browser: Browser, unfolded: Serving, known: StorageState, look: Look
 ) -> Iterator[Page]:
-    """Open a page; what its scripts complain about fails the test."""
     complaints: list[str] = []
     options: Mapping[str, Any] = {
         "storage_state": known,
@@ -137,7 +130,6 @@ def opened(page: Page, path: str) -> None:
 
 
 def found(page: Page) -> dict[str, str]:
-    """Return what axe finds: where, by the names of rules."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
     return dict(page.evaluate(FOUND))
 
@@ -192,7 +184,6 @@ def test_pages_look_as_unfold_does(
 
 
 def picture(page: Page, name: str, look: Look) -> None:
-    """Take a picture, where pictures are asked for."""
     if "PICTURES" in os.environ:
         path = PICTURES / f"unfold-{name}-{look.scheme}-{look.width}.png"
         page.screenshot(path=path, full_page=True)

@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")
 
 @pytest.fixture
 def asked(staff: Page) -> Iterator[Page]:
-    """Let the server ask for a token, as long as the test runs."""
     _set_access(staff, "Access token")
     yield staff
     _set_access(staff, "Public")

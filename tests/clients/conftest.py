@@ -61,35 +61,30 @@ def endpoint(request: pytest.FixtureRequest, endpoints: Callable[[str], str]) ->
 
 @pytest.fixture(scope="session")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """A server that asks for access tokens."""
     with guarding(tmp_path_factory.mktemp("guarded")) as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server that programs sign in to."""
     with signing(tmp_path_factory.mktemp("signed")) as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def back() -> Iterator[Back]:
-    """Where a program of the tests waits for who let it in."""
     with listening() as place:
         yield place
 
 
 @pytest.fixture(scope="session")
 def kim_in_chromium() -> Iterator[Owner]:
-    """Whose programs sign in, in front of a browser."""
     with in_chromium() as person:
         yield person
 
 
 @pytest.fixture(scope="session", params=["forms", *long_cases("Chromium")])
 def kim(request: pytest.FixtureRequest) -> Owner:
-    """Whose programs sign in."""
     if request.param == "forms":
         return ByForms()
     person: Owner = request.getfixturevalue("kim_in_chromium")
@@ -98,7 +93,6 @@ def kim(request: pytest.FixtureRequest) -> Owner:
 
 @pytest.fixture(scope="session")
 def stdio_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the environment in which `mcp_stdio` serves the same fixture set."""
     file = database(tmp_path_factory.mktemp("stdio"))
     found = environment(file)
     program = f"{PROGRAMS[ROWS][:-1]}{PLAIN_TOOLS})"
@@ -108,11 +102,9 @@ def stdio_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str
 
 @pytest.fixture(params=[STATEFUL, STATELESS])
 def era(request: pytest.FixtureRequest) -> str:
-    """Return the newest revision of each era."""
     return str(request.param)
 
 
 @pytest.fixture
 def person() -> Person:
-    """Return who sits behind the client of this test."""
     return Person()

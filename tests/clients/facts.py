@@ -21,12 +21,10 @@ WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 
 
 def text(words: str) -> JsonObject:
-    """Return a text block."""
     return {"type": "text", "text": words}
 
 
 def embedded(uri: str, media_type: str, words: str) -> JsonObject:
-    """Return an embedded text resource."""
     resource = {"uri": uri, "mimeType": media_type, "text": words}
     return {"type": "resource", "resource": resource}
 
@@ -66,11 +64,7 @@ CONTENT: dict[str, list[JsonObject]] = {
     ],
     "test_resource_link": [LINK],
 }
-"""Tools without arguments, and the content of their results."""
-
 RECONNECTED = "Reconnection test completed successfully."
-"""The answer of a call that sends its client away first."""
-
 SIGN_IN: JsonObject = {
     "mode": "url",
     "message": "Please sign in.",
@@ -128,8 +122,6 @@ PROMPTS: dict[str, tuple[dict[str, str], list[JsonObject]]] = {
     ),
     "test_prompt_with_image": ({}, [IMAGE, text("Please analyze the image above.")]),
 }
-"""Prompts, arguments, and the content of the user's messages."""
-
 ANY_JSON: list[object] = [
     None,
     True,
@@ -140,4 +132,3 @@ ANY_JSON: list[object] = [
     'Zürich 東京 🦜 \u2028 \u0000 "\\/',
     {"nested": [{"": [[]]}, {"result": {}}]},
 ]
-"""Values that a client must get back unchanged."""

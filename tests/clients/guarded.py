@@ -19,7 +19,6 @@ from tests.serving import RATES
 
 USER: Final = "kim"
 SELDOM: Final = "seldom"
-"""A tool with a rate of its own."""
 A_MINUTE: Final = 20
 """Calls a minute of it, and at once."""
 PREPARE: Final = f"""
@@ -44,7 +43,6 @@ SAID: Final[Mapping[str, str]] = {
     "missing": "Authentication is required. Send an access token:"
     " “Authorization: Bearer mcp_…”.",
 }
-"""Why somebody is refused, by what they have shown."""
 CANCELLED: Final = "The people who run this site cancelled this call."
 """How the answer to a call begins that a revoked token had open."""
 
@@ -59,26 +57,21 @@ def challenge(shown: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """Where the server is, who makes its tokens, and those that are refused."""
-
     url: str
     operator: Operator
     refused: Mapping[str, str]
     """By the keys of `SAID`; where nothing is shown it is empty."""
 
     def token(self) -> str:
-        """Return a new token, which is good."""
         return self.operator.token(USER, uuid4().hex, "--change")
 
 
 def bearer(token: str) -> dict[str, str]:
-    """Return the headers in which a token is shown."""
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 @contextmanager
 def guarded(directory: Path) -> Iterator[Guarded]:
-    """Run a server with a database of its own."""
     env = environment(database(directory))
     subprocess.run([sys.executable, "-c", PREPARE], cwd=ROOT, env=env, check=True)
     limits = {"MCP_LIMITS": json.dumps(RATES)}

@@ -40,8 +40,6 @@ class Person(Protocol):
 
 
 class ByForms:
-    """Sends the forms of the pages."""
-
     def lets_in(self, address: str, **choices: str) -> None:
         with _visit(address) as visit:
             visit.press("Allow", **{"may": "change", "ends": "90", **choices})
@@ -58,8 +56,6 @@ class ByForms:
 
 
 class _Visit:
-    """A page, and what can be done there."""
-
     def __init__(self, http: httpx2.Client, address: str) -> None:
         self._http = http
         self.open(address)
@@ -68,7 +64,6 @@ class _Visit:
         self.page = self._http.get(address).raise_for_status()
 
     def press(self, button: str, **typed: str) -> None:
-        """Fill in the form that has this button, and send it."""
         text = self.page.text[: self.page.text.rindex(button)]
         form = text[text.rindex("<form") :]
         action = re.search(r'^<form[^>]* action="([^"]*)"', form)
@@ -80,7 +75,6 @@ class _Visit:
 
 @contextmanager
 def _visit(address: str) -> Iterator[_Visit]:
-    """Open a page that asks for a login first."""
     with httpx2.Client(follow_redirects=True) as http:
         visit = _Visit(http, address)
         visit.press("Log in", username=USER, password=PASSWORD)

@@ -24,12 +24,10 @@ ROOT = "file:///test/root"
 
 
 def wire(model: BaseModel) -> JsonObject:
-    """Return a message of the SDK as it stood on the wire."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def answer(**form: str | int) -> mcp_types.ElicitResult:
-    """Return what a person sends who fills in a form."""
     return mcp_types.ElicitResult(action="accept", content=dict(form))
 
 
@@ -94,7 +92,6 @@ class Person:
         ]
 
     def heard(self, method: str, uri: str | None = None) -> bool:
-        """Whether a notification of this method came, for this resource."""
         return any(
             notification.method == method
             and getattr(notification.params, "uri", None) == uri

@@ -33,8 +33,6 @@ published(Server(slug="signed", access="oauth token"))
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the server is, who runs it, and where programs have a document."""
-
     url: str
     operator: Operator
     web: Web
@@ -44,7 +42,6 @@ class Site:
 def site(
     directory: Path, server: str = "uvicorn", *, fetches: bool = True
 ) -> Iterator[Site]:
-    """Run a site with a database of its own, which fetches documents or not."""
     env = environment(database(directory), **SITE)
     subprocess.run([sys.executable, "-c", PREPARE], cwd=ROOT, env=env, check=True)
     documents: dict[str, object] = {

@@ -36,7 +36,6 @@ globals().update(
 
 @pytest.fixture(scope="module", params=["postgresql"])
 def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Return the URL behind which the processes are."""
     with (
         PREPARED[request.param]() as database,
         spread(4, {**ENVIRONMENT, "DATABASE_URL": database}) as url,

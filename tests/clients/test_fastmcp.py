@@ -48,7 +48,6 @@ Connection: TypeAlias = Client[ClientTransport]
 
 @pytest.fixture
 def transport(endpoint: str) -> ClientTransport:
-    """Return the way to the server."""
     return StreamableHttpTransport(endpoint)
 
 
@@ -56,8 +55,6 @@ def transport(endpoint: str) -> ClientTransport:
 async def client(
     transport: ClientTransport, era: str, person: Person
 ) -> AsyncIterator[Connection]:
-    """Connect a client of this era for this person."""
-
     async def elicit(
         _message: str,
         _form: type[Any] | None,
@@ -90,7 +87,6 @@ stateless = pytest.mark.parametrize("era", [STATELESS])
 
 
 def said(content: Sequence[ContentBlock]) -> str:
-    """Return the one text of a result."""
     [block] = content
     assert isinstance(block, TextContent)
     return block.text

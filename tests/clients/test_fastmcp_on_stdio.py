@@ -30,7 +30,6 @@ globals().update({name: vars(test_fastmcp)[name] for name in TRIED})
 
 @pytest.fixture
 def transport(stdio_environment: dict[str, str]) -> StdioTransport:
-    """Return the way to a server of its own."""
     command, *arguments = COMMAND
     return StdioTransport(
         command, arguments, stdio_environment, str(ROOT), keep_alive=False

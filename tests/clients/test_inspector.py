@@ -53,7 +53,6 @@ def run(endpoint: str, era: str, tmp_path: Path) -> Run:
 
 
 def result(ended: tuple[int, dict[str, Any], str]) -> dict[str, Any]:
-    """Return the result of a run that must have ended well."""
     status, found, written = ended
     assert status == 0, written
     return found

@@ -28,8 +28,6 @@ PASSED_ON: Final = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE")
 
 @pytest.fixture
 def run(stdio_environment: dict[str, str], era: str, tmp_path: Path) -> Run:
-    """Return a function that starts a server and makes one request."""
-
     def run(method: str, *options: str) -> tuple[int, dict[str, Any], str]:
         given = [f"-e{name}={stdio_environment[name]}" for name in PASSED_ON]
         arguments = ["--cli", *COMMAND, *given, "--protocol-era", ERAS[era]]

@@ -32,8 +32,6 @@ HELLO: Final = {
 
 
 class Bridge(Program):
-    """The program, and how often it asked for the person."""
-
     asked = 0
 
     def opens(self, person: Person) -> bool:
@@ -44,7 +42,6 @@ class Bridge(Program):
         return READY in self.output
 
     def request(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request through the pipes, and return its answer."""
         message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
         self.say(json.dumps(message))
         while line := self.hear(PATIENCE_S):
@@ -54,7 +51,6 @@ class Bridge(Program):
         raise AssertionError(f"It ended before it answered {method}.")
 
     def sum(self) -> Any:
-        """Open a session, list and call."""
         assert "result" in self.request("initialize", **HELLO)
         names = {each["name"] for each in self.request("tools/list")["result"]["tools"]}
         assert "drill_add" in names

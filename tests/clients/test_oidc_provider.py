@@ -32,12 +32,9 @@ SECRET: Final = secrets.token_urlsafe(32)
 
 
 class Provider(Program):
-    """The program, and what it gives."""
-
     issuer = ""
 
     def token(self, path: str = BY, scope: str = "mcp:read mcp:change") -> str:
-        """Return an access token for an address of the site."""
         form = {
             "grant_type": "client_credentials",
             "resource": f"{SITE}{path}",

@@ -58,15 +58,11 @@ pytestmark = pytest.mark.filterwarnings(
 MODES = {STATEFUL: "legacy", STATELESS: "auto"}
 
 WAITS_S = 120
-"""So long an answer may take."""
-
 INVALID_PARAMS = -32602
 METHOD_NOT_FOUND = -32601
 
 
 class Page(Protocol):
-    """One page of a list."""
-
     next_cursor: str | None
 
 
@@ -77,8 +73,6 @@ Connect: TypeAlias = Callable[..., AbstractAsyncContextManager[Client]]
 
 @pytest.fixture
 def connect(endpoint: str, era: str, person: Person) -> Connect:
-    """Return a function that connects a client of this era for this person."""
-
     @asynccontextmanager
     async def connected(
         *, log_level: LoggingLevel | None = None
@@ -108,13 +102,11 @@ stateless = pytest.mark.parametrize("era", [STATELESS])
 
 
 def said(result: CallToolResult) -> str:
-    """Return the one text of a result that is no error."""
     assert not result.is_error, result.content
     return spoken(result)
 
 
 def spoken(result: CallToolResult) -> str:
-    """Return the one text of a result."""
     [block] = result.content
     assert isinstance(block, TextContent)
     return block.text
@@ -123,7 +115,6 @@ def spoken(result: CallToolResult) -> str:
 async def pages(
     fetch: Callable[[str | None], Awaitable[PageOfItems]],
 ) -> list[PageOfItems]:
-    """Follow the cursors to the end."""
     found = [await fetch(None)]
     while (cursor := found[-1].next_cursor) is not None:
         found.append(await fetch(cursor))

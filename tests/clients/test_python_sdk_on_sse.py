@@ -57,13 +57,10 @@ globals().update({name: vars(test_python_sdk)[name] for name in TRIED})
 
 @pytest.fixture
 def era() -> str:
-    """Return the newest revision that has sessions."""
     return STATEFUL
 
 
 class Transport:
-    """What a client connects with, as often as it wants to."""
-
     def __init__(self, url: str) -> None:
         self._url = url
         self._entered: list[AbstractAsyncContextManager[Any]] = []
@@ -87,7 +84,6 @@ class Transport:
 def site(
     request: pytest.FixtureRequest, endpoints: Callable[[str], str]
 ) -> Iterator[str]:
-    """Return the URL of the endpoint, behind which may be several processes."""
     if request.param == "daphne":
         yield endpoints("daphne")
         return
@@ -100,5 +96,4 @@ def site(
 
 @pytest.fixture
 def endpoint(site: str) -> Transport:
-    """Return how a client connects."""
     return Transport(f"{site}/sse")

@@ -47,7 +47,6 @@ globals().update({name: vars(test_python_sdk)[name] for name in TRIED})
 
 @pytest.fixture
 def endpoint(stdio_environment: dict[str, str]) -> StdioServerParameters:
-    """Return how the server is started."""
     command, *arguments = COMMAND
     return StdioServerParameters(
         command=command, args=arguments, env=stdio_environment, cwd=ROOT

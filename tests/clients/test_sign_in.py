@@ -46,12 +46,9 @@ change_app(row, lambda choice: replace(choice, may=AccessToken.May.READ))
 
 @dataclass
 class Storage:
-    """What a program remembers."""
-
     tokens: OAuthToken | None = None
     client: OAuthClientInformationFull | None = None
     provider: OAuthClientProvider | None = None
-    """Who signs in with it."""
 
     async def get_tokens(self) -> OAuthToken | None:
         return self.tokens
@@ -68,14 +65,11 @@ class Storage:
 
 @dataclass
 class Window:
-    """What a program opens for its owner, and is told there."""
-
     owner: Person
     back: Back
     choices: dict[str, str] = field(default_factory=dict)
     count: int = 0
     refusals: list[str] = field(default_factory=list)
-    """The challenges that the program was sent."""
 
     async def open(self, address: str) -> None:
         self.count += 1

@@ -23,8 +23,6 @@ ENDED: Final = "This connection has ended. Sign in again."
 
 @pytest.fixture(scope="module")
 def report(signed: Site, kim: Person, back: Back) -> dict[str, Any]:
-    """Return what became of each program, as sign_in.mjs tells it."""
-
     def answer(asked: dict[str, str]) -> dict[str, str]:
         if "open" in asked:
             kim.lets_in(asked["open"])

@@ -35,6 +35,5 @@ globals().update(
 
 @pytest.fixture(scope="module")
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server that programs sign in to, without streams."""
     with site(tmp_path_factory.mktemp("signed"), "gunicorn") as served:
         yield served

@@ -77,7 +77,6 @@ class Traffic:
         auth: httpx2.Auth | None = None,
         **options: Any,
     ) -> httpx2.AsyncClient:
-        """Make one, as `McpHttpClientFactory` has it."""
         return httpx2.AsyncClient(
             headers=headers,
             timeout=timeout or httpx2.Timeout(PATIENCE_S),
@@ -87,7 +86,6 @@ class Traffic:
         )
 
     def refusals(self, method: str = "POST") -> set[str | None]:
-        """Return the challenges of all that was refused."""
         return {
             told
             for asked, status, told in self.seen
@@ -104,8 +102,6 @@ def traffic() -> Traffic:
 def connect(
     request: pytest.FixtureRequest, guarded: Guarded, era: str, traffic: Traffic
 ) -> Connect:
-    """Return a function that connects a client of this era by a token."""
-
     @asynccontextmanager
     async def by_sdk(token: str) -> AsyncIterator[Connection]:
         async with traffic.client(headers=bearer(token)) as http:

@@ -38,7 +38,6 @@ AUTHORIZATION: Final = 3
 
 @pytest.fixture(scope="module")
 def report(guarded: Guarded) -> dict[str, Any]:
-    """Return what became of each program, as tokens.mjs tells it."""
     if not MODULES.is_dir():
         pytest.skip("node_modules is missing: `make node` installs it.")
     living = {name: guarded.token() for name in PROGRAMS}

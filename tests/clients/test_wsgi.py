@@ -24,7 +24,6 @@ SERVER = "gunicorn"
 
 @asynccontextmanager
 async def connected(endpoint: str, era: str, person: Person) -> AsyncIterator[Client]:
-    """Connect a client that could be asked anything."""
     client = Client(
         endpoint,
         mode=MODES[era],

@@ -31,7 +31,6 @@ STRENGTHS: Final = ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "FACT")
 RELEASING: Final = ("deprecated", "optional", "unsupported", "planned")
 """How a reason begins that releases even from a MUST."""
 REASONS: Final = (*RELEASING, "client", "note")
-"""How a reason begins, up to the colon."""
 PLANNED: Final = ("apps", "identity of who opens an elicitation URL", "tasks")
 """The parts that a row may wait for."""
 
@@ -48,7 +47,6 @@ class Row:
 
     @property
     def binding(self) -> bool:
-        """Whether the demand is a MUST or a MUST NOT."""
         return self.strength.startswith("MUST")
 
 
@@ -58,7 +56,6 @@ def read_rows() -> list[Row]:
 
 
 def guarded() -> list[str]:
-    """Return the ids that guards name; Django has to be set up."""
     return [id for guard in all_guards() for id in guard.demands]
 
 

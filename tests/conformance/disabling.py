@@ -101,7 +101,6 @@ class Guard:
         return f"{name} returns {self.returns}"
 
     def check(self) -> None:
-        """Raise `WrongGuardError` where it cannot be taken away."""
         self._replacement()
 
     def disable(self) -> None:
@@ -142,7 +141,6 @@ class GuardEntry:
             raise WrongGuardError(f"There is no entry {self.key!r}.")
 
     def disable(self) -> None:
-        """Take it away for the rest of this process; raise `WrongGuardError`."""
         self.check()
         del cast(dict[str, Any], self.table)[self.key]
 

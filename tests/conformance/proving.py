@@ -30,7 +30,6 @@ PATIENCE_S: Final = 600
 
 
 def by_demand(guards: Iterable[AnyGuard]) -> dict[str, AnyGuard]:
-    """Return the guard of each demand."""
     return {demand: guard for guard in guards for demand in guard.demands}
 
 
@@ -113,7 +112,6 @@ def _arguments(known: Iterable[str]) -> argparse.Namespace:
 
 
 def report(results: Iterable[tuple[str, str]], guards: Mapping[str, AnyGuard]) -> int:
-    """Say what came of each demand; return 1 if no test failed for one of them."""
     green = []
     for demand, test in results:
         sys.stdout.write(f"{demand:14} {guards[demand]}\n    {test or 'GREEN'}\n")

@@ -41,8 +41,6 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The exit status and the text of a run, and the checks of each scenario."""
-
     status: int
     text: str
     checks: Mapping[str, Sequence[Check]]
@@ -56,7 +54,6 @@ def missing() -> str:
 
 
 def _node() -> str | None:
-    """The node of the virtual environment, else any."""
     beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return shutil.which("node", path=beside)
 
@@ -76,7 +73,6 @@ def run(url: str, revision: str, results: Path) -> Outcome:
 
 
 def begun(command: str, options: Mapping[str, str], directory: Path) -> Program:
-    """Start a command of the suite."""
     given = [each for option in options.items() for each in option]
     return Program([str(_node()), PROGRAM, command, *given], cwd=directory)
 

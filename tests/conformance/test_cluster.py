@@ -42,7 +42,6 @@ def on_clusters(first: str, *others: str) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Return the URL behind which the processes are."""
     vendor, _, doorbell = request.param.partition(" ")
     with ExitStack() as stack:
         url = stack.enter_context(PREPARED[vendor]())

@@ -29,7 +29,6 @@ class DrillConfig(AppConfig):
 
 
 def say_that_fixtures_are_there() -> None:
-    """Write a line at the level DEBUG, where it is on."""
     logging.getLogger("mcp_app.drill").debug("The fixtures are there.")
 
 

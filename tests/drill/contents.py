@@ -15,12 +15,10 @@ WAV: Final = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 
 
 def text(words: str) -> JsonObject:
-    """A text block."""
     return {"type": "text", "text": words}
 
 
 def embedded(uri: str, mime_type: str, words: str) -> JsonObject:
-    """A block that holds a resource."""
     resource = {"uri": uri, "mimeType": mime_type, "text": words}
     return {"type": "resource", "resource": resource}
 
@@ -92,8 +90,6 @@ MESSAGES: Final[dict[str, tuple[JsonObject, ...]]] = {
     ),
     "test_prompt_with_image": (IMAGE, text("Please analyze the image above.")),
 }
-"""The content of the user's messages, by prompt."""
-
 TEMPLATE_TEXT: Final = (
     '{"id":"{{id}}","templateTest":true,"data":"Data for ID: {{id}}"}'
 )

@@ -79,8 +79,6 @@ NEEDED: Final[Mapping[str, Collection[str]]] = {
     "on_postgresql.py": ["postgresql"],
     "on_mysql.py": ["mysql"],
 }
-"""Modules for some databases only."""
-
 
 # -- servers -----------------------------------------------------------------------
 
@@ -150,7 +148,6 @@ def _names(vendor: str) -> list[str]:
 
 
 def _copy(vendor: str, original: str, name: str) -> None:
-    """Make a database: an empty one, or with all that another one has."""
     if vendor == "sqlite":
         if original:
             shutil.copyfile(FILES / original, FILES / name)
@@ -176,7 +173,6 @@ def _drop(vendor: str, name: str) -> None:
 
 
 def _drop_orphans(vendor: str) -> None:
-    """Drop what processes have left that are gone."""
     for name in _names(vendor):
         owner = re.fullmatch(rf"{OURS}(\d+)_\w+", name)
         if owner and not _is_running(int(owner[1])):
@@ -192,7 +188,6 @@ def _is_running(pid: int) -> bool:
 
 
 def _look_at_rows(vendor: str, name: str) -> None:
-    """See whether a secret stands in a database, where that was asked for."""
     if vendor == "sqlite":
         look_at_file(FILES / name)
     elif is_watching():
@@ -237,7 +232,6 @@ def template(vendor: str, kind: str) -> str:
 
 
 def _drop_old(vendor: str) -> None:
-    """Drop templates that nobody has used for long."""
     for old in FILES.glob(f"{vendor}-*.made"):
         if time.time() - old.stat().st_mtime > KEPT_S:
             _drop(vendor, old.stem.partition("-")[2])
@@ -245,7 +239,6 @@ def _drop_old(vendor: str) -> None:
 
 
 def run(program: str, url: str) -> None:
-    """Run one of `PROGRAMS` on a database."""
     given = {k: v for k, v in os.environ.items() if k.startswith(INHERITED)}
     given |= {"DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.drill.settings"}
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=given, check=True)
@@ -253,7 +246,6 @@ def run(program: str, url: str) -> None:
 
 @contextmanager
 def database(vendor: str, kind: str = "") -> Iterator[str]:
-    """Give the name of a new database; skip the test where there is no server."""
     name = f"{OURS}{os.getpid()}_{uuid4().hex[:8]}"
     FILES.mkdir(mode=0o700, exist_ok=True)
     original = template(vendor, kind) if kind else ""
@@ -274,17 +266,14 @@ def _at(vendor: str, kind: str = "") -> Iterator[str]:
 Make = Callable[[], AbstractContextManager[str]]
 DATABASES: Final[Mapping[str, Make]] = {v: partial(_at, v) for v in CONNECTED}
 PREPARED: Final[Mapping[str, Make]] = {v: partial(_at, v, ROWS) for v in CONNECTED}
-"""As `DATABASES`, with the tables and the fixture rows."""
 postgresql_database: Final = DATABASES["postgresql"]
 
 
 def prepared_file() -> Path:
-    """Return a database file of SQLite with the fixture rows, to be copied."""
     return FILES / template("sqlite", ROWS)
 
 
 def prepare_database(url: str) -> None:
-    """Give an empty database the tables and the fixture rows."""
     run(PROGRAMS[ROWS], url)
 
 
@@ -304,7 +293,6 @@ def _end() -> Iterator[None]:
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out what needs another database."""
     needed = NEEDED.get(collection_path.name)
     return True if needed is not None and connection.vendor not in needed else None
 
@@ -331,7 +319,6 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str
 
 @pytest.fixture(params=["sqlite", *PREPARED])
 def prepared_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The same, with the tables and the fixture rows."""
     if request.param == "sqlite":
         yield f"sqlite:///{shutil.copy(prepared_file(), tmp_path / 'new.sqlite3')}"
         return
@@ -373,7 +360,6 @@ def empty() -> None:
 
 
 def _connect(name: str | Path) -> None:
-    """Let the connections of this process go to another database from now on."""
     from django.conf import settings  # noqa: PLC0415
 
     connection.close()

@@ -98,7 +98,6 @@ _told_of: Final[dict[int, frozenset[Any]]] = {}
 
 
 def _seen(good: Callable[..., Any], announcements: Any, found: Any) -> None:
-    """Count what was seen as known to each stream that opens from now on."""
     good(announcements, found)
     for batch in announcements._pending:
         _told_of.setdefault(id(batch), frozenset(announcements._listeners))
@@ -111,8 +110,6 @@ def _of(good: Callable[..., Any], announcements: Any, batches: list[Any]) -> Any
 
 
 class _ToSome:
-    """An announcement to some of the streams that are open."""
-
     def __init__(self, announcement: Any, streams: Iterable[Any]) -> None:
         self._announcement = announcement
         self._streams = streams
@@ -137,7 +134,6 @@ def _committed(_good: object, here: Any) -> None:
 
 
 async def _settled(_good: object, process: Process) -> None:
-    """The same on the loop."""
     process.gate.mark_stale()
     await asyncio.sleep(0)
 
@@ -257,7 +253,6 @@ def _append_as_anybody(
 
 
 def _moved(addition: Addition, head: int | None) -> Addition:
-    """Give the messages the numbers that follow those which are there."""
     if head is None:
         return addition
     payloads = [
@@ -330,4 +325,3 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
         (BaseDatabaseWrapper, "init_connection_state", _init_connection_state)
     ],
 }
-"""What each replaces: where, its name, and by what."""

@@ -14,7 +14,6 @@ from mcp_app.models.definitions import DefinitionRow
 from tests.drill.rows import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Row, plain_tool
 
 AT_ONCE = 500
-"""Names that one statement has."""
 
 
 def write_fixtures(plain_tools: int = 0) -> None:

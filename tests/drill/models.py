@@ -8,8 +8,6 @@ from django.db import models
 
 
 class Ledger(models.Model):
-    """One run of a tool: under which key, in which process, when."""
-
     key = models.CharField(max_length=200, db_index=True)
     worker = models.CharField(max_length=100)
     time = models.DateTimeField(auto_now_add=True)
@@ -47,8 +45,6 @@ class Customer(Hideable):
 
 
 class Stock(Hideable):
-    """An article, and how many pieces there are."""
-
     sku = models.CharField("SKU", max_length=20, unique=True)
     level = models.IntegerField(default=0)
     price = models.DecimalField(max_digits=10, decimal_places=2)

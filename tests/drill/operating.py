@@ -29,7 +29,6 @@ ATTEMPTS: Final = 10
 
 
 def main() -> None:
-    """Return when the input ends and everything is done."""
     django.setup()
     if faults := os.environ.get("FAULTS"):
         # It imports models, which are there now.
@@ -57,7 +56,6 @@ _saying: Final = Lock()
 
 
 def _run(*command: str) -> str:
-    """Run a command of the site; return what it wrote."""
     written, beside = StringIO(), StringIO()
     call_command(*command, stdout=written, stderr=beside)
     return written.getvalue().strip()

@@ -18,7 +18,6 @@ COLUMNS: Final = (
 
 
 def add_superuser(database: Path) -> None:
-    """Add the row to a file of SQLite."""
     password = PBKDF2PasswordHasher().encode(PASSWORD, "saltsaltsaltsaltsalt12")
     values = (password, 1, NAME, "", "", "", 1, 1, "2026-01-01")
     with closing(sqlite3.connect(database)) as connection, connection:
@@ -29,7 +28,6 @@ def add_superuser(database: Path) -> None:
 
 
 def page_of_tool(database: Path, name: str, model: str = "tool") -> str:
-    """Return the path of the page that tries a definition."""
     statement = f"SELECT id FROM mcp_app_{model} WHERE name = ?"  # noqa: S608 - a constant
     with closing(sqlite3.connect(database)) as connection:
         [key] = connection.execute(statement, [name]).fetchone()

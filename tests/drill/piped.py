@@ -25,14 +25,12 @@ PATIENCE_S: Final = 120
 
 
 def database(directory: Path) -> Path:
-    """Return a copy of the prepared database in a directory of the test's."""
     path = directory / "db.sqlite3"
     shutil.copy(prepared_file(), path)
     return path
 
 
 def environment(file: Path, **more: str) -> dict[str, str]:
-    """Return the environment of a command that uses a database file."""
     inherited = {k: v for k, v in os.environ.items() if k not in OWN}
     settings = "tests.drill.settings"
     own = {"DATABASE_URL": f"sqlite:///{file}", "DJANGO_SETTINGS_MODULE": settings}
@@ -43,11 +41,9 @@ class Piped(Program):
     """A server on pipes; its output is what it writes to standard error."""
 
     def send(self, *messages: Any) -> None:
-        """Write messages, all at once."""
         self.write(b"".join(json.dumps(each).encode() + b"\n" for each in messages))
 
     def next(self) -> Any:
-        """Return the next message; None at the end."""
         line = self.hear(PATIENCE_S)
         return json.loads(line) if line else None
 
@@ -59,7 +55,6 @@ class Piped(Program):
         raise AssertionError(f"It ended before its answer:\n{self.output}")
 
     def rest(self) -> list[Any]:
-        """Return all messages that come to the end."""
         return list(iter(self.next, None))
 
 

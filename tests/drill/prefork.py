@@ -72,7 +72,6 @@ LOADED: Final = (
 )
 """Modules that servers import, besides those that Django does."""
 WHERE_BUILT: Final = "django.db.backends.mysql.base"
-"""And this, if its driver is there."""
 
 
 class PreforkEnded(Exception):
@@ -98,7 +97,6 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
     def poll(self) -> int | None:
-        """Return the exit status; None as long as it runs."""
         with self._lock:
             if self.returncode is None and self._is_over(0):
                 self.returncode = self._prefork.status(self.pid)
@@ -106,7 +104,6 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return the status when it is over; raise `TimeoutExpired` after seconds."""
         if self.returncode is None and not self._is_over(timeout):
             raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
         status = self.poll()
@@ -128,7 +125,6 @@ class Prefork:
         self._process: subprocess.Popen[str] | None = None
 
     def launched(self, environment: Mapping[str, str], output: Path) -> Forked:
-        """Return a server that is about to begin."""
         asked = {"environment": dict(environment), "output": str(output)}
         return Forked(self._answer(asked), self)
 
@@ -137,7 +133,6 @@ class Prefork:
         return self._answer(pid)
 
     def close(self) -> None:
-        """End it, and with it the servers that still run."""
         with self._lock:
             if self._process is not None:
                 self._process.communicate()
@@ -167,7 +162,6 @@ class Prefork:
 
 
 def main() -> None:
-    """Load, and answer each line."""
     load()
     # Ctrl+C ends servers, and somebody wants to know how.
     interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -222,7 +216,6 @@ def served(environment: dict[str, str], output: str) -> NoReturn:
 
 
 def begun_anew(environment: Mapping[str, str]) -> NoReturn:
-    """Run the program in the place of this process."""
     os.execve(sys.executable, PROGRAM, environment)  # noqa: S606 - needs no shell
 
 

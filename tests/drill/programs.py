@@ -76,7 +76,6 @@ class Program:
 
     @property
     def output(self) -> str:
-        """What it has written so far."""
         if not self._file.closed:
             written = self._file.fileno()
             found = os.pread(written, os.fstat(written).st_size, 0)
@@ -94,7 +93,6 @@ class Program:
             time.sleep(LOOK_S)
 
     def say(self, line: str) -> None:
-        """Write a line to its input."""
         self.write(f"{line}\n".encode())
 
     def write(self, data: bytes) -> None:
@@ -135,7 +133,6 @@ class Program:
         return status
 
     def stop(self) -> int:
-        """Ask all of its processes to end, and `wait`."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
         return self.wait()
@@ -175,7 +172,6 @@ _lock: Final = Lock()
 
 
 def _tell_heir(change: Callable[[int], None], group: int) -> None:
-    """Change the groups that run, and tell the shell."""
     with _lock:
         change(group)
         pipe = _heir().stdin

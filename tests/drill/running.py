@@ -92,13 +92,11 @@ class DrillServer:
 
     @property
     def output(self) -> str:
-        """What it has written so far."""
         if self._path.exists():
             self._written = self._path.read_text(encoding="utf-8", errors="replace")
         return self._written
 
     def wait_until_ready(self) -> None:
-        """Return when it answers; raise `ServerFailed` if it ends or takes too long."""
         end = time.monotonic() + START_S
         # Before it says so, the port may be another server's.
         while SERVING not in self.output or not _answers(self.url):
@@ -129,7 +127,6 @@ class DrillServer:
         return status
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
         self.process.kill()
         self.process.wait()
         self._clear_away()
@@ -154,7 +151,6 @@ def _answers(url: str) -> bool:
 
 
 def inherited() -> dict[str, str]:
-    """Return what a server is given by whoever runs the tests."""
     return {name: value for name, value in os.environ.items() if name not in OWN}
 
 

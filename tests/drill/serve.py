@@ -57,8 +57,6 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the environment asks for."""
-
     port: int
     server: str
     plain_tools: int
@@ -173,7 +171,6 @@ def _database(options: Options) -> Iterator[None]:
 
 
 def _application(options: Options, set_up: Callable[[], object]) -> Any:
-    """Set Django up, prepare the database, and return the application."""
     os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS
     set_up()
     if options.plain_tools or not options.rows:

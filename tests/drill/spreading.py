@@ -38,8 +38,6 @@ IDLE_S: Final = 1.0
 
 
 class _Proxy:
-    """Sends each request to one of the servers, and streams its answer back."""
-
     def __init__(self, targets: list[str], seed: int) -> None:
         self._targets = targets
         self._random = random.Random(seed)  # noqa: S311 - no secret
@@ -120,7 +118,6 @@ def spread(
 
 @contextmanager
 def proxied(urls: list[str], seed: int = 1) -> Iterator[str]:
-    """Give one URL for the endpoints of several processes."""
     targets = [each.removesuffix("/mcp") for each in urls]
     port, proxy = free_port(), _Proxy(targets, seed)
     app = Starlette(routes=[Route("/{path:path}", proxy.answer, methods=METHODS)])

@@ -44,7 +44,6 @@ def stateless(url: str) -> Stateless:
 
 
 def said(result: JsonObject) -> str:
-    """The text of the only block of a result that is no error."""
     assert not result.get("isError"), result
     (block,) = result["content"]
     text: str = block["text"]
@@ -117,7 +116,6 @@ def test_ledger_is_written_before_the_sleep(stateless: Stateless) -> None:
 
 
 def retry(client: Stateless, tool: str, asked: JsonObject, reply: str) -> JsonObject:
-    """Answer the only question of an InputRequiredResult."""
     assert asked["resultType"] == "input_required", asked
     (key,) = asked["inputRequests"]
     message = client.messages(

@@ -11,7 +11,5 @@ HEADER: Final = "X-Desk-Key"
 
 
 class HasKey(BasePermission):
-    """Let in who has the key."""
-
     def has_permission(self, request: Any, view: Any) -> bool:
         return bool(request.headers.get(HEADER) == os.environ["HELPDESK_KEY"])

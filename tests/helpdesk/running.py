@@ -18,15 +18,12 @@ HEADER: Final = "X-Desk-Key"
 
 
 class HelpDesk:
-    """A help desk that is served."""
-
     def __init__(self, url: str, release: Path) -> None:
         self.url = url
         self._release = release
 
     @property
     def site(self) -> dict[str, Any]:
-        """Its entry of `MCP["HTTP"]`."""
         return {
             "title": "Help desk",
             "url": self.url,
@@ -39,7 +36,6 @@ class HelpDesk:
         self._release.touch()
 
     def tickets(self) -> list[dict[str, Any]]:
-        """Return the tickets in its database."""
         request = urllib.request.Request(  # noqa: S310 - loopback
             f"{self.url}/api/tickets/", headers={HEADER: KEY}
         )
@@ -50,7 +46,6 @@ class HelpDesk:
 
 @contextmanager
 def help_desk(folder: Path) -> Iterator[HelpDesk]:
-    """Serve a help desk, whose documents are OpenAPI 3.0 and 3.1."""
     port, release = free_port(), folder / "released"
     environment = shell_environment(
         HELPDESK_DATABASE=str(folder / "helpdesk.sqlite3"),

@@ -38,7 +38,6 @@ def demo_environment(database: Path) -> dict[str, str]:
 def demo(
     database: Path, sites: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Iterator[Serving]:
-    """Serve the demo; with `sites` it has these beside its supplier."""
     port = free_port()
     environment = demo_environment(database)
     if sites is not None:

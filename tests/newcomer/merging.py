@@ -14,7 +14,6 @@ WHAT_IS_THERE = "# ..."
 
 
 def merged(file: str, block: str) -> str:
-    """Return the file's text with the block in it."""
     for statement in ast.parse(block).body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             file = _below_docstring(file, _source(block, statement))

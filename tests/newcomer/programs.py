@@ -53,8 +53,6 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) ->
 
 
 class Serving(Program):
-    """A program that serves on a port of loopback."""
-
     url = ""
 
 

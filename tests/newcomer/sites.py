@@ -50,8 +50,6 @@ INSTALLED_APPS = [
 
 
 class Site:
-    """The folder with manage.py, and beside it what was installed for the site."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.installed = folder.with_name("installed")
@@ -61,7 +59,6 @@ class Site:
 
     @classmethod
     def started(cls, beside: Path) -> Site:
-        """Make a site `mysite` with an app `shop` and a page of its own."""
         run(["django-admin", "startproject", "mysite"], beside, shell_environment())
         site = cls(beside / "mysite")
         site.installed.mkdir()
@@ -88,7 +85,6 @@ class Site:
         return run(shlex.split(line), self.folder, {**self.environment, **environment})
 
     def install(self, line: str) -> None:
-        """Do what `pip install` would, without a registry."""
         *command, package = shlex.split(line)
         assert command == ["pip", "install"]
         name, _, extras = package.partition("[")

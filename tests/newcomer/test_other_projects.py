@@ -150,8 +150,6 @@ execute_from_command_line(sys.argv)
 
 
 class Project(Site):
-    """A project whose files have other places than those in README."""
-
     PLACES: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -176,8 +174,6 @@ class Project(Site):
 
 
 class Wagtail(Project):
-    """What `wagtail start mysite` makes."""
-
     PLACES = {"mysite/settings.py": "mysite/settings/base.py"}
 
     @classmethod

@@ -65,7 +65,6 @@ def site(added: Site, tmp_path: Path) -> Site:
 
 
 def answers(url: str) -> dict[str, tuple[int, str, str]]:
-    """Return status, type and place of what each own path answers."""
     return {
         path: (
             answer.status_code,

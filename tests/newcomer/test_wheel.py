@@ -107,8 +107,6 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 
 
 class Environment:
-    """A virtual environment with the wheel, and a site in it."""
-
     def __init__(self, folder: Path) -> None:
         venv.create(folder / "env")
         self.python = str(folder / "env/bin/python")
@@ -144,7 +142,6 @@ class Environment:
 
     @contextmanager
     def changed(self, text: str) -> Iterator[None]:
-        """Add to the settings for a while."""
         settings = self.site / "mysite/settings.py"
         before = settings.read_text(encoding="utf-8")
         self.append("settings", text)

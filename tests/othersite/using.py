@@ -72,7 +72,6 @@ _ids = count()
 
 
 def main() -> None:
-    """Print what came of it as JSON."""
     call_command("migrate", run_syncdb=True, verbosity=0, interactive=False)
     # A machine that stands still for a moment changes no answer.
     freshness.TIMEOUT, replies.PROMOTE_AFTER = PATIENCE_S, PATIENCE_S / 2
@@ -127,8 +126,6 @@ def publish_definitions() -> None:
 
 
 class Caller:
-    """A client in a session."""
-
     def __init__(self, token: str) -> None:
         self._http = Client(headers={"host": "shop.example.com"})
         self._headers = {
@@ -142,7 +139,6 @@ class Caller:
         self._headers |= more
 
     def answers(self) -> dict[str, Any]:
-        """Return what each kind of definition answers."""
         times = {"moment": BEGINS, "day": DAY, "time": "09:30", "span": "-PT1.5S"}
         prompt = self._ask("prompts/get", name="roster", arguments={"day": DAY})
         return {

@@ -49,7 +49,6 @@ USUAL: Final = ("postgresql", "postgresql-redis", "mariadb")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is missing, print and write the tables, and return the exit status."""
     options = _options(arguments)
     # So that servers are stopped by their context managers.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -88,12 +87,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _names(part: str, options: argparse.Namespace) -> list[str]:
-    """Return the tests of a part that are to be run."""
     return [name for name in PARTS[part] if name in (options.only or TESTS)]
 
 
 def _journal(part: str, names: list[str], options: argparse.Namespace) -> Journal:
-    """Return where a part is kept; without what is to begin anew."""
     apart = "repeated" if options.seed is not None else ""
     apart = "faults" if options.fault else apart
     journal = Journal(RESULTS / f"{apart or 'reliability'}-{part}.jsonl")
@@ -109,7 +106,6 @@ def _needed(
     journals: Mapping[str, Journal],
     options: argparse.Namespace,
 ) -> Iterator[str]:
-    """Yield the kinds of cluster on which something is missing."""
     for kind in options.on or USUAL:
         if any(
             _missing(name, kind, options.rounds, journal)
@@ -120,7 +116,6 @@ def _needed(
 
 
 def _sites(stack: ExitStack, kinds: Sequence[str]) -> Iterator[tuple[str, Site]]:
-    """Start a cluster of each kind whose database is there."""
     for kind in kinds:
         try:
             made = stack.enter_context(cluster(kind, wire=""))
@@ -144,7 +139,6 @@ def _described(
 
 
 def _missing(name: str, kind: str, rounds: int, journal: Journal) -> int:
-    """Return how many rounds of a test are not in the journal."""
     if kind not in ONLY_ON.get(name, KINDS):
         return 0
     wanted = max(1, round(rounds * TESTS[name][1]))
@@ -165,7 +159,6 @@ def _try(
     journal: Journal,
     run: str,
 ) -> None:
-    """Run what is missing of one test."""
     stopped = Event()
 
     def tried(kind: str) -> None:

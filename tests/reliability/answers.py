@@ -33,7 +33,6 @@ AGAIN_S: Final = 0.1
 
 
 def answers(site: Site, rounds: int) -> Generator[Round]:
-    """Yield calls that ask two questions each."""
     with ThreadPoolExecutor(LANES) as pool:
         for first in range(0, rounds, LANES):
             numbers = range(first, min(first + LANES, rounds))

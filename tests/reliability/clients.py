@@ -37,14 +37,12 @@ class Stream(Answer):
 
     @classmethod
     def listen(cls, url: str, **notifications: object) -> Self:
-        """Open a listen stream, and wait until it is acknowledged."""
         params = {"notifications": notifications}
         headers, body = stateless_request("subscriptions/listen", **params)
         return cls(url, "POST", headers, body)
 
     @classmethod
     def standing(cls, url: str, session: Session) -> Self:
-        """Open the GET stream of a session."""
         return cls(url, "GET", {"Accept": EVENTS, **session.headers})
 
     def _take(self, piece: bytes) -> None:
@@ -157,7 +155,6 @@ class Lister(threading.Thread):
             return later()
 
     def taken(self) -> list[Page]:
-        """Return all lists up to now, and forget them."""
         with self._changed:
             taken, self._pages = self._pages, []
         return taken

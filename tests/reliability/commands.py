@@ -37,7 +37,6 @@ class Lane:
 
 
 def commands(site: Site, name: str, rounds: int) -> Generator[Round]:
-    """Yield rounds of one command; `name` is a key of `COMMANDS`."""
     with ThreadPoolExecutor(LANES) as pool:
         turns = site.cluster.turns(-(-rounds // LANES))
         for first, (here, others) in zip(range(0, rounds, LANES), turns, strict=True):
@@ -139,7 +138,6 @@ def _right(model: str, user: str, lane: Lane) -> Iterator[bool]:
 
 
 def _together(begun: Iterable[Answer]) -> list[Answer]:
-    """Let requests begin, and wait for all answers."""
     return [each.whole() for each in list(begun)]
 
 

@@ -40,18 +40,14 @@ from tests.reliability.site import Site
 TEST: Final = "database crash"
 CLIENTS: Final = 16
 ENOUGH: Final = 16
-"""Visits that are over before the next crash."""
 SOON_S: Final = 0.5
 AWAY_S: Final = 2.0
 USER: Final = "user0"
 SECRETS: Final = ["secret"]
-"""What the user sees on the private server."""
 
 
 @dataclass(slots=True)
 class Visit:
-    """A session, what was called in it, and what became of that."""
-
     session: Session
     told: Told = field(default_factory=lambda: Told(MESSAGES))
     key: str = field(default_factory=lambda: uuid4().hex)
@@ -60,7 +56,6 @@ class Visit:
     answers: list[dict[str, Any] | None] = field(default_factory=list)
 
     def work(self, flock: Flock, seed: str) -> None:
-        """Call in each way, until each has its answer."""
         self.body = ledger(self.key, SLEEP_S)
         self.answers.append(_insisted(lambda: added(flock)))
         self.told = followed(flock, self.session, seed)
@@ -70,13 +65,11 @@ class Visit:
 
     @property
     def asked(self) -> int:
-        """How many answers and messages there are."""
         entered = self.entered is not None
         return len(self.told.messages) + entered + len(self.answers)
 
     @property
     def unanswered(self) -> int:
-        """How many calls were never answered."""
         missing = [*self.answers, self.entered].count(None)
         return missing + (not self.told.over)
 
@@ -121,7 +114,6 @@ class Visit:
 
 
 def _insisted(ask: Any) -> dict[str, Any] | None:
-    """Ask until there is an answer."""
     end = time.monotonic() + PATIENCE_S
     found: dict[str, Any] | None = None
     while found is None and time.monotonic() < end:
@@ -182,7 +174,6 @@ class Visitors:
         return taken
 
     def stop(self) -> None:
-        """Wait until each has ended its visit."""
         self._over.set()
         for each in self._threads:
             each.join()

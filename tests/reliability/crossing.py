@@ -35,15 +35,12 @@ STATELESS: Final = 5
 CALLS: Final = IN_SESSIONS + STATELESS
 """Of a session: with one of them it asks, and waits until all sessions have asked."""
 LISTENS: Final = 20
-"""One session of so many has a standing stream."""
 PAYLOAD: Final = re.compile(rb"payload-[0-9a-f]{32}")
 SHOWN: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is said of one call."""
-
     foreign: bool
     """Something of another call came."""
     instead: str = ""
@@ -52,8 +49,6 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one session has found."""
-
     wrong: int
     instead: Sequence[str]
 

@@ -69,14 +69,12 @@ class Owned(ABC):
         """Whether it serves statements."""
 
     def stop(self) -> None:
-        """End it, if it runs."""
         if self._program is not None:
             # PostgreSQL's fast stop; MariaDB does not listen to it.
             self._program.process.send_signal(signal.SIGINT)
             self._program.stop()
 
     def ledger(self) -> Counter[str]:
-        """Return how many lines the ledger has of each key."""
         counted = "SELECT one.key, count(*) FROM drill_ledger one GROUP BY one.key"
         return Counter({key: int(count) for key, count in self.asked(counted)})
 
@@ -137,8 +135,6 @@ class Postgres(Owned):
 
 
 class MariaDB(Owned):
-    """A MariaDB, without users and their rights."""
-
     def __init__(self, folder: str) -> None:
         user = unprivileged("mysql")
         if user is not None:
@@ -189,7 +185,6 @@ class MariaDB(Owned):
         return False
 
     def crash(self, chance: Random) -> None:
-        """Kill it: it is one process."""
         assert self._program is not None
         self._program.kill()
 
@@ -229,7 +224,6 @@ def owned(vendor: str) -> Iterator[Owned]:
 
 
 def initialise(folder: str, user: str | None) -> None:
-    """Make an empty database cluster in `folder/data`."""
     command = [program("initdb"), "-D", f"{folder}/data", "-U", ROLE, "-A", "trust"]
     finished = subprocess.run(
         [*command, "--no-sync"],

@@ -38,8 +38,6 @@ GROUP: Final = "mcp_app.changes"
 """As in `mcp_app.invalidation.doorbell`, which needs a configured Django."""
 URI: Final = "test://static-text"
 WATCHED: Final = {URI: URI, "tools": TOOLS}
-"""What is changed, and what is told of it."""
-
 
 Fault = Callable[[RedisServer, float], None]
 """Lets a Redis fail for so many seconds, and be well again."""
@@ -132,7 +130,6 @@ def _read_elsewhere(
 
 
 def _listeners(stack: ExitStack, urls: list[str]) -> list[Stream]:
-    """Listen in both eras, at other processes than the first."""
     _, there, elsewhere, apart = urls
     session = Session(there)
     session.request("resources/subscribe", uri=URI).whole()

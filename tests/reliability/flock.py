@@ -91,7 +91,6 @@ class Flock:
 
     @contextmanager
     def busy(self, url: str) -> Iterator[None]:
-        """Something runs at this process until the block ends."""
         with self._lock:
             self._busy[url] += 1
         try:
@@ -102,7 +101,6 @@ class Flock:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that serve at this moment, in the order of `urls`."""
         return [each.process.pid for each in self._servers]
 
     @property
@@ -113,11 +111,9 @@ class Flock:
         ]
 
     def is_busy(self, at: int) -> bool:
-        """Whether a client has something running there."""
         return self._busy[self.urls[at]] > 0
 
     def kill(self, at: int) -> None:
-        """Kill one, and start another in its place."""
         self._servers[at].kill()
         self._again(at)
 
@@ -133,7 +129,6 @@ class Flock:
 
     @contextmanager
     def paused(self, at: int) -> Iterator[None]:
-        """Let one stand still until the block ends."""
         process = self._servers[at].process
         process.send_signal(signal.SIGSTOP)
         try:
@@ -143,8 +138,6 @@ class Flock:
 
 
 class Killer(threading.Thread):
-    """Kills one process after another, as long as its `with` block runs."""
-
     def __init__(self, flock: Flock, seed: int) -> None:
         super().__init__(daemon=True)
         self._flock = flock
@@ -167,11 +160,9 @@ class Killer(threading.Thread):
             self._error = error
 
     def has_done(self, kills: float) -> bool:
-        """Whether so many were killed, or no more can be."""
         return self._all >= kills or not self.is_alive()
 
     def taken(self) -> int:
-        """Return how many were killed since this was asked last."""
         with self._lock:
             kills, self._kills = self._kills, 0
         return kills

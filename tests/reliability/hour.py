@@ -47,9 +47,7 @@ WAIT_S: Final = 4 * JANITOR_S
 GROWTH_MIB: Final = 8.0
 """By so much the spared process may have grown at the end since it was warm."""
 WARM: Final = 1 / 4
-"""The part of the time after which it is."""
 LINES: Final = 12
-"""So many minutes are in the document."""
 AUDIT: Final = frozenset({"call", "callstatistic", "callwriter"})
 """Tables that are to keep what was: for days."""
 TABLES: Final = ("session", "stream", "event", "once", "change", "topic", "worker")
@@ -65,7 +63,6 @@ class Minute:
     memory: list[float]
 
     def sum(self, name: str) -> int:
-        """Return the sum of one count."""
         return sum(getattr(each, name) for each in self.found)
 
 
@@ -78,7 +75,6 @@ class Verdict:
 
     @property
     def left(self) -> Mapping[str, int]:
-        """Rows that should have gone."""
         return _of(self.more, audit=False)
 
     @property
@@ -89,17 +85,14 @@ class Verdict:
 
     @property
     def broken(self) -> int:
-        """Answers that were wrong or never came."""
         return sum(each.sum("wrong") + each.sum("unanswered") for each in self.minutes)
 
     @property
     def kept(self) -> bool:
-        """Whether nothing was left behind, and every promise was kept."""
         return not (self.broken or self.left) and self.growth <= GROWTH_MIB
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, print and write the table, and return the exit status."""
     options = _options(arguments)
     # So that servers are stopped by their context managers.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))

@@ -42,8 +42,6 @@ CLOSED: Final = (204, NOT_FOUND)
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """One client in a session, at whichever process answers."""
-
     flock: Flock
     session: Session
     chance: random.Random
@@ -52,28 +50,22 @@ class Client:
         return str(self.chance.random())
 
     def changes(self) -> Round:
-        """Insist on a call that must not run twice."""
         asked, wrong, answered = insisted(self.flock, self.session, self._seed())
         return Round(test=TEST, asked=asked, wrong=wrong, unanswered=not answered)
 
     def follows(self) -> Round:
-        """Follow the stream of a call to its end."""
         told = followed(self.flock, self.session, self._seed())
         return told.judged(0, may_fail=True)
 
     def reads(self) -> Round:
-        """List the tools in the session, and call without one."""
         return _judged(
             eventually(self.flock, self.session, listing()), added(self.flock)
         )
 
     def stands(self) -> Round:
-        """Open the GET stream of the session, and come back to it elsewhere."""
-
         return self._held(lambda url, last: self.session.at(url).stream(last))
 
     def listens(self) -> Round:
-        """Open a listen stream, and open it again elsewhere."""
         headers, body = stateless_request(
             "subscriptions/listen", notifications={"toolsListChanged": True}
         )
@@ -97,7 +89,6 @@ class Client:
         return Round(test=TEST, asked=opened, wrong=wrong, resumes=resumes)
 
     def closes(self) -> Round:
-        """Close the session, once and for all."""
         tries, end = 0, time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             answer = self.session.at(self.chance.choice(self.flock.urls)).close()
@@ -118,11 +109,9 @@ WORK: Final[Mapping[Callable[[Client], Round], int]] = {
     Client.stands: 1,
     Client.listens: 1,
 }
-"""What a client does, and how often that is chosen."""
 
 
 def listing() -> bytes:
-    """Return a request for the list of tools."""
     return encoded(id=uuid4().hex, method="tools/list")
 
 
@@ -136,7 +125,6 @@ def _judged(*answers: dict[str, Any] | None) -> Round:
 
 
 def opened(flock: Flock) -> Session:
-    """Open a session at the first process that does it."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         try:

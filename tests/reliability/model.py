@@ -111,7 +111,6 @@ def _world(site: Site, test: str, flock: Flock | None) -> World:
 
 
 def _example(world: World, seed: int, steps: int) -> Round:
-    """Run what is drawn from a seed."""
     made: list[Machine] = []
 
     def machine() -> Machine:
@@ -186,7 +185,6 @@ class Machine(RuleBasedStateMachine):
         print("\n    ".join(lines), file=sys.stderr)
 
     def found(self) -> Round:
-        """Return what became of the example."""
         return Round(
             test=self.world.test,
             asked=self._asked,
@@ -248,7 +246,6 @@ class Machine(RuleBasedStateMachine):
     @rule(who=anyone, at=anyone, back=anyone)
     @step
     def resume(self, who: int, at: int, back: int) -> None:
-        """Come back after the last event, or an earlier one."""
         named = [each for each in self._live() if each.name]
         call = pick(named or [self._named(who, at)], who)
         self._hear(call)
@@ -314,7 +311,6 @@ class Machine(RuleBasedStateMachine):
     @rule(who=anyone, at=anyone, when=seldom)
     @step
     def delete(self, who: int, at: int, when: int) -> None:
-        """Close a session."""
         if when < SELDOM // 2:
             return
         opened, url = self._session(who), self._url(at)
@@ -357,7 +353,6 @@ class Machine(RuleBasedStateMachine):
     @rule(who=anyone, at=anyone, what=large)
     @step
     def come_wrongly(self, who: int, at: int, what: int) -> None:
-        """Come back with an event id that is none."""
         named = [each for each in self._live() if each.name]
         call = pick(named or [self._named(who, at)], who)
         opened, wrong = call.opened, self._wrong_id(call, what)
@@ -398,7 +393,6 @@ class Machine(RuleBasedStateMachine):
         return pick(there, who) if there else self._init(who)
 
     def _live(self) -> list[Call]:
-        """Return the calls of sessions that are open."""
         return [each for each in self._calls if not each.opened.closed]
 
     def _call(self, who: int, at: int, tool: str, size: int) -> Call:
@@ -416,7 +410,6 @@ class Machine(RuleBasedStateMachine):
         return call
 
     def _named(self, who: int, at: int) -> Call:
-        """Return a call of which there is an event id."""
         call = self._call(who, at, COUNT, who)
         self._follow(call, lambda: call.name, at)
         return call
@@ -442,7 +435,6 @@ class Machine(RuleBasedStateMachine):
         return self._done(opened.session.at(url).send(body), status)
 
     def _done(self, answer: Answer, status: int) -> Answer:
-        """Wait for an answer that must have this status."""
         answer.wait()
         self._asked += 1
         if not answer.ended:
@@ -476,7 +468,6 @@ class Machine(RuleBasedStateMachine):
             self._hear(call)
 
     def _hear(self, call: Call) -> None:
-        """Take what has come so far."""
         for connection in list(call.connections):
             if connection.answer.ended:
                 call.close(connection)
@@ -525,7 +516,6 @@ class Machine(RuleBasedStateMachine):
         self._leave()
 
     def _finish(self, call: Call) -> None:
-        """Hear all of a call, and judge it."""
         while call.tool == ASK and not call.ended and self._ask_on(call):
             pass
         self._follow(call, lambda: call.ended, len(call.messages))
@@ -572,7 +562,6 @@ class Machine(RuleBasedStateMachine):
         check(lines == 1 if ran else lines <= 1, "it ran so often:", lines, call)
 
     def _leave(self) -> None:
-        """Leave nothing behind that goes on."""
         if not self.over:
             return
         for opened in self._sessions:

@@ -31,15 +31,12 @@ class Broken(Exception):
 
 
 def check(true: object, what: str, *found: object) -> None:
-    """Raise `Broken` unless something is true."""
     if not true:
         raise Broken(" ".join([what, *map(repr, found)]))
 
 
 @dataclass(eq=False)
 class Opened:
-    """A session, and whether it is closed."""
-
     session: Session
     closed: bool = False
 
@@ -63,14 +60,11 @@ class Connection:
 
 @dataclass(eq=False)
 class Call:
-    """A call, and what was told of it."""
-
     opened: Opened
     tool: str
     arguments: dict[str, Any]
     request_id: str = field(default_factory=lambda: uuid4().hex)
     name: str = ""
-    """The public id of its stream."""
     messages: list[dict[str, Any]] = field(default_factory=list)
     connections: list[Connection] = field(default_factory=list)
     places: set[str] = field(default_factory=set)
@@ -82,7 +76,6 @@ class Call:
 
     @property
     def once(self) -> bool:
-        """Whether it must not run twice."""
         return self.tool not in REPEATABLE
 
     @property
@@ -91,7 +84,6 @@ class Call:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
         return self.answered or self.opened.closed
 
     @property
@@ -100,7 +92,6 @@ class Call:
         return len(self.messages)
 
     def body(self, **other: Any) -> bytes:
-        """Return the request, or another one with the same id."""
         params = {
             "name": self.tool,
             "arguments": {**self.arguments, **other},
@@ -109,12 +100,10 @@ class Call:
         return encoded(id=self.request_id, method="tools/call", params=params)
 
     def request(self, url: str) -> Connection:
-        """Send it to a process, perhaps once more."""
         self.places.add(url)
         return self._connected(url, self.opened.session.at(url).send(self.body()), None)
 
     def resume(self, url: str, after: int) -> Connection:
-        """Come back for what follows an event."""
         answer = self.opened.session.at(url).stream(f"{self.name}.{after}")
         return self._connected(url, answer, after)
 
@@ -160,7 +149,6 @@ class Call:
         return cut or b"is running" in answer.raw
 
     def close(self, connection: Connection) -> None:
-        """Hear the last of a connection that has ended by itself."""
         self.connections.remove(connection)
         self.hear(connection)
         answer = connection.answer
@@ -173,7 +161,6 @@ class Call:
     # -- what it should have been told -----------------------------------------------
 
     def judge(self) -> None:
-        """Demand that what was told is the whole of it."""
         *before, last = self.messages or [{}]
         check(last.get("id") == self.request_id, "the answer of another:", last)
         if "error" in last:

@@ -27,7 +27,6 @@ SLEEP_S: Final = 0.1
 PATIENCE_S: Final = 120.0
 RETRY_S: Final = 0.1
 KILLS: Final = 0.1
-"""Kills for each call."""
 AGAIN: Final = 0.2
 """The part of the requests that are sent twice at once."""
 UNAVAILABLE: Final = 503
@@ -107,7 +106,6 @@ def _twice(answer: dict[str, Any], lines: dict[str, Any] | None) -> int:
 
 
 def killed(site: Site, rounds: int, seed: int = 2) -> Generator[Round]:
-    """Yield calls that were insisted on while processes were killed."""
     clients = min(CLIENTS, rounds)
     sessions = [Session(site.cluster.urls[0]) for _ in range(clients)]
 
@@ -165,7 +163,6 @@ def _begun(url: str) -> tuple[Session, bytes]:
 
 
 def _until_over(session: Session, url: str, body: bytes) -> Told:
-    """Read a stream from its start to its end, at a process that lives."""
     told = Told(LONG)
     end = time.monotonic() + PATIENCE_S
     while not told.over and time.monotonic() < end:
@@ -208,7 +205,6 @@ def restarts(site: Site, rounds: int, processes: int = COUNT) -> Generator[Round
 def _served(
     flock: Flock, sessions: list[Session], key: str
 ) -> Generator[dict[str, Any] | None]:
-    """Yield what calls of both eras and classes were answered, all at once."""
     with ThreadPoolExecutor(len(sessions) + 1) as pool:
         calls = [
             pool.submit(eventually, flock, each, ledger(f"restart {key}", SLEEP_S))
@@ -220,7 +216,6 @@ def _served(
 
 
 def added(flock: Flock) -> dict[str, Any] | None:
-    """Return what a stateless call is answered at the first process that does."""
     for url in random.sample(flock.urls, len(flock.urls)):
         arguments = {"a": 1, "b": 2}
         asked = stateless(url, "tools/call", name="drill_add", arguments=arguments)

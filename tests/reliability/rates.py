@@ -37,7 +37,6 @@ DEADLOCKS: Final = ("deadlock", "Deadlock")
 
 
 def rates(site: Site, rounds: int) -> Iterator[Round]:
-    """Yield rounds, each with the transactions a second of each kind."""
     keys = [f"line{number}" for number in range(LINES - WRITERS, LINES)]
     uris = [f"ledger://{key}" for key in keys]
     with ExitStack() as stack:
@@ -66,7 +65,6 @@ def _writer(environment: Mapping[str, str], key: str) -> Program:
 
 
 def _together(writers: list[Program], mode: str, seconds: float) -> tuple[float, int]:
-    """Return the transactions a second of all, and their deadlocks."""
     begun = time.time() + 0.1
     for each in writers:
         each.say(json.dumps([mode, begun, seconds]))
@@ -81,7 +79,6 @@ def _together(writers: list[Program], mode: str, seconds: float) -> tuple[float,
 
 
 def main(key: str) -> None:
-    """Write when asked to, until the input ends."""
     import django  # noqa: PLC0415
 
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"

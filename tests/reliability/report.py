@@ -53,11 +53,9 @@ JUDGED_ROUNDS: Final = 3
 
 
 Key = tuple[str, str]
-"""A test, and the kind of cluster where it was tried."""
 
 
 def begin(part: str) -> str:
-    """Return the mark before the table of a part."""
     return f"<!-- written by python -m tests.reliability --part {part} -->"
 
 
@@ -140,7 +138,6 @@ def lost(
 
 
 def written(table: str, begin: str, document: Path = DOCUMENT) -> None:
-    """Put the table between its marks in the document."""
     text = document.read_text(encoding="utf-8")
     before, _, rest = text.partition(begin)
     _, _, after = rest.partition(END)
@@ -204,7 +201,6 @@ def _yes(kept: bool) -> str:
 
 
 def table_of(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table in Markdown."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     for row in (headings, ["-" * width for width in widths], *rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
@@ -214,7 +210,6 @@ def table_of(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator
 def _without_empty(
     headings: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Leave out the columns that say nothing."""
     told = [at for at in range(len(headings)) if any(row[at] for row in rows)]
     return [headings[at] for at in told], [[row[at] for at in told] for row in rows]
 

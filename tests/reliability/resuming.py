@@ -30,7 +30,6 @@ CLIENTS: Final = 50
 MESSAGES: Final = 40
 DELAY_MS: Final = 25
 KILLS: Final = 0.08
-"""Kills for each call, and so 200 for 2,500."""
 CUTS: Final = 0.3
 """The part of the connections that the client itself cuts."""
 PATIENCE_S: Final = 120.0
@@ -41,8 +40,6 @@ UNAVAILABLE: Final = 503
 
 @dataclass(slots=True)
 class Told:
-    """What a client was told of one call, over all its connections."""
-
     count: int
     name: str = ""
     last: int | None = None
@@ -50,12 +47,10 @@ class Told:
     messages: list[dict[str, Any]] = field(default_factory=list)
     wrong: int = 0
     reason: str = ""
-    """What was wrong first."""
     resumes: int = 0
 
     @property
     def over(self) -> bool:
-        """Whether the call was answered, or has gone wrong."""
         return bool(self.wrong or (self.messages and "method" not in self.messages[-1]))
 
     @property
@@ -93,7 +88,6 @@ class Told:
         self.reason = self.reason or reason
 
     def judged(self, kills: int, *, may_fail: bool) -> Round:
-        """Return what became of the call."""
         *before, last = self.messages or [{}]
         counted = [each["params"]["progress"] for each in before if "params" in each]
         wrong = self.wrong + (counted != list(range(1, len(before) + 1)))
@@ -112,7 +106,6 @@ class Told:
 
 
 def request(count: int, delay_ms: int) -> bytes:
-    """Return a call that says so many things."""
     params = {
         "name": "drill_count",
         "arguments": {"n": count, "delay_ms": delay_ms},
@@ -122,7 +115,6 @@ def request(count: int, delay_ms: int) -> bytes:
 
 
 def again(session: Session, url: str, told: Told, body: bytes) -> Answer:
-    """Ask one process for what follows."""
     if told.last is None:
         return session.at(url).send(body)
     told.resumes += 1
@@ -130,7 +122,6 @@ def again(session: Session, url: str, told: Told, body: bytes) -> Answer:
 
 
 def followed(flock: Flock, session: Session, seed: str) -> Told:
-    """Call once, and come back until the call is answered."""
     chance = random.Random(seed)
     told, body = Told(MESSAGES), request(MESSAGES, DELAY_MS)
     end = time.monotonic() + PATIENCE_S
@@ -157,7 +148,6 @@ def _has(events: int, answer: Answer) -> bool:
 
 
 def resumes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
-    """Yield calls that were followed while processes were killed."""
     clients = min(CLIENTS, rounds)
     sessions = [Session(site.cluster.urls[0]) for _ in range(clients)]
 

@@ -39,8 +39,6 @@ Make = Callable[[Site, Staff, int], tuple[str, Callable[[], object]]]
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Who shows a token, at all processes."""
-
     urls: list[str]
     token: str
 
@@ -119,8 +117,6 @@ def _app(site: Site, staff: Staff, number: int) -> tuple[str, Callable[[], objec
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What held, how many streams stayed open, and when the last one ended."""
-
     held: list[bool]
     open: int
     seconds: float
@@ -129,7 +125,6 @@ class Found:
 def _round(
     own: Bearer, revoke: Callable[[], object], number: int, patience: float
 ) -> Found:
-    """Have something open everywhere, and let it be revoked."""
     at = number % len(own.urls)
     session = Session(own.urls[at], own.headers)
     streams = [

@@ -29,7 +29,6 @@ class Round:
     """Processes that were killed meanwhile, with requests that ran there, or databases
     that crashed."""
     resumes: int = 0
-    """How often a client came back for the rest."""
     announced: float | None = None
     """Seconds from the request that published to the announcement."""
     ended: float | None = None
@@ -38,12 +37,10 @@ class Round:
     """Transactions a second, by what each does besides saving its row."""
 
     def named(self, test: str) -> Round:
-        """Return the same of another test."""
         return replace(self, test=test)
 
     @property
     def kept(self) -> bool:
-        """Whether the promise was kept."""
         return not (self.wrong or self.unanswered or self.untold or self.deadlocks)
 
 
@@ -56,7 +53,6 @@ class Tried:
     """The command, and where it ran."""
     seconds: float
     load: float
-    """The load of the machine when it ended."""
 
 
 _writing = threading.Lock()
@@ -69,7 +65,6 @@ class Journal:
     path: Path
 
     def add(self, kind: str, found: Round | Tried) -> None:
-        """Write what a kind of cluster has finished."""
         # Whoever goes on where nothing was cut begins.
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with _writing, self.path.open("a", encoding="utf-8") as file:
@@ -88,7 +83,6 @@ class Journal:
                 yield found.pop("on"), Tried(**found)
 
     def count(self, kind: str, test: str) -> int:
-        """Return how many rounds of a test are there."""
         return sum(each.test == test for on, each in self.rounds() if on == kind)
 
     def forget(self, kinds: Collection[str], tests: Collection[str]) -> None:
@@ -109,7 +103,6 @@ class Journal:
 
     @classmethod
     def emptied(cls, path: Path) -> Self:
-        """Begin anew."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         return cls(path)

@@ -32,6 +32,5 @@ def _rows(connection: psycopg.Connection, table: str) -> int:
 
 
 def more(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
-    """Return how many rows more there are, of each table that has more."""
     grown = {name: count - before.get(name, 0) for name, count in after.items()}
     return {name: count for name, count in grown.items() if count > 0}

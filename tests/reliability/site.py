@@ -19,8 +19,6 @@ PATIENCE_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A cluster, and who changes it."""
-
     cluster: Cluster
     staff: Staff
     writer: Operator
@@ -28,7 +26,6 @@ class Site:
     patience: float = PATIENCE_S
 
     def key(self, model: str, name: str) -> str:
-        """Return the primary key of a row."""
         return str(self.cluster.keys[model][name])
 
     @staticmethod

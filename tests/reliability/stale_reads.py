@@ -43,8 +43,6 @@ def stale_reads(site: Site, rounds: int, *, slowed: bool = False) -> Generator[R
 
 
 class _Block:
-    """Some rounds with the same parts."""
-
     def __init__(self, site: Site, urls: list[str], slowed: bool) -> None:
         here, self._there, elsewhere, apart = urls
         self._site = site
@@ -103,14 +101,12 @@ class _Block:
         )
 
     def _lists(self, announced: float) -> list[Page]:
-        """Return lists that began after the announcement."""
         # The loop has begun one before, which may take as long as a check.
         at_once = self._elsewhere.ask()
         more = [] if self._slowed else self._lister.since(announced, ENOUGH)
         return [at_once, *more]
 
     def _next(self) -> tuple[int, str]:
-        """Return the version that is not published, and the number on its page."""
         for version in VERSIONS:
             number = self._staff.offered(MODEL, self._key, version)
             if number is not None:

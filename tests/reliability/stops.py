@@ -27,8 +27,6 @@ ADD: Final = {"a": 1, "b": 2}
 
 
 class Knocker(threading.Thread):
-    """Keeps a process busy, whatever it is answered."""
-
     def __init__(self, url: str) -> None:
         super().__init__(daemon=True)
         self._url = url
@@ -59,7 +57,6 @@ def stops(site: Site, rounds: int, test: str = TEST) -> Generator[Round]:
 
 
 def unheard(site: Site, rounds: int) -> Generator[Round]:
-    """The same while Redis is away."""
     with _away(site.cluster):
         yield from stops(site, rounds, UNHEARD)
 
@@ -103,7 +100,6 @@ def _runs(url: str, tool: str = LISTED, **arguments: Any) -> bool:
 
 
 def _lists(url: str, name: str = "") -> bool:
-    """Whether a server lists its tools, or one of them."""
     answer = stateless(url, "tools/list").whole()
     if answer.status != HTTPStatus.OK:
         assert answer.status == HTTPStatus.SERVICE_UNAVAILABLE, answer.raw
@@ -134,7 +130,6 @@ def _tool(url: str) -> Iterator[bool]:
 
 
 def _others(what: tuple[str, ...], url: str) -> Iterator[bool]:
-    """Look whether everything else is served."""
     if what[0] == "changes":
         yield _runs(url)
     elif what[0] != "everything":

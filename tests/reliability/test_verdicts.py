@@ -23,7 +23,6 @@ GOOD = Round(test=STALE, asked=4, announced=0.4)
 
 
 def last_cell(*rounds: Round) -> str:
-    """Return whether the table calls these rounds kept."""
     table = report.report([("postgresql", each) for each in rounds])
     return table.splitlines()[-1].strip("| ").rpartition("|")[2].strip()
 

@@ -21,7 +21,6 @@ from tests.drill.models import Ledger
 from tests.reliability.rates import COUNTER, GOES_ON, PLAIN, WATCHED
 
 MORE_S: Final = 0.005
-"""What the rest of a view may take."""
 FAR_AWAY: Final = datetime(2100, 1, 1, tzinfo=UTC)
 
 

@@ -21,7 +21,6 @@ LATE: Final = "late watchers"
 BURSTS: Final = "watched model"
 WRITERS: Final = 8
 BESIDE: Final = 8
-"""Rounds of late watchers that run side by side."""
 LASTS_S: Final = 0.6
 BURST_S: Final = 0.06
 

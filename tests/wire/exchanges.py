@@ -49,7 +49,6 @@ class Exchange:
     http: bool = False
 
     def kinds(self, wire: Wire) -> frozenset[str]:
-        """Return what must come on a transport."""
         found = self.shows | (self.streamed if wire.streams else self.whole)
         return found if isinstance(wire, HttpWire) else found | self.piped
 
@@ -71,7 +70,6 @@ async def _nothing(wire: Wire) -> None:
 
 
 async def _pages(wire: Wire, method: str) -> None:
-    """Follow the cursors to the end, and bring one that is none."""
     result = (await wire.ask(method))["result"]
     pages = 1
     while "nextCursor" in result:
@@ -93,7 +91,6 @@ async def _progress(wire: Wire) -> None:
 
 
 async def _levels(wire: Wire) -> None:
-    """Hear of everything, in the way of the era."""
     if wire.stateless:
         meta = {f"{PREFIX}logLevel": "debug"}
         for tool in ("logs", "logs_sync", "records"):
@@ -105,7 +102,6 @@ async def _levels(wire: Wire) -> None:
 
 
 async def _changes(wire: Wire) -> None:
-    """Be told of the lists."""
     await wire.listen(
         toolsListChanged=True, promptsListChanged=True, resourcesListChanged=True
     )
@@ -116,7 +112,6 @@ async def _changes(wire: Wire) -> None:
 
 
 async def _updates(wire: Wire) -> None:
-    """Be told of a resource, and no longer."""
     uri = "memo://fixed"
     if not wire.stateless:
         await wire.ask("resources/subscribe", {"uri": uri})
@@ -145,7 +140,6 @@ async def _retried(wire: Wire, method: str, params: JsonObject) -> None:
 
 
 async def _unsealed(wire: Wire) -> None:
-    """Bring a state that nobody has sealed."""
     params = {"name": "orders", "requestState": "none", "inputResponses": {}}
     await wire.ask("tools/call", params)
 
@@ -221,7 +215,6 @@ async def _initialize_twice(wire: Wire) -> None:
 
 
 async def _headers(wire: Wire) -> None:
-    """Be refused for each header."""
     for changes in (
         {"mcp_protocol_version": "2025-11-25"},
         {"mcp_protocol_version": None},
@@ -234,7 +227,6 @@ async def _headers(wire: Wire) -> None:
 
 
 async def _http(wire: Wire) -> None:
-    """Be refused for what only HTTP has."""
     assert isinstance(wire, HttpWire)
     message = wire.client.message
     await wire.say(message("tools/list"), content_type="text/plain")

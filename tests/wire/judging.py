@@ -32,7 +32,6 @@ class Judge:
         """Whether what was sent last names its revision, as in the stateless era."""
 
     def sent(self, value: object) -> None:
-        """Note the requests of a message or a batch."""
         sent = value if isinstance(value, list) else [value]
         messages = [each for each in sent if isinstance(each, dict)]
         self._named = any(map(names_version, messages))
@@ -65,7 +64,6 @@ class Judge:
         )
 
     def _answered(self, message: JsonObject) -> JsonObject | None:
-        """Return the request that a message answers, and forget it."""
         if "method" in message or message.get("id") is None:
             return None
         waiting = self._open.get(json.dumps(message["id"]))

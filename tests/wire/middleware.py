@@ -33,8 +33,6 @@ LONGEST_EXCERPT: Final = 500
 
 @dataclass(slots=True)
 class Session:
-    """What decides how messages of one session are judged."""
-
     version: str | None = None
     methods: dict[str, str] = field(default_factory=dict)
 
@@ -64,7 +62,6 @@ class WireCheck:
             await self._application(scope, receive, send)
 
     def session(self, key: str) -> Session:
-        """Return what is known of the session; new ones are made."""
         return self._sessions.setdefault(key, Session())
 
     def forget(self, key: str) -> None:
@@ -72,7 +69,6 @@ class WireCheck:
         self._sessions.pop(key, None)
 
     def judge(self, sentences: list[str], where: str, what: object) -> None:
-        """Count a message, and note what is wrong with it."""
         self.checked += 1
         for sentence in sentences:
             violation = f"{where}: {sentence} {what!r}"[:LONGEST_EXCERPT]
@@ -95,7 +91,6 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _key(request_id: object) -> str:
-    """Tell 1 from "1"."""
     return json.dumps(request_id)
 
 
@@ -106,8 +101,6 @@ def _messages(text: str | bytes) -> list[Any]:
 
 
 class _Exchange:
-    """One HTTP request with its response."""
-
     def __init__(
         self, check: WireCheck, scope: Scope, receive: Receive, send: Send
     ) -> None:

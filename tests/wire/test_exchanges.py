@@ -74,7 +74,6 @@ async def test_messages(
 async def run(
     process: Process, transport: str, version: str, exchange: Exchange
 ) -> None:
-    """Run an exchange with a client of its own."""
     async with TRANSPORTS[transport](process, version, exchange.slug) as wire:
         if exchange.http and not isinstance(wire, HttpWire):
             return
@@ -89,7 +88,6 @@ async def run(
 
 
 def cancelled(messages: list[dict[str, Any]]) -> set[str]:
-    """Return the ids of what the server takes back."""
     return {
         str(each["params"]["requestId"])
         for each in messages

@@ -51,8 +51,6 @@ PROGRESS = {
 
 
 class Answering:
-    """An ASGI application that reads the body and sends one prepared response."""
-
     def __init__(self) -> None:
         self.headers: list[tuple[bytes, bytes]] = []
         self.pieces: list[bytes] = []
@@ -68,8 +66,6 @@ class Answering:
 
 
 class Client:
-    """Posts to an endpoint behind the middleware."""
-
     def __init__(self) -> None:
         self.application = Answering()
         self.reported: list[str] = []
@@ -85,7 +81,6 @@ class Client:
         path: str = "/mcp",
         query: bytes = b"",
     ) -> list[str]:
-        """Return the violations of the prepared answer."""
         self.application.headers = [(b"content-type", content_type)]
         if opens:
             self.application.headers.append((b"mcp-session-id", opens.encode()))

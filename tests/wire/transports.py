@@ -54,10 +54,7 @@ ANSWERS: Final[Mapping[str, JsonObject]] = {
 
 
 class Wire(ABC):
-    """A client on one transport; whatever comes is judged."""
-
     streams = True
-    """Whether the server can say more than answers."""
 
     def __init__(self, version: str) -> None:
         # Its messages, which are the same on each transport.
@@ -93,7 +90,6 @@ class Wire(ABC):
         """Begin to hear what is said outside of calls."""
 
     async def open(self) -> Wire:
-        """Open a session where the revision has them."""
         if not self.stateless:
             await self.say(self.client.initialize())
             await self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -102,13 +98,11 @@ class Wire(ABC):
     async def ask(
         self, method: str, params: JsonObject | None = None, **more: Any
     ) -> JsonObject:
-        """Make a request, and return its answer."""
         message = self.client.message(method, params, **more)
         await self.say(message)
         return await self.until(lambda each: each.get("id") == message["id"])
 
     async def call(self, tool: str, **arguments: Any) -> JsonObject:
-        """Call a tool."""
         params = {"name": tool, "arguments": arguments}
         return await self.ask("tools/call", params)
 
@@ -130,7 +124,6 @@ class Wire(ABC):
             raise self._failed
 
     async def until_told(self, method: str) -> JsonObject:
-        """Return a notification of a method, when there is one."""
         return await self.until(lambda each: each.get("method") == method)
 
     async def _take(self, message: JsonObject) -> None:
@@ -190,7 +183,6 @@ class HttpWire(Wire):
         self._begun.append(self._posted(message, {}))
 
     async def _read(self, visit: Visit) -> None:
-        """Take what comes, as it comes."""
         self._visits.append(visit)
         await visit.begun()
         session = visit.headers.get("mcp-session-id")
@@ -219,7 +211,6 @@ class HttpWire(Wire):
         await visit.opened() if self.stateless else await visit.begun()
 
     async def close(self, process: Process) -> None:
-        """End what stands open, as a server that stops does."""
         for listener in list(process.listeners):
             listener.end()
         for task in self._standing:
@@ -229,7 +220,6 @@ class HttpWire(Wire):
             await self._read(visit)
 
     async def leave(self) -> None:
-        """Let go of everything, where something was wrong."""
         for task in self._standing:
             task.cancel()
         await asyncio.gather(*self._standing, return_exceptions=True)
@@ -246,7 +236,6 @@ async def over_http(
     slug: str,
     kind: type[HttpWire] = HttpWire,
 ) -> AsyncIterator[Wire]:
-    """Give a client of an application that is served in this process."""
     check = WireCheck(application())
     wire = kind(version, slug, check)
     try:
@@ -263,7 +252,6 @@ class WithoutStreams(HttpWire):
     streams = False
 
     async def listen(self, **notifications: Any) -> None:
-        """Ask for it, and be refused."""
         if self.stateless:
             await self.ask("subscriptions/listen", {"notifications": notifications})
         else:
@@ -354,7 +342,6 @@ class OneStream(Wire):
         assert await self._send(message)
 
     async def _send(self, value: object) -> bool:
-        """Send it, and return whether it is accepted."""
         self.judge.sent(value)
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
         refused = await self._carry(data)
@@ -367,8 +354,6 @@ class OneStream(Wire):
 
 
 class StdioWire(OneStream):
-    """Two pipes, and the server's end of them."""
-
     def __init__(self, version: str, process: Process, slug: str) -> None:
         super().__init__(version)
         incoming, self._to = os.pipe()
@@ -416,7 +401,6 @@ class StdioWire(OneStream):
             await self.until_told("notifications/subscriptions/acknowledged")
 
     async def close(self) -> None:
-        """End what stands open, as a server that stops does."""
         for listener in list(self._process.listeners):
             listener.end()
         if any("subscriptionId" in str(each) for each in self.heard):
@@ -426,7 +410,6 @@ class StdioWire(OneStream):
         await self._output.wait_until_written()
 
     async def leave(self) -> None:
-        """Let go of everything; raise what failed."""
         for listener in list(self._process.listeners):
             listener.end()
         asyncio.get_running_loop().remove_reader(self._from)
@@ -449,7 +432,6 @@ class StdioWire(OneStream):
 
 @asynccontextmanager
 async def over_stdio(process: Process, version: str, slug: str) -> AsyncIterator[Wire]:
-    """Give a client on the pipes of a server in this process."""
     wire = StdioWire(version, process, slug)
     try:
         yield wire
@@ -470,7 +452,6 @@ class SseWire(OneStream):
         self._old = OldClient(check, version, path=path)
 
     async def connect(self) -> None:
-        """Open the stream."""
         await self._old.connect()
         self._reading = asyncio.create_task(self._read())
 
@@ -489,7 +470,6 @@ class SseWire(OneStream):
         """The stream of the session says everything."""
 
     async def leave(self) -> None:
-        """Close the stream."""
         self._reading.cancel()
         await asyncio.wait([self._reading])
         await self._old.stream.leave()
@@ -497,7 +477,6 @@ class SseWire(OneStream):
 
 @asynccontextmanager
 async def over_sse(process: Process, version: str, slug: str) -> AsyncIterator[Wire]:
-    """Give a client of HTTP+SSE."""
     check = WireCheck(_consumer())
     wire = SseWire(version, slug, check)
     await wire.connect()

@@ -38,7 +38,6 @@ JsonObject = Mapping[str, Any]
 
 @cache
 def wire_validator(version: str) -> WireValidator:
-    """The validator of a revision, compiled once per process."""
     return WireValidator(version)
 
 
@@ -94,7 +93,6 @@ class WireValidator:
 
     @cached_property
     def kinds(self) -> frozenset[str]:
-        """All results, notifications and requests that a server may send."""
         asking = {"InputRequiredResult"} if self._methods_that_ask else set()
         sent = [self._requests, self._notifications, self._results]
         return frozenset(asking.union(*(each.values() for each in sent)))
@@ -233,7 +231,6 @@ class WireValidator:
 
     @cached_property
     def _response_errors(self) -> Mapping[int, str]:
-        """Codes -> definitions of whole error responses."""
         return {
             part["properties"]["code"]["const"]: name
             for name, members in self._defined_errors()
