@@ -68,8 +68,6 @@ registry.functions.update(mcp.functions)
 registry.completers.update(mcp.completers)
 
 SECRET: Final = "shop.view_secret"
-SHORT_NAME: Final = 12
-MODEST: Final = 100
 ICON: Final = Icon(
     src="https://example.org/icon.png",
     mime_type="image/png",
@@ -966,7 +964,7 @@ async def complete_secret(value: str) -> list[str]:
 
 
 def has_short_name(asked: AccessRequest) -> bool:
-    return asked.user is not None and len(asked.user.username) < SHORT_NAME
+    return asked.user is not None and len(asked.user.username) < 12
 
 
 @registry.rule("modest", arguments=True)
@@ -974,7 +972,7 @@ def is_modest(asked: AccessRequest) -> bool:
     """Let everybody in, who then asks for little."""
     if asked.arguments is None:
         return True
-    return int(str(asked.arguments.get("amount", 0))) <= MODEST
+    return int(str(asked.arguments.get("amount", 0))) <= 100
 
 
 @registry.tool(groups=["tellers", "guards"], tags=["ruled"])
@@ -1151,12 +1149,9 @@ async def complete_failing(value: str) -> list[str]:
 
 # -- pages ------------------------------------------------------------------------
 
-PAGED: Final = ("e", "b", "d", "a", "c")
-"""By position, then by name: b and d before a, c and e."""
-
 
 def _declare_pages() -> None:
-    for name in PAGED:
+    for name in ("e", "b", "d", "a", "c"):
         position = 0 if name in "bd" else 1
         registry.tool(f"page_{name}", tags=["paged"], position=position)(_nothing)
         registry.prompt(f"page_{name}", tags=["paged"], position=position)(_nothing)

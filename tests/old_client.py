@@ -8,8 +8,6 @@ from typing import Any
 from tests.asgi_client import Answer, JsonObject, Outcome, Speaker, Visit, outcome
 from tests.wire.middleware import WireCheck
 
-VERSION = "2024-11-05"
-
 
 class OldClient(Speaker):
     """One session; `version` is what `initialize` asks for."""
@@ -21,7 +19,7 @@ class OldClient(Speaker):
     def __init__(
         self,
         application: WireCheck,
-        version: str = VERSION,
+        version: str = "2024-11-05",
         *,
         path: str = "/mcp/sse",
         headers: JsonObject | None = None,

@@ -49,7 +49,6 @@ and docs/http-sse.md says how to keep it out."""
 KNOWN: Final = "known"
 SEEN: Final = "seen"
 COUNTED: Final = "counted"
-ERROR: Final = 400
 TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
@@ -212,7 +211,7 @@ def note(token: str) -> None:
 
 
 def look_at_answer(status: int, headers: Mapping[str, str], body: bytes) -> None:
-    if _watch is not None and status >= ERROR:
+    if _watch is not None and status >= 400:
         told = f"{dict(headers)} {body.decode(errors='replace')}"
         _watch.looks_at("error", str(status), told)
 

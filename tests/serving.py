@@ -118,15 +118,11 @@ def _guard(
 ) -> Iterator[None]:
     """Keep the database from a test that asks for none, beside served ones, too."""
     asks = request.node.get_closest_marker("django_db") is not None
-    if asks or not _ASKING.isdisjoint(request.fixturenames):
+    if asks or {"db", "served_rows", "transactional_db"} & {*request.fixturenames}:
         yield
         return
     with django_db_blocker.block():
         yield
-
-
-_ASKING: Final = frozenset({"db", "served_rows", "transactional_db"})
-"""Fixtures that let a test use the database."""
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from typing import Final
 
 import grimp
 
-ROOT: Final = Path(__file__).parent.parent
 SERVING: Final = """
 import os
 import sys
@@ -40,4 +39,4 @@ def test_no_circle_of_imports() -> None:
 def test_processes_that_serve_clients_import_no_workbench() -> None:
     """Its pages and its command import it when they are used."""
     program = [sys.executable, "-c", SERVING]
-    subprocess.run(program, cwd=ROOT, check=True, timeout=60)
+    subprocess.run(program, cwd=Path(__file__).parent.parent, check=True, timeout=60)

@@ -12,7 +12,6 @@ ROOT: Final = Path(__file__).parents[1]
 FILES: Final = sorted(
     each for each in (ROOT / "mcp_app").rglob("*.py") if "migrations" not in each.parts
 )
-PARTICIPLE: Final = re.compile(r"_?[a-z]+(ed|wn|pt|ade|een|eld|ound|ept)")
 
 
 def words(text: str) -> frozenset[str]:
@@ -56,7 +55,7 @@ def test_a_function_is_no_participle() -> None:
         f"{file}:{node.lineno} {node.name}"
         for file, node in nodes()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and PARTICIPLE.fullmatch(node.name)
+        and re.fullmatch(r"_?[a-z]+(ed|wn|pt|ade|een|eld|ound|ept)", node.name)
         and node.name not in exceptions
     ]
     assert participles == []

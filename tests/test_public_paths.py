@@ -28,14 +28,13 @@ PUBLIC = {
     "urls",
     "wsgi",
 }
-PATH = re.compile(r"\bmcp_app\.([a-z_]+)((?:\.\w+)*)")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def paths(text: str) -> set[tuple[str, str]]:
     return {
         (module, rest)
-        for module, rest in PATH.findall(text)
+        for module, rest in re.findall(r"\bmcp_app\.([a-z_]+)((?:\.\w+)*)", text)
         if (ROOT / "mcp_app" / module).is_dir()
         or (ROOT / f"mcp_app/{module}.py").exists()
     }

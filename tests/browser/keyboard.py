@@ -7,12 +7,11 @@ from typing import Final
 from playwright.sync_api import Locator, Page
 
 STOPS: Final = 150
-FOCUSED: Final = "each => each === document.activeElement"
 
 
 def tab_to(page: Page, wanted: Locator) -> None:
     for _ in range(STOPS):
-        if wanted.evaluate(FOCUSED):
+        if wanted.evaluate("each => each === document.activeElement"):
             return
         page.keyboard.press("Tab")
     raise AssertionError(f"The Tab key does not come to {wanted}.")

@@ -16,7 +16,6 @@ import httpx
 from tests.drill.ports import HOST
 from tests.oauth.program import VERIFIER, challenge_of
 
-BROUGHT_S: Final = 60.0
 BACK: Final = "/back"
 STATE: Final = "a state & more"
 THANKS: Final = "You can close this window."
@@ -28,7 +27,7 @@ class Back:
     brought: Queue[dict[str, str]]
 
     def gets(self) -> dict[str, str]:
-        return self.brought.get(timeout=BROUGHT_S)
+        return self.brought.get(timeout=60.0)
 
     def got_nothing(self) -> bool:
         try:

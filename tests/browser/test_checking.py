@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -27,8 +26,6 @@ from tests.process.test_site_faults import told_by
 
 # They share one demo.
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
-
-SEEN_BY_BROWSERS: Final = [name for name in FAULTS if name != "time-out"]
 
 
 def test_a_server_is_looked_at_from_outside_and_inside(staff: Page) -> None:
@@ -96,7 +93,7 @@ def test_the_page_says_what_the_command_says(
             page.goto("/admin/mcp_app/server/")
             page.get_by_role("link", name="/mcp", exact=True).click()
             page.get_by_role("link", name="Check").click()
-            for fault in SEEN_BY_BROWSERS:
+            for fault in [name for name in FAULTS if name != "time-out"]:
                 plant = FAULTS[fault][1]
                 nginx.reconfigure(plant)
                 _, findings = told_by(site, nginx.url, "--ca", str(certificate))

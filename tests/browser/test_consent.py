@@ -31,9 +31,6 @@ POLICY: Final = (
     "default-src 'none'; img-src data:; script-src 'self'; style-src 'self';"
     " form-action 'self'; frame-ancestors 'self'"
 )
-READ: Final = "mcp:read"
-CHANGE: Final = "mcp:read mcp:change"
-LOOK_MS: Final = 20
 FRAMED: Final = """address => new Promise(resolve => {
     const frame = document.createElement("iframe")
     frame.onload = () => resolve()
@@ -80,7 +77,7 @@ def headline(page: Page) -> None:
     ).to_be_visible()
 
 
-def comes_in(program: Loopback, page: Page, scope: str = READ) -> None:
+def comes_in(program: Loopback, page: Page, scope: str = "mcp:read") -> None:
     """See that the program has its code, and that the code is good."""
     expect(page.get_by_text(THANKS)).to_be_visible()
     brought = program.back.gets()
@@ -105,7 +102,7 @@ def test_a_program_is_let_in_by_keyboard(
         tab_to(page, page.get_by_role("radio", name="Only look things up"))
         page.keyboard.press("ArrowDown")
         strike(page, page.get_by_role("button", name="Allow"))
-        comes_in(program, page, CHANGE)
+        comes_in(program, page, "mcp:read mcp:change")
 
 
 def test_a_program_is_let_in_without_scripts(
@@ -153,7 +150,7 @@ def test_allow_that_is_pressed_twice_makes_one_app(
         tab_to(page, page.get_by_role("button", name="Allow"))
         page.keyboard.press("Enter")
         while not answers:
-            page.wait_for_timeout(LOOK_MS)
+            page.wait_for_timeout(20)
         page.keyboard.press("Enter")
         comes_in(program, page)
         assert [each.status for each in answers] == [200, 200]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Iterator
-from typing import Final
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
@@ -16,8 +15,6 @@ from tests.marks import long_cases
 
 # They share one demo.
 pytestmark = pytest.mark.xdist_group("browser")
-
-NARROW: Final = {"width": 320, "height": 800}
 
 
 @pytest.fixture
@@ -152,7 +149,7 @@ def test_leaving_with_changes_is_asked(staff: Page) -> None:
     "model", ["prompt", *long_cases("tool", "resource", "resourcetemplate")]
 )
 def test_a_phone_needs_no_sideways_scrolling(staff: Page, model: str) -> None:
-    staff.set_viewport_size(NARROW)  # type: ignore[arg-type]
+    staff.set_viewport_size({"width": 320, "height": 800})  # type: ignore[arg-type]
     for query in ("", "?kind=text"):
         staff.goto(f"/admin/mcp_app/{model}/add/{query}")
         for name in ("Add a parameter", "Add an argument", "Add a message"):

@@ -15,7 +15,6 @@ from tests.process.streaming import CLIENT, Answer, Session, called
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 LIVE = "/admin/mcp_app/session/live/"
-FREED = 404
 
 
 def hanging(session: Session) -> Answer:
@@ -68,7 +67,7 @@ def test_a_call_that_hangs_is_cancelled_and_its_session_closed(
     mine.get_by_role("button", name="Close session").click()
     said(staff, "Closed. The client opens a new session when it next calls.")
     standing.whole()
-    assert session.request("ping").whole().status == FREED
+    assert session.request("ping").whole().status == 404
     expect(mine).to_have_count(0)
 
 

@@ -26,7 +26,6 @@ SERIOUS: Final = """async options => (await axe.run(document, {
     resultTypes: ["violations"], ...options
 })).violations.filter(each => ["serious", "critical"].includes(each.impact))
     .map(each => `${each.id}: ${each.nodes.map(node => node.target).join(", ")}`)"""
-COLOURS: Final = {"runOnly": ["color-contrast"]}
 STILL: Final = """() => {
     for (let round = 0; round < 20 && document.getAnimations().length; round += 1)
         document.getAnimations().forEach(each => each.finish())
@@ -95,7 +94,7 @@ def picture(page: Page, name: str, folder: Path = PICTURES) -> None:
         # Colours of the admin change slowly.
         assert page.evaluate(STILL) == 0
         # In the dark a page has other colours, and nothing else.
-        options = COLOURS if look == "dark" else {}
+        options = {"runOnly": ["color-contrast"]} if look == "dark" else {}
         assert serious(page, **options) == [], (name, look)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if "PICTURES" in os.environ:

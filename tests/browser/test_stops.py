@@ -17,7 +17,6 @@ from tests.process.streaming import Answer, called, stateless
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
 
 HOME = "/admin/mcp_app/"
-PHONE = ViewportSize(width=390, height=844)
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def phone(browser: Browser, served: Serving, logged_in: StorageState) -> Iterato
         served,
         storage_state=logged_in,
         java_script_enabled=False,
-        viewport=PHONE,
+        viewport=ViewportSize(width=390, height=844),
     ) as page:
         yield page
 

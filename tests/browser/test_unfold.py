@@ -51,8 +51,6 @@ BORDERLESS: Final = """() => [...document.querySelectorAll(
     }).map(field => field.outerHTML)"""
 LISTED: Final = "document.querySelector('#result_list tbody tr a').getAttribute('href')"
 
-THEIRS: Final = ("auth/user/", "auth/user/1/change/")
-
 
 class Look(NamedTuple):
     scheme: str
@@ -171,7 +169,7 @@ def test_pages_look_as_unfold_does(
 ) -> None:
     with looking(browser, unfolded, known, look) as page:
         theirs: set[str] = set()
-        for path in THEIRS:
+        for path in ("auth/user/", "auth/user/1/change/"):
             opened(page, path)
             theirs |= found(page).keys()
         for name, path in pages(page).items():

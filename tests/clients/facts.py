@@ -30,7 +30,6 @@ def embedded(uri: str, media_type: str, words: str) -> JsonObject:
 
 
 IMAGE: JsonObject = {"type": "image", "data": PNG, "mimeType": "image/png"}
-AUDIO: JsonObject = {"type": "audio", "data": WAV, "mimeType": "audio/wav"}
 
 LINK: JsonObject = {
     "type": "resource_link",
@@ -45,7 +44,7 @@ LINK: JsonObject = {
 CONTENT: dict[str, list[JsonObject]] = {
     "test_simple_text": [text("This is a simple text response for testing.")],
     "test_image_content": [IMAGE],
-    "test_audio_content": [AUDIO],
+    "test_audio_content": [{"type": "audio", "data": WAV, "mimeType": "audio/wav"}],
     "test_embedded_resource": [
         embedded(
             "test://embedded-resource",

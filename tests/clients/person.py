@@ -17,7 +17,6 @@ Action: TypeAlias = Literal["accept", "decline", "cancel"]
 Form: TypeAlias = dict[str, str | int | float | bool | list[str] | None]
 
 PATIENCE_S = 60
-LOOK_S = 0.02
 
 MODEL_SAYS = "This is a test response from the client"
 ROOT = "file:///test/root"
@@ -103,4 +102,4 @@ async def eventually(condition: Callable[[], bool]) -> None:
     """Return as soon as the condition holds; a client hears in its own time."""
     async with asyncio.timeout(PATIENCE_S):
         while not condition():
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(0.02)

@@ -21,9 +21,7 @@ from tests.drill.programs import Program
 pytestmark = pytest.mark.xdist_group("signing in")
 
 PROGRAM: Final = MODULES / "mcp-remote" / "dist" / "proxy.js"
-NAME: Final = "MCP CLI Proxy"
 ADDRESS: Final = re.compile(r"http://\S+/mcp-oauth/authorize\?\S+\n")
-READY: Final = "Proxy established successfully"
 HELLO: Final = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
@@ -39,7 +37,7 @@ class Bridge(Program):
         for address in ADDRESS.findall(self.output)[self.asked :]:
             self.asked += 1
             person.lets_in(address.strip())
-        return READY in self.output
+        return "Proxy established successfully" in self.output
 
     def request(self, method: str, **params: Any) -> dict[str, Any]:
         message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
@@ -90,7 +88,7 @@ def test_it_signs_in_refreshes_and_signs_in_anew(
     assert second.asked == 0
     after = json.loads(stored.read_text())
     assert after["refresh_token"] != before["refresh_token"]
-    kim_in_chromium.ends(signed.url, NAME)
+    kim_in_chromium.ends(signed.url, "MCP CLI Proxy")
     with bridge(signed, kim_in_chromium, tmp_path, port) as third:
         assert third.sum() == {"result": 42}
     assert third.asked == 1

@@ -57,7 +57,6 @@ pytestmark = pytest.mark.filterwarnings(
 # "auto" asks server/discover first; a server that answers it is of the stateless era.
 MODES = {STATEFUL: "legacy", STATELESS: "auto"}
 
-WAITS_S = 120
 INVALID_PARAMS = -32602
 METHOD_NOT_FOUND = -32601
 
@@ -87,7 +86,7 @@ def connect(endpoint: str, era: str, person: Person) -> Connect:
             logging_callback=person.log,
             message_handler=person.hear,
             # Where nothing is answered, it waits for ever.
-            read_timeout_seconds=WAITS_S,
+            read_timeout_seconds=120,
         )
         async with client:
             assert client.protocol_version == era

@@ -29,12 +29,10 @@ pytestmark = [
 ]
 
 NAME: Final = "A program"
-ADD: Final = {"a": 20, "b": 22}
 COUNT: Final = {"n": 1, "delay_ms": 0}
 SUM: Final = {"result": 42}
 READS: Final = "drill_add"
 CHANGES: Final = "drill_count"
-BEYOND: Final = f"{CHANGES} can change something"
 NARROWED: Final = """
 from dataclasses import replace
 from mcp_app.auth.rights import change_app
@@ -128,7 +126,7 @@ async def connected(
 
 
 async def added(client: Client) -> object:
-    return (await client.call_tool("drill_add", ADD)).structured_content
+    return (await client.call_tool("drill_add", {"a": 20, "b": 22})).structured_content
 
 
 async def names(client: Client) -> set[str]:
@@ -195,7 +193,7 @@ async def test_the_sdk_asks_for_more_than_a_person_allowed(
         assert CHANGES not in await names(client)
         assert await added(client) == SUM
         assert window.count == 1
-        with pytest.raises(MCPError, match=BEYOND):
+        with pytest.raises(MCPError, match=f"{CHANGES} can change something"):
             await client.call_tool(CHANGES, COUNT)
         assert window.count == 2
         assert storage.tokens is not None

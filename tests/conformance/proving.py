@@ -26,7 +26,6 @@ from tests.conformance.demands import read_rows
 from tests.conformance.disabling import VARIABLE, AnyGuard, all_guards
 
 QUIETLY: Final = ("-p", "no:cacheprovider", "-p", "no:randomly", "--no-header")
-PATIENCE_S: Final = 600
 
 
 def by_demand(guards: Iterable[AnyGuard]) -> dict[str, AnyGuard]:
@@ -54,7 +53,7 @@ def failed(demand: str, tests: Iterable[str]) -> str:
             env={**inherited(), VARIABLE: demand},
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=600,
             check=False,
         )
     except subprocess.TimeoutExpired:

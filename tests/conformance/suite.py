@@ -17,7 +17,6 @@ from tests.drill.programs import Program
 ROOT: Final = Path(__file__).resolve().parents[2]
 PROGRAM: Final = ROOT / "node_modules" / ".bin" / "conformance"
 NONE_EXPECTED: Final = Path(__file__).with_name("no_expected_failures.yml")
-TIME_S: Final = 900
 PATIENCE_MS: Final = 60_000
 """A scenario that takes longer fails."""
 
@@ -68,7 +67,7 @@ def run(url: str, revision: str, results: Path) -> Outcome:
         "--timeout": str(PATIENCE_MS),
     }
     with begun("server", options, results) as program:
-        status = program.wait(TIME_S)
+        status = program.wait(900)
     return Outcome(status, program.output, checks_in(results, "server"))
 
 

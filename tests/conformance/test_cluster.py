@@ -17,8 +17,6 @@ from tests.drill.running import THERE
 from tests.drill.spreading import spread
 from tests.invalidation.redis_servers import RedisServer
 
-PROCESSES: Final = 4
-SEED: Final = 20_251_125
 FAR_AWAY: Final = "?init_command=SET%20time_zone%3D'%2B12:45'"
 """The clock of this database is in another time zone than those of the processes."""
 
@@ -51,7 +49,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
             redis.start()
             stack.callback(redis.kill)
             env["REDIS_URL"] = redis.url
-        yield stack.enter_context(spread(PROCESSES, env, seed=SEED))
+        yield stack.enter_context(spread(4, env, seed=20_251_125))
 
 
 @on_clusters("postgresql redis", "postgresql", "mysql")

@@ -22,8 +22,6 @@ import django
 from django.core.management import call_command
 from django.db import OperationalError, transaction
 
-THREADS: Final = 16
-DEADLOCKS: Final = ("deadlock", "Deadlock")
 ATTEMPTS: Final = 10
 """A process where a call of the session runs may say in between that it is used."""
 
@@ -35,7 +33,7 @@ def main() -> None:
         from tests.drill.faults import plant  # noqa: PLC0415
 
         plant(faults)
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(16) as pool:
         for line in sys.stdin:
             pool.submit(_do, *json.loads(line))
 
@@ -79,7 +77,7 @@ def _saved(key: str, worker: str, seconds: float) -> bool:
             line.save()
             time.sleep(seconds)
     except OperationalError as error:
-        if any(each in str(error) for each in DEADLOCKS):
+        if any(each in str(error) for each in ("deadlock", "Deadlock")):
             return False
         raise
     return True

@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Final
 
 HOST: Final = "127.0.0.1"
-LOWEST: Final = 20_000
 EPHEMERAL_RANGE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-FIRST_EPHEMERAL: Final = 32_768
-BACKLOG: Final = 1024
 RESERVATIONS: Final = Path(tempfile.gettempdir()) / f"mcp-ports-{os.getuid()}"
 
 
@@ -30,7 +27,7 @@ def claimed(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
-        listener.listen(BACKLOG)
+        listener.listen(1024)
     except OSError as error:
         listener.close()
         raise PortTaken(f"The port {port} cannot be used: {error.strerror}.") from None
@@ -50,7 +47,7 @@ def free_port() -> int:
     """
     while True:
         # Not for secrets: two test runs only should not try the same ports.
-        port = random.randrange(LOWEST, _first_ephemeral())  # noqa: S311
+        port = random.randrange(20_000, _first_ephemeral())  # noqa: S311
         if port in _given or not _reserved(port):
             continue
         _given.add(port)
@@ -89,4 +86,4 @@ def directory_of(port: int) -> Path:
 def _first_ephemeral() -> int:
     if EPHEMERAL_RANGE.exists():
         return int(EPHEMERAL_RANGE.read_text(encoding="ascii").split()[0])
-    return FIRST_EPHEMERAL
+    return 32_768

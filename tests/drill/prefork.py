@@ -44,7 +44,6 @@ from tests.drill import serve
 from tests.drill.apps import say_that_fixtures_are_there
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PROGRAM: Final = (sys.executable, "-m", "tests.drill.serve")
 SETTINGS: Final = ("mcp_project.settings", serve.SETTINGS)
 READ_AGAIN: Final = frozenset({"DATABASES", "LOGGING", "MCP"})
 """Settings that are read while all is loaded, and may differ in a server."""
@@ -71,7 +70,6 @@ LOADED: Final = (
     "uvicorn.protocols.websockets.auto",
 )
 """Modules that servers import, besides those that Django does."""
-WHERE_BUILT: Final = "django.db.backends.mysql.base"
 
 
 class PreforkEnded(Exception):
@@ -192,7 +190,7 @@ def load() -> None:
     for module in LOADED:
         importlib.import_module(module)
     with suppress(ImproperlyConfigured):
-        importlib.import_module(WHERE_BUILT)
+        importlib.import_module("django.db.backends.mysql.base")
     for path in settings.MIDDLEWARE:
         import_string(path)
     # A page of memory that it writes to would be a copy in each server.
@@ -216,7 +214,7 @@ def served(environment: dict[str, str], output: str) -> NoReturn:
 
 
 def begun_anew(environment: Mapping[str, str]) -> NoReturn:
-    os.execve(sys.executable, PROGRAM, environment)  # noqa: S606 - needs no shell
+    os.execve(sys.executable, (sys.executable, "-m", "tests.drill.serve"), environment)  # noqa: S606 - needs no shell
 
 
 def set_up_again() -> None:

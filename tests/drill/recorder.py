@@ -16,7 +16,6 @@ SESSION: Final = "SESSION"
 TOKEN: Final = "TOKEN"
 HOST: Final = "localhost"
 ID: Final = 7
-CALL: Final = b'"tools/call"', b'"drill_add"'
 STREAMABLE: Final = frozenset({b"mcp-session-id", b"mcp-method"})
 """Calls by the older transport have neither header."""
 _DIFFERENT: Final = {
@@ -51,7 +50,7 @@ class Recorder:
         await self._application(scope, heard, send)
 
     def _write(self, scope: Scope, body: bytes) -> None:
-        if not all(each in body for each in CALL):
+        if not all(each in body for each in (b'"tools/call"', b'"drill_add"')):
             return
         if STREAMABLE.isdisjoint(name for name, _ in scope["headers"]):
             return

@@ -25,8 +25,6 @@ from tests.drill.contents import (
 
 Row: TypeAlias = dict[str, Any]
 
-PLAIN_POSITION: Final = 1000
-
 
 def _row(
     name: str, description: str, kind: str, config: JsonObject, **more: Any
@@ -70,7 +68,7 @@ def plain_tool(number: int) -> Row:
         f"plain_{number:05}",
         "drill.plain",
         f"Plain tool number {number}.",
-        position=PLAIN_POSITION,
+        position=1000,
         read_only=True,
     )
 

@@ -29,7 +29,6 @@ from tests.secrecy import look_at_file
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 120
-TELL_S: Final = 5
 STOP_S: Final = 60
 LOOK_S: Final = 0.05
 PORT_TAKEN: Final = 4
@@ -108,7 +107,7 @@ class DrillServer:
         """Let it write what it does, if it still can; for whoever waits in vain."""
         if self.process.poll() is None:
             self.process.send_signal(TELL)
-            end = time.monotonic() + TELL_S
+            end = time.monotonic() + 5
             while END not in self.output and time.monotonic() < end:
                 time.sleep(LOOK_S)
 

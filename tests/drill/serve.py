@@ -40,8 +40,6 @@ from tests.wire.middleware import WireCheck
 USAGE: Final = 2
 WIRE_VIOLATED: Final = 3
 PORT_TAKEN: Final = 4
-HIGHEST_PORT: Final = 65_535
-DEFAULT_PORT: Final = "8765"
 MOUNTS: Final = {
     "consumer": "mcp_project.asgi.application",
     "view": "tests.drill.view.application",
@@ -81,7 +79,7 @@ class Options:
         if wire not in ("", "check"):
             raise UsageError(f"WIRE is {wire!r}: it must be 'check' or empty.")
         return cls(
-            port=_number(environment, "PORT", DEFAULT_PORT, HIGHEST_PORT),
+            port=_number(environment, "PORT", "8765", 65_535),
             server=server,
             mount=mount,
             record=environment.get("RECORD", ""),

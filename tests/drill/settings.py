@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Final
 
 # What the environment says stands, as in any other site.
-DEFAULTS: Final = {
+for name, value in {
     "SECRET_KEY": "a key for fixtures, which seals nothing of worth: 01234567",
     "DEBUG": "false",
     "ALLOWED_HOSTS": "127.0.0.1,localhost,[::1]",
@@ -16,8 +15,7 @@ DEFAULTS: Final = {
     "CSRF_COOKIE_SECURE": "false",
     "LOG_LEVEL": "WARNING",
     "MCP_LIMITS": "off",
-}
-for name, value in DEFAULTS.items():
+}.items():
     os.environ.setdefault(name, value)
 
 from mcp_project.settings import *  # noqa: E402, F403

@@ -31,7 +31,6 @@ from tests.drill.running import DrillServer, ServerFailed, started
 METHODS: Final = ["GET", "POST", "DELETE", "OPTIONS", "PUT", "PATCH", "HEAD"]
 HOP: Final = frozenset({"connection", "keep-alive", "transfer-encoding"})
 START_S: Final = 60
-SILENT_S: Final = 120
 REFUSED: Final = 503
 IDLE_S: Final = 1.0
 """Servers close what was idle for five seconds: just then nothing may be sent on it."""
@@ -42,7 +41,7 @@ class _Proxy:
         self._targets = targets
         self._random = random.Random(seed)  # noqa: S311 - no secret
         self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(SILENT_S),
+            timeout=httpx.Timeout(120),
             limits=httpx.Limits(keepalive_expiry=IDLE_S),
         )
 

@@ -15,7 +15,6 @@ import pytest
 
 from tests.newcomer.programs import CHECKOUT, shell_environment
 
-NOBODY: Final = 65534
 FILES: Final = (
     "Makefile",
     "requirements.txt",
@@ -87,7 +86,7 @@ def test_another_make_that_installs(folder: Path) -> None:
 def test_a_folder_that_cannot_be_written(folder: Path) -> None:
     folder.chmod(0o555)
     # Root may write everywhere.
-    user = None if os.geteuid() else NOBODY
+    user = None if os.geteuid() else 65534
     said = refused(folder, "PYTHON=/usr/bin/env python3", user=user)
     folder.chmod(0o755)
     assert said.startswith("This folder cannot be written")

@@ -31,7 +31,6 @@ pytestmark = [
     ),
 ]
 
-ENVIRONMENTS: Final = CHECKOUT / ".projects"
 
 OSCAR_SETTINGS: Final = """
 from oscar.defaults import *
@@ -154,7 +153,7 @@ class Project(Site):
 
     def __init__(self, folder: Path, name: str) -> None:
         super().__init__(folder)
-        programs = ENVIRONMENTS / name / "bin"
+        programs = (CHECKOUT / ".projects") / name / "bin"
         if not programs.exists():
             pytest.skip(f"{name} is missing: `make projects` installs it.")
         path = f"{programs}:{self.environment['PATH']}"

@@ -29,18 +29,14 @@ pytestmark = [
 
 ADD = "Add it to your site"
 NEW_TOKEN = "python manage.py mcp_token new admin laptop"
-FIRST = "Make a first call"
 STREAM = "Stream over ASGI"
-SERVE = "Serve it without runserver"
 TOKENS = "With access tokens"
 KEY = "With your own authenticator"
-EVERYONE = "For everyone"
 
 NOTICED_S = 60.0
 """Far longer than a process takes to see what another one wrote."""
 
 PLAIN_DAPHNE = "daphne mysite.asgi:application"
-OWN_PATHS = ("/", "/admin/", "/admin/login/", "/nowhere", "/mcpx", "/mc")
 # Of the stateful era, of the stateless one.
 MODES = ("legacy", "auto")
 
@@ -71,7 +67,7 @@ def answers(url: str) -> dict[str, tuple[int, str, str]]:
             answer.headers["Content-Type"],
             answer.headers.get("Location", ""),
         )
-        for path in OWN_PATHS
+        for path in ("/", "/admin/", "/admin/login/", "/nowhere", "/mcpx", "/mc")
         for answer in [httpx.get(f"{url}{path}")]
     }
 
@@ -145,7 +141,7 @@ async def test_the_first_answer(site: Site) -> None:
 
 def test_the_first_call(site: Site) -> None:
     """With the script of README, which needs no other program."""
-    install, script = blocks(FIRST)
+    install, script = blocks("Make a first call")
     site.install(install.text.strip())
     token = site.printed[NEW_TOKEN].split()[-1]
     with site.serving("python manage.py runserver") as served:
@@ -156,7 +152,7 @@ def test_the_first_call(site: Site) -> None:
     assert said.splitlines() == ["['add']", "{'result': 5}"]
 
 
-@pytest.mark.parametrize("way", [ADD, STREAM, SERVE])
+@pytest.mark.parametrize("way", [ADD, STREAM, "Serve it without runserver"])
 def test_the_site_is_unchanged_styled_and_closed(
     bare: Site, site: Site, way: str
 ) -> None:
@@ -202,6 +198,6 @@ async def test_users_with_a_key(site: Site) -> None:
 async def test_everyone(site: Site) -> None:
     with site.serving(PLAIN_DAPHNE) as served:
         assert initialize(served.url).status_code == 401
-        site.follow(EVERYONE)
+        site.follow("For everyone")
         opened(served.url)
         await answered(served.url)

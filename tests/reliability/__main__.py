@@ -44,7 +44,6 @@ from tests.reliability.versions import versions
 PROGRAM: Final = "python -m tests.reliability"
 ROUNDS: Final = 1000
 SEED: Final = 1
-RESULTS: Final = Path("results")
 USUAL: Final = ("postgresql", "postgresql-redis", "mariadb")
 
 
@@ -93,7 +92,7 @@ def _names(part: str, options: argparse.Namespace) -> list[str]:
 def _journal(part: str, names: list[str], options: argparse.Namespace) -> Journal:
     apart = "repeated" if options.seed is not None else ""
     apart = "faults" if options.fault else apart
-    journal = Journal(RESULTS / f"{apart or 'reliability'}-{part}.jsonl")
+    journal = Journal(Path("results") / f"{apart or 'reliability'}-{part}.jsonl")
     if not options.go_on:
         journal.forget(
             KINDS if apart else options.on or USUAL, TESTS if apart else names

@@ -18,7 +18,6 @@ from tests.wire.events import EventReader
 TOOLS: Final = "notifications/tools/list_changed"
 PAUSE_S: Final = 0.004
 """Between two lists, so that the client leaves the processors to the servers."""
-TIME_S: Final = 30
 
 
 class Stream(Answer):
@@ -96,7 +95,7 @@ class Asker:
         self._path = where.path
         self._headers, self._body = stateless_request("tools/list")
         self._connection = http.client.HTTPConnection(
-            where.hostname or "", where.port, timeout=TIME_S
+            where.hostname or "", where.port, timeout=30
         )
 
     def ask(self) -> Page:

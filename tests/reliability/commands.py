@@ -21,9 +21,6 @@ from tests.reliability.clients import Asker, Lister, Stream
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
 
-PAUSE_S: Final = 0.03
-RIGHT: Final = {"secret"}
-
 
 @dataclass(frozen=True, slots=True)
 class Lane:
@@ -43,7 +40,7 @@ def commands(site: Site, name: str, rounds: int) -> Generator[Round]:
             with ExitStack() as stack:
                 staff = stack.enter_context(closing(site.staff.at(here)))
                 for url in others:
-                    stack.enter_context(Lister(site.changing(url), PAUSE_S))
+                    stack.enter_context(Lister(site.changing(url), 0.03))
                 lanes = [
                     Lane(site, staff, number, here, others)
                     for number in range(min(LANES, rounds - first))
@@ -134,7 +131,7 @@ def _right(model: str, user: str, lane: Lane) -> Iterator[bool]:
         lane.staff.give(model, key, form, may=may)
         seen = _together(asked_for_secrets(url, name) for url in lane.others)
         for each in seen:
-            yield secrets(each) == (RIGHT if may else set())
+            yield secrets(each) == ({"secret"} if may else set())
 
 
 def _together(begun: Iterable[Answer]) -> list[Answer]:

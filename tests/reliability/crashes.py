@@ -39,11 +39,6 @@ from tests.reliability.site import Site
 
 TEST: Final = "database crash"
 CLIENTS: Final = 16
-ENOUGH: Final = 16
-SOON_S: Final = 0.5
-AWAY_S: Final = 2.0
-USER: Final = "user0"
-SECRETS: Final = ["secret"]
 
 
 @dataclass(slots=True)
@@ -125,11 +120,11 @@ def _insisted(ask: Any) -> dict[str, Any] | None:
 
 def _secrets(flock: Flock) -> dict[str, Any] | None:
     """Ask for what only a user sees; other tools are no result."""
-    found = answer_of([asked_for_secrets(random.choice(flock.urls), USER)])
+    found = answer_of([asked_for_secrets(random.choice(flock.urls), "user0")])
     if found is None or "result" not in found:
         return found
     names = [each["name"] for each in found["result"]["tools"]]
-    return found if names == SECRETS else {"listed": names}
+    return found if names == ["secret"] else {"listed": names}
 
 
 class Visitors:
@@ -200,12 +195,12 @@ def crashes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
         run_python(environment, "-c", PREPARE)
         with Flock(environment) as flock, Visitors(flock, seed) as visitors:
             for number in range(1, rounds + 1):
-                visits = visitors.taken(ENOUGH)
-                time.sleep(chance.uniform(0, SOON_S))
+                visits = visitors.taken(16)
+                time.sleep(chance.uniform(0, 0.5))
                 # With what was answered in this moment.
                 visits += visitors.taken()
                 server.crash(chance)
-                time.sleep(chance.uniform(0, AWAY_S))
+                time.sleep(chance.uniform(0, 2.0))
                 server.start()
                 if number == rounds:
                     visitors.stop()

@@ -34,9 +34,7 @@ IN_SESSIONS: Final = 5
 STATELESS: Final = 5
 CALLS: Final = IN_SESSIONS + STATELESS
 """Of a session: with one of them it asks, and waits until all sessions have asked."""
-LISTENS: Final = 20
 PAYLOAD: Final = re.compile(rb"payload-[0-9a-f]{32}")
-SHOWN: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def _session(site: Site, all_asked: threading.Barrier, number: int) -> Found:
     places = [urls[(number + each) % len(urls)] for each in range(len(urls))]
     session = opened(places[0])
     sent(session, INITIALIZED)
-    standing = session.at(places[1]).standing() if number % LISTENS == 0 else None
+    standing = session.at(places[1]).standing() if number % 20 == 0 else None
     seen = [_asking(session, places, all_asked)]
     for call in range(1, IN_SESSIONS):
         seen.append(_called(session.at(places[call % len(places)])))
@@ -100,7 +98,7 @@ def _judged(answer: Answer, *own: str) -> Judged:
 
 
 def _shown(answer: Answer) -> str:
-    began = answer.raw[:SHOWN].decode(errors="replace")
+    began = answer.raw[:500].decode(errors="replace")
     return f"{answer.status} {answer.error or ''} {began}"
 
 

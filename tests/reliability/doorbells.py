@@ -28,7 +28,6 @@ TEST: Final = "Redis fails"
 READERS: Final = 8
 DELAY_MS: Final = 40
 """Eight calls that say something each 40 ms: 200 messages a second."""
-FAULT_S: Final = 5.0
 BESIDE_S: Final = 1.5
 """By so much a call lasts longer than a fault does."""
 BEAT_S: Final = 0.1
@@ -166,7 +165,7 @@ def _announced(
 # -- rounds --------------------------------------------------------------------------
 
 
-def doorbells(site: Site, rounds: int, seconds: float = FAULT_S) -> Generator[Round]:
+def doorbells(site: Site, rounds: int, seconds: float = 5.0) -> Generator[Round]:
     """Yield rounds, each with the next fault, which lasts for so long."""
     faults = list(FAULTS.values())
     for number in range(rounds):

@@ -37,7 +37,6 @@ from tests.reliability.report import machine, table_of, written
 from tests.reliability.rounds import Round
 from tests.reliability.rows import counted, more
 
-BEGIN: Final = "<!-- written by python -m tests.reliability.hour -->"
 CLIENTS: Final = 10
 SPARED: Final = 0
 MINUTE_S: Final = 60.0
@@ -46,7 +45,6 @@ WAIT_S: Final = 4 * JANITOR_S
 """Two rounds of the janitor, a tenth more each, and the age of what it removes."""
 GROWTH_MIB: Final = 8.0
 """By so much the spared process may have grown at the end since it was warm."""
-WARM: Final = 1 / 4
 LINES: Final = 12
 AUDIT: Final = frozenset({"call", "callstatistic", "callwriter"})
 """Tables that are to keep what was: for days."""
@@ -81,7 +79,7 @@ class Verdict:
     def growth(self) -> float:
         """The MiB by which the spared process grew after it was warm."""
         memory = [each.memory[SPARED] for each in self.minutes]
-        return memory[-1] - memory[int(len(memory) * WARM)]
+        return memory[-1] - memory[len(memory) // 4]
 
     @property
     def broken(self) -> int:
@@ -106,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = f"`python -m tests.reliability.hour --minutes {options.minutes}`"
     text = "\n".join([f"{command}, {machine(load)}", "", *_lines(verdict)])
     print(text)
-    written(text, BEGIN)
+    written(text, "<!-- written by python -m tests.reliability.hour -->")
     return int(not verdict.kept)
 
 

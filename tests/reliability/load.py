@@ -33,8 +33,6 @@ from tests.reliability.rounds import Round
 TEST: Final = "load"
 CALLS: Final = 10
 """After so many a client closes its session, and opens another."""
-OPENINGS: Final = 3
-HELD_S: Final = 1.0
 NOT_FOUND: Final = 404
 CLOSED: Final = (204, NOT_FOUND)
 """404: the first answer was lost."""
@@ -74,12 +72,12 @@ class Client:
     def _held(self, begin: Callable[[str, str | None], Answer]) -> Round:
         opened = wrong = resumes = 0
         last = None
-        for _ in range(OPENINGS):
+        for _ in range(3):
             answer = begin(self.chance.choice(self.flock.urls), last)
             answer.wait(lambda each: each.raw)
             if answer.status == 200:
                 opened, resumes = opened + 1, resumes + (last is not None)
-                time.sleep(HELD_S)
+                time.sleep(1.0)
                 last = answer.ids[-1] if answer.ids else last
                 if not answer.ended:
                     answer.leave()

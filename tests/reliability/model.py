@@ -49,7 +49,6 @@ from tests.reliability.site import Site
 TEST: Final = "model"
 ALONE: Final = "model, one process"
 STEPS: Final = 40
-STEPS_ALONE: Final = 50
 LANES: Final = 8
 """Examples that one process has at once: each of them mostly waits."""
 PATIENCE_S: Final = 120.0
@@ -93,7 +92,7 @@ def model(
 
 
 def model_alone(
-    site: Site, rounds: int, seed: int = 1, steps: int = STEPS_ALONE
+    site: Site, rounds: int, seed: int = 1, steps: int = 50
 ) -> Generator[Round]:
     """Yield the same of one process that nobody kills, several examples at once."""
     pool = ThreadPoolExecutor(LANES)

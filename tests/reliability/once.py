@@ -34,7 +34,6 @@ UNKNOWN: Final = (401, 404)
 STREAMS: Final = 10
 LONG: Final = 40
 """Messages of a call that outlives the pause of its process."""
-SLOW_MS: Final = 500
 AWAKE_S: Final = 3.0
 """What a process that goes on wants to say is said by then."""
 
@@ -155,7 +154,7 @@ def zombies(site: Site, rounds: int) -> Generator[Round]:
 
 
 def _begun(url: str) -> tuple[Session, bytes]:
-    session, body = Session(url), request(LONG, SLOW_MS)
+    session, body = Session(url), request(LONG, 500)
     answer = session.send(body)
     answer.until(lambda each: each.messages)
     answer.leave()

@@ -33,7 +33,6 @@ GOES_ON: Final = ", 5 ms more"
 """Of transactions that go on after the save: what they hold, they hold for longer."""
 WATCHED_LONGER, COUNTER_LONGER = f"{WATCHED}{GOES_ON}", f"{COUNTER}{GOES_ON}"
 MODES: Final = (WATCHED, PLAIN, COUNTER, WATCHED_LONGER, COUNTER_LONGER)
-DEADLOCKS: Final = ("deadlock", "Deadlock")
 
 
 def rates(site: Site, rounds: int) -> Iterator[Round]:
@@ -104,7 +103,7 @@ def _counted(save: Callable[[], Any], end: float) -> tuple[int, int]:
             save()
             done += 1
         except OperationalError as error:
-            if not any(each in str(error) for each in DEADLOCKS):
+            if not any(each in str(error) for each in ("deadlock", "Deadlock")):
                 raise
             deadlocks += 1
     return done, deadlocks

@@ -46,8 +46,6 @@ SUMS: Final = (
     *("asked", "wrong", "untold", "unanswered"),
     *("deadlocks", "kills", "resumes"),
 )
-LEAST: Final = 0.9
-LEAST_OF_COUNTER: Final = 3.0
 JUDGED_ROUNDS: Final = 3
 """Of fewer rounds no rate is judged: one may fall into a busy moment."""
 
@@ -187,7 +185,7 @@ def _rates(kind: str, rounds: list[Round]) -> tuple[str, ...]:
     to_counter = medians[WATCHED] / medians[COUNTER]
     longer = medians[WATCHED_LONGER] / medians[COUNTER_LONGER]
     deadlocks = sum(each.deadlocks for each in rounds)
-    is_fast = to_plain >= LEAST and longer >= LEAST_OF_COUNTER
+    is_fast = to_plain >= 0.9 and longer >= 3.0
     judged = "" if len(rounds) < JUDGED_ROUNDS else _yes(is_fast)
     return (
         *(kind, str(len(rounds)), *(f"{each:.0f}" for each in medians.values())),

@@ -28,9 +28,6 @@ ENDS: Final = "ends of connected apps"
 BOUND_S: Final = 2 * FRESHNESS
 """So soon after the answer the last stream is to end."""
 USER: Final = "user0"
-OK: Final = 200
-UNAUTHORIZED: Final = 401
-LISTED: Final = re.compile(r"/admin/mcp_app/accesstoken/(\d+)/change/")
 REVOKE: Final = "/admin/mcp_app/accesstoken/{}/revoke/"
 
 Make = Callable[[Site, Staff, int], tuple[str, Callable[[], object]]]
@@ -100,7 +97,7 @@ def _token(site: Site, staff: Staff, number: int) -> tuple[str, Callable[[], obj
         return token, partial(site.operator.revokes, token)
     # Look for the token, so that all that is left is to press the button.
     page = staff.get("/admin/mcp_app/accesstoken/", params={"q": token[:SHOWN]}).text
-    key = LISTED.search(page)
+    key = re.search(r"/admin/mcp_app/accesstoken/(\d+)/change/", page)
     assert key is not None, page
     return token, partial(staff.press_on, REVOKE.format(key[1]))
 
@@ -134,10 +131,10 @@ def _round(
     ]
     streams[-1].until(lambda each: each.raw)
     # Each process has the token in its memory.
-    assert set(own.statuses(session)) == {OK}
+    assert set(own.statuses(session)) == {200}
     revoke()
     answered = time.monotonic()
-    held = [each == UNAUTHORIZED for each in own.statuses(session)]
+    held = [each == 401 for each in own.statuses(session)]
     for each in streams:
         each.wait(within=max(0, answered + patience - time.monotonic()))
     still = [each.leave() for each in streams if not each.ended]

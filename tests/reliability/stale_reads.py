@@ -26,8 +26,6 @@ BLOCK: Final = 5
 NAME: Final = "changing0"
 MODEL: Final = "mcp_app/tool"
 VERSIONS: Final = {1: "version 1", 2: "version 2"}
-ENOUGH: Final = 2
-"""Lists of the loop that begin after the announcement."""
 
 
 def stale_reads(site: Site, rounds: int, *, slowed: bool = False) -> Generator[Round]:
@@ -103,7 +101,7 @@ class _Block:
     def _lists(self, announced: float) -> list[Page]:
         # The loop has begun one before, which may take as long as a check.
         at_once = self._elsewhere.ask()
-        more = [] if self._slowed else self._lister.since(announced, ENOUGH)
+        more = [] if self._slowed else self._lister.since(announced, 2)
         return [at_once, *more]
 
     def _next(self) -> tuple[int, str]:

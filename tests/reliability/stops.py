@@ -22,8 +22,6 @@ from tests.reliability.site import Site
 
 TEST: Final = "stops"
 UNHEARD: Final = "stops, with Redis away"
-PAUSE_S: Final = 0.03
-ADD: Final = {"a": 1, "b": 2}
 
 
 class Knocker(threading.Thread):
@@ -33,7 +31,7 @@ class Knocker(threading.Thread):
         self._over = threading.Event()
 
     def run(self) -> None:
-        while not self._over.wait(PAUSE_S):
+        while not self._over.wait(0.03):
             _called(self._url).whole()
 
     def __enter__(self) -> Self:
@@ -88,7 +86,7 @@ def _tried(
 
 
 def _called(url: str, tool: str = LISTED, **arguments: Any) -> Answer:
-    return called(url, tool, **(arguments or ADD))
+    return called(url, tool, **(arguments or {"a": 1, "b": 2}))
 
 
 def _runs(url: str, tool: str = LISTED, **arguments: Any) -> bool:

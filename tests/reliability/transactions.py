@@ -20,7 +20,6 @@ from mcp_app.models import Counter
 from tests.drill.models import Ledger
 from tests.reliability.rates import COUNTER, GOES_ON, PLAIN, WATCHED
 
-MORE_S: Final = 0.005
 FAR_AWAY: Final = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -37,7 +36,7 @@ def saving(key: str, mode: str) -> Iterator[Callable[[], None]]:
             line.save()
             BESIDES[mode]()
             if longer:
-                time.sleep(MORE_S)
+                time.sleep(0.005)
 
     if mode != WATCHED:
         _unwatch()

@@ -20,9 +20,7 @@ from tests.reliability.site import Site
 LATE: Final = "late watchers"
 BURSTS: Final = "watched model"
 WRITERS: Final = 8
-BESIDE: Final = 8
 LASTS_S: Final = 0.6
-BURST_S: Final = 0.06
 
 _number: Final = count(1)
 
@@ -32,7 +30,7 @@ def late_watchers(site: Site, rounds: int) -> Generator[Round]:
 
     What is read after the subscription was answered is new, or the change is told.
     """
-    with ThreadPoolExecutor(BESIDE) as pool:
+    with ThreadPoolExecutor(8) as pool:
         # No two that run side by side have a line in common, nor two that follow.
         yield from pool.map(
             lambda number: _late(site, f"line{number % (LINES - WRITERS)}"),
@@ -95,7 +93,7 @@ def bursts(site: Site, rounds: int) -> Generator[Round]:
 def _burst(site: Site, keys: list[str], told: list[tuple[Stream, str]]) -> Round:
     before = [stream.told[uri] for stream, uri in told]
     text = f"writer {next(_number)}"
-    written = [site.writer.saves(key, text, random.uniform(0, BURST_S)) for key in keys]
+    written = [site.writer.saves(key, text, random.uniform(0, 0.06)) for key in keys]
     deadlocks = sum(each.result() for each in written)
     end = time.monotonic() + site.patience
     heard = [

@@ -16,8 +16,6 @@ WsgiApplication: TypeAlias = Callable[
     [Environment, Callable[..., Any]], Iterable[bytes]
 ]
 
-_BARE = ("CONTENT_TYPE", "CONTENT_LENGTH")
-
 
 class WsgiCheck:
     """WSGI middleware; `report` gets a sentence for each violation."""
@@ -88,5 +86,5 @@ def _headers(environ: Environment) -> list[tuple[bytes, bytes]]:
             str(value).encode("latin-1"),
         )
         for key, value in environ.items()
-        if key.startswith("HTTP_") or key in _BARE
+        if key.startswith("HTTP_") or key in ("CONTENT_TYPE", "CONTENT_LENGTH")
     ]

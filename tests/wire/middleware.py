@@ -24,11 +24,9 @@ JsonObject: TypeAlias = dict[str, Any]
 
 STATELESS: Final = VERSIONS[-1]
 STATEFUL: Final = VERSIONS[:-1]
-VERSION_MEMBER: Final = "io.modelcontextprotocol/protocolVersion"
 ENDPOINT: Final = "/mcp"
 CLOSED: Final = 204
 """The status of the answer to a DELETE that has closed a session."""
-LONGEST_EXCERPT: Final = 500
 
 
 @dataclass(slots=True)
@@ -71,7 +69,7 @@ class WireCheck:
     def judge(self, sentences: list[str], where: str, what: object) -> None:
         self.checked += 1
         for sentence in sentences:
-            violation = f"{where}: {sentence} {what!r}"[:LONGEST_EXCERPT]
+            violation = f"{where}: {sentence} {what!r}"[:500]
             self.violations.append(violation)
             if self._report is not None:
                 self._report(violation)
@@ -236,4 +234,4 @@ def names_version(request: JsonObject) -> bool:
     """Whether it is a request of the stateless era."""
     params = request.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
-    return isinstance(meta, dict) and VERSION_MEMBER in meta
+    return isinstance(meta, dict) and "io.modelcontextprotocol/protocolVersion" in meta

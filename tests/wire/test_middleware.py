@@ -39,10 +39,9 @@ def initialized(version: str) -> dict[str, Any]:
     return answer({"protocolVersion": version, "capabilities": {}, "serverInfo": info})
 
 
-STATELESS_META: dict[str, Any] = {
-    "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
-}
-STATELESS_LIST = asked("tools/list", **STATELESS_META)
+STATELESS_LIST = asked(
+    "tools/list", _meta={"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+)
 PROGRESS = {
     "jsonrpc": "2.0",
     "method": "notifications/progress",

@@ -30,8 +30,6 @@ _ERROR: Final = frozenset({"id", "error"})
 _ERROR_WITHOUT_ID: Final = frozenset({"error"})
 _TELLING: Final = _REQUEST | _RESULT | _ERROR
 
-_REFERENCE_PREFIXES: Final = ("#/$defs/", "#/definitions/")
-_LONGEST_VIOLATION: Final = 400
 
 JsonObject = Mapping[str, Any]
 
@@ -160,7 +158,7 @@ class WireValidator:
     def _violations(self, definition: str, instance: object) -> Iterator[str]:
         for error in self._validator(definition).iter_errors(instance):
             path = "".join(f"[{step!r}]" for step in error.instance_path)
-            yield f"{definition}{path}: {error.message}"[:_LONGEST_VIOLATION]
+            yield f"{definition}{path}: {error.message}"[:400]
 
     def _validator(self, definition: str) -> jsonschema_rs.Validator:
         if definition not in self._compiled:
@@ -275,7 +273,7 @@ def _references(schema: JsonObject) -> list[str]:
 
 
 def _name(reference: str) -> str:
-    for prefix in _REFERENCE_PREFIXES:
+    for prefix in ("#/$defs/", "#/definitions/"):
         reference = reference.removeprefix(prefix)
     return reference
 

@@ -17,7 +17,6 @@ from tests.drill.functions.answers import Reply, accepted
 from tests.drill.models import Ledger
 
 SIGN_IN: Final = ("Please sign in.", "https://example.com/sign-in")
-LOOK_S: Final = 0.05
 EXIT_STATUS: Final = 9
 
 
@@ -74,7 +73,7 @@ async def sleep(seconds: float) -> str:
 def sleep_sync(ctx: SyncContext, seconds: float) -> str:
     end = time.monotonic() + seconds
     while not ctx.cancelled and (left := end - time.monotonic()) > 0:
-        time.sleep(min(left, LOOK_S))
+        time.sleep(min(left, 0.05))
     return f"slept {seconds:g} s"
 
 
