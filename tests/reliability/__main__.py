@@ -21,7 +21,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -35,7 +35,7 @@ import pytest
 
 from tests.drill.switches import FAULTS
 from tests.process.clusters import KINDS, cluster
-from tests.reliability.parts import ONLY_ON, PARTS, TESTS, TIMED, Test
+from tests.reliability.parts import ONLY_ON, PARTS, TESTS, TIMED
 from tests.reliability.report import begin, described, lost, minutes, report, written
 from tests.reliability.rounds import Journal, Tried
 from tests.reliability.site import Site, site
@@ -47,8 +47,8 @@ SEED: Final = 1
 USUAL: Final = ("postgresql", "postgresql-redis", "mariadb")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = _options(arguments)
+def main() -> int:
+    options = _options()
     # So that servers are stopped by their context managers.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     chosen = {part: _names(part, options) for part in options.part or PARTS}
@@ -56,10 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         part: _journal(part, names, options) for part, names in chosen.items() if names
     }
     with ExitStack() as stack:
-        sites = dict(_sites(stack, list(_needed(chosen, journals, options))))
+        sites = dict(_sites(stack, chosen, journals, options))
         for each in sites.values():
             stack.enter_context(each.cluster.faulty(*options.fault))
-        run = _described(arguments, options, sites)
+        run = described(
+            shlex.join([*PROGRAM.split(), *sys.argv[1:]]),
+            SEED if options.seed is None else options.seed,
+            versions(each.cluster for each in sites.values()),
+        )
         for part, journal in journals.items():
             for name in chosen[part]:
                 _try(name, sites, options, journal, run)
@@ -69,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(told))
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description=__doc__,
@@ -82,7 +86,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--continue", action="store_true", dest="go_on")
     parser.add_argument("--fault", choices=FAULTS, action="append", default=[])
     parser.add_argument("--seed", type=int)
-    return parser.parse_args(arguments)
+    return parser.parse_args()
 
 
 def _names(part: str, options: argparse.Namespace) -> list[str]:
@@ -100,22 +104,20 @@ def _journal(part: str, names: list[str], options: argparse.Namespace) -> Journa
     return journal
 
 
-def _needed(
+def _sites(
+    stack: ExitStack,
     chosen: Mapping[str, list[str]],
     journals: Mapping[str, Journal],
     options: argparse.Namespace,
-) -> Iterator[str]:
+) -> Iterator[tuple[str, Site]]:
+    """Start a cluster of each kind whose database is there, if something is missing."""
     for kind in options.on or USUAL:
-        if any(
+        if not any(
             _missing(name, kind, options.rounds, journal)
             for part, journal in journals.items()
             for name in chosen[part]
         ):
-            yield kind
-
-
-def _sites(stack: ExitStack, kinds: Sequence[str]) -> Iterator[tuple[str, Site]]:
-    for kind in kinds:
+            continue
         try:
             made = stack.enter_context(cluster(kind, wire=""))
         except pytest.skip.Exception as missing:
@@ -124,31 +126,11 @@ def _sites(stack: ExitStack, kinds: Sequence[str]) -> Iterator[tuple[str, Site]]
             yield kind, stack.enter_context(site(made))
 
 
-def _described(
-    arguments: Sequence[str] | None,
-    options: argparse.Namespace,
-    sites: Mapping[str, Site],
-) -> str:
-    given = sys.argv[1:] if arguments is None else arguments
-    return described(
-        shlex.join([*PROGRAM.split(), *given]),
-        SEED if options.seed is None else options.seed,
-        versions(each.cluster for each in sites.values()),
-    )
-
-
 def _missing(name: str, kind: str, rounds: int, journal: Journal) -> int:
     if kind not in ONLY_ON.get(name, KINDS):
         return 0
     wanted = max(1, round(rounds * TESTS[name][1]))
     return max(0, wanted - journal.count(kind, name))
-
-
-def _seeded(test: Test, seed: int | None, done: int) -> Test:
-    """Let a test that draws at random begin with a seed, after what is done."""
-    if "seed" not in signature(test).parameters:
-        return test
-    return partial(test, seed=(SEED if seed is None else seed) + done)
 
 
 def _try(
@@ -164,7 +146,10 @@ def _try(
         count = _missing(name, kind, options.rounds, journal)
         if not count:
             return
-        test = _seeded(TESTS[name][0], options.seed, journal.count(kind, name))
+        test = TESTS[name][0]
+        if "seed" in signature(test).parameters:
+            seed = SEED if options.seed is None else options.seed
+            test = partial(test, seed=seed + journal.count(kind, name))
         began = time.monotonic()
         try:
             for each in test(sites[kind], rounds=count):

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Self
 from urllib.parse import urlsplit
@@ -78,9 +79,7 @@ class Page:
     def described(self, name: str) -> str | None:
         """Return what a tool is described as; None where it is not listed."""
         tools = json.loads(self.body)["result"]["tools"] if self.status == 200 else ()
-        return next(
-            (each["description"] for each in tools if each["name"] == name), None
-        )
+        return next((one["description"] for one in tools if one["name"] == name), None)
 
     def is_old(self, name: str, text: str) -> bool:
         """Whether it is an answer, and describes a tool in another way."""
@@ -94,30 +93,21 @@ class Asker:
         where = urlsplit(url)
         self._path = where.path
         self._headers, self._body = stateless_request("tools/list")
-        self._connection = http.client.HTTPConnection(
-            where.hostname or "", where.port, timeout=30
-        )
+        self._connection = http.client.HTTPConnection(where.netloc, timeout=30)
 
     def ask(self) -> Page:
         """Return the list; the status is 0 where no answer came.
 
         A server may have closed a connection that was kept: it is asked on another.
         """
-        began, kept = time.monotonic(), self._connection.sock is not None
-        try:
-            return self._asked(began)
-        except (OSError, http.client.HTTPException):
+        for _ in range(1 + (self._connection.sock is not None)):
+            began = time.monotonic()
+            with suppress(OSError, http.client.HTTPException):
+                self._connection.request("POST", self._path, self._body, self._headers)
+                response = self._connection.getresponse()
+                return Page(began, response.status, response.read())
             self.close()
-        try:
-            return self._asked(time.monotonic()) if kept else Page(began, 0, b"")
-        except (OSError, http.client.HTTPException):
-            self.close()
-            return Page(began, 0, b"")
-
-    def _asked(self, began: float) -> Page:
-        self._connection.request("POST", self._path, self._body, self._headers)
-        response = self._connection.getresponse()
-        return Page(began, response.status, response.read())
+        return Page(began, 0, b"")
 
     def close(self) -> None:
         """Close the connection; the next question opens another."""

@@ -72,11 +72,10 @@ def _level(lane: Lane) -> Iterator[bool]:
     for level, heard in (("debug", 1), ("error", 0)):
         _together(_pinged(session, url) for url in lane.others)
         session.request("logging/setLevel", level=level).whole()
-        logged = _together(
+        for each in _together(
             session.at(url).called("drill_log", level="info", text="x")
             for url in lane.others
-        )
-        for each in logged:
+        ):
             yield len(each.messages) == heard + 1
     session.close()
 
@@ -129,8 +128,7 @@ def _right(model: str, user: str, lane: Lane) -> Iterator[bool]:
         # Each has the user's rights in its memory, and has looked just now.
         _together(asked_for_secrets(url, name) for url in lane.others)
         lane.staff.give(model, key, form, may=may)
-        seen = _together(asked_for_secrets(url, name) for url in lane.others)
-        for each in seen:
+        for each in _together(asked_for_secrets(url, name) for url in lane.others):
             yield secrets(each) == ({"secret"} if may else set())
 
 

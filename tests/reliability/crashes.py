@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -68,16 +68,14 @@ class Visit:
         missing = [*self.answers, self.entered].count(None)
         return missing + (not self.told.over)
 
-    def faults(
-        self, flock: Flock, lines: Counter[str], patience: float
-    ) -> Iterator[str]:
+    def faults(self, flock: Flock, lines: Counter[str], within: float) -> Iterator[str]:
         """Yield what was wrong, or is not as the client was told; `lines` by key."""
         for each in self.answers:
             if each is not None and "result" not in each:
                 yield f"answered {each}"
         if self.told.judged(0, may_fail=False).wrong:
             yield f"told {self.told}"
-        if self._streamed(flock, patience) != self.told.messages:
+        if self._streamed(flock, within) != self.told.messages:
             yield f"not told again: {self.told}"
         yield from self._entered(flock, lines[self.key])
         known = eventually(flock, self.session, listing())
@@ -93,7 +91,7 @@ class Visit:
             answer.wait(within=patience)
             if not answer.ended:
                 answer.leave()
-            told.take(answer.status, answer.headers.get("content-type", ""), answer.raw)
+            told.take_of(answer)
         return told.messages
 
     def _entered(self, flock: Flock, lines: int) -> Iterator[str]:
@@ -108,13 +106,10 @@ class Visit:
             yield f"another answer than {self.entered}"
 
 
-def _insisted(ask: Any) -> dict[str, Any] | None:
+def _insisted(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
     end = time.monotonic() + PATIENCE_S
-    found: dict[str, Any] | None = None
-    while found is None and time.monotonic() < end:
-        found = ask()
-        if found is None:
-            time.sleep(RETRY_S)
+    while (found := ask()) is None and time.monotonic() < end:
+        time.sleep(RETRY_S)
     return found
 
 

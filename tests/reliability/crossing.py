@@ -10,7 +10,7 @@ import json
 import re
 import secrets
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -45,29 +45,25 @@ class Judged:
     """What came where something of its own is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    wrong: int
-    instead: Sequence[str]
-
-
 def crossing(site: Site, rounds: int, sessions: int = SESSIONS) -> Generator[Round]:
     """Yield rounds of 2,000 calls, or of ten for each of fewer sessions."""
     for _ in range(rounds):
         asked = threading.Barrier(sessions)
         with ThreadPoolExecutor(sessions) as pool:
             found = list(pool.map(partial(_session, site, asked), range(sessions)))
-        instead = [each for own in found for each in own.instead]
+        instead = [each for _, own in found for each in own]
         yield Round(
             test=TEST,
             asked=sessions * CALLS,
-            wrong=sum(each.wrong for each in found),
+            wrong=sum(wrong for wrong, _ in found),
             unanswered=len(instead),
             instead="".join(instead[:1]),
         )
 
 
-def _session(site: Site, all_asked: threading.Barrier, number: int) -> Found:
+def _session(
+    site: Site, all_asked: threading.Barrier, number: int
+) -> tuple[int, list[str]]:
     """Make the calls of one session; each at another process than the one before."""
     urls = site.cluster.urls
     places = [urls[(number + each) % len(urls)] for each in range(len(urls))]
@@ -84,7 +80,7 @@ def _session(site: Site, all_asked: threading.Barrier, number: int) -> Found:
     if standing is not None:
         standing.wait()
         wrong += bool(PAYLOAD.search(standing.raw))
-    return Found(wrong, [each.instead for each in seen if each.instead])
+    return wrong, [each.instead for each in seen if each.instead]
 
 
 def _payload() -> str:
@@ -94,27 +90,22 @@ def _payload() -> str:
 def _judged(answer: Answer, *own: str) -> Judged:
     """Say whether there is all of one's own, and nothing of another's."""
     there, mine = set(PAYLOAD.findall(answer.raw)), {each.encode() for each in own}
-    return Judged(bool(there - mine), _shown(answer) if mine - there else "")
-
-
-def _shown(answer: Answer) -> str:
     began = answer.raw[:500].decode(errors="replace")
-    return f"{answer.status} {answer.error or ''} {began}"
+    shown = f"{answer.status} {answer.error or ''} {began}"
+    return Judged(bool(there - mine), shown if mine - there else "")
 
 
 def _request(method: str, **params: object) -> bytes:
     return encoded(id=1, method=method, params=params)
 
 
-def _asking(
-    session: Session, places: list[str], all_asked: threading.Barrier
-) -> Judged:
+def _asking(session: Session, places: list[str], barrier: threading.Barrier) -> Judged:
     """Ask while all others ask, and be answered at another process."""
     question, answer = _payload(), _payload()
     body = _request("tools/call", name="drill_ask", arguments={"question": question})
     call = again(lambda: session.send(body).until(lambda each: each.status))
     call.until(lambda each: each.messages)
-    all_asked.wait(PATIENCE_S)
+    barrier.wait(PATIENCE_S)
     result = {"action": "accept", "content": {"answer": answer}}
     reply = encoded(id=call.messages[0]["id"], result=result)
     sent(session.at(places[-1]), reply)
@@ -131,10 +122,8 @@ def _called(session: Session) -> Judged:
 
 def _stateless(url: str) -> Judged:
     payload = _payload()
-    arguments = {"value": payload}
-    headers, body = stateless_request(
-        "tools/call", name="drill_echo", arguments=arguments
-    )
+    given = {"value": payload}
+    headers, body = stateless_request("tools/call", name="drill_echo", arguments=given)
     one = json.dumps({**json.loads(body), "id": 1}).encode()
     answer = again(lambda: Answer(url, "POST", headers, one).whole())
     return _judged(answer, payload)

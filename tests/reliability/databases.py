@@ -38,10 +38,12 @@ class Owned(ABC):
 
     url: str
 
-    def __init__(self, folder: str, user: str | None) -> None:
+    def __init__(self, folder: str, user: str) -> None:
         self.port = free_port()
         self._folder = folder
-        self._user = user
+        self._user = unprivileged(user)
+        if self._user is not None:
+            shutil.chown(folder, self._user)
         self._program: Program | None = None
 
     @property
@@ -87,11 +89,8 @@ class Postgres(Owned):
             program("postgres")
         except ServerFailedError as missing:
             pytest.skip(str(missing))
-        user = unprivileged()
-        if user is not None:
-            shutil.chown(folder, user)
-        initialise(folder, user)
-        super().__init__(folder, user)
+        super().__init__(folder, "postgres")
+        initialise(folder, self._user)
         self._preload = preload
         self._server = f"postgres://{ROLE}@{HOST}:{self.port}"
         self.url = f"{self._server}/{DATABASE}"
@@ -136,19 +135,16 @@ class Postgres(Owned):
 
 class MariaDB(Owned):
     def __init__(self, folder: str) -> None:
-        user = unprivileged("mysql")
-        if user is not None:
-            shutil.chown(folder, user)
+        super().__init__(folder, "mysql")
         subprocess.run(
             [*_found("mariadb-install-db"), *self._where(folder), "--skip-test-db"],
-            user=user,
+            user=self._user,
             cwd="/",
             env=_own_folder(folder),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             check=True,
         )
-        super().__init__(folder, user)
         self.url = f"mysql://root@{HOST}:{self.port}/{DATABASE}"
 
     @staticmethod
@@ -246,13 +242,11 @@ def program(name: str) -> str:
     return found
 
 
-def unprivileged(*names: str) -> str | None:
+def unprivileged(user: str) -> str | None:
     """Return whom to run a database as: it refuses to be root."""
     if os.geteuid() != 0:
         return None
-    for name in (*(names or ("postgres",)), "nobody"):
+    for name in (user, "nobody"):
         with suppress(KeyError):
             return pwd.getpwnam(name).pw_name
-    raise ServerFailedError(
-        "A database does not run as root, and nobody else is known."
-    )
+    raise ServerFailedError("A database refuses to be root, and nobody else is known.")

@@ -20,7 +20,7 @@ import redis
 from tests.invalidation.redis_servers import RedisServer
 from tests.process.streaming import Session, called
 from tests.reliability.clients import TOOLS, Stream
-from tests.reliability.resuming import PATIENCE_S, RETRY_S, Told, again, request
+from tests.reliability.resuming import PATIENCE_S, RETRY_S, Told, read_on, request
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
 
@@ -40,8 +40,6 @@ WATCHED: Final = {URI: URI, "tools": TOOLS}
 
 Fault = Callable[[RedisServer, float], None]
 """Lets a Redis fail for so many seconds, and be well again."""
-
-# -- what fails ----------------------------------------------------------------------
 
 
 def _restarted(server: RedisServer, seconds: float) -> None:
@@ -103,9 +101,6 @@ def heard(server: RedisServer, processes: int, within: float) -> bool:
     return False
 
 
-# -- what is read and told meanwhile -------------------------------------------------
-
-
 def _read_elsewhere(
     here: str, there: str, messages: int, reading: threading.Barrier
 ) -> Told:
@@ -115,15 +110,9 @@ def _read_elsewhere(
     answer = session.send(body)
     answer.wait(lambda each: each.messages)
     answer.leave()
-    end = time.monotonic() + PATIENCE_S
-    told.take(answer.status, answer.headers.get("content-type", ""), answer.raw)
+    told.take_of(answer)
     reading.wait(PATIENCE_S)
-    while not told.over and time.monotonic() < end:
-        answer = again(session, there, told, body)
-        answer.wait()
-        told.take(answer.status, answer.headers.get("content-type", ""), answer.raw)
-        if not told.over:
-            time.sleep(RETRY_S)
+    read_on(session, there, told, body)
     session.close().wait()
     return told
 
@@ -160,9 +149,6 @@ def _announced(
             yield each.hears(told, already + 1, patience)
         if afterwards == len(WATCHED):
             return
-
-
-# -- rounds --------------------------------------------------------------------------
 
 
 def doorbells(site: Site, rounds: int, seconds: float = 5.0) -> Generator[Round]:

@@ -44,15 +44,13 @@ class Flock:
         self._turn.acquire()
         try:
             with ThreadPoolExecutor(count) as pool:
-                self._servers = list(
-                    pool.map(lambda _: self._start(None), range(count))
-                )
+                self._servers = list(pool.map(lambda _: self._start(), range(count)))
         except BaseException:
             self._turn.release()
             raise
         self.urls = [each.url for each in self._servers]
 
-    def _start(self, port: int | None) -> DrillServer:
+    def _start(self, port: int | None = None) -> DrillServer:
         return started("uvicorn", self._environment, port=port)
 
     def __enter__(self) -> Self:
@@ -106,9 +104,7 @@ class Flock:
     @property
     def ended(self) -> list[str]:
         """What was written by processes that ended without having been asked to."""
-        return [
-            each.output for each in self._servers if each.process.poll() is not None
-        ]
+        return [one.output for one in self._servers if one.process.poll() is not None]
 
     def is_busy(self, at: int) -> bool:
         return self._busy[self.urls[at]] > 0

@@ -22,7 +22,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -90,8 +90,8 @@ class Verdict:
         return not (self.broken or self.left) and self.growth <= GROWTH_MIB
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = _options(arguments)
+def main() -> int:
+    options = _options()
     # So that servers are stopped by their context managers.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     load = os.getloadavg()[0]
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(not verdict.kept)
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.reliability.hour",
         description=__doc__,
@@ -116,7 +116,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--minutes", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    return parser.parse_args(arguments)
+    return parser.parse_args()
 
 
 def _tried(url: str, minutes: int, seed: int) -> Verdict:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Final, Self
 from uuid import uuid4
 
 from tests.process.streaming import (
@@ -56,8 +56,12 @@ class Client:
         return told.judged(0, may_fail=True)
 
     def reads(self) -> Round:
-        return _judged(
-            eventually(self.flock, self.session, listing()), added(self.flock)
+        answers = (eventually(self.flock, self.session, listing()), added(self.flock))
+        return Round(
+            test=TEST,
+            asked=sum(each is not None for each in answers),
+            wrong=sum(each is not None and "result" not in each for each in answers),
+            unanswered=answers.count(None),
         )
 
     def stands(self) -> Round:
@@ -111,15 +115,6 @@ WORK: Final[Mapping[Callable[[Client], Round], int]] = {
 
 def listing() -> bytes:
     return encoded(id=uuid4().hex, method="tools/list")
-
-
-def _judged(*answers: dict[str, Any] | None) -> Round:
-    return Round(
-        test=TEST,
-        asked=sum(each is not None for each in answers),
-        wrong=sum(each is not None and "result" not in each for each in answers),
-        unanswered=answers.count(None),
-    )
 
 
 def opened(flock: Flock) -> Session:

@@ -48,7 +48,6 @@ from tests.reliability.site import Site
 
 TEST: Final = "model"
 ALONE: Final = "model, one process"
-STEPS: Final = 40
 LANES: Final = 8
 """Examples that one process has at once: each of them mostly waits."""
 PATIENCE_S: Final = 120.0
@@ -81,9 +80,7 @@ class World:
     """What each wrong event id is answered."""
 
 
-def model(
-    site: Site, rounds: int, seed: int = 1, steps: int = STEPS
-) -> Generator[Round]:
+def model(site: Site, rounds: int, seed: int = 1, steps: int = 40) -> Generator[Round]:
     """Yield an example of four processes for each seed, from the first one on."""
     with Flock(site.cluster.environment) as flock:
         world = _world(site, TEST, flock)
@@ -169,19 +166,14 @@ class Machine(RuleBasedStateMachine):
         """Do something, and end the example where it is wrong."""
         try:
             does()
-        except TimeoutError as error:
-            self._unanswered += 1
-            self._tell(error)
         except Exception as error:
             # Whatever it is: what was answered is not what can be read.
-            self._wrong += 1
-            self._tell(error)
-
-    def _tell(self, error: Exception) -> None:
-        self.over = True
-        example = f"{self.world.test} on {self.world.kind}, --seed {self.seed}"
-        lines = [f"{example}: {error!r}", *self.steps]
-        print("\n    ".join(lines), file=sys.stderr)
+            self._unanswered += isinstance(error, TimeoutError)
+            self._wrong += not isinstance(error, TimeoutError)
+            self.over = True
+            example = f"{self.world.test} on {self.world.kind}, --seed {self.seed}"
+            lines = [f"{example}: {error!r}", *self.steps]
+            print("\n    ".join(lines), file=sys.stderr)
 
     def found(self) -> Round:
         return Round(
@@ -267,13 +259,9 @@ class Machine(RuleBasedStateMachine):
         else:
             self._follow(call, lambda: call.begun, at)
             found = self._sent(call.opened, self._url(at), call.body(other=1), 400)
-            self._expect_used(call, found)
-
-    @staticmethod
-    def _expect_used(call: Call, found: Answer) -> None:
-        error = found.messages[0]["error"] if found.messages else {}
-        check(error.get("code") == -32600, "the same id:", found.raw)
-        check(f"a call of {call.tool}." in error["message"], "the same id:", error)
+            error = found.messages[0]["error"] if found.messages else {}
+            check(error.get("code") == -32600, "the same id:", found.raw)
+            check(f"a call of {call.tool}." in error["message"], "the same id:", error)
 
     @rule(who=anyone, at=anyone, again=anyone)
     @step
@@ -303,9 +291,8 @@ class Machine(RuleBasedStateMachine):
     ) -> None:
         question = self._questions(call)[number]["id"]
         result = {"action": "accept", "content": {"answer": text}}
-        self._post(
-            Opened(session), self._url(at), {"id": question, "result": result}, status
-        )
+        message = {"id": question, "result": result}
+        self._post(Opened(session), self._url(at), message, status)
 
     @rule(who=anyone, at=anyone, when=seldom)
     @step
@@ -325,7 +312,7 @@ class Machine(RuleBasedStateMachine):
             return
         opened = self._session(who)
         opened.closed = True
-        self.world.operator.sweeps(opened.session_id)
+        self.world.operator.sweeps(opened.session.headers["Mcp-Session-Id"])
         self._expect_gone(opened)
 
     @rule(who=anyone, at=anyone, when=seldom)
@@ -335,13 +322,11 @@ class Machine(RuleBasedStateMachine):
         flock = self.world.flock
         if when < SELDOM or flock is None:
             return
-        self._hear_all()
+        for each in self._calls:
+            self._hear(each)
         running = [each for each in self._live() if not each.ended]
         call = pick(running or [self._call(who, at, RUNNING[who % 3], SELDOM)], who)
         url = self._url(at) if self._url(at) in call.places else min(call.places)
-        self._kill(flock, url)
-
-    def _kill(self, flock: Flock, url: str) -> None:
         for call in self._calls:
             call.killed = call.killed or (url in call.places and not call.answered)
             for connection in call.connections:
@@ -462,10 +447,6 @@ class Machine(RuleBasedStateMachine):
 
     # -- following a call ------------------------------------------------------------
 
-    def _hear_all(self) -> None:
-        for call in self._calls:
-            self._hear(call)
-
     def _hear(self, call: Call) -> None:
         for connection in list(call.connections):
             if connection.answer.ended:
@@ -512,7 +493,9 @@ class Machine(RuleBasedStateMachine):
         for call in self._calls:
             if not self.over:
                 self.attempt(partial(self._finish, call))
-        self._leave()
+        # Leave nothing behind that goes on.
+        for opened in self._sessions if self.over else ():
+            opened.session.at(self._url(0)).close().wait()
 
     def _finish(self, call: Call) -> None:
         while call.tool == ASK and not call.ended and self._ask_on(call):
@@ -553,15 +536,8 @@ class Machine(RuleBasedStateMachine):
         if call.tool == COUNT:
             return
         key = call.arguments["key" if call.tool == LEDGER else "question"]
-        found = self._sent(
-            Opened(self.world.stranger), self._url(0), ledger(key, 0), 200
-        )
+        stranger = Opened(self.world.stranger)
+        found = self._sent(stranger, self._url(0), ledger(key, 0), 200)
         lines = found.messages[-1]["result"]["structuredContent"]["result"] - 1
         ran = call.answered and "result" in call.messages[-1]
         check(lines == 1 if ran else lines <= 1, "it ran so often:", lines, call)
-
-    def _leave(self) -> None:
-        if not self.over:
-            return
-        for opened in self._sessions:
-            opened.session.at(self._url(0)).close().wait()

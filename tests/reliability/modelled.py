@@ -40,10 +40,6 @@ class Opened:
     session: Session
     closed: bool = False
 
-    @property
-    def session_id(self) -> str:
-        return self.session.headers["Mcp-Session-Id"]
-
 
 @dataclass(eq=False)
 class Connection:
@@ -99,18 +95,14 @@ class Call:
         }
         return encoded(id=self.request_id, method="tools/call", params=params)
 
-    def request(self, url: str) -> Connection:
+    def request(self, url: str) -> None:
         self.places.add(url)
-        return self._connected(url, self.opened.session.at(url).send(self.body()), None)
+        answer = self.opened.session.at(url).send(self.body())
+        self.connections.append(Connection(url, answer, None))
 
-    def resume(self, url: str, after: int) -> Connection:
+    def resume(self, url: str, after: int) -> None:
         answer = self.opened.session.at(url).stream(f"{self.name}.{after}")
-        return self._connected(url, answer, after)
-
-    def _connected(self, url: str, answer: Answer, after: int | None) -> Connection:
-        connection = Connection(url, answer, after)
-        self.connections.append(connection)
-        return connection
+        self.connections.append(Connection(url, answer, after))
 
     # -- what it was told ------------------------------------------------------------
 
@@ -125,14 +117,11 @@ class Call:
         check(not told.wrong, "twice, out of order or after a gap:", status, raw)
         self.begun, self.name = True, self.name or told.name
         for number, message in enumerate(told.messages, connection.after or 0):
-            self._merge(number, message)
-
-    def _merge(self, number: int, message: dict[str, Any]) -> None:
-        if number < len(self.messages):
-            check(self.messages[number] == message, "not the same again:", message)
-        else:
-            check(not self.answered, "something after the answer:", message)
-            self.messages.append(message)
+            if number < len(self.messages):
+                check(self.messages[number] == message, "not the same again:", message)
+            else:
+                check(not self.answered, "something after the answer:", message)
+                self.messages.append(message)
 
     def _refused(self, connection: Connection, *, cut: bool) -> bool:
         """Whether a connection was answered with a refusal that may be."""
@@ -195,9 +184,8 @@ class Call:
             return bool(result["structuredContent"] == {"result": wanted})
         text, arguments = result["content"][0]["text"], self.arguments
         if self.tool == COUNT:
-            return (
-                bool(text == f"done {arguments['n']}") and len(before) == arguments["n"]
-            )
+            n = arguments["n"]
+            return bool(text == f"done {n}") and len(before) == n
         if self.tool == ASK:
             return bool(text == " ".join(self.replies)) and len(before) == QUESTIONS
         return bool(text == f"slept {arguments['seconds']:g} s")

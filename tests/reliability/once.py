@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, Final
 from uuid import uuid4
 
-from tests.process.streaming import Answer, Session, encoded, stateless
+from tests.process.streaming import Answer, Session, called, encoded
 from tests.reliability.flock import COUNT, Flock, Killer, under_kill
-from tests.reliability.resuming import Told, again, request
+from tests.reliability.resuming import Told, read_on, request
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
 
@@ -30,7 +30,6 @@ KILLS: Final = 0.1
 AGAIN: Final = 0.2
 """The part of the requests that are sent twice at once."""
 UNAVAILABLE: Final = 503
-UNKNOWN: Final = (401, 404)
 STREAMS: Final = 10
 LONG: Final = 40
 """Messages of a call that outlives the pause of its process."""
@@ -52,7 +51,7 @@ def answer_of(answers: Iterable[Answer]) -> dict[str, Any] | None:
     found = None
     for each in list(answers):
         each.wait()
-        if each.status in UNKNOWN:
+        if each.status in (401, 404):
             return {"status": each.status}
         if each.status not in (0, UNAVAILABLE) and each.error is None:
             last: dict[str, Any] = each.messages[-1] if each.messages else {}
@@ -124,9 +123,6 @@ def killed(site: Site, rounds: int, seed: int = 2) -> Generator[Round]:
             )
 
 
-# -- one that stands still ---------------------------------------------------------
-
-
 def zombies(site: Site, rounds: int) -> Generator[Round]:
     """Yield streams of processes that stood still until others took them for dead.
 
@@ -138,12 +134,14 @@ def zombies(site: Site, rounds: int) -> Generator[Round]:
             count = min(STREAMS, rounds - first)
             calls = [_begun(flock.urls[0]) for _ in range(count)]
             with flock.paused(0):
-                ended = [_until_over(session, here, body) for session, body in calls]
+                ended = [
+                    read_on(session, here, Told(LONG), body) for session, body in calls
+                ]
             # It is awake when it answers.
             added(flock)
             time.sleep(AWAKE_S)
             for (session, body), before in zip(calls, ended, strict=True):
-                after = _until_over(session, here, body)
+                after = read_on(session, here, Told(LONG), body)
                 same = after.messages == before.messages
                 yield Round(
                     test=PAUSED,
@@ -159,19 +157,6 @@ def _begun(url: str) -> tuple[Session, bytes]:
     answer.until(lambda each: each.messages)
     answer.leave()
     return session, body
-
-
-def _until_over(session: Session, url: str, body: bytes) -> Told:
-    told = Told(LONG)
-    end = time.monotonic() + PATIENCE_S
-    while not told.over and time.monotonic() < end:
-        answer = again(session, url, told, body)
-        answer.wait()
-        told.take(answer.status, answer.headers.get("content-type", ""), answer.raw)
-    return told
-
-
-# -- one after the other ------------------------------------------------------------
 
 
 def restarts(site: Site, rounds: int, processes: int = COUNT) -> Generator[Round]:
@@ -216,8 +201,6 @@ def _served(
 
 def added(flock: Flock) -> dict[str, Any] | None:
     for url in random.sample(flock.urls, len(flock.urls)):
-        arguments = {"a": 1, "b": 2}
-        asked = stateless(url, "tools/call", name="drill_add", arguments=arguments)
-        if found := answer_of([asked]):
+        if found := answer_of([called(url, "drill_add", a=1, b=2)]):
             return found
     return None

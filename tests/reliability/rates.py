@@ -67,14 +67,8 @@ def _together(writers: list[Program], mode: str, seconds: float) -> tuple[float,
     begun = time.time() + 0.1
     for each in writers:
         each.say(json.dumps([mode, begun, seconds]))
-    done, deadlocks = 0, 0
-    for each in writers:
-        own, stuck = json.loads(each.hear())
-        done, deadlocks = done + own, deadlocks + stuck
-    return done / seconds, deadlocks
-
-
-# -- one writer ----------------------------------------------------------------------
+    counts = [json.loads(each.hear()) for each in writers]
+    return sum(own for own, _ in counts) / seconds, sum(each for _, each in counts)
 
 
 def main(key: str) -> None:

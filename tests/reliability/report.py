@@ -7,6 +7,7 @@ import platform
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -42,14 +43,17 @@ RATES: Final = (
     *("on", "rounds", *MODES, f"{WATCHED} / {PLAIN}"),
     *(f"{WATCHED} / {COUNTER}", "the same, 5 ms more", "deadlocks", "kept"),
 )
-SUMS: Final = (
-    *("asked", "wrong", "untold", "unanswered"),
-    *("deadlocks", "kills", "resumes"),
-)
+SUMS = [
+    "asked",
+    "wrong",
+    "untold",
+    "unanswered",
+    "deadlocks",
+    "kills",
+    "resumes",
+]
 JUDGED_ROUNDS: Final = 3
 """Of fewer rounds no rate is judged: one may fall into a busy moment."""
-
-
 Key = tuple[str, str]
 
 
@@ -86,16 +90,7 @@ def _grouped(found: Iterable[tuple[str, Round]]) -> dict[Key, list[Round]]:
     groups: dict[Key, list[Round]] = {}
     for kind, each in found:
         groups.setdefault((each.test, kind), []).append(each)
-    tests, kinds = list(TESTS), list(KINDS)
-    return {
-        key: groups[key]
-        for key in sorted(groups, key=lambda key: _place(key, tests, kinds))
-    }
-
-
-def _place(key: Key, tests: list[str], kinds: list[str]) -> tuple[int, int]:
-    test, kind = key
-    return tests.index(test), kinds.index(kind)
+    return {key: groups[key] for key in product(TESTS, KINDS) if key in groups}
 
 
 def described(command: str, seed: int, databases: Sequence[str]) -> str:
@@ -122,11 +117,9 @@ def minutes(tries: Iterable[tuple[str, Tried]]) -> str:
     return f"Minutes, kinds side by side: {took or 'none'}."
 
 
-def lost(
-    part: str, found: Iterable[tuple[str, Round]], document: Path = DOCUMENT
-) -> list[Key]:
+def lost(part: str, found: Iterable[tuple[str, Round]]) -> list[Key]:
     """Return which rows the document has, that a new table would not have."""
-    _, _, text = document.read_text(encoding="utf-8").partition(begin(part))
+    _, _, text = DOCUMENT.read_text(encoding="utf-8").partition(begin(part))
     lines = text.partition(END)[0].splitlines()
     cells = [[each.strip() for each in line.strip("|").split("|")] for line in lines]
     # The table of rates is of one test, and begins with the kind.
@@ -135,11 +128,11 @@ def lost(
     return sorted(there - _grouped(found).keys())
 
 
-def written(table: str, begin: str, document: Path = DOCUMENT) -> None:
-    text = document.read_text(encoding="utf-8")
+def written(table: str, begin: str) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
     before, _, rest = text.partition(begin)
     _, _, after = rest.partition(END)
-    document.write_text(f"{before}{begin}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+    DOCUMENT.write_text(f"{before}{begin}\n\n{table}\n\n{END}{after}", encoding="utf-8")
 
 
 def share(sorted_values: Sequence[float], part: float) -> float:
@@ -151,11 +144,9 @@ def _line(
     test: str, kind: str, rounds: list[Round], minutes: float | None
 ) -> tuple[str, ...]:
     announced = sorted(each.announced for each in rounds if each.announced is not None)
-    times = [
-        f"{share(announced, part):.2f} s" if announced else "" for part in (0.5, 0.99)
-    ]
+    times = [f"{share(announced, at):.2f} s" if announced else "" for at in (0.5, 0.99)]
     ended = sorted(each.ended for each in rounds if each.ended is not None)
-    ends = [f"{share(ended, part):.3f} s" if ended else "" for part in (0.5, 1)]
+    ends = [f"{share(ended, at):.3f} s" if ended else "" for at in (0.5, 1)]
     broken = sum(not each.kept for each in rounds)
     kept = not broken
     if test == STALE and kind in LIMITS_S and announced:
@@ -164,23 +155,14 @@ def _line(
         kept = kept and ended[-1] <= BOUND_S
     sums = [sum(getattr(each, name) for each in rounds) for name in SUMS]
     return (
-        test,
-        kind,
-        str(len(rounds)),
-        *map(str, sums),
-        *times,
-        *ends,
-        str(broken),
-        "" if minutes is None else f"{minutes:.1f}",
-        _yes(kept),
+        *(test, kind, str(len(rounds)), *map(str, sums), *times, *ends, str(broken)),
+        *("" if minutes is None else f"{minutes:.1f}", _yes(kept)),
     )
 
 
 def _rates(kind: str, rounds: list[Round]) -> tuple[str, ...]:
-    medians = {
-        mode: median(each.rates[mode] for each in rounds if each.rates)
-        for mode in MODES
-    }
+    rated = [each.rates for each in rounds if each.rates]
+    medians = {mode: median(each[mode] for each in rated) for mode in MODES}
     to_plain = medians[WATCHED] / medians[PLAIN]
     to_counter = medians[WATCHED] / medians[COUNTER]
     longer = medians[WATCHED_LONGER] / medians[COUNTER_LONGER]

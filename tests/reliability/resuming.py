@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Generator
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 from uuid import uuid4
@@ -72,6 +72,9 @@ class Told:
             with suppress(json.JSONDecodeError):
                 self.messages.append(json.loads(body))
 
+    def take_of(self, answer: Answer) -> None:
+        self.take(answer.status, answer.headers.get("content-type", ""), answer.raw)
+
     def _hear(self, event_id: str, data: str) -> None:
         name, _, number = event_id.partition(".")
         self.name = self.name or name
@@ -121,6 +124,18 @@ def again(session: Session, url: str, told: Told, body: bytes) -> Answer:
     return session.at(url).stream(told.last_id)
 
 
+def read_on(session: Session, url: str, told: Told, body: bytes) -> Told:
+    """Read what follows at one process, until the call is answered."""
+    end = time.monotonic() + PATIENCE_S
+    while not told.over and time.monotonic() < end:
+        answer = again(session, url, told, body)
+        answer.wait()
+        told.take_of(answer)
+        if not told.over:
+            time.sleep(RETRY_S)
+    return told
+
+
 def followed(flock: Flock, session: Session, seed: str) -> Told:
     chance = random.Random(seed)
     told, body = Told(MESSAGES), request(MESSAGES, DELAY_MS)
@@ -136,8 +151,7 @@ def followed(flock: Flock, session: Session, seed: str) -> Told:
             else:
                 answer.wait()
         before = len(told.messages)
-        kind = answer.headers.get("content-type", "")
-        told.take(answer.status, kind, answer.raw)
+        told.take_of(answer)
         if len(told.messages) == before:
             time.sleep(RETRY_S)
     return told
@@ -161,9 +175,6 @@ def resumes(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
             yield each.judged(killer.taken(), may_fail=True)
 
 
-# -- cut at every byte ---------------------------------------------------------------
-
-
 def cuts(site: Site, rounds: int) -> Generator[Round]:
     """Yield calls whose answer was cut after each number of bytes, evenly spread."""
     here, there, *_ = site.cluster.urls
@@ -173,29 +184,19 @@ def cuts(site: Site, rounds: int) -> Generator[Round]:
         after = 1 + number * len(whole) // rounds
         told, body = Told(EVENTS), request(EVENTS, 0)
         told.take(*_parsed(_read(here, session, body, after)))
-        end = time.monotonic() + PATIENCE_S
-        while not told.over and time.monotonic() < end:
-            answer = again(session, there, told, body)
-            answer.wait()
-            kind = answer.headers.get("content-type", "")
-            told.take(answer.status, kind, answer.raw)
-        yield told.judged(0, may_fail=False).named(CUT)
+        read_on(session, there, told, body)
+        yield replace(told.judged(0, may_fail=False), test=CUT)
 
 
 def _read(url: str, session: Session, body: bytes, most: int | None) -> bytes:
     """Send a request, and read so many bytes of its answer; all if None."""
     found = b""
-    headers = {
-        **JSON,
-        **session.headers,
-        "Connection": "close",
-        "Content-Length": len(body),
-    }
+    own = {"Connection": "close", "Content-Length": len(body)}
+    head = post_head(url, {**JSON, **session.headers, **own})
     with connected(url) as connection:
-        connection.sendall(post_head(url, headers) + b"\r\n" + body)
+        connection.sendall(head + b"\r\n" + body)
         while most is None or len(found) < most:
-            left = 65_536 if most is None else most - len(found)
-            piece = connection.recv(left)
+            piece = connection.recv(65_536 if most is None else most - len(found))
             if not piece:
                 break
             found += piece

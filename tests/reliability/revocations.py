@@ -78,14 +78,16 @@ def _rounds(test: str, make: Make, site: Site, rounds: int) -> Generator[Round]:
         here = site.cluster.urls[number // 2 % len(urls)]
         with closing(site.staff.at(here)) as staff:
             token, revoke = make(site, staff, number)
-            found = _round(Bearer(urls, token), revoke, number, site.patience)
-        held = [*found.held, *(not each.ended for each in going_on)]
+            held, still, last = _round(
+                Bearer(urls, token), revoke, number, site.patience
+            )
+        held += [not each.ended for each in going_on]
         yield Round(
             test=test,
             asked=len(held),
             wrong=held.count(False),
-            untold=found.open,
-            ended=found.seconds,
+            untold=still,
+            ended=last,
         )
     for each in going_on:
         each.leave()
@@ -112,16 +114,10 @@ def _app(site: Site, staff: Staff, number: int) -> tuple[str, Callable[[], objec
     return app.access, ways[number % len(ways)]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    held: list[bool]
-    open: int
-    seconds: float
-
-
 def _round(
     own: Bearer, revoke: Callable[[], object], number: int, patience: float
-) -> Found:
+) -> tuple[list[bool], int, float]:
+    """Return what held, how many streams stayed open, and when the last one ended."""
     at = number % len(own.urls)
     session = Session(own.urls[at], own.headers)
     streams = [
@@ -139,4 +135,4 @@ def _round(
         each.wait(within=max(0, answered + patience - time.monotonic()))
     still = [each.leave() for each in streams if not each.ended]
     last = max(each.over for each in streams)
-    return Found(held, len(still), max(0.0, last - answered))
+    return held, len(still), max(0.0, last - answered)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,6 @@ class Round:
     """Seconds from the answer to a command to the end of the last stream that ended."""
     rates: dict[str, float] | None = None
     """Transactions a second, by what each does besides saving its row."""
-
-    def named(self, test: str) -> Round:
-        return replace(self, test=test)
 
     @property
     def kept(self) -> bool:
@@ -97,12 +94,4 @@ class Journal:
 
     def _lines(self) -> Iterator[dict[str, Any]]:
         if self.path.exists():
-            yield from map(
-                json.loads, self.path.read_text(encoding="utf-8").splitlines()
-            )
-
-    @classmethod
-    def emptied(cls, path: Path) -> Self:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        return cls(path)
+            yield from map(json.loads, self.path.read_text("utf-8").splitlines())
