@@ -74,11 +74,6 @@ def _replacements(function: FunctionType) -> dict[Value, Callable[..., Any]]:
     return {None: _none, True: _true, "argument": _second if bound else _argument}
 
 
-def _code(function: Callable[..., Any]) -> CodeType:
-    code: CodeType = function.__code__
-    return code
-
-
 # -- guards --------------------------------------------------------------------------
 
 
@@ -87,13 +82,17 @@ class Guard:
     """A function, a method or a property, which is to do nothing but return a value.
 
     The value is None, True (it takes everything), or its first argument, which it does
-    not change; what yields yields nothing instead of None.
+    not change; what yields yields nothing instead of None.  `named` are the demands.
     """
 
     what: Callable[..., Any] | property
+    named: str
     _: KW_ONLY
-    returns: Value
-    demands: tuple[str, ...]
+    returns: Value = None
+
+    @property
+    def demands(self) -> list[str]:
+        return self.named.split()
 
     def __str__(self) -> str:
         function = self._function()
@@ -105,7 +104,8 @@ class Guard:
 
     def disable(self) -> None:
         """Take it away for the rest of this process; raise `WrongGuardError`."""
-        self._function().__code__ = _code(self._replacement())
+        code: CodeType = self._replacement().__code__
+        self._function().__code__ = code
 
     def _function(self) -> FunctionType:
         what: Any = self.what
@@ -129,8 +129,11 @@ class GuardEntry:
 
     table: Mapping[str, Any]
     key: str
-    _: KW_ONLY
-    demands: tuple[str, ...]
+    named: str
+
+    @property
+    def demands(self) -> list[str]:
+        return self.named.split()
 
     def __str__(self) -> str:
         return f"entry {self.key!r} removed"
