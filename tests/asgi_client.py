@@ -347,8 +347,6 @@ class Client(Speaker):
     def __repr__(self) -> str:
         return f"<Client {self.revision.version}>"
 
-    # -- HTTP -------------------------------------------------------------------
-
     def visit(
         self,
         method: str,
@@ -399,8 +397,6 @@ class Client(Speaker):
     ) -> Outcome:
         return await outcome(self.post(message, headers))
 
-    # -- messages ---------------------------------------------------------------
-
     def message(
         self, method: str, params: JsonObject | None = None, **more: Any
     ) -> JsonObject:
@@ -437,8 +433,6 @@ class Client(Speaker):
     ) -> Outcome:
         return await outcome(self.begin(method, params, headers=headers, **more))
 
-    # -- the stateful era ---------------------------------------------------------
-
     def initialize(self, **changes: Any) -> JsonObject:
         params = {**self.hello(), **changes}
         return super().message("initialize", params)
@@ -455,8 +449,6 @@ class Client(Speaker):
     async def standing(self, last: str | None = None) -> Visit:
         """Open the GET stream of the session, after the event with this id."""
         return await self.visit("GET", headers={"last-event-id": last}).begun()
-
-    # -- questions ----------------------------------------------------------------
 
     async def talk(self, method: str, params: JsonObject, answer: Answer) -> Outcome:
         """Make a request and answer what the server asks, in the way of the era."""

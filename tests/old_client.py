@@ -81,8 +81,6 @@ class OldClient(Speaker):
     async def begin_call(self, tool: str, /, **arguments: Any) -> Any:
         return await self.begin("tools/call", {"name": tool, "arguments": arguments})
 
-    # -- the stream -----------------------------------------------------------------
-
     async def next(self) -> JsonObject | None:
         message = await self.stream.message()
         if message is not None and "method" in message:

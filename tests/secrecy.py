@@ -199,9 +199,6 @@ def is_watching() -> bool:
     return _watch is not None
 
 
-# -- answers and rows ------------------------------------------------------------------
-
-
 def note(token: str) -> None:
     """Note that a token which somebody else made is secret, each of its parts."""
     if _watch is not None:
@@ -252,9 +249,6 @@ def look_at_rows_of_test() -> None:
     except (DatabaseError, RuntimeError):
         # It may have broken its transaction, or never had a database.
         return
-
-
-# -- at the end ------------------------------------------------------------------------
 
 
 def found(folder: Path) -> list[str]:

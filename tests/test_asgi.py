@@ -203,9 +203,6 @@ async def test_the_site_behind_is_unchanged(application: WireCheck) -> None:
     assert visit.headers["Content-Type"].startswith("text/html")
 
 
-# -- WebSockets ------------------------------------------------------------------------
-
-
 async def socket(path: str) -> tuple[Site, list[Any]]:
     site, sent = Site(), []
     opened = {"type": "websocket", "path": path, "headers": []}

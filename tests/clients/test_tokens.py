@@ -210,9 +210,6 @@ async def test_a_token_that_is_revoked_meanwhile(
     assert traffic.refusals() == {challenge("revoked")}
 
 
-# -- who looks for OAuth ------------------------------------------------------------
-
-
 class Nothing:
     """Remembers no token of OAuth, and no client."""
 
@@ -254,9 +251,6 @@ async def test_fastmcp_looks_for_oauth_and_finds_none(guarded: Guarded) -> None:
     error = await raised(fastmcp.Client(guarded.url, auth="oauth"))
     assert isinstance(error, RuntimeError)
     assert NO_OAUTH in str(error)
-
-
-# -- HTTP+SSE -----------------------------------------------------------------------
 
 
 def on_sse(guarded: Guarded, token: str) -> Client:

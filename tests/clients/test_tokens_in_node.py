@@ -117,9 +117,6 @@ def test_a_token_that_is_revoked_meanwhile(
         assert any(UNAUTHORIZED in codes(each) for each in found["faults"])
 
 
-# -- the inspector ------------------------------------------------------------------
-
-
 def inspected(
     guarded: Guarded, era: str, home: Path, token: str
 ) -> subprocess.CompletedProcess[str]:

@@ -80,8 +80,6 @@ NEEDED: Final[Mapping[str, Collection[str]]] = {
     "on_mysql.py": ["mysql"],
 }
 
-# -- servers -----------------------------------------------------------------------
-
 
 @contextmanager
 def _postgresql(name: str = "postgres") -> Iterator[Callable[..., list[Any]]]:
@@ -196,9 +194,6 @@ def _look_at_rows(vendor: str, name: str) -> None:
                 look_at_rows(table, execute(f"SELECT * FROM {table}"))  # noqa: S608 - our own names
 
 
-# -- templates ---------------------------------------------------------------------
-
-
 def _digest(kind: str) -> str:
     paths = [each for place in SOURCES[kind] for each in _modules(ROOT / place)]
     parts = [django.__version__.encode(), PROGRAMS[kind].encode()]
@@ -276,8 +271,6 @@ def prepared_file() -> Path:
 def prepare_database(url: str) -> None:
     run(PROGRAMS[ROWS], url)
 
-
-# -- pytest ------------------------------------------------------------------------
 
 until_the_end: Final = ExitStack()
 """What a process of the tests keeps for all of them."""

@@ -85,9 +85,6 @@ def _slow_check(good: Callable[..., Any], announcements: Announcements) -> Any:
     return found
 
 
-# -- announcing ----------------------------------------------------------------------
-
-
 async def _nobody_else(_good: object, _announcements: Announcements) -> bool:
     """Announce without waiting until every process has checked."""
     return False
@@ -124,9 +121,6 @@ class _ToSome:
         return wanted
 
 
-# -- commands ------------------------------------------------------------------------
-
-
 def _committed(_good: object, here: Any) -> None:
     """Answer in synchronous code without waiting for the other processes."""
     if here._stale is not None:
@@ -136,9 +130,6 @@ def _committed(_good: object, here: Any) -> None:
 async def _settled(_good: object, process: Process) -> None:
     process.gate.mark_stale()
     await asyncio.sleep(0)
-
-
-# -- checks --------------------------------------------------------------------------
 
 
 def _checked(_good: object, number: int, *_asked: object) -> list[Any]:
@@ -181,9 +172,6 @@ def _heard(_good: object, ticker: Any) -> None:
         ticker._answering = loop.call_later(0, ticker._answer_ring)
 
 
-# -- changes and folding -------------------------------------------------------------
-
-
 def _compact_some(_good: object) -> int:
     """Raise the topics only where nobody else has deleted one of the rows."""
     using = router.db_for_write(Change)
@@ -211,9 +199,6 @@ def _record(good: Callable[..., Any], rows: Any, kind: str, ref: str = "*") -> N
     """Ask in the site's own transaction whether somebody watches."""
     if kind != RESOURCE or Subscription.objects.using(rows.db).watched([ref]):
         good(rows, kind, ref)
-
-
-# -- the log -------------------------------------------------------------------------
 
 
 def _append(
@@ -284,9 +269,6 @@ def _send(_good: object, followers: Any, place: Any, events: Any) -> bool:
         place.seq = seq
         to.message(payload.encode(), f"{place.public_id}.{seq}")
     return bool(events)
-
-
-# -- the database --------------------------------------------------------------------
 
 
 def _init_connection_state(good: Callable[..., Any], wrapper: Any) -> None:

@@ -26,16 +26,9 @@ from tests.drill.contents import (
 Row: TypeAlias = dict[str, Any]
 
 
-def _row(
-    name: str, description: str, kind: str, config: JsonObject, **more: Any
-) -> Row:
-    return {
-        "name": name,
-        "description": description,
-        "kind": kind,
-        "config": json.dumps(config),
-        **more,
-    }
+def _row(name: str, words: str, kind: str, config: JsonObject, **more: Any) -> Row:
+    made = {"name": name, "description": words, "kind": kind}
+    return {**made, "config": json.dumps(config), **more}
 
 
 def _function(name: str, key: str, description: str, **more: Any) -> Row:
@@ -46,20 +39,27 @@ def _text(name: str, description: str, *content: JsonObject, **more: Any) -> Row
     return _row(name, description, "text", {"content": list(content)}, **more)
 
 
-def _reading(name: str, key: str, description: str) -> Row:
-    return _function(name, key, description, read_only=True)
+def _suite(name: str, key: str, description: str) -> Row:
+    return _function(f"test_{name}", f"conformance.{key}", description)
 
 
-def _prompt(name: str, description: str, *arguments: str) -> Row:
+def _input(name: str, key: str, description: str) -> Row:
+    return _suite(f"input_required_result_{name}", f"input_{key}", description)
+
+
+def _drill(key: str, description: str, **more: Any) -> Row:
+    return _function(f"drill_{key}", f"drill.{key}", description, **more)
+
+
+def _reading(key: str, description: str) -> Row:
+    return _drill(key, description, read_only=True)
+
+
+def _prompt(name: str, description: str, *names: str) -> Row:
     messages = [{"role": "user", "content": block} for block in MESSAGES[name]]
-    required = [{"name": argument, "required": True} for argument in arguments]
-    return _row(
-        name,
-        description,
-        "text",
-        {"messages": messages},
-        arguments=json.dumps(required) if required else "",
-    )
+    required = [{"name": each, "required": True} for each in names]
+    arguments = json.dumps(required) if required else ""
+    return _row(name, description, "text", {"messages": messages}, arguments=arguments)
 
 
 def plain_tool(number: int) -> Row:
@@ -79,98 +79,54 @@ SUITE_TOOLS: Final = (
     _text("test_audio_content", "Returns a recording.", AUDIO),
     _text("test_embedded_resource", "Returns an embedded resource.", EMBEDDED),
     _text("test_multiple_content_types", "Returns three kinds of content.", *MIXED),
-    _function("test_error_handling", "conformance.error", "Always fails."),
-    _function(
-        "test_tool_with_progress", "conformance.progress", "Reports its progress."
-    ),
-    _function("test_tool_with_logging", "conformance.logging", "Logs what it does."),
-    _function("test_sampling", "conformance.sampling", "Asks the client's model."),
-    _function("test_elicitation", "conformance.elicitation", "Asks the person."),
-    _function(
-        "test_elicitation_sep1034_defaults",
-        "conformance.elicitation_defaults",
+    _suite("error_handling", "error", "Always fails."),
+    _suite("tool_with_progress", "progress", "Reports its progress."),
+    _suite("tool_with_logging", "logging", "Logs what it does."),
+    _suite("sampling", "sampling", "Asks the client's model."),
+    _suite("elicitation", "elicitation", "Asks the person."),
+    _suite(
+        "elicitation_sep1034_defaults",
+        "elicitation_defaults",
         "Asks the person with a form that is filled in.",
     ),
-    _function(
-        "test_elicitation_sep1330_enums",
-        "conformance.elicitation_choices",
-        "Asks the person to choose.",
+    _suite(
+        "elicitation_sep1330_enums", "elicitation_choices", "Asks the person to choose."
     ),
-    _function(
-        "test_reconnection",
-        "conformance.reconnection",
+    _suite(
+        "reconnection",
+        "reconnection",
         "Sends its client away, which comes back for the answer.",
     ),
-    _function(
-        "test_missing_capability",
-        "conformance.missing_capability",
-        "Needs a client that can sample.",
+    _suite(
+        "missing_capability", "missing_capability", "Needs a client that can sample."
     ),
-    _function(
-        "test_streaming_elicitation",
-        "conformance.streaming_elicitation",
+    _suite(
+        "streaming_elicitation",
+        "streaming_elicitation",
         "Asks the person, in the way of the client's era.",
     ),
-    _function(
-        "test_logging_tool",
-        "conformance.log_unasked",
-        "Logs for those clients that want it.",
+    _suite("logging_tool", "log_unasked", "Logs for those clients that want it."),
+    _suite(
+        "trigger_tool_change", "tool_change", "Says that the list of tools changed."
     ),
-    _function(
-        "test_trigger_tool_change",
-        "conformance.tool_change",
-        "Says that the list of tools changed.",
-    ),
-    _function(
-        "test_trigger_prompt_change",
-        "conformance.prompt_change",
+    _suite(
+        "trigger_prompt_change",
+        "prompt_change",
         "Says that the list of prompts changed.",
     ),
-    _function(
-        "test_input_required_result_elicitation",
-        "conformance.input_elicitation",
-        "Needs the person's name.",
-    ),
-    _function(
-        "test_input_required_result_sampling",
-        "conformance.input_sampling",
-        "Needs the client's model.",
-    ),
-    _function(
-        "test_input_required_result_list_roots",
-        "conformance.input_roots",
-        "Needs the client's roots.",
-    ),
-    _function(
-        "test_input_required_result_request_state",
-        "conformance.input_state",
+    _input("elicitation", "elicitation", "Needs the person's name."),
+    _input("sampling", "sampling", "Needs the client's model."),
+    _input("list_roots", "roots", "Needs the client's roots."),
+    _input(
+        "request_state",
+        "state",
         "Needs a confirmation, and the state that came with the question.",
     ),
-    _function(
-        "test_input_required_result_multiple_inputs",
-        "conformance.input_multiple",
-        "Needs three answers at once.",
-    ),
-    _function(
-        "test_input_required_result_multi_round",
-        "conformance.input_rounds",
-        "Needs two answers, one after the other.",
-    ),
-    _function(
-        "test_input_required_result_tampered_state",
-        "conformance.input_state",
-        "Refuses a state that was tampered with.",
-    ),
-    _function(
-        "test_input_required_result_capabilities",
-        "conformance.input_capabilities",
-        "Asks what this client can answer.",
-    ),
-    _function(
-        "test_x_mcp_header",
-        "conformance.mirrored",
-        "Has a parameter that a header repeats.",
-    ),
+    _input("multiple_inputs", "multiple", "Needs three answers at once."),
+    _input("multi_round", "rounds", "Needs two answers, one after the other."),
+    _input("tampered_state", "state", "Refuses a state that was tampered with."),
+    _input("capabilities", "capabilities", "Asks what this client can answer."),
+    _suite("x_mcp_header", "mirrored", "Has a parameter that a header repeats."),
     _row(
         "json_schema_2020_12_tool",
         "Has parameters described with draft 2020-12.",
@@ -181,44 +137,30 @@ SUITE_TOOLS: Final = (
 )
 
 DRILL_TOOLS: Final = (
-    _reading("drill_add", "drill.add", "Adds two integers on the event loop."),
-    _reading("drill_add_sync", "drill.add_sync", "Adds two integers in a thread."),
-    _reading("drill_echo", "drill.echo", "Returns the value as it came."),
-    _function("drill_count", "drill.count", "Sends n notifications."),
-    _reading("drill_sleep", "drill.sleep", "Sleeps on the event loop."),
-    _reading("drill_sleep_sync", "drill.sleep_sync", "Sleeps in a thread."),
-    _function(
-        "drill_ledger",
-        "drill.ledger",
-        "Enters one line under the key, sleeps, and counts the key's lines.",
+    _reading("add", "Adds two integers on the event loop."),
+    _reading("add_sync", "Adds two integers in a thread."),
+    _reading("echo", "Returns the value as it came."),
+    _drill("count", "Sends n notifications."),
+    _reading("sleep", "Sleeps on the event loop."),
+    _reading("sleep_sync", "Sleeps in a thread."),
+    _drill(
+        "ledger", "Enters one line under the key, sleeps, and counts the key's lines."
     ),
-    _function("drill_ask", "drill.ask", "Asks the person on the event loop."),
-    _function("drill_ask_sync", "drill.ask_sync", "Asks the person in a thread."),
-    _function(
-        "drill_ask_database",
-        "drill.ask_database",
-        "Asks the person from an async function that uses the database.",
+    _drill("ask", "Asks the person on the event loop."),
+    _drill("ask_sync", "Asks the person in a thread."),
+    _drill(
+        "ask_database", "Asks the person from an async function that uses the database."
     ),
-    _function(
-        "drill_ask_atomic",
-        "drill.ask_atomic",
-        "Asks the person inside a transaction, which is refused.",
+    _drill("ask_atomic", "Asks the person inside a transaction, which is refused."),
+    _drill(
+        "ask_twice", "Asks the person, enters one line under the question, asks again."
     ),
-    _function(
-        "drill_ask_twice",
-        "drill.ask_twice",
-        "Asks the person, enters one line under the question, asks again.",
-    ),
-    _function("drill_touch", "drill.touch", "Says that the resource changed."),
-    _function("drill_log", "drill.log", "Sends one log message."),
-    _function("drill_fail", "drill.fail", "Fails in the ordered way."),
-    _reading("drill_whoami", "drill.whoami", "Says who calls."),
-    _function("drill_ask_url", "drill.ask_url", "Sends the person to a page."),
-    _function(
-        "drill_ask_url_sync",
-        "drill.ask_url_sync",
-        "Sends the person to a page, from a thread.",
-    ),
+    _drill("touch", "Says that the resource changed."),
+    _drill("log", "Sends one log message."),
+    _drill("fail", "Fails in the ordered way."),
+    _reading("whoami", "Says who calls."),
+    _drill("ask_url", "Sends the person to a page."),
+    _drill("ask_url_sync", "Sends the person to a page, from a thread."),
     _text("test_resource_link", "Returns a link to a resource.", LINK),
 )
 
@@ -270,9 +212,5 @@ PROMPTS: Final = (
         "resourceUri",
     ),
     _prompt("test_prompt_with_image", "A prompt about an image."),
-    _function(
-        "test_input_required_result_prompt",
-        "conformance.input_prompt",
-        "A prompt that needs to know its context.",
-    ),
+    _input("prompt", "prompt", "A prompt that needs to know its context."),
 )

@@ -104,8 +104,6 @@ class Call:
         answer = self.opened.session.at(url).stream(f"{self.name}.{after}")
         self.connections.append(Connection(url, answer, after))
 
-    # -- what it was told ------------------------------------------------------------
-
     def hear(self, connection: Connection, most: int | None = None) -> None:
         """Compare what came on a connection, up to so many bytes, with the rest."""
         answer = connection.answer
@@ -146,8 +144,6 @@ class Call:
             check(may, "a connection broke:", answer.error, self.messages)
         elif answer.status == OK and not self.cancelled:
             check(self.ended, "it ended without an answer:", answer.raw)
-
-    # -- what it should have been told -----------------------------------------------
 
     def judge(self) -> None:
         *before, last = self.messages or [{}]

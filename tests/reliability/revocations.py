@@ -78,16 +78,11 @@ def _rounds(test: str, make: Make, site: Site, rounds: int) -> Generator[Round]:
         here = site.cluster.urls[number // 2 % len(urls)]
         with closing(site.staff.at(here)) as staff:
             token, revoke = make(site, staff, number)
-            held, still, last = _round(
-                Bearer(urls, token), revoke, number, site.patience
-            )
+            own = Bearer(urls, token)
+            held, left, last = _round(own, revoke, number, site.patience)
         held += [not each.ended for each in going_on]
         yield Round(
-            test=test,
-            asked=len(held),
-            wrong=held.count(False),
-            untold=still,
-            ended=last,
+            test=test, asked=len(held), wrong=held.count(False), untold=left, ended=last
         )
     for each in going_on:
         each.leave()

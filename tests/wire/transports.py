@@ -151,9 +151,6 @@ def asked_by(value: object) -> list[object]:
     ]
 
 
-# -- HTTP ----------------------------------------------------------------------------
-
-
 class HttpWire(Wire):
     """Streamable HTTP: what comes is checked on its way, too, by `WireCheck`."""
 
@@ -313,9 +310,6 @@ async def over_wsgi(process: Process, version: str, slug: str) -> AsyncIterator[
         background._loop = before
 
 
-# -- one stream for all answers ------------------------------------------------------
-
-
 class OneStream(Wire):
     """What is sent is one thing, and what comes another."""
 
@@ -348,9 +342,6 @@ class OneStream(Wire):
         for message in refused:
             await self._take(message)
         return not refused
-
-
-# -- stdio ---------------------------------------------------------------------------
 
 
 class StdioWire(OneStream):
@@ -440,9 +431,6 @@ async def over_stdio(process: Process, version: str, slug: str) -> AsyncIterator
         await wire.leave()
 
 
-# -- HTTP+SSE ------------------------------------------------------------------------
-
-
 class SseWire(OneStream):
     """The older HTTP: what is posted is answered on the stream of the session."""
 
@@ -486,8 +474,6 @@ async def over_sse(process: Process, version: str, slug: str) -> AsyncIterator[W
         await wire.leave()
     assert check.violations == []
 
-
-# -- all of them ---------------------------------------------------------------------
 
 Transport: TypeAlias = Callable[
     ["Process", str, str], AbstractAsyncContextManager[Wire]
