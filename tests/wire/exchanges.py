@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -30,7 +30,7 @@ ELICITING: Final = (V2025_06, V2025_11)
 STATELESS: Final = (V2026,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """What is said, and the kinds that come of it.
 
@@ -40,6 +40,7 @@ class Exchange:
 
     run: Run
     versions: tuple[str, ...] = VERSIONS
+    _: KW_ONLY
     shows: frozenset[str] = frozenset()
     streamed: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
@@ -91,23 +92,19 @@ async def _progress(wire: Wire) -> None:
 
 
 async def _levels(wire: Wire) -> None:
-    if wire.stateless:
-        meta = {f"{PREFIX}logLevel": "debug"}
-        for tool in ("logs", "logs_sync", "records"):
-            await wire.ask("tools/call", {"name": tool, "_meta": meta})
-        return
-    await wire.ask("logging/setLevel", {"level": "debug"})
+    meta = {f"{PREFIX}logLevel": "debug"} if wire.stateless else {}
+    if not wire.stateless:
+        await wire.ask("logging/setLevel", {"level": "debug"})
     for tool in ("logs", "logs_sync", "records"):
-        await wire.call(tool)
+        await wire.ask("tools/call", {"name": tool, "_meta": meta})
 
 
 async def _changes(wire: Wire) -> None:
-    await wire.listen(
-        toolsListChanged=True, promptsListChanged=True, resourcesListChanged=True
-    )
-    await wire.call("changes", what=["tools", "prompts", "resources"])
+    lists = ["tools", "prompts", "resources"]
+    await wire.listen(**{f"{each}ListChanged": True for each in lists})
+    await wire.call("changes", what=lists)
     if wire.streams:
-        for each in ("tools", "prompts", "resources"):
+        for each in lists:
             await wire.until_told(f"notifications/{each}/list_changed")
 
 
@@ -124,12 +121,11 @@ async def _updates(wire: Wire) -> None:
 
 
 async def _answered(wire: Wire, tool: str, **arguments: Any) -> None:
-    """Answer what is asked until there is a result, in the way of the era."""
-    params: JsonObject = {"name": tool, "arguments": arguments}
-    await _retried(wire, "tools/call", params)
+    await _retried(wire, "tools/call", {"name": tool, "arguments": arguments})
 
 
 async def _retried(wire: Wire, method: str, params: JsonObject) -> None:
+    """Answer what is asked until there is a result, in the way of the era."""
     answer = await wire.ask(method, params)
     while "inputRequests" in answer.get("result", {}):
         asked = answer["result"]["inputRequests"]
@@ -160,8 +156,7 @@ async def _cancelled(wire: Wire) -> None:
     message = wire.client.message("tools/call", {"name": "roots"})
     calling = asyncio.create_task(wire.say(message))
     await wire.until_told("roots/list")
-    params = {"requestId": message["id"]}
-    await wire.say({**CANCELLED, "params": params})
+    await wire.say({**CANCELLED, "params": {"requestId": message["id"]}})
     await wire.until_told(CANCELLED["method"])
     if not isinstance(wire, HttpWire):
         # There is no stream whose end could be seen.
@@ -270,12 +265,11 @@ def _lists() -> dict[str, Exchange]:
         "resources/templates/list": "ListResourceTemplatesResult",
     }
     whole = {
-        each: Exchange(run=asks(each), shows=_kinds(kind))
-        for each, kind in named.items()
+        each: Exchange(asks(each), shows=_kinds(kind)) for each, kind in named.items()
     }
     pages = {
         f"pages of {each}": Exchange(
-            run=partial(_pages, method=each), shows=_kinds(kind) | PARAMS, slug="pages"
+            partial(_pages, method=each), shows=_kinds(kind) | PARAMS, slug="pages"
         )
         for each, kind in named.items()
     }
@@ -307,7 +301,7 @@ def _calls() -> dict[str, Exchange]:
     ]
     return {
         f"call {tool} {' '.join(map(str, arguments.values()))}".strip(): Exchange(
-            run=calls(tool, **arguments), shows=RESULT
+            calls(tool, **arguments), shows=RESULT
         )
         for tool, arguments in made
     }
@@ -325,17 +319,14 @@ def _questions() -> dict[str, Exchange]:
     ]
     stateful = {
         f"{tool} in a session": Exchange(
-            run=partial(_answered, tool=tool),
-            versions=versions,
-            shows=RESULT,
-            streamed=_kinds(kind),
+            partial(_answered, tool=tool), versions, shows=RESULT, streamed=_kinds(kind)
         )
         for tool, kind, versions in asked
     }
     names = [*(tool for tool, _, _ in asked), "visits", "asks_many"]
     stateless = {
         f"{tool} in rounds": Exchange(
-            run=partial(_answered, tool=tool), versions=STATELESS, shows=ASKED
+            partial(_answered, tool=tool), STATELESS, shows=ASKED
         )
         for tool in names
     }
@@ -343,19 +334,17 @@ def _questions() -> dict[str, Exchange]:
 
 
 EXCHANGES: Final[Mapping[str, Exchange]] = {
-    "a session": Exchange(
-        run=_nothing, versions=STATEFUL, shows=_kinds("InitializeResult")
-    ),
+    "a session": Exchange(_nothing, STATEFUL, shows=_kinds("InitializeResult")),
     "a titled server": Exchange(
-        run=_nothing, versions=STATEFUL, shows=_kinds("InitializeResult"), slug="tagged"
+        _nothing, STATEFUL, shows=_kinds("InitializeResult"), slug="tagged"
     ),
-    "ping": Exchange(run=asks("ping"), versions=STATEFUL, shows=EMPTY),
+    "ping": Exchange(asks("ping"), STATEFUL, shows=EMPTY),
     "discovery": Exchange(
-        run=asks("server/discover"), versions=STATELESS, shows=_kinds("DiscoverResult")
+        asks("server/discover"), STATELESS, shows=_kinds("DiscoverResult")
     ),
     "discovery of a titled server": Exchange(
-        run=asks("server/discover"),
-        versions=STATELESS,
+        asks("server/discover"),
+        STATELESS,
         shows=_kinds("DiscoverResult"),
         slug="tagged",
     ),
@@ -363,60 +352,58 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
     **_calls(),
     **_questions(),
     "long samples": Exchange(
-        run=partial(_answered, tool="samples", long=True),
-        versions=STATEFUL,
+        partial(_answered, tool="samples", long=True),
+        STATEFUL,
         shows=RESULT,
         streamed=_kinds("CreateMessageRequest"),
     ),
     "long samples in rounds": Exchange(
-        run=partial(_answered, tool="samples", long=True, tools=True),
-        versions=STATELESS,
+        partial(_answered, tool="samples", long=True, tools=True),
+        STATELESS,
         shows=ASKED,
     ),
     "a visit": Exchange(
-        run=partial(_answered, tool="visits"),
-        versions=(V2025_11,),
+        partial(_answered, tool="visits"),
+        (V2025_11,),
         streamed=RESULT | _kinds("ElicitRequest", "ElicitationCompleteNotification"),
         whole=_kinds("error -32042"),
     ),
     "a question that is given up": Exchange(
-        run=_given_up,
-        versions=ELICITING,
+        _given_up,
+        ELICITING,
         shows=RESULT,
         streamed=_kinds("ElicitRequest", "CancelledNotification"),
     ),
     "a call that is cancelled": Exchange(
-        run=_cancelled,
-        versions=STATEFUL,
+        _cancelled,
+        STATEFUL,
         streamed=_kinds("ListRootsRequest", "CancelledNotification"),
     ),
     "a client that cannot": Exchange(
-        run=_unable, versions=STATELESS, shows=_kinds("error -32021"), opens=False
+        _unable, STATELESS, shows=_kinds("error -32021"), opens=False
     ),
     "a client that cannot, in a session": Exchange(
-        run=_unable, versions=STATEFUL, shows=RESULT, opens=False
+        _unable, STATEFUL, shows=RESULT, opens=False
     ),
-    "a state that nobody sealed": Exchange(
-        run=_unsealed, versions=STATELESS, shows=PARAMS
-    ),
+    "a state that nobody sealed": Exchange(_unsealed, STATELESS, shows=PARAMS),
     "a resource that asks": Exchange(
-        run=partial(_retried, method="resources/read", params={"uri": "memo://asks"}),
-        versions=STATELESS,
+        partial(_retried, method="resources/read", params={"uri": "memo://asks"}),
+        STATELESS,
         shows=_kinds("InputRequiredResult", "ReadResourceResult"),
     ),
     "a prompt that asks": Exchange(
-        run=partial(_retried, method="prompts/get", params={"name": "prompt_asks"}),
-        versions=STATELESS,
+        partial(_retried, method="prompts/get", params={"name": "prompt_asks"}),
+        STATELESS,
         shows=_kinds("InputRequiredResult", "GetPromptResult"),
     ),
     "progress": Exchange(
-        run=_progress, shows=RESULT, streamed=_kinds("ProgressNotification")
+        _progress, shows=RESULT, streamed=_kinds("ProgressNotification")
     ),
     "logging": Exchange(
-        run=_levels, shows=RESULT, streamed=_kinds("LoggingMessageNotification")
+        _levels, shows=RESULT, streamed=_kinds("LoggingMessageNotification")
     ),
     "lists that change": Exchange(
-        run=_changes,
+        _changes,
         shows=RESULT,
         streamed=_kinds(
             "ToolListChangedNotification",
@@ -425,14 +412,12 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
         ),
     ),
     "a resource that changes": Exchange(
-        run=_updates, shows=RESULT, streamed=_kinds("ResourceUpdatedNotification")
+        _updates, shows=RESULT, streamed=_kinds("ResourceUpdatedNotification")
     ),
-    "subscriptions": Exchange(
-        run=_updates, versions=STATEFUL, streamed=EMPTY, whole=METHOD
-    ),
+    "subscriptions": Exchange(_updates, STATEFUL, streamed=EMPTY, whole=METHOD),
     "listening": Exchange(
-        run=_changes,
-        versions=STATELESS,
+        _changes,
+        STATELESS,
         streamed=_kinds(
             "SubscriptionsAcknowledgedNotification", "SubscriptionsListenResult"
         ),
@@ -441,7 +426,7 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
     ),
     **{
         f"read {uri}": Exchange(
-            run=asks("resources/read", uri=uri), shows=_kinds("ReadResourceResult")
+            asks("resources/read", uri=uri), shows=_kinds("ReadResourceResult")
         )
         for uri in (
             "memo://fixed",
@@ -453,20 +438,19 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
         )
     },
     "an unknown resource": Exchange(
-        run=asks("resources/read", uri="memo://none"),
-        versions=STATEFUL,
+        asks("resources/read", uri="memo://none"),
+        STATEFUL,
         shows=_kinds("error -32002"),
     ),
     "an unknown resource without a session": Exchange(
-        run=asks("resources/read", uri="memo://none"), versions=STATELESS, shows=PARAMS
+        asks("resources/read", uri="memo://none"), STATELESS, shows=PARAMS
     ),
     "a resource that fails": Exchange(
-        run=asks("resources/read", uri="memo://value/raises"),
-        shows=_kinds("error -32603"),
+        asks("resources/read", uri="memo://value/raises"), shows=_kinds("error -32603")
     ),
     **{
         f"prompt {name}": Exchange(
-            run=asks("prompts/get", name=name, arguments=arguments),
+            asks("prompts/get", name=name, arguments=arguments),
             shows=_kinds("GetPromptResult"),
         )
         for name, arguments in (
@@ -477,22 +461,20 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
         )
     },
     "a prompt that fails": Exchange(
-        run=asks("prompts/get", name="prompt_fails"), shows=_kinds("error -32603")
+        asks("prompts/get", name="prompt_fails"), shows=_kinds("error -32603")
     ),
     "a prompt without its argument": Exchange(
-        run=asks("prompts/get", name="greets"), shows=PARAMS
+        asks("prompts/get", name="greets"), shows=PARAMS
     ),
     **{
         f"completion of {name}": Exchange(
-            run=asks(
-                "completion/complete", ref=ref, argument={"name": name, "value": ""}
-            ),
+            asks("completion/complete", ref=ref, argument={"name": name, "value": ""}),
             shows=_kinds("CompleteResult"),
         )
         for ref, name in ((PROMPT, "name"), (PROMPT, "times"), (TEMPLATE, "which"))
     },
     "completion of an unknown prompt": Exchange(
-        run=asks(
+        asks(
             "completion/complete",
             ref={"type": "ref/prompt", "name": "none"},
             argument={"name": "a", "value": ""},
@@ -500,68 +482,56 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
         shows=PARAMS,
     ),
     "a batch": Exchange(
-        run=_batch,
-        versions=(V2025_03,),
+        _batch,
+        (V2025_03,),
         shows=_kinds("ListToolsResult", "EmptyResult", "CallToolResult")
         | PARAMS
         | METHOD,
     ),
     "a batch elsewhere": Exchange(
-        run=partial(_says, value=[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]),
-        versions=tuple(each for each in VERSIONS if each != V2025_03),
+        partial(_says, value=[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]),
+        tuple(each for each in VERSIONS if each != V2025_03),
         shows=REQUEST,
     ),
-    "an empty batch": Exchange(run=partial(_says, value=[]), shows=REQUEST),
+    "an empty batch": Exchange(partial(_says, value=[]), shows=REQUEST),
     # What is wrong.
-    "an unknown method": Exchange(run=asks("no/such"), shows=METHOD),
-    "an unknown tool": Exchange(run=calls("none"), shows=PARAMS),
-    "an unknown prompt": Exchange(run=asks("prompts/get", name="none"), shows=PARAMS),
-    "a tool without a name": Exchange(run=asks("tools/call"), shows=PARAMS),
-    "wrong arguments": Exchange(
-        run=calls("typed", count="x"), versions=VERSIONS[:3], shows=PARAMS
-    ),
+    "an unknown method": Exchange(asks("no/such"), shows=METHOD),
+    "an unknown tool": Exchange(calls("none"), shows=PARAMS),
+    "an unknown prompt": Exchange(asks("prompts/get", name="none"), shows=PARAMS),
+    "a tool without a name": Exchange(asks("tools/call"), shows=PARAMS),
+    "wrong arguments": Exchange(calls("typed", count="x"), VERSIONS[:3], shows=PARAMS),
     "wrong arguments for the model": Exchange(
-        run=calls("typed", count="x"), versions=VERSIONS[3:], shows=RESULT
+        calls("typed", count="x"), VERSIONS[3:], shows=RESULT
     ),
     "no JSON": Exchange(
-        run=partial(_says, value=b"{"), shows=_kinds("error -32700"), opens=False
+        partial(_says, value=b"{"), shows=_kinds("error -32700"), opens=False
     ),
     "no JSON in a session": Exchange(
-        run=partial(_says, value=b"{]"), shows=_kinds("error -32700")
+        partial(_says, value=b"{]"), shows=_kinds("error -32700")
     ),
-    "no message": Exchange(run=partial(_says, value={}), shows=REQUEST),
-    "an id that is none": Exchange(run=partial(_wrong_message, id=None), shows=REQUEST),
+    "no message": Exchange(partial(_says, value={}), shows=REQUEST),
+    "an id that is none": Exchange(partial(_wrong_message, id=None), shows=REQUEST),
     "an id of a fraction": Exchange(
-        run=partial(_wrong_message, id=1.5), shows=REQUEST, opens=False
+        partial(_wrong_message, id=1.5), shows=REQUEST, opens=False
     ),
-    "params that are none": Exchange(
-        run=partial(_wrong_message, params=[]), shows=REQUEST
-    ),
-    "a method that is none": Exchange(
-        run=partial(_wrong_message, method=1), shows=REQUEST
-    ),
-    "before a session": Exchange(
-        run=_before, versions=STATEFUL, shows=REQUEST, opens=False
-    ),
+    "params that are none": Exchange(partial(_wrong_message, params=[]), shows=REQUEST),
+    "a method that is none": Exchange(partial(_wrong_message, method=1), shows=REQUEST),
+    "before a session": Exchange(_before, STATEFUL, shows=REQUEST, opens=False),
     "a wrong initialize": Exchange(
-        run=_initialize_wrongly, versions=STATEFUL, shows=PARAMS, opens=False
+        _initialize_wrongly, STATEFUL, shows=PARAMS, opens=False
     ),
-    "a second initialize": Exchange(
-        run=_initialize_twice, versions=STATEFUL, shows=REQUEST
-    ),
+    "a second initialize": Exchange(_initialize_twice, STATEFUL, shows=REQUEST),
     "methods of the other era": Exchange(
-        run=asks("server/discover"), versions=STATEFUL, shows=METHOD
+        asks("server/discover"), STATEFUL, shows=METHOD
     ),
     "methods of sessions": Exchange(
-        run=asks("logging/setLevel", level="info"), versions=STATELESS, shows=METHOD
+        asks("logging/setLevel", level="info"), STATELESS, shows=METHOD
     ),
     "an unknown version": Exchange(
-        run=_foreign_version, versions=STATELESS, shows=_kinds("error -32022")
+        _foreign_version, STATELESS, shows=_kinds("error -32022")
     ),
-    "too little in _meta": Exchange(run=_poor_meta, versions=STATELESS, shows=PARAMS),
-    "headers": Exchange(
-        run=_headers, versions=STATELESS, shows=_kinds("error -32020"), http=True
-    ),
-    "a foreign origin": Exchange(run=_origin, shows=REQUEST, opens=False, http=True),
-    "what only HTTP has": Exchange(run=_http, shows=REQUEST, http=True),
+    "too little in _meta": Exchange(_poor_meta, STATELESS, shows=PARAMS),
+    "headers": Exchange(_headers, STATELESS, shows=_kinds("error -32020"), http=True),
+    "a foreign origin": Exchange(_origin, shows=REQUEST, opens=False, http=True),
+    "what only HTTP has": Exchange(_http, shows=REQUEST, http=True),
 }
