@@ -268,9 +268,7 @@ class Outcome:
         return text
 
     def notifications(self, method: str) -> list[JsonObject]:
-        return [
-            each["params"] for each in self.messages if each.get("method") == method
-        ]
+        return [one["params"] for one in self.messages if one.get("method") == method]
 
 
 Answer: TypeAlias = Callable[[str, JsonObject], JsonObject]

@@ -247,9 +247,7 @@ async def test_timed_out_call(client: Connection) -> None:
 
 @pytest.mark.long
 async def test_calls_side_by_side(client: Connection) -> None:
-    results = await asyncio.gather(
+    found = await asyncio.gather(
         *(client.call_tool("drill_add_sync", {"a": i, "b": i}) for i in range(20))
     )
-    assert [said(result.content) for result in results] == [
-        str(2 * i) for i in range(20)
-    ]
+    assert [said(result.content) for result in found] == [str(2 * i) for i in range(20)]

@@ -186,18 +186,14 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     GuardEntry(results.CAPABILITIES, "resources", "S-RES-001 L-RES-001"),
     GuardEntry(results.CAPABILITIES, "tools", "S-TOOLS-001 L-TOOLS-001"),
     Guard(
-        results.complete_result,
-        "L-BASE-010 L-BASE-013 L-CACHE-001",
-        returns="argument",
+        results.complete_result, "L-BASE-010 L-BASE-013 L-CACHE-001", returns="argument"
     ),
     Guard(results.input_required, "L-MRTR-022"),
     Guard(results.subscription_meta, "L-META-021"),
     Guard(revisions.Revision.stateless, "L-BASE-054 L-STDIO-005"),
     Guard(schema_graph.SchemaGraph._reference_target, "L-BASE-038 L-BASE-040"),
     Guard(
-        schemas.Validator.is_valid,
-        "S-TOOLS-046 L-TOOLS-048 L-TOOLS-055",
-        returns=True,
+        schemas.Validator.is_valid, "S-TOOLS-046 L-TOOLS-048 L-TOOLS-055", returns=True
     ),
     Guard(
         schemas._build_validator,
@@ -288,8 +284,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(claims._claim_step, "L-MRTR-021", returns=True),
     Guard(rates.Rates.wait_for_tool, "S-TOOLS-048 L-TOOLS-050 L-MRTR-040"),
     Guard(
-        rates.Rates.check_requests,
-        "S-COMPL-014 S-COMPL-017 L-COMPL-013 L-COMPL-016",
+        rates.Rates.check_requests, "S-COMPL-014 S-COMPL-017 L-COMPL-013 L-COMPL-016"
     ),
     Guard(client_messages.take_message, "S-HTTP-014"),
     Guard(channel.Listening.cancel, "L-SUBS-019"),
@@ -320,14 +315,10 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(replies.Reply.gone, "L-HTTP-025 L-CANCEL-005"),
     Guard(open_streams.ListenStream.open_with_message, "L-SUBS-005"),
     Guard(
-        open_streams.ListenStream.watched,
-        "L-SUBS-001 L-SUBS-017",
-        returns="argument",
+        open_streams.ListenStream.watched, "L-SUBS-001 L-SUBS-017", returns="argument"
     ),
     Guard(open_streams.OpenStream._begun_with, "L-SUBS-006", returns=True),
     Guard(
-        open_streams.StandingStream._is_newest,
-        "S-HTTP-044 S-HTTP-045",
-        returns=True,
+        open_streams.StandingStream._is_newest, "S-HTTP-044 S-HTTP-045", returns=True
     ),
 )

@@ -73,7 +73,7 @@ def failures(demands: Iterable[str], tests: Mapping[str, list[str]]) -> dict[str
     found: dict[str, str] = {}
     for demand in demands:
         known = [
-            test for test in found.values() if test.partition("[")[0] in tests[demand]
+            name for name in found.values() if name.partition("[")[0] in tests[demand]
         ]
         found[demand] = known[0] if known else failed(demand, tests[demand])
     return found

@@ -68,13 +68,11 @@ def faults(
     return {scenario: faults for scenario, faults in found.items() if faults}
 
 
-def _complaints(
-    outcome: suite.Outcome, scenario: str, good: frozenset[str]
-) -> list[str]:
-    checks = outcome.checks.get(scenario, ())
+def _complaints(outcome: suite.Outcome, name: str, good: frozenset[str]) -> list[str]:
+    checks = outcome.checks.get(name, ())
     bad = [str(check) for check in checks if check.status not in good]
     succeeded = {check.id for check in checks if check.status == "SUCCESS"}
-    bad += sorted(EXERCISED.get(scenario, frozenset()) - succeeded)
+    bad += sorted(EXERCISED.get(name, frozenset()) - succeeded)
     if not succeeded:
         bad.append("No check of this scenario succeeded.")
     return bad

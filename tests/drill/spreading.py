@@ -41,8 +41,7 @@ class _Proxy:
         self._targets = targets
         self._random = random.Random(seed)  # noqa: S311 - no secret
         self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(120),
-            limits=httpx.Limits(keepalive_expiry=IDLE_S),
+            timeout=httpx.Timeout(120), limits=httpx.Limits(keepalive_expiry=IDLE_S)
         )
 
     async def answer(self, request: Request) -> Response:

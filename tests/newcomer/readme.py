@@ -35,12 +35,10 @@ class Block:
 
 def blocks(heading: str) -> list[Block]:
     """Return the fenced blocks right below a heading; there must be some."""
-    found = [
-        each for page in PAGES for each in _blocks(page) if each.heading == heading
-    ]
-    if not found:
+    own = [each for page in PAGES for each in _blocks(page) if each.heading == heading]
+    if not own:
         raise LookupError(f"There is no code below the heading {heading!r}.")
-    return found
+    return own
 
 
 def _blocks(page: Path) -> Iterator[Block]:

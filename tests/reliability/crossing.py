@@ -62,7 +62,7 @@ def crossing(site: Site, rounds: int, sessions: int = SESSIONS) -> Generator[Rou
 
 
 def _session(
-    site: Site, all_asked: threading.Barrier, number: int
+    site: Site, asked: threading.Barrier, number: int
 ) -> tuple[int, list[str]]:
     """Make the calls of one session; each at another process than the one before."""
     urls = site.cluster.urls
@@ -70,7 +70,7 @@ def _session(
     session = opened(places[0])
     sent(session, INITIALIZED)
     standing = session.at(places[1]).standing() if number % 20 == 0 else None
-    seen = [_asking(session, places, all_asked)]
+    seen = [_asking(session, places, asked)]
     for call in range(1, IN_SESSIONS):
         seen.append(_called(session.at(places[call % len(places)])))
     for call in range(STATELESS):

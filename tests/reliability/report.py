@@ -43,15 +43,7 @@ RATES: Final = (
     *("on", "rounds", *MODES, f"{WATCHED} / {PLAIN}"),
     *(f"{WATCHED} / {COUNTER}", "the same, 5 ms more", "deadlocks", "kept"),
 )
-SUMS = [
-    "asked",
-    "wrong",
-    "untold",
-    "unanswered",
-    "deadlocks",
-    "kills",
-    "resumes",
-]
+SUMS = ["asked", "wrong", "untold", "unanswered", "deadlocks", "kills", "resumes"]
 JUDGED_ROUNDS: Final = 3
 """Of fewer rounds no rate is judged: one may fall into a busy moment."""
 Key = tuple[str, str]

@@ -287,10 +287,8 @@ def _called(
 
 
 def _environment(scope: Scope, body: bytes) -> JsonObject:
-    headers = {name.decode(): each.decode("latin-1") for name, each in scope["headers"]}
-    made = RequestFactory().generic(
-        scope["method"], scope["path"], body, headers=headers
-    )
+    named = {name.decode(): each.decode("latin-1") for name, each in scope["headers"]}
+    made = RequestFactory().generic(scope["method"], scope["path"], body, headers=named)
     return made.environ
 
 
