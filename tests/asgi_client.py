@@ -23,6 +23,7 @@ from tests.wire.events import EventReader
 from tests.wire.middleware import AsgiMessage, WireCheck
 
 JsonObject: TypeAlias = dict[str, Any]
+Params: TypeAlias = JsonObject | None
 HeaderChanges: TypeAlias = Mapping[str, str | Sequence[str] | None]
 """None takes a header away, a list sends it several times."""
 
@@ -65,7 +66,6 @@ class Visit:
         self.ids: list[str] = []
         """The ids of the events that came, of one without a message, too."""
         self.ended = False
-        """Whether the response is complete."""
         self._check = application
         self._pieces = deque(pieces)
         self._complete = complete
@@ -77,28 +77,25 @@ class Visit:
         self.stalled = asyncio.Event()
         """While it is set, the reader takes what is sent to it."""
         self.stalled.set()
-        scope = {
+        where, _, query = path.partition("?")
+        self.scope = {
             "type": "http",
             "http_version": "1.1",
             "method": method,
-            "path": path.partition("?")[0],
-            "raw_path": path.partition("?")[0].encode(),
-            "query_string": path.partition("?")[2].encode(),
+            "path": where,
+            "raw_path": where.encode(),
+            "query_string": query.encode(),
             "root_path": "",
             "scheme": "http",
-            "headers": [
-                (name.encode("latin-1"), value.encode("latin-1"))
-                for name, value in headers
-            ],
+            "headers": [(n.encode("latin-1"), v.encode("latin-1")) for n, v in headers],
             "client": ("127.0.0.1", 50000),
             "server": ("127.0.0.1", 80),
         }
-        self.scope = scope
-        self.task = asyncio.create_task(self._served(scope))
+        self.task = asyncio.create_task(self._served())
 
-    async def _served(self, scope: JsonObject) -> None:
+    async def _served(self) -> None:
         try:
-            await self._check(scope, self._receive, self._send)
+            await self._check(self.scope, self._receive, self._send)
         finally:
             self._sent.put_nowait(None)
 
@@ -204,12 +201,9 @@ class Visit:
             await self.done()
             assert self.status, "The application returned without a response."
         elif part["type"] == "http.response.start":
-            self.status = part["status"]
-            self.headers = {
-                name.decode("latin-1"): value.decode("latin-1")
-                for name, value in part["headers"]
-            }
-            assert len(self.headers) == len(part["headers"]), part["headers"]
+            self.status, pairs = part["status"], part["headers"]
+            self.headers = {n.decode("latin-1"): v.decode("latin-1") for n, v in pairs}
+            assert len(self.headers) == len(pairs), pairs
         else:
             self._take(part.get("body", b""))
             self.ended = not part.get("more_body", False)
@@ -288,14 +282,10 @@ class Speaker(ABC):
         """Send any JSON; return what that is answered with at once."""
 
     @abstractmethod
-    async def request(
-        self, method: str, params: JsonObject | None = None, **more: Any
-    ) -> Outcome:
+    async def request(self, method: str, params: Params = None, **more: Any) -> Outcome:
         """Make a request and wait for its answer."""
 
-    def message(
-        self, method: str, params: JsonObject | None = None, **more: Any
-    ) -> JsonObject:
+    def message(self, method: str, params: Params = None, **more: Any) -> JsonObject:
         """Return a request with an id of its own."""
         message: JsonObject = {"jsonrpc": "2.0", "id": next(self._ids)}
         message["method"] = method
@@ -313,7 +303,7 @@ class Speaker(ABC):
     async def call(self, tool: str, /, **arguments: Any) -> Outcome:
         return await self.request("tools/call", {"name": tool, "arguments": arguments})
 
-    async def notify(self, method: str, params: JsonObject | None = None) -> Outcome:
+    async def notify(self, method: str, params: Params = None) -> Outcome:
         message: JsonObject = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message["params"] = params
@@ -395,9 +385,7 @@ class Client(Speaker):
     ) -> Outcome:
         return await outcome(self.post(message, headers))
 
-    def message(
-        self, method: str, params: JsonObject | None = None, **more: Any
-    ) -> JsonObject:
+    def message(self, method: str, params: Params = None, **more: Any) -> JsonObject:
         if self.revision.stateless:
             given = params or {}
             meta = {**self.meta(), **given.get("_meta", {})}
@@ -414,7 +402,7 @@ class Client(Speaker):
     def begin(
         self,
         method: str,
-        params: JsonObject | None = None,
+        params: Params = None,
         *,
         headers: HeaderChanges | None = None,
         **more: Any,
@@ -424,7 +412,7 @@ class Client(Speaker):
     async def request(
         self,
         method: str,
-        params: JsonObject | None = None,
+        params: Params = None,
         *,
         headers: HeaderChanges | None = None,
         **more: Any,
@@ -455,20 +443,15 @@ class Client(Speaker):
         visit = self.begin(method, params)
         asked, messages = [], []
         while (message := await _next_message(visit)) is not None:
-            messages.append(message)
-            if "method" in message and "id" in message:
-                question = {
-                    "method": message["method"],
-                    "params": message.get("params", {}),
-                }
-                asked.append(question)
-                answered = answer(question["method"], question["params"])
-                assert (await self.reply(message["id"], answered)).status == 202
+            if "method" not in message or "id" not in message:
+                messages.append(message)
+                continue
+            name, given = message["method"], message.get("params", {})
+            asked.append({"method": name, "params": given})
+            replied = await self.reply(message["id"], answer(name, given))
+            assert replied.status == 202
         await visit.body()
-        answers = [
-            each for each in messages if "method" not in each or "id" not in each
-        ]
-        return Outcome(visit.status, visit.headers, answers, visit.raw, asked)
+        return Outcome(visit.status, visit.headers, messages, visit.raw, asked)
 
     async def _retried(
         self, method: str, params: JsonObject, answer: Answer

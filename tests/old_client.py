@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.asgi_client import Answer, JsonObject, Outcome, Speaker, Visit, outcome
+from tests.asgi_client import (
+    Answer,
+    JsonObject,
+    Outcome,
+    Params,
+    Speaker,
+    Visit,
+    outcome,
+)
 from tests.wire.middleware import WireCheck
 
 
@@ -65,17 +73,13 @@ class OldClient(Speaker):
         """POST any JSON; return what the POST was answered with."""
         return await outcome(self.post(message, **headers))
 
-    async def begin(
-        self, method: str, params: JsonObject | None = None, **more: Any
-    ) -> Any:
+    async def begin(self, method: str, params: Params = None, **more: Any) -> Any:
         message = self.message(method, params, **more)
         found = await self.sent(message)
         assert (found.status, found.raw) == (202, b""), (found.status, found.raw)
         return message["id"]
 
-    async def request(
-        self, method: str, params: JsonObject | None = None, **more: Any
-    ) -> Outcome:
+    async def request(self, method: str, params: Params = None, **more: Any) -> Outcome:
         return await self.answered(await self.begin(method, params, **more))
 
     async def begin_call(self, tool: str, /, **arguments: Any) -> Any:

@@ -164,7 +164,7 @@ def _write_rows() -> None:
     The first time they are made as anybody makes them, which takes most of a second;
     then they are copied.
     """
-    from mcp_app.models import Server  # noqa: PLC0415
+    from mcp_app.models import Change, Server, Topic  # noqa: PLC0415
     from tests.drill.fixtures import write_fixtures  # noqa: PLC0415
     from tests.published import published, stopped  # noqa: PLC0415
     from tests.row_copies import RowCopy  # noqa: PLC0415
@@ -177,7 +177,7 @@ def _write_rows() -> None:
             published(Server(**columns))
         stopped(Server.objects.get(slug="off"))
         _copies.append(RowCopy(_written()))
-        _erase(_news())
+        _erase([Change, Topic])
 
 
 def _written() -> list[type[Model]]:
@@ -185,21 +185,9 @@ def _written() -> list[type[Model]]:
 
     return [
         *(getattr(models.Server, choice).through for choice in models.Server.CHOICES),
-        models.Tool,
-        models.Resource,
-        models.ResourceTemplate,
-        models.Prompt,
-        models.Server,
-        models.Stop,
-        models.DefinitionVersion,
+        *(models.Tool, models.Resource, models.ResourceTemplate, models.Prompt),
+        *(models.Server, models.Stop, models.DefinitionVersion),
     ]
-
-
-def _news() -> list[type[Model]]:
-    """What tells processes that something was written."""
-    from mcp_app.models import Change, Topic  # noqa: PLC0415
-
-    return [Change, Topic]
 
 
 def _traces() -> list[type[Model]]:
@@ -208,22 +196,9 @@ def _traces() -> list[type[Model]]:
     from tests.drill.models import Ledger  # noqa: PLC0415
 
     return [
-        models.Subscription,
-        models.LoggedMessage,
-        models.Question,
-        models.Event,
-        models.Stream,
-        models.Session,
-        models.Once,
-        Ledger,
+        *(models.Subscription, models.LoggedMessage, models.Question, models.Event),
+        *(models.Stream, models.Session, models.Once, Ledger),
     ]
-
-
-def _audit() -> list[type[Model]]:
-    """What is written behind, at any time after a request."""
-    from mcp_app.models import Call, CallStatistic, CallWriter  # noqa: PLC0415
-
-    return [Call, CallStatistic, CallWriter]
 
 
 RATES: Final = {
@@ -246,6 +221,7 @@ async def process(
     from mcp_app.pools.database import writer  # noqa: PLC0415
     from mcp_app.process import background as current_process  # noqa: PLC0415
     from mcp_app.process import runtime  # noqa: PLC0415
+    from mcp_app.protocol.errors import Unavailable  # noqa: PLC0415
     from mcp_app.transports.http.request_handler import policy  # noqa: PLC0415
     from tests.behaviours import new_stage, registry  # noqa: PLC0415
 
@@ -263,7 +239,10 @@ async def process(
     yield current
     scene.released_thread.set()
     await _nothing_left(current)
-    await _nothing_untold(current)
+    # See the changes that the test left, so that the next one is not told of them.
+    with suppress(Unavailable):
+        await current.gate.wait_for_check()
+    await _nothing_left(current)
     if "STATE_KEYS" not in mcp:
         _cool(current)
     current_process._current = None
@@ -314,19 +293,10 @@ async def _nothing_left(current: Process) -> None:
     assert not left()
 
 
-async def _nothing_untold(current: Process) -> None:
-    """See the changes that the test left, so that the next one is not told of them."""
-    from mcp_app.protocol.errors import Unavailable  # noqa: PLC0415
-
-    with suppress(Unavailable):
-        await current.gate.wait_for_check()
-    await _nothing_left(current)
-
-
 def _erase_traces() -> None:
-    from mcp_app.models import Worker  # noqa: PLC0415
+    from mcp_app.models import Call, CallStatistic, CallWriter, Worker  # noqa: PLC0415
 
-    _erase([*_traces(), *_audit(), Worker])
+    _erase([*_traces(), Call, CallStatistic, CallWriter, Worker])
 
 
 def _erase(models: list[type[Model]]) -> None:
@@ -344,9 +314,7 @@ def stage(process: Process) -> Stage:
 
 @pytest.fixture
 def application(process: Process) -> Iterator[WireCheck]:
-    check = _checked_site()
-    yield check
-    assert check.violations == []
+    yield from _checked_site()
 
 
 @pytest.fixture
@@ -356,18 +324,18 @@ def outside(process: Process) -> Iterator[WireCheck]:
     What a stranger is told of a session does not follow its revision, because then
     it would say that there is one.
     """
-    check = _checked_site()
-    yield check
-    assert check.violations == []
+    yield from _checked_site()
 
 
-def _checked_site() -> WireCheck:
+def _checked_site() -> Iterator[WireCheck]:
     from django.core.handlers.asgi import ASGIHandler  # noqa: PLC0415
 
     import mcp_app.asgi  # noqa: PLC0415
     from tests.wire.middleware import WireCheck  # noqa: PLC0415
 
-    return WireCheck(mcp_app.asgi.application(ASGIHandler()))
+    check = WireCheck(mcp_app.asgi.application(ASGIHandler()))
+    yield check
+    assert check.violations == []
 
 
 Connect: TypeAlias = "Callable[..., Awaitable[Client]]"

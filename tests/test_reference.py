@@ -14,9 +14,6 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import Context
 from tests.apart import ROOT
 
-CODE: Final = "\n".join(
-    re.findall(r"`([^`]+)`", (ROOT / "docs/reference.md").read_text("utf-8"))
-)
 MEMBERS: Final = {name for name in dir(Context) if not name.startswith("_")}
 OPTIONS: Final = {
     name
@@ -28,4 +25,5 @@ OPTIONS: Final = {
 @pytest.mark.parametrize("names", [{*mcp_app.__all__}, OPTIONS, MEMBERS])
 def test_each_public_name_stands_there(names: set[str]) -> None:
     assert len(names) > 10
-    assert names - {*re.findall(r"\w+", CODE)} == set()
+    code = re.findall(r"`([^`]+)`", (ROOT / "docs/reference.md").read_text("utf-8"))
+    assert names - {*re.findall(r"\w+", "\n".join(code))} == set()

@@ -77,7 +77,7 @@ async def test_a_stream_through_the_router(routed: WireCheck) -> None:
 async def test_as_channels_itself_drives_it(process: Process) -> None:
     make: Any = ApplicationCommunicator
     communicator = make(router(), _scope())
-    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _params()}
+    body = Client(WireCheck(router()), STATEFUL).initialize()
     await communicator.send_input(
         {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
     )
@@ -96,12 +96,4 @@ def _scope() -> dict[str, Any]:
         "path": "/mcp",
         "root_path": "",
         "headers": headers,
-    }
-
-
-def _params() -> dict[str, Any]:
-    return {
-        "protocolVersion": STATEFUL,
-        "capabilities": {},
-        "clientInfo": {"name": "channels", "version": "1"},
     }

@@ -21,15 +21,9 @@ NAMES: Final = (
 """The one without a window needs two thirds of what the others do."""
 
 FLAGS: Final = [
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-software-rasterizer",
-    "--disable-sync",
-    "--in-process-gpu",
-    "--no-first-run",
-    "--no-sandbox",
+    *("--disable-background-networking", "--disable-component-update", "--disable-gpu"),
+    *("--disable-quic", "--disable-software-rasterizer", "--disable-sync"),
+    *("--in-process-gpu", "--no-first-run", "--no-sandbox"),
 ]
 PATIENCE_MS: Final = 60_000
 

@@ -71,12 +71,8 @@ def _is_own(right: str) -> bool:
     return right.startswith("MCP server |") and any(
         text in right
         for text in (
-            "prompt | Can",
-            "tool | Can view",
-            "tool | Can change",
-            "server | Can view",
-            "Can publish",
-            "Can stop",
+            *("prompt | Can", "tool | Can view", "tool | Can change"),
+            *("server | Can view", "Can publish", "Can stop"),
         )
     )
 

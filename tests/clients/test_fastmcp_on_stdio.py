@@ -17,12 +17,8 @@ __all__ = ["client"]
 pytestmark = [test_fastmcp.pytestmark, pytest.mark.long]
 
 TRIED: Final = (
-    "test_lists",
-    "test_progress_in_order",
-    "test_two_questions",
-    "test_session_hears_of_changed_lists",
-    "test_errors",
-    "test_timed_out_call",
+    *("test_lists", "test_progress_in_order", "test_two_questions"),
+    *("test_session_hears_of_changed_lists", "test_errors", "test_timed_out_call"),
     "test_calls_side_by_side",
 )
 globals().update({name: vars(test_fastmcp)[name] for name in TRIED})

@@ -40,28 +40,10 @@ ATTEMPTS: Final = 5
 # reached by tests that are in one process with the endpoint, too.
 OWN: Final = frozenset(
     {
-        "COVERAGE_PROCESS_CONFIG",
-        "COVERAGE_PROCESS_START",
-        "DATABASE_URL",
-        "DEBUG",
-        "DJANGO_SETTINGS_MODULE",
-        "FAULTS",
-        "JANITOR",
-        "LEDGER",
-        "MCP_USER",
-        "MOUNT",
-        "NOISE",
-        "NTOOLS",
-        "PATIENCE",
-        "PORT",
-        "RECORD",
-        "REDIS_URL",
-        "ROWS",
-        "SECRET_KEY",
-        "SERVER",
-        "UNFOLD",
-        "WIRE",
-        "WIRE_REPORT",
+        *("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START", "DATABASE_URL", "DEBUG"),
+        *("DJANGO_SETTINGS_MODULE", "FAULTS", "JANITOR", "LEDGER", "MCP_USER", "MOUNT"),
+        *("NOISE", "NTOOLS", "PATIENCE", "PORT", "RECORD", "REDIS_URL", "ROWS"),
+        *("SECRET_KEY", "SERVER", "UNFOLD", "WIRE", "WIRE_REPORT"),
     }
 )
 

@@ -16,14 +16,9 @@ import pytest
 from tests.newcomer.programs import CHECKOUT, shell_environment
 
 FILES: Final = (
-    "Makefile",
-    "requirements.txt",
-    "requirements-test.txt",
-    "requirements-mysql.txt",
-    "requirements-docs.txt",
-    "requirements-fuzz.txt",
-    "package-lock.json",
-    ".npmrc",
+    *("Makefile", "requirements.txt", "requirements-test.txt"),
+    *("requirements-mysql.txt", "requirements-docs.txt", "requirements-fuzz.txt"),
+    *("package-lock.json", ".npmrc"),
 )
 
 

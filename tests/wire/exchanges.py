@@ -429,12 +429,8 @@ EXCHANGES: Final[Mapping[str, Exchange]] = {
             asks("resources/read", uri=uri), shows=_kinds("ReadResourceResult")
         )
         for uri in (
-            "memo://fixed",
-            "memo://many",
-            "memo://value/bytes",
-            "memo://value/json",
-            "test://static-binary",
-            "test://template/1/data",
+            *("memo://fixed", "memo://many", "memo://value/bytes", "memo://value/json"),
+            *("test://static-binary", "test://template/1/data"),
         )
     },
     "an unknown resource": Exchange(

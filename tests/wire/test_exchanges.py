@@ -23,15 +23,9 @@ from tests.wire.validation import wire_validator
 
 TASKS = frozenset(
     {
-        "CancelTaskRequest",
-        "CancelTaskResult",
-        "GetTaskPayloadRequest",
-        "GetTaskPayloadResult",
-        "GetTaskRequest",
-        "GetTaskResult",
-        "ListTasksRequest",
-        "ListTasksResult",
-        "TaskStatusNotification",
+        *("CancelTaskRequest", "CancelTaskResult", "GetTaskPayloadRequest"),
+        *("GetTaskPayloadResult", "GetTaskRequest", "GetTaskResult"),
+        *("ListTasksRequest", "ListTasksResult", "TaskStatusNotification"),
     }
 )
 """They are not offered."""
