@@ -27,12 +27,7 @@ from mcp_app.kinds import findings_with_kind
 from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from mcp_app.protocol.schemas import _DIALECTS, check_schema
-from tests.catalog.lint_cases import (
-    FOUND,
-    FOUND_OF_FUNCTIONS,
-    FOUND_OF_KINDS,
-    FOUND_OF_SERVERS,
-)
+from tests.catalog import lint_cases
 from tests.drill.models import Customer, Item, Order
 from tests.drill.running import ROOT
 
@@ -178,13 +173,13 @@ def test_the_table_of_lint() -> None:
 
 def all_findings() -> Iterator[Finding]:
     """What lint says of all the cases of its tests."""
-    for definition, _rules in FOUND:
+    for definition, _rules in lint_cases.FOUND:
         yield from lint.findings(definition)
-    for server, definitions, _rules in FOUND_OF_SERVERS:
+    for server, definitions, _rules in lint_cases.FOUND_OF_SERVERS:
         yield from lint.server_findings(server, definitions)
-    for definition, kind, config, _rules in FOUND_OF_KINDS:
+    for definition, kind, config, _rules in lint_cases.FOUND_OF_KINDS:
         yield from findings_with_kind(definition, kind, config)
-    for function, _rules in FOUND_OF_FUNCTIONS:
+    for function, _rules in lint_cases.FOUND_OF_FUNCTIONS:
         yield from form_urls.findings_of(function)
 
 

@@ -6,15 +6,7 @@ import re
 from dataclasses import replace
 
 from tests.apart import ROOT
-from tests.conformance.demands import (
-    DOCUMENT,
-    Row,
-    drawn,
-    faults,
-    guarded,
-    is_there,
-    read_rows,
-)
+from tests.conformance import demands
 from tests.conformance.disabling import all_guards
 
 TAKEN = {"S": 731, "L": 855}
@@ -27,11 +19,11 @@ HERE = "tests/conformance/test_demands.py"
 
 
 def test_the_table_has_no_faults() -> None:
-    assert faults(read_rows(), guarded()) == []
+    assert demands.faults(demands.read_rows(), demands.guarded()) == []
 
 
 def test_no_row_was_lost() -> None:
-    ids = [row.id for row in read_rows()]
+    ids = [row.id for row in demands.read_rows()]
     for list_, number in TAKEN.items():
         assert sum(id.startswith(f"{list_}-") for id in ids) >= number
 
@@ -42,10 +34,10 @@ def test_each_guard_is_there() -> None:
 
 
 def test_no_enforcement_was_lost() -> None:
-    enforced = set(guarded())
+    enforced = set(demands.guarded())
     without = [
         row
-        for row in read_rows()
+        for row in demands.read_rows()
         if row.binding and row.tests and row.id not in enforced
     ]
     assert len(without) == MOST_UNENFORCED, "Say the smaller number here."
@@ -53,8 +45,8 @@ def test_no_enforcement_was_lost() -> None:
 
 
 def test_the_figures_are_those_of_the_table() -> None:
-    text = DOCUMENT.read_text("utf-8")
-    assert text == drawn(text, read_rows(), guarded()), (
+    text = demands.DOCUMENT.read_text("utf-8")
+    assert text == demands.drawn(text, demands.read_rows(), demands.guarded()), (
         "Run `python -m tests.conformance.demands`."
     )
 
@@ -63,12 +55,12 @@ def test_the_tests_that_the_security_page_names_are_there() -> None:
     text = (ROOT / "docs/security.md").read_text("utf-8")
     named = set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", text))
     assert named
-    assert [test for test in sorted(named) if not is_there(test)] == []
+    assert [test for test in sorted(named) if not demands.is_there(test)] == []
 
 
 def test_what_a_fault_is() -> None:
-    row = Row(id="A-1", strength="MUST", document="one", tests=HERE)
-    assert faults([row], ["A-1"]) == []
+    row = demands.Row(id="A-1", strength="MUST", document="one", tests=HERE)
+    assert demands.faults([row], ["A-1"]) == []
     tests = f"{HERE} {HERE}::test_what_a_fault_is {HERE}::test_gone tests/test_gone.py"
     for wrong, fault in (
         (replace(row, strength="WISH"), "There is no strength 'WISH'."),
@@ -78,8 +70,8 @@ def test_what_a_fault_is() -> None:
         (replace(row, reason="planned: it"), "Nothing may wait for 'it'."),
         (replace(row, tests="", reason="note: so"), "No 'note' releases from a MUST."),
     ):
-        assert faults([wrong], []) == [f"A-1: {fault}"]
-    assert faults([replace(row, tests=tests), row], ["A-1", "A-1", "A-2"]) == [
+        assert demands.faults([wrong], []) == [f"A-1: {fault}"]
+    assert demands.faults([replace(row, tests=tests), row], ["A-1", "A-1", "A-2"]) == [
         f"A-1: There is no {HERE}::test_gone.",
         "A-1: There is no tests/test_gone.py.",
         "A-1 has 2 rows.",

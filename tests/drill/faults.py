@@ -33,22 +33,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.streams import log_writer, request_log
 from mcp_app.streams.replay import Followers
 from mcp_app.streams.request_log import OwnedStream
-from tests.drill.switches import (
-    ANNOUNCED_AT_ONCE,
-    ANSWERED_AT_ONCE,
-    ASKED_WHO_WATCHES,
-    DISK_NOT_AWAITED,
-    FOLDED_BY_ITS_OWN,
-    GAPS_PASSED,
-    LOOKED_WHEN_RUNG,
-    NEW_STREAMS_FORGOTTEN,
-    OWNER_IGNORED,
-    READ_APART,
-    REFUSED_TOGETHER,
-    SENT_BEFORE_COMMIT,
-    SLOW_CHECKS,
-    SLOW_S,
-)
+from tests.drill import switches
 
 GAP_S: Final = 0.03
 """Between two statements that should be one, so that few rounds are enough."""
@@ -78,10 +63,10 @@ def _plant(switch: Path, owner: Any, attribute: str, fault: Callable[..., Any]) 
 
 def _slow_check(good: Callable[..., Any], announcements: Announcements) -> Any:
     """Take long to reach the database, or to come back with what is old by then."""
-    before = random.uniform(0, SLOW_S)  # noqa: S311 - no secret
+    before = random.uniform(0, switches.SLOW_S)  # noqa: S311 - no secret
     time.sleep(before)
     found = good(announcements)
-    time.sleep(SLOW_S - before)
+    time.sleep(switches.SLOW_S - before)
     return found
 
 
@@ -280,30 +265,39 @@ def _init_connection_state(good: Callable[..., Any], wrapper: Any) -> None:
 
 
 FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
-    SLOW_CHECKS: [(Announcements, "read", _slow_check)],
-    ANNOUNCED_AT_ONCE: [(Announcements, "_others_live", _nobody_else)],
-    ANSWERED_AT_ONCE: [(Here, "committed", _committed), (Process, "settled", _settled)],
-    READ_APART: [(change_reader, "_checked", _checked)],
-    FOLDED_BY_ITS_OWN: [(compaction, "_compact_some", _compact_some)],
-    NEW_STREAMS_FORGOTTEN: [
+    switches.SLOW_CHECKS: [(Announcements, "read", _slow_check)],
+    switches.ANNOUNCED_AT_ONCE: [(Announcements, "_others_live", _nobody_else)],
+    switches.ANSWERED_AT_ONCE: [
+        (Here, "committed", _committed),
+        (Process, "settled", _settled),
+    ],
+    switches.READ_APART: [(change_reader, "_checked", _checked)],
+    switches.FOLDED_BY_ITS_OWN: [(compaction, "_compact_some", _compact_some)],
+    switches.NEW_STREAMS_FORGOTTEN: [
         (Announcements, "seen", _seen),
         (Announcements, "_announcement_of", _of),
     ],
-    LOOKED_WHEN_RUNG: [
+    switches.LOOKED_WHEN_RUNG: [
         (FreshnessGate, "fresh", _fresh),
         (FreshnessGate, "refresh", _refresh),
         (Ticker, "heard", _heard),
     ],
-    ASKED_WHO_WATCHES: [(ChangeQuerySet, "record", _record)],
-    SENT_BEFORE_COMMIT: [
+    switches.ASKED_WHO_WATCHES: [(ChangeQuerySet, "record", _record)],
+    switches.SENT_BEFORE_COMMIT: [
         (OwnedStream, "append", _append),
         (OwnedStream, "gained", _gained),
         (request_log, "write", _write),
     ],
-    OWNER_IGNORED: [(StreamQuerySet, "append", _append_as_anybody)],
-    REFUSED_TOGETHER: [(log_writer, "_apart", _apart), (request_log, "write", _write)],
-    GAPS_PASSED: [(EventQuerySet, "after", _after), (Followers, "_send", _send)],
-    DISK_NOT_AWAITED: [
+    switches.OWNER_IGNORED: [(StreamQuerySet, "append", _append_as_anybody)],
+    switches.REFUSED_TOGETHER: [
+        (log_writer, "_apart", _apart),
+        (request_log, "write", _write),
+    ],
+    switches.GAPS_PASSED: [
+        (EventQuerySet, "after", _after),
+        (Followers, "_send", _send),
+    ],
+    switches.DISK_NOT_AWAITED: [
         (BaseDatabaseWrapper, "init_connection_state", _init_connection_state)
     ],
 }

@@ -9,24 +9,14 @@ from __future__ import annotations
 import json
 from typing import Any, Final, TypeAlias
 
-from tests.drill.contents import (
-    AUDIO,
-    EMBEDDED,
-    IMAGE,
-    LINK,
-    MESSAGES,
-    MIXED,
-    PNG,
-    SCHEMA_2020_12,
-    SIMPLE,
-    TEMPLATE_TEXT,
-    JsonObject,
-)
+from tests.drill import contents
 
 Row: TypeAlias = dict[str, Any]
 
 
-def _row(name: str, words: str, kind: str, config: JsonObject, **more: Any) -> Row:
+def _row(
+    name: str, words: str, kind: str, config: contents.JsonObject, **more: Any
+) -> Row:
     made = {"name": name, "description": words, "kind": kind}
     return {**made, "config": json.dumps(config), **more}
 
@@ -35,7 +25,9 @@ def _function(name: str, key: str, description: str, **more: Any) -> Row:
     return _row(name, description, "function", {"function": key}, **more)
 
 
-def _text(name: str, description: str, *content: JsonObject, **more: Any) -> Row:
+def _text(
+    name: str, description: str, *content: contents.JsonObject, **more: Any
+) -> Row:
     return _row(name, description, "text", {"content": list(content)}, **more)
 
 
@@ -56,7 +48,7 @@ def _reading(key: str, description: str) -> Row:
 
 
 def _prompt(name: str, description: str, *names: str) -> Row:
-    messages = [{"role": "user", "content": block} for block in MESSAGES[name]]
+    messages = [{"role": "user", "content": block} for block in contents.MESSAGES[name]]
     required = [{"name": each, "required": True} for each in names]
     arguments = json.dumps(required) if required else ""
     return _row(name, description, "text", {"messages": messages}, arguments=arguments)
@@ -74,11 +66,15 @@ def plain_tool(number: int) -> Row:
 
 
 SUITE_TOOLS: Final = (
-    _text("test_simple_text", "Returns a text.", SIMPLE),
-    _text("test_image_content", "Returns an image.", IMAGE),
-    _text("test_audio_content", "Returns a recording.", AUDIO),
-    _text("test_embedded_resource", "Returns an embedded resource.", EMBEDDED),
-    _text("test_multiple_content_types", "Returns three kinds of content.", *MIXED),
+    _text("test_simple_text", "Returns a text.", contents.SIMPLE),
+    _text("test_image_content", "Returns an image.", contents.IMAGE),
+    _text("test_audio_content", "Returns a recording.", contents.AUDIO),
+    _text("test_embedded_resource", "Returns an embedded resource.", contents.EMBEDDED),
+    _text(
+        "test_multiple_content_types",
+        "Returns three kinds of content.",
+        *contents.MIXED,
+    ),
     _suite("error_handling", "error", "Always fails."),
     _suite("tool_with_progress", "progress", "Reports its progress."),
     _suite("tool_with_logging", "logging", "Logs what it does."),
@@ -131,8 +127,8 @@ SUITE_TOOLS: Final = (
         "json_schema_2020_12_tool",
         "Has parameters described with draft 2020-12.",
         "text",
-        {"content": [SIMPLE]},
-        input_schema=json.dumps(SCHEMA_2020_12),
+        {"content": [contents.SIMPLE]},
+        input_schema=json.dumps(contents.SCHEMA_2020_12),
     ),
 )
 
@@ -161,7 +157,7 @@ DRILL_TOOLS: Final = (
     _reading("whoami", "Says who calls."),
     _drill("ask_url", "Sends the person to a page."),
     _drill("ask_url_sync", "Sends the person to a page, from a thread."),
-    _text("test_resource_link", "Returns a link to a resource.", LINK),
+    _text("test_resource_link", "Returns a link to a resource.", contents.LINK),
 )
 
 TOOLS: Final = (*SUITE_TOOLS, *DRILL_TOOLS)
@@ -179,7 +175,7 @@ RESOURCES: Final = (
         "static-binary",
         "An image.",
         "text",
-        {"base64": PNG},
+        {"base64": contents.PNG},
         uri="test://static-binary",
         mime_type="image/png",
     ),
@@ -197,7 +193,7 @@ TEMPLATES: Final = (
         "template-data",
         "The data of an id.",
         "text",
-        {"text": TEMPLATE_TEXT},
+        {"text": contents.TEMPLATE_TEXT},
         uri_template="test://template/{id}/data",
         mime_type="application/json",
     ),

@@ -11,14 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
-from tests.process.streaming import (
-    INITIALIZED,
-    PATIENCE_S,
-    Answer,
-    Session,
-    SessionRefused,
-    encoded,
-)
+from tests.process import streaming
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
 
@@ -43,7 +36,7 @@ def _round(site: Site, number: int) -> Round:
     urls = site.cluster.urls
     here, there, elsewhere = (urls[(number + each) % len(urls)] for each in range(3))
     session, wrong = opened(here), 0
-    sent(session, INITIALIZED)
+    sent(session, streaming.INITIALIZED)
     ask = partial(session.called, "drill_ask_twice", question=f"Which, {number}?")
     call = again(lambda: ask().until(lambda each: each.status))
     for count in range(1, ASKED + 1):
@@ -65,19 +58,19 @@ def _round(site: Site, number: int) -> Round:
     return Round(test=TEST, asked=ASKED, wrong=wrong, unanswered=text is None)
 
 
-def opened(url: str) -> Session:
+def opened(url: str) -> streaming.Session:
     """Open a session at a process, once it takes one."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + streaming.PATIENCE_S
     while True:
         try:
-            return Session(url)
-        except SessionRefused as refused:
+            return streaming.Session(url)
+        except streaming.SessionRefused as refused:
             if refused.status != UNAVAILABLE or time.monotonic() >= until:
                 raise
         time.sleep(AGAIN_S)
 
 
-def sent(session: Session, body: bytes) -> Answer:
+def sent(session: streaming.Session, body: bytes) -> streaming.Answer:
     """Send an answer, until it is taken or refused for good.
 
     An answer that a process has not taken is one that nobody has given: its call would
@@ -86,12 +79,12 @@ def sent(session: Session, body: bytes) -> Answer:
     return again(lambda: session.send(body).whole())
 
 
-def again(send: Callable[[], Answer]) -> Answer:
+def again(send: Callable[[], streaming.Answer]) -> streaming.Answer:
     """Send something; again where a process says that it cannot take it for now.
 
     So it says where a check of the database took too long.
     """
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + streaming.PATIENCE_S
     while True:
         answer = send()
         if answer.status != UNAVAILABLE or time.monotonic() >= until:
@@ -101,4 +94,4 @@ def again(send: Callable[[], Answer]) -> Answer:
 
 def _reply(question: str, text: str) -> bytes:
     result = {"action": "accept", "content": {"answer": text}}
-    return encoded(id=question, result=result)
+    return streaming.encoded(id=question, result=result)

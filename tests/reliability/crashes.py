@@ -21,18 +21,10 @@ from uuid import uuid4
 from tests.drill.databases import prepare_database
 from tests.process.clusters import KINDS, PREPARE, asked_for_secrets, run_python
 from tests.process.streaming import Session
+from tests.reliability import once
 from tests.reliability.databases import owned
 from tests.reliability.flock import Flock
 from tests.reliability.load import listing, opened
-from tests.reliability.once import (
-    PATIENCE_S,
-    RETRY_S,
-    SLEEP_S,
-    added,
-    answer_of,
-    eventually,
-    ledger,
-)
 from tests.reliability.resuming import MESSAGES, Told, again, followed
 from tests.reliability.rounds import Round
 from tests.reliability.site import Site
@@ -51,11 +43,11 @@ class Visit:
     answers: list[dict[str, Any] | None] = field(default_factory=list)
 
     def work(self, flock: Flock, seed: str) -> None:
-        self.body = ledger(self.key, SLEEP_S)
-        self.answers.append(_insisted(lambda: added(flock)))
+        self.body = once.ledger(self.key, once.SLEEP_S)
+        self.answers.append(_insisted(lambda: once.added(flock)))
         self.told = followed(flock, self.session, seed)
-        self.answers.append(eventually(flock, self.session, listing()))
-        self.entered = eventually(flock, self.session, self.body)
+        self.answers.append(once.eventually(flock, self.session, listing()))
+        self.entered = once.eventually(flock, self.session, self.body)
         self.answers.append(_insisted(lambda: _secrets(flock)))
 
     @property
@@ -78,7 +70,7 @@ class Visit:
         if self._streamed(flock, within) != self.told.messages:
             yield f"not told again: {self.told}"
         yield from self._entered(flock, lines[self.key])
-        known = eventually(flock, self.session, listing())
+        known = once.eventually(flock, self.session, listing())
         if known is None or "result" not in known:
             yield f"a session is not known: {known}"
 
@@ -102,20 +94,20 @@ class Visit:
         enough = (0, 1) if result and result.get("isError") else (1,)
         if result is None or lines not in enough:
             yield f"{lines} lines, answered {self.entered}"
-        if eventually(flock, self.session, self.body) != self.entered:
+        if once.eventually(flock, self.session, self.body) != self.entered:
             yield f"another answer than {self.entered}"
 
 
 def _insisted(ask: Callable[[], dict[str, Any] | None]) -> dict[str, Any] | None:
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + once.PATIENCE_S
     while (found := ask()) is None and time.monotonic() < end:
-        time.sleep(RETRY_S)
+        time.sleep(once.RETRY_S)
     return found
 
 
 def _secrets(flock: Flock) -> dict[str, Any] | None:
     """Ask for what only a user sees; other tools are no result."""
-    found = answer_of([asked_for_secrets(random.choice(flock.urls), "user0")])
+    found = once.answer_of([asked_for_secrets(random.choice(flock.urls), "user0")])
     if found is None or "result" not in found:
         return found
     names = [each["name"] for each in found["result"]["tools"]]
@@ -156,7 +148,7 @@ class Visitors:
         """Wait for so many visits, and return those since this was asked last."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._errors or len(self._visits) >= enough, 2 * PATIENCE_S
+                lambda: self._errors or len(self._visits) >= enough, 2 * once.PATIENCE_S
             )
             for error in self._errors:
                 raise error

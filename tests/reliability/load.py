@@ -11,22 +11,9 @@ from dataclasses import dataclass
 from typing import Final, Self
 from uuid import uuid4
 
-from tests.process.streaming import (
-    Answer,
-    Session,
-    SessionRefused,
-    encoded,
-    stateless_request,
-)
+from tests.process import streaming
+from tests.reliability import once
 from tests.reliability.flock import Flock
-from tests.reliability.once import (
-    PATIENCE_S,
-    RETRY_S,
-    UNAVAILABLE,
-    added,
-    eventually,
-    insisted,
-)
 from tests.reliability.resuming import followed
 from tests.reliability.rounds import Round
 
@@ -41,14 +28,14 @@ CLOSED: Final = (204, NOT_FOUND)
 @dataclass(frozen=True, slots=True)
 class Client:
     flock: Flock
-    session: Session
+    session: streaming.Session
     chance: random.Random
 
     def _seed(self) -> str:
         return str(self.chance.random())
 
     def changes(self) -> Round:
-        asked, wrong, answered = insisted(self.flock, self.session, self._seed())
+        asked, wrong, answered = once.insisted(self.flock, self.session, self._seed())
         return Round(test=TEST, asked=asked, wrong=wrong, unanswered=not answered)
 
     def follows(self) -> Round:
@@ -56,7 +43,10 @@ class Client:
         return told.judged(0, may_fail=True)
 
     def reads(self) -> Round:
-        answers = (eventually(self.flock, self.session, listing()), added(self.flock))
+        answers = (
+            once.eventually(self.flock, self.session, listing()),
+            once.added(self.flock),
+        )
         return Round(
             test=TEST,
             asked=sum(each is not None for each in answers),
@@ -68,12 +58,12 @@ class Client:
         return self._held(lambda url, last: self.session.at(url).stream(last))
 
     def listens(self) -> Round:
-        headers, body = stateless_request(
+        headers, body = streaming.stateless_request(
             "subscriptions/listen", notifications={"toolsListChanged": True}
         )
-        return self._held(lambda url, _: Answer(url, "POST", headers, body))
+        return self._held(lambda url, _: streaming.Answer(url, "POST", headers, body))
 
-    def _held(self, begin: Callable[[str, str | None], Answer]) -> Round:
+    def _held(self, begin: Callable[[str, str | None], streaming.Answer]) -> Round:
         opened = wrong = resumes = 0
         last = None
         for _ in range(3):
@@ -86,12 +76,12 @@ class Client:
                 if not answer.ended:
                     answer.leave()
             else:
-                wrong += answer.status not in (0, UNAVAILABLE)
-                time.sleep(RETRY_S)
+                wrong += answer.status not in (0, once.UNAVAILABLE)
+                time.sleep(once.RETRY_S)
         return Round(test=TEST, asked=opened, wrong=wrong, resumes=resumes)
 
     def closes(self) -> Round:
-        tries, end = 0, time.monotonic() + PATIENCE_S
+        tries, end = 0, time.monotonic() + once.PATIENCE_S
         while time.monotonic() < end:
             answer = self.session.at(self.chance.choice(self.flock.urls)).close()
             answer.wait()
@@ -100,7 +90,7 @@ class Client:
                 wrong = answer.status == NOT_FOUND and not tries
                 return Round(test=TEST, asked=1, wrong=wrong)
             tries += 1
-            time.sleep(RETRY_S)
+            time.sleep(once.RETRY_S)
         return Round(test=TEST, unanswered=1)
 
 
@@ -114,21 +104,21 @@ WORK: Final[Mapping[Callable[[Client], Round], int]] = {
 
 
 def listing() -> bytes:
-    return encoded(id=uuid4().hex, method="tools/list")
+    return streaming.encoded(id=uuid4().hex, method="tools/list")
 
 
-def opened(flock: Flock) -> Session:
-    end = time.monotonic() + PATIENCE_S
+def opened(flock: Flock) -> streaming.Session:
+    end = time.monotonic() + once.PATIENCE_S
     while time.monotonic() < end:
         try:
             # The process may be killed meanwhile, or not be there yet.
             with suppress(AssertionError):
-                return Session(random.choice(flock.urls))
-        except SessionRefused as refused:
-            if refused.status != UNAVAILABLE:
+                return streaming.Session(random.choice(flock.urls))
+        except streaming.SessionRefused as refused:
+            if refused.status != once.UNAVAILABLE:
                 raise
-        time.sleep(RETRY_S)
-    raise TimeoutError(f"No process has opened a session in {PATIENCE_S:g} s.")
+        time.sleep(once.RETRY_S)
+    raise TimeoutError(f"No process has opened a session in {once.PATIENCE_S:g} s.")
 
 
 class Load:

@@ -10,14 +10,7 @@ import pytest
 
 from mcp_app.process.runtime import Process
 from tests.marks import long_cases
-from tests.wire.exchanges import (
-    EXCHANGES,
-    STATEFUL,
-    V2025_11,
-    V2026,
-    VERSIONS,
-    Exchange,
-)
+from tests.wire import exchanges
 from tests.wire.transports import TRANSPORTS, HttpWire, close_connections
 from tests.wire.validation import wire_validator
 
@@ -32,13 +25,15 @@ TASKS = frozenset(
 PAIRS = [
     (transport, version)
     for transport in TRANSPORTS
-    for version in (STATEFUL if transport == "HTTP+SSE" else VERSIONS)
+    for version in (
+        exchanges.STATEFUL if transport == "HTTP+SSE" else exchanges.VERSIONS
+    )
 ]
 # What a revision changes is the same on every transport: one has them all.
 OLD_ELSEWHERE = [
     (transport, version)
     for transport, version in PAIRS
-    if transport != "consumer" and version not in (V2025_11, V2026)
+    if transport != "consumer" and version not in (exchanges.V2025_11, exchanges.V2026)
 ]
 
 
@@ -58,14 +53,14 @@ def _closed() -> Iterator[None]:
 async def test_messages(
     process: Process, transport: str, version: str, subtests: pytest.Subtests
 ) -> None:
-    for name, exchange in EXCHANGES.items():
+    for name, exchange in exchanges.EXCHANGES.items():
         if version in exchange.versions:
             with subtests.test(name):
                 await run(process, transport, version, exchange)
 
 
 async def run(
-    process: Process, transport: str, version: str, exchange: Exchange
+    process: Process, transport: str, version: str, exchange: exchanges.Exchange
 ) -> None:
     async with TRANSPORTS[transport](process, version, exchange.slug) as wire:
         if exchange.http and not isinstance(wire, HttpWire):
@@ -88,10 +83,10 @@ def cancelled(messages: list[dict[str, Any]]) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", exchanges.VERSIONS)
 def test_every_kind_of_message_is_shown(version: str) -> None:
     shown: set[str] = set()
-    for exchange in EXCHANGES.values():
+    for exchange in exchanges.EXCHANGES.values():
         if version in exchange.versions:
             shown |= exchange.shows | exchange.streamed | exchange.whole
             shown |= exchange.piped
