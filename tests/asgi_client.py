@@ -100,7 +100,6 @@ class Visit:
             self._sent.put_nowait(None)
 
     def goes_on(self, body: bytes) -> None:
-        """Send the rest of a body that was not complete."""
         self._pieces.append(body)
         self._complete = True
         self._went_on.set()
@@ -158,14 +157,12 @@ class Visit:
         return json.loads(body)
 
     async def message(self) -> JsonObject | None:
-        """Return the next message of a stream, None where it ended."""
         async with asyncio.timeout(PATIENCE_S):
             while not self._messages and not self.ended:
                 await self._next()
         return self._messages.popleft() if self._messages else None
 
     async def messages(self) -> list[JsonObject]:
-        """Return all messages, of a stream or of a JSON body."""
         await self.body()
         if self.headers.get("content-type") == "application/json":
             value = json.loads(self.raw)
@@ -256,7 +253,6 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """The text of the only block of a tool's result."""
         (block,) = self.result["content"]
         text: str = block["text"]
         return text
@@ -372,7 +368,6 @@ class Client(Speaker):
         *,
         routed: bool = True,
     ) -> Visit:
-        """Begin a POST of any JSON, with the routing headers where it is a message."""
         routing: dict[str, str | Sequence[str] | None] = {}
         if routed and self.revision.routing_headers:
             routing.update(routing_headers(message))
@@ -433,7 +428,6 @@ class Client(Speaker):
         return self
 
     async def standing(self, last: str | None = None) -> Visit:
-        """Open the GET stream of the session, after the event with this id."""
         return await self.visit("GET", headers={"last-event-id": last}).begun()
 
     async def talk(self, method: str, params: JsonObject, answer: Answer) -> Outcome:
@@ -474,7 +468,6 @@ class Client(Speaker):
 
 
 async def outcome(visit: Visit) -> Outcome:
-    """Wait for the whole answer; an empty body has no messages."""
     await visit.body()
     messages = await visit.messages() if visit.raw else []
     return Outcome(visit.status, visit.headers, messages, visit.raw)

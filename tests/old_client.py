@@ -70,7 +70,6 @@ class OldClient(Speaker):
         return self.visit("POST", self.messages, body, **{**own, **headers})
 
     async def sent(self, message: object, **headers: str) -> Outcome:
-        """POST any JSON; return what the POST was answered with."""
         return await outcome(self.post(message, **headers))
 
     async def begin(self, method: str, params: Params = None, **more: Any) -> Any:
@@ -99,7 +98,6 @@ class OldClient(Speaker):
     async def answered(
         self, request_id: object, answer: Answer | None = None
     ) -> Outcome:
-        """Wait for the answer to a request; answer questions on the way."""
         key = json.dumps(request_id)
         asked: list[JsonObject] = []
         while key not in self._answers:

@@ -29,11 +29,9 @@ def stops() -> set[int]:
 
 
 def end_stops(before: set[int]) -> None:
-    """End the stops that there were not before."""
     Stop.objects.end(sorted(stops() - before), by=By("lee"))
 
 
 def start(row: PublishedRow) -> None:
-    """End the stops that hold a row by itself."""
     keys = [each.pk for each in Stop.objects.of_rows([row])]
     Stop.objects.end(keys, by=By("lee"))

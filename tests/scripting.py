@@ -56,8 +56,6 @@ def scripted_registry() -> Registry:
 
 
 class Play(Protocol):
-    """Calls a scripted tool, answers its questions, and returns what came of it."""
-
     async def __call__(
         self,
         tool: str,

@@ -67,7 +67,6 @@ class Watch:
         self._write(KNOWN, secret)
 
     def knows_key(self, key: str) -> None:
-        """Note the site's key, and what is derived from it."""
         from mcp_app.protocol.cursors import derived_key  # noqa: PLC0415
 
         derived = (derived_key(key, purpose).hex() for purpose in PURPOSES)
@@ -271,7 +270,6 @@ def _parts(candidate: str) -> Iterator[str]:
 
 
 def counted(folder: Path) -> Counter[str]:
-    """Return how much was looked at, by its kind; a killed process says nothing."""
     counts: Counter[str] = Counter()
     for _, line in _lines(folder, COUNTED):
         count, _tab, kind = line.partition("\t")

@@ -19,7 +19,6 @@ READING: Final = (checks, reader, lookups)
 async def wrapped(
     wrapper: Wrapper, pools: Sequence[DatabaseThreads] = READING
 ) -> AsyncIterator[None]:
-    """Let each statement of these pools go through a function."""
     for each in pools:
         await each.run(lambda: connection.execute_wrappers.append(wrapper))
     try:
@@ -49,7 +48,6 @@ async def counted(
 
 @asynccontextmanager
 async def failing(part: str = "") -> AsyncIterator[list[str]]:
-    """Let statements that read, and have this part, fail; collect those."""
     failed: list[str] = []
 
     def fail(

@@ -53,7 +53,6 @@ class Site:
 
 
 def named(path: str, root_path: str = "") -> object:
-    """Return what a path names: a slug, or an address of HTTP+SSE with its slug."""
     switch = mcp_app.asgi.application(Site())
     assert isinstance(switch, Switch)
     place = switch.find_place(root_path, path)
@@ -84,8 +83,6 @@ def test_a_root_path(root: str, path: str, slug: object) -> None:
 
 
 class Included:
-    """A URLconf that has the endpoint elsewhere."""
-
     urlpatterns = [path("api/v1/", include("mcp_app.urls"))]
 
 

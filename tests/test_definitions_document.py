@@ -172,7 +172,6 @@ def test_the_table_of_lint() -> None:
 
 
 def all_findings() -> Iterator[Finding]:
-    """What lint says of all the cases of its tests."""
     for definition, _rules in lint_cases.FOUND:
         yield from lint.findings(definition)
     for server, definitions, _rules in lint_cases.FOUND_OF_SERVERS:

@@ -39,7 +39,6 @@ FIRST_WITHOUT: Final[dict[str, tuple[str, ...]]] = {
 
 
 def floor(needed: Requirement) -> Version | None:
-    """Return the lowest version that is allowed, None where there is no floor."""
     floors = [each.version for each in needed.specifier if each.operator == ">="]
     return max(map(Version, floors), default=None)
 

@@ -37,7 +37,6 @@ def table(heading: str) -> dict[str, str]:
 
 
 def value(said: str) -> object:
-    """Return what a default says: `"strict"`, 64, 4 MiB, 30 days."""
     if said.startswith("`"):
         return ast.literal_eval(said.strip("`"))
     number, _, unit = said.replace(",", "").partition(" ")

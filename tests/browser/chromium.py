@@ -30,7 +30,6 @@ PATIENCE_MS: Final = 60_000
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Run Chromium, for this thread alone; skip the test where there is none."""
     # It takes a while, and clients sign in without it, too.
     from playwright.sync_api import sync_playwright  # noqa: PLC0415
 
@@ -60,7 +59,6 @@ def log_in(page: Page, name: str, password: str) -> None:
 
 
 def allow(page: Page, **choices: str) -> None:
-    """Take choices of a consent page, fields and values, and press *Allow*."""
     for name, value in choices.items():
         page.locator(f'input[name="{name}"][value="{value}"]').check()
     page.get_by_role("button", name="Allow").click()

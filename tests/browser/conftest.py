@@ -135,7 +135,6 @@ def open_page(browser: Browser, served: Serving, **options: Any) -> Iterator[Pag
 
 @pytest.fixture
 def staff(browser: Browser, served: Serving, logged_in: StorageState) -> Iterator[Page]:
-    """Open a page as staff; what its scripts complain about fails the test."""
     with _without_complaints(browser, served, logged_in) as page:
         yield page
 
@@ -207,6 +206,5 @@ def log_in(page: Page, name: str, password: str) -> None:
 
 @pytest.fixture(scope="session")
 def axe() -> None:
-    """Skip the tests where the script is missing that looks at what can be read."""
     if not AXE.exists():
         pytest.skip("axe-core is missing: `make node` installs it.")

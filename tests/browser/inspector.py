@@ -64,7 +64,6 @@ class Inspector:
 
 
 def soon(look: Callable[[], Any], expected: object) -> None:
-    """Look until the expected is there; the last look starts in time."""
     end = time.monotonic() + NOTICED_S
     while True:
         last = time.monotonic() > end

@@ -29,6 +29,5 @@ def choose(page: Page, wanted: Locator, letter: str) -> None:
 
 
 def strike(page: Page, wanted: Locator, key: str = "Enter") -> None:
-    """Press a button or follow a link; a space checks a box."""
     tab_to(page, wanted)
     page.keyboard.press(key)

@@ -16,8 +16,6 @@ TOLD_S: Final = 60.0
 
 
 class Listening(threading.Thread):
-    """A client of the official SDK that listens, and does what it is asked."""
-
     def __init__(self, url: str, token: str = "") -> None:
         super().__init__(daemon=True)
         self._url = url

@@ -74,7 +74,6 @@ def change(page: Page, model: str, name: str) -> None:
 
 
 def publish(page: Page) -> None:
-    """Press *Save and publish*, and then *Publish version 1* or another number."""
     page.get_by_role("button", name="Save and publish…", exact=True).click()
     page.get_by_role("button", name=re.compile("^Publish version")).click()
     expect(page.locator(".messagelist .success")).to_contain_text("is published")

@@ -48,8 +48,6 @@ def program(served: Serving) -> Iterator[Loopback]:
 
 @contextmanager
 def strictly(page: Page) -> Iterator[None]:
-    """Send the pages as a careful site would: with its policy beside the page's own."""
-
     def serve(route: Route) -> None:
         answer = route.fetch(max_redirects=0)
         route.fulfill(response=answer, headers=with_policy(answer))

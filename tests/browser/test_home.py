@@ -33,7 +33,6 @@ nora.user_permissions.set(ours.filter(codename__in=[*names, "publish"]))
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    """The file of a site in which nothing was published by staff."""
     return tmp_path / "fresh.sqlite3"
 
 

@@ -18,7 +18,6 @@ LIVE = "/admin/mcp_app/session/live/"
 
 
 def hanging(session: Session) -> Answer:
-    """Begin a call whose client never answers what it is asked."""
     answer = session.called("book_table", day="Friday")
     return answer.until(lambda each: each.messages)
 

@@ -58,7 +58,6 @@ def editor(browser: Browser, served: Serving, allowed: str) -> Iterator[Page]:
 
 
 def add_user(staff: Page, name: str) -> None:
-    """Make a user, and stay at the form."""
     staff.goto("/admin/auth/user/add/")
     staff.get_by_label("Username").fill(name)
     for label in ("Password:", "Password confirmation:"):

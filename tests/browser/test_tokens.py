@@ -74,7 +74,6 @@ def fill_in(page: Page, name: str) -> None:
 
 
 def not_shown_again(page: Page, token: str) -> None:
-    """Load the page again that has shown the token, and look at what is kept."""
     page.reload()
     expect(page.get_by_text(ALREADY)).to_be_visible()
     assert token not in page.content()
@@ -84,7 +83,6 @@ def not_shown_again(page: Page, token: str) -> None:
 
 
 def copied(page: Page) -> str:
-    """Press the button beside the token; return what can be pasted then."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     press(page, "Copy the token")
     expect(page.locator("#mcp-token-copied")).to_have_text("Copied.")

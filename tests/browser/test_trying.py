@@ -76,7 +76,6 @@ class Site:
         return self.page
 
     def until_logged(self, outcome: str) -> None:
-        """Wait until the call log has a call that ended so."""
         statement = "SELECT count(*) FROM mcp_app_call WHERE outcome = ?"
         end = time.monotonic() + PATIENCE_MS / 1_000
         with closing(sqlite3.connect(self.database)) as connection:
@@ -86,8 +85,6 @@ class Site:
 
 
 def strictly(page: Page, policy: str = POLICY) -> None:
-    """Let its documents load nothing but what the policy allows."""
-
     def serve(route: Route) -> None:
         if route.request.resource_type != "document":
             # A stream must not wait for its end.

@@ -133,7 +133,6 @@ def found(page: Page) -> dict[str, str]:
 
 
 def pages(page: Page) -> dict[str, str]:
-    """Return the paths of the pages to look at, by names for their pictures."""
     opened(page, "mcp_app/tool/")
     tool = str(page.evaluate(LISTED)).removeprefix("/admin/").removesuffix("change/")
     return {

@@ -11,8 +11,6 @@ STATEFUL = "2025-11-25"
 STATELESS = "2026-07-28"
 
 PLAIN_TOOLS = 120
-"""So many tools follow the fixtures, so that the list has more than one page."""
-
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAA"
     "AABJRU5ErkJggg=="
@@ -100,8 +98,6 @@ RESOURCES: dict[str, JsonObject] = {
         "text": '{"id":"123","templateTest":true,"data":"Data for ID: 123"}',
     },
 }
-"""URIs and the one content that reading them gives; the last is of the template."""
-
 PROMPTS: dict[str, tuple[dict[str, str], list[JsonObject]]] = {
     "test_simple_prompt": ({}, [text("This is a simple prompt for testing.")]),
     "test_prompt_with_arguments": (

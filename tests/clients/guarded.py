@@ -20,7 +20,6 @@ from tests.serving import RATES
 USER: Final = "kim"
 SELDOM: Final = "seldom"
 A_MINUTE: Final = 20
-"""Calls a minute of it, and at once."""
 PREPARE: Final = f"""
 import django
 django.setup()

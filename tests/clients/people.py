@@ -108,8 +108,6 @@ class InChromium:
         self._logged_in(urljoin(site, APPS), visit)
 
     def _logged_in(self, address: str, visit: Callable[[Page], None]) -> None:
-        """Open a page that asks for a login first, and do something there."""
-
         def opened() -> None:
             with page_of(self._browser, address) as page:
                 page.goto(address)
@@ -121,7 +119,6 @@ class InChromium:
 
 @contextmanager
 def in_chromium() -> Iterator[Person]:
-    """Give the person in front of Chromium; skip the test where there is none."""
     browsers = chromium()
     with ThreadPoolExecutor(1) as thread:
         browser = thread.submit(browsers.__enter__).result()
@@ -132,5 +129,4 @@ def in_chromium() -> Iterator[Person]:
 
 
 def _end_of(name: str) -> str:
-    """Return how the words of the button begin that ends a connected app."""
     return f"End now: {name} ("

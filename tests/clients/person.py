@@ -83,7 +83,6 @@ class Person:
             self.notified.append(message)
 
     def completed(self) -> list[str]:
-        """Ids of the visits to a URL of which the server said that they are over."""
         return [
             notification.params.elicitation_id
             for notification in self.notified

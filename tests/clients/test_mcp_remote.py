@@ -33,7 +33,6 @@ class Bridge(Program):
     asked = 0
 
     def opens(self, person: Person) -> bool:
-        """Let it in where it asks; tell whether it is connected."""
         for address in ADDRESS.findall(self.output)[self.asked :]:
             self.asked += 1
             person.lets_in(address.strip())
@@ -58,7 +57,6 @@ class Bridge(Program):
 
 @contextmanager
 def bridge(site: Site, person: Person, directory: Path, port: int) -> Iterator[Bridge]:
-    """Run the program; what it remembers, of this port, is in a directory."""
     # Who would open a browser opens nothing.
     given = {"MCP_REMOTE_CONFIG_DIR": str(directory), "BROWSER": "true"}
     with Bridge(

@@ -593,7 +593,6 @@ async def test_listening(connect: Connect) -> None:
 
 
 async def _events_until(subscription: Subscription, *wanted: object) -> list[object]:
-    """Return what comes until all that is wanted has, in whichever order."""
     events: list[object] = []
     async for event in subscription:
         events.append(event)

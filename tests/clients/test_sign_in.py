@@ -88,7 +88,6 @@ def window(kim: Person, back: Back) -> Window:
 
 @pytest.fixture(params=["registers", "has a document"])
 def document(request: pytest.FixtureRequest, signed: Site, back: Back) -> str | None:
-    """Return where a program says what it is; None for one that registers."""
     if request.param == "registers":
         return None
     signed.web.document = {
@@ -109,7 +108,6 @@ async def connected(
     name: str = NAME,
     document: str | None = None,
 ) -> AsyncIterator[Client]:
-    """Connect a program that is called so, or whose document is there."""
     metadata = OAuthClientMetadata(
         client_name=name, redirect_uris=[AnyUrl(window.back.redirect)]
     )

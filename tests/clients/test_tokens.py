@@ -23,7 +23,7 @@ from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ToolsListChanged
-from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+from mcp.shared.auth import OAuthClientMetadata
 from pydantic import AnyUrl
 
 from tests.clients.facts import STATEFUL, STATELESS
@@ -38,6 +38,7 @@ from tests.clients.guarded import (
     challenge,
 )
 from tests.clients.person import PATIENCE_S, eventually
+from tests.clients.test_sign_in import Storage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -121,7 +122,6 @@ def connect(
 
 
 def told(error: BaseException) -> Iterator[BaseException]:
-    """Yield what was raised, out of its groups."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from told(each)
@@ -183,9 +183,7 @@ async def test_a_token_that_is_revoked_meanwhile(
     """What runs ends with an answer, streams end, and the next call is refused."""
     token = guarded.token()
     async with connect(token) as client, AsyncExitStack() as stack:
-        running = asyncio.ensure_future(
-            client.call_tool("drill_sleep", {"seconds": 600})
-        )
+        running = asyncio.create_task(client.call_tool("drill_sleep", {"seconds": 600}))
         listening = None
         if era == STATELESS and hasattr(client, "listen"):
             listening = await stack.enter_async_context(
@@ -210,30 +208,14 @@ async def test_a_token_that_is_revoked_meanwhile(
     assert traffic.refusals() == {challenge("revoked")}
 
 
-class Nothing:
-    """Remembers no token of OAuth, and no client."""
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return None
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        raise AssertionError(tokens)
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return None
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        raise AssertionError(client_info)
-
-
 async def _sent_to(address: str) -> None:
     raise AssertionError(f"The person was sent to {address}.")
 
 
 async def test_who_looks_for_oauth_finds_none(guarded: Guarded) -> None:
     where = OAuthClientMetadata(redirect_uris=[AnyUrl("http://127.0.0.1:1/back")])
-    auth = OAuthClientProvider(guarded.url, where, Nothing(), _sent_to)
-    traffic = Traffic()
+    storage, traffic = Storage(), Traffic()
+    auth = OAuthClientProvider(guarded.url, where, storage, _sent_to)
 
     @asynccontextmanager
     async def connected() -> AsyncIterator[Connection]:
@@ -245,6 +227,7 @@ async def test_who_looks_for_oauth_finds_none(guarded: Guarded) -> None:
     error = await raised(connected())
     assert isinstance(error, OAuthRegistrationError)
     assert str(error).startswith(NO_OAUTH)
+    assert storage == Storage()
 
 
 async def test_fastmcp_looks_for_oauth_and_finds_none(guarded: Guarded) -> None:
@@ -271,9 +254,7 @@ async def test_a_token_on_sse_that_is_revoked_meanwhile(guarded: Guarded) -> Non
     token = guarded.token()
     async with on_sse(guarded, token) as client:
         assert (await client.list_tools()).tools
-        running = asyncio.ensure_future(
-            client.call_tool("drill_sleep", {"seconds": 600})
-        )
+        running = asyncio.create_task(client.call_tool("drill_sleep", {"seconds": 600}))
         await asyncio.to_thread(guarded.operator.revokes, token)
         for call in (running, client.call_tool("drill_add", ADD)):
             with pytest.raises(MCPError) as ended:

@@ -60,7 +60,6 @@ def guarded() -> list[str]:
 
 
 def is_there(test: str) -> bool:
-    """Whether there is a test, or a module, with the name by which pytest calls it."""
     path, *names = test.split("::")
     source = (ROOT / path).read_text("utf-8") if (ROOT / path).is_file() else None
     return source is not None and all(

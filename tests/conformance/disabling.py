@@ -125,8 +125,6 @@ class Guard:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GuardEntry:
-    """An entry of a table, which is to be removed."""
-
     table: Mapping[str, Any]
     key: str
     named: str
@@ -139,7 +137,6 @@ class GuardEntry:
         return f"entry {self.key!r} removed"
 
     def check(self) -> None:
-        """Raise `WrongGuardError` where it cannot be taken away."""
         if self.key not in self.table:
             raise WrongGuardError(f"There is no entry {self.key!r}.")
 

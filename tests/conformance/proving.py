@@ -45,7 +45,6 @@ def chosen(guards: Mapping[str, AnyGuard], seed: int, count: int) -> list[str]:
 
 
 def failed(demand: str, tests: Iterable[str]) -> str:
-    """Run the tests of a demand without its guard; return what fails first, or ""."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-x", "-q", *QUIETLY, *tests],

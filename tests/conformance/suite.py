@@ -28,8 +28,6 @@ RESULT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One verdict of a scenario: its id, SUCCESS and so on, and why."""
-
     id: str
     status: str
     reason: str
@@ -46,7 +44,6 @@ class Outcome:
 
 
 def missing() -> str:
-    """Say what this machine lacks for the suite; "" where nothing."""
     if not PROGRAM.exists():
         return "The conformance suite is not installed (npm ci)."
     return "" if _node() else "There is no node beside this Python."
@@ -77,7 +74,6 @@ def begun(command: str, options: Mapping[str, str], directory: Path) -> Program:
 
 
 def checks_in(results: Path, kind: str) -> dict[str, list[Check]]:
-    """Return the checks of each scenario of servers, or of authorization servers."""
     checks = {}
     for path in sorted(results.glob(f"{kind}-*/checks.json")):
         named = RESULT.fullmatch(path.relative_to(results).as_posix())

@@ -302,7 +302,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=["sqlite", *DATABASES])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A new database that several processes may use: a file, or on each server."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/new.sqlite3"
         return
@@ -361,7 +360,6 @@ def _connect(name: str | Path) -> None:
 
 
 def drop_all() -> None:
-    """Drop all that tests have made; nobody may run any now."""
     shutil.rmtree(FILES, ignore_errors=True)
     for vendor in CONNECTED:
         with suppress(pytest.skip.Exception):

@@ -48,7 +48,6 @@ class Piped(Program):
         return json.loads(line) if line else None
 
     def answer(self, request_id: object) -> Any:
-        """Return the answer to a request, and drop what comes before it."""
         while (message := self.next()) is not None:
             if message.get("id") == request_id:
                 return message

@@ -79,7 +79,6 @@ def _reserved(port: int) -> bool:
 
 
 def directory_of(port: int) -> Path:
-    """Return where the server on the port keeps what it needs while it runs."""
     return Path(tempfile.gettempdir()) / f"mcp-drill-{os.getuid()}-{port}"
 
 

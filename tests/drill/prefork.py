@@ -77,8 +77,6 @@ class PreforkEnded(Exception):
 
 
 class Forked:
-    """A server, as a `subprocess.Popen` is one."""
-
     def __init__(self, pid: int, prefork: Prefork) -> None:
         self.pid = pid
         self._prefork = prefork
@@ -127,7 +125,6 @@ class Prefork:
         return Forked(self._answer(asked), self)
 
     def status(self, pid: int) -> int:
-        """Return how a server has ended, as `Popen.returncode` has it; once."""
         return self._answer(pid)
 
     def close(self) -> None:

@@ -105,7 +105,6 @@ class Program:
         self.process.stdin.close()
 
     def hear(self, seconds: float | None = None) -> str:
-        """Return the next line that it says; "" at the end."""
         try:
             line = self._lines.get(timeout=seconds)
         except Empty:

@@ -55,7 +55,6 @@ def _prompt(name: str, description: str, *names: str) -> Row:
 
 
 def plain_tool(number: int) -> Row:
-    """A tool that comes after the fixtures and only makes the list longer."""
     return _function(
         f"plain_{number:05}",
         "drill.plain",

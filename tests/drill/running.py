@@ -94,7 +94,6 @@ class DrillServer:
                 time.sleep(LOOK_S)
 
     def stop(self) -> int:
-        """Ask it to end, and return its exit status; a stuck one is killed."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -171,7 +170,6 @@ def started(
 def running(
     server: str = "daphne", env: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Run a server, give its URL, and demand that it ends with status 0."""
     drill = started(server, env)
     try:
         yield drill.url

@@ -44,7 +44,6 @@ FAULTS: Final = (
 
 @contextmanager
 def on(directory: Path, *names: str) -> Iterator[None]:
-    """Switch faults on in every process that was given the directory."""
     for name in names:
         (directory / name).touch()
     try:

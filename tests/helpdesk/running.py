@@ -32,7 +32,6 @@ class HelpDesk:
         }
 
     def release(self) -> None:
-        """Serve the next version, in which tickets have a reporter."""
         self._release.touch()
 
     def tickets(self) -> list[dict[str, Any]]:

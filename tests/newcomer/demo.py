@@ -22,7 +22,6 @@ PASSWORD = re.compile(r"^Log in +admin / (\S+) ", re.MULTILINE)
 
 
 def make_run(port: int | str) -> list[str]:
-    """Return the command that serves the demo; skip the test where make is missing."""
     if not shutil.which("make"):
         pytest.skip("make is missing: it comes with the system.")
     # A stamp that is there: this environment has what is needed.

@@ -63,7 +63,6 @@ def _list(new: str, there: list[str]) -> str:
 
 
 def _halves(new: str) -> Iterable[str]:
-    """Return the two lists around the line `# ...`."""
     before, after = new.split(WHAT_IS_THERE)
     return f"{before[before.index('[') :]}]", f"[{after}"
 

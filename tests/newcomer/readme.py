@@ -19,8 +19,6 @@ FENCE: Final = "```"
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A fenced block: its heading, the paragraph before it, its language, its text."""
-
     heading: str
     said: str
     language: str

@@ -125,7 +125,6 @@ class Site:
         return serve
 
     def make_superuser(self, line: str) -> None:
-        """Answer what it asks a person."""
         answers = ("--no-input", "--username", "admin", "--email", "a@b.test")
         self.type(shlex.join([*shlex.split(line), *answers]), **SUPERUSER)
 

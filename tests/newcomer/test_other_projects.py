@@ -52,29 +52,26 @@ DATABASES = {
         "ATOMIC_REQUESTS": True,
     }
 }
-APPS = (
-    "analytics checkout address shipping catalogue communication partner basket payment"
-    " offer order customer search voucher wishlists dashboard"
-).split()
-DASHBOARDS = (
-    "reports users orders catalogue offers partners pages ranges reviews vouchers"
-    " communications shipping"
-).split()
+DJANGO = ("admin", "auth", "contenttypes", "sessions", "messages", "staticfiles")
+OSCAR = (
+    *("analytics", "checkout", "address", "shipping", "catalogue", "communication"),
+    *("partner", "basket", "payment", "offer", "order", "customer", "search"),
+    *("voucher", "wishlists", "dashboard"),
+)
+DASHBOARD = (
+    *("reports", "users", "orders", "catalogue", "offers", "partners", "pages"),
+    *("ranges", "reviews", "vouchers", "communications", "shipping"),
+)
 INSTALLED_APPS = [
-    "django.contrib.admin",
-    "django.contrib.auth",
-    "django.contrib.contenttypes",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "django.contrib.staticfiles",
+    *(f"django.contrib.{each}" for each in DJANGO),
     "django.contrib.sites",
     "django.contrib.flatpages",
     "oscar.config.Shop",
-    *(f"oscar.apps.{name}.apps.{name.title()}Config" for name in APPS),
+    *(f"oscar.apps.{each}.apps.{each.title()}Config" for each in OSCAR),
     "oscar.apps.catalogue.reviews.apps.CatalogueReviewsConfig",
     *(
-        f"oscar.apps.dashboard.{name}.apps.{name.title()}DashboardConfig"
-        for name in DASHBOARDS
+        f"oscar.apps.dashboard.{each}.apps.{each.title()}DashboardConfig"
+        for each in DASHBOARD
     ),
     "widget_tweaks",
     "haystack",
@@ -167,7 +164,6 @@ class Project(Site):
         super().merge(self.PLACES.get(file, file), block)
 
     def shop(self) -> None:
-        """Make the app that README adds a tool to."""
         self.type("python manage.py startapp shop")
         self.merge("mysite/settings.py", INSTALLED)
 

@@ -94,7 +94,6 @@ def initialize(url: str, **headers: str) -> httpx.Response:
 
 
 def opened(url: str) -> None:
-    """Wait until the endpoint lets a client in that shows no key."""
     end = time.monotonic() + NOTICED_S
     while (answer := initialize(url)).status_code != 200:
         assert time.monotonic() < end, answer.text

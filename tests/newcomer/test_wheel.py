@@ -155,7 +155,6 @@ class Environment:
 
 
 def required(names: Iterable[str]) -> set[str]:
-    """Return distributions, and what these require without any extra of theirs."""
     everything: set[str] = set()
     waiting = list(names)
     while waiting:

@@ -100,7 +100,6 @@ def main() -> None:
 
 
 def print_of(*arguments: str) -> str:
-    """Return what `mcp_token` prints, or why it refuses."""
     printed = StringIO()
     try:
         call_command("mcp_token", *arguments, stdout=printed, stderr=StringIO())

@@ -77,12 +77,10 @@ class Page:
     body: bytes
 
     def described(self, name: str) -> str | None:
-        """Return what a tool is described as; None where it is not listed."""
         tools = json.loads(self.body)["result"]["tools"] if self.status == 200 else ()
         return next((one["description"] for one in tools if one["name"] == name), None)
 
     def is_old(self, name: str, text: str) -> bool:
-        """Whether it is an answer, and describes a tool in another way."""
         return self.status == 200 and self.described(name) != text
 
 
@@ -110,7 +108,6 @@ class Asker:
         return Page(began, 0, b"")
 
     def close(self) -> None:
-        """Close the connection; the next question opens another."""
         self._connection.close()
 
 

@@ -120,7 +120,6 @@ def _unpublished(lane: Lane) -> Iterator[bool]:
 
 
 def _right(model: str, user: str, lane: Lane) -> Iterator[bool]:
-    """Take a right away by the page of a user or of a group, and give it back."""
     key = lane.site.key(model, f"{model}{lane.number}")
     name = f"{user}{lane.number}"
     for may in (False, True):

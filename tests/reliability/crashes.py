@@ -75,7 +75,6 @@ class Visit:
             yield f"a session is not known: {known}"
 
     def _streamed(self, flock: Flock, patience: float) -> list[dict[str, Any]]:
-        """Return what the stream says from its start; it has ended."""
         told = Told(MESSAGES, self.told.name, 0)
         end = time.monotonic() + patience
         while self.told.name and not told.over and time.monotonic() < end:

@@ -64,7 +64,6 @@ def crossing(site: Site, rounds: int, sessions: int = SESSIONS) -> Generator[Rou
 def _session(
     site: Site, asked: threading.Barrier, number: int
 ) -> tuple[int, list[str]]:
-    """Make the calls of one session; each at another process than the one before."""
     urls = site.cluster.urls
     places = [urls[(number + each) % len(urls)] for each in range(len(urls))]
     session = opened(places[0])
@@ -100,7 +99,6 @@ def _request(method: str, **params: object) -> bytes:
 
 
 def _asking(session: Session, places: list[str], barrier: threading.Barrier) -> Judged:
-    """Ask while all others ask, and be answered at another process."""
     question, answer = _payload(), _payload()
     body = _request("tools/call", name="drill_ask", arguments={"question": question})
     call = again(lambda: session.send(body).until(lambda each: each.status))

@@ -60,7 +60,6 @@ class Owned(ABC):
         """End it at once, and lose what is in its memory."""
 
     def start(self) -> None:
-        """Return when it has recovered, and answers."""
         self._program = Program(
             self.command, user=self._user, cwd="/", env=_own_folder(self._folder)
         )

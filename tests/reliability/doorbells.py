@@ -90,7 +90,6 @@ def _connected(server: RedisServer) -> Iterator[Any]:
 
 
 def heard(server: RedisServer, processes: int, within: float) -> bool:
-    """Wait until so many processes hear the bell; return False where they do not."""
     end = time.monotonic() + within
     while time.monotonic() < end:
         with suppress(redis.RedisError), _connected(server) as client:
@@ -104,7 +103,6 @@ def heard(server: RedisServer, processes: int, within: float) -> bool:
 def _read_elsewhere(
     here: str, there: str, messages: int, reading: threading.Barrier
 ) -> Told:
-    """Begin a call at one process, and read what follows at another."""
     session = Session(here)
     told, body = Told(messages), request(messages, DELAY_MS)
     answer = session.send(body)
@@ -152,7 +150,6 @@ def _announced(
 
 
 def doorbells(site: Site, rounds: int, seconds: float = 5.0) -> Generator[Round]:
-    """Yield rounds, each with the next fault, which lasts for so long."""
     faults = list(FAULTS.values())
     for number in range(rounds):
         yield _round(site, number, faults[number % len(faults)], seconds)

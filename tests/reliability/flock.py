@@ -82,7 +82,6 @@ class Flock:
             pool.shutdown(cancel_futures=True)
 
     def _errors(self) -> str:
-        """Return the errors in the logs of all processes, with their tracebacks."""
         logs = [*self._logs, *(each.output for each in self._servers)]
         lines = [line for log in logs for line in log.splitlines()]
         return "\n".join(each for each in lines if ERROR in each)
@@ -103,7 +102,6 @@ class Flock:
 
     @property
     def ended(self) -> list[str]:
-        """What was written by processes that ended without having been asked to."""
         return [one.output for one in self._servers if one.process.poll() is not None]
 
     def is_busy(self, at: int) -> bool:
@@ -114,7 +112,6 @@ class Flock:
         self._again(at)
 
     def stop(self, at: int) -> int:
-        """Let one end well, and start another in its place; return its exit status."""
         status = self._servers[at].stop()
         self._again(at)
         return status

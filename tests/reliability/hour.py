@@ -77,7 +77,6 @@ class Verdict:
 
     @property
     def growth(self) -> float:
-        """The MiB by which the spared process grew after it was warm."""
         memory = [each.memory[SPARED] for each in self.minutes]
         return memory[-1] - memory[len(memory) // 4]
 
@@ -141,7 +140,6 @@ def _tried(url: str, minutes: int, seed: int) -> Verdict:
 def _minute(
     flock: Flock, load: Load, url: str, number: int, chance: random.Random
 ) -> Minute:
-    """Kill one in the middle of a minute; return what is seen at its end."""
     end = time.monotonic() + MINUTE_S
     time.sleep(MINUTE_S / 2)
     flock.kill(chance.choice([at for at, _ in enumerate(flock.urls) if at != SPARED]))
@@ -164,7 +162,6 @@ def _sampled(flock: Flock, load: Load, url: str, number: int) -> Minute:
 
 
 def _settled(flock: Flock, url: str, before: Mapping[str, int]) -> dict[str, int]:
-    """Wait for the janitor; return the rows that were not there before."""
     end = time.monotonic() + WAIT_S
     while True:
         found = more(counted(url), before)

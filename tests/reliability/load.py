@@ -122,8 +122,6 @@ def opened(flock: Flock) -> streaming.Session:
 
 
 class Load:
-    """So many clients at work, each in a thread, as long as the `with` block runs."""
-
     def __init__(self, flock: Flock, clients: int, seed: int) -> None:
         self._flock = flock
         self._lock = threading.Lock()
@@ -156,7 +154,6 @@ class Load:
             self._found.append(found)
 
     def taken(self) -> list[Round]:
-        """Return what was found since this was asked last; raise what was raised."""
         for error in self._errors:
             raise error
         with self._lock:

@@ -148,8 +148,6 @@ def pick(of: list[Any], number: int) -> Any:
 
 
 class Machine(RuleBasedStateMachine):
-    """One example: what its clients know."""
-
     def __init__(self, world: World, seed: int, *, idle: bool) -> None:
         super().__init__()
         self.world = world
@@ -163,7 +161,6 @@ class Machine(RuleBasedStateMachine):
         self._kills = self._resumes = 0
 
     def attempt(self, does: Callable[[], None]) -> None:
-        """Do something, and end the example where it is wrong."""
         try:
             does()
         except Exception as error:
@@ -190,7 +187,6 @@ class Machine(RuleBasedStateMachine):
     @rule(at=anyone, quiet=seldom)
     @step
     def init(self, at: int, quiet: int) -> None:
-        """Open a session, which may not say at once that it is initialized."""
         self._init(at, quiet == SELDOM)
 
     @rule(who=anyone, at=anyone, what=anyone, size=anyone)
@@ -307,7 +303,6 @@ class Machine(RuleBasedStateMachine):
     @rule(who=anyone, when=seldom)
     @step
     def expire(self, who: int, when: int) -> None:
-        """Let nobody use a session for long, and sweep."""
         if when < SELDOM // 2:
             return
         opened = self._session(who)
@@ -318,7 +313,6 @@ class Machine(RuleBasedStateMachine):
     @rule(who=anyone, at=anyone, when=seldom)
     @step
     def kill(self, who: int, at: int, when: int) -> None:
-        """Kill a process where something runs, and start another in its place."""
         flock = self.world.flock
         if when < SELDOM or flock is None:
             return
@@ -479,7 +473,6 @@ class Machine(RuleBasedStateMachine):
 
     @staticmethod
     def _more(connection: Connection) -> bool:
-        """Wait until more comes; return whether it was an answer."""
         answer, heard = connection.answer, len(connection.answer.raw)
         if not answer.ended:
             answer.wait(lambda each: len(each.raw) > heard)
@@ -520,7 +513,6 @@ class Machine(RuleBasedStateMachine):
         return number + 1 < QUESTIONS
 
     def _end_connections(self, call: Call) -> None:
-        """Demand that each ends, and told nothing else."""
         for connection in list(call.connections):
             connection.answer.wait()
             if not connection.answer.ended:
@@ -529,7 +521,6 @@ class Machine(RuleBasedStateMachine):
             self._asked += 1
 
     def _finish_once(self, call: Call) -> None:
-        """Demand that it is answered the same again, and has run once."""
         if not call.opened.closed:
             self._request(call, len(call.messages) + 1)
             self._end_connections(call)

@@ -64,7 +64,6 @@ class Call:
     messages: list[dict[str, Any]] = field(default_factory=list)
     connections: list[Connection] = field(default_factory=list)
     places: set[str] = field(default_factory=set)
-    """The processes that may run it."""
     begun: bool = False
     cancelled: bool = False
     killed: bool = False
@@ -155,7 +154,6 @@ class Call:
         self._judge_before(before)
 
     def _may_be(self, error: dict[str, Any]) -> bool:
-        """Whether it may be told that its process, or its session, is gone."""
         if self.opened.closed and "its session was closed" in error["message"]:
             return True
         gone = "is gone" in error["message"]

@@ -32,7 +32,6 @@ AGAIN: Final = 0.2
 UNAVAILABLE: Final = 503
 STREAMS: Final = 10
 LONG: Final = 40
-"""Messages of a call that outlives the pause of its process."""
 AWAKE_S: Final = 3.0
 """What a process that goes on wants to say is said by then."""
 
@@ -79,7 +78,6 @@ def insisted(flock: Flock, session: Session, seed: str) -> tuple[int, int, bool]
 
 
 def eventually(flock: Flock, session: Session, body: bytes) -> dict[str, Any] | None:
-    """Return what a request is answered at any process that answers."""
     end = time.monotonic() + PATIENCE_S
     while flock.has_time(end):
         url = random.choice(flock.urls)

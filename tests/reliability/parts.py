@@ -67,13 +67,11 @@ SECURITY: Final[dict[str, tuple[Test, float]]] = {
 }
 PARTS: Final = {"changes": CHANGES, "log": LOG, "security": SECURITY}
 TESTS: Final = {**CHANGES, **LOG, **SECURITY}
-"""Each test, and its share of the rounds."""
 ONLY_ON: Final = {
     CRASHED: ("postgresql", "mariadb"),
     UNHEARD: ("postgresql-redis",),
     STOPS_UNHEARD: ("postgresql-redis",),
     ALONE: ("sqlite",),
 }
-"""Tests that are of some kinds of cluster."""
 TIMED: Final = (STALE, RATES, REVOKED, ENDED)
 """Tests that measure times: one kind is tried after the other."""

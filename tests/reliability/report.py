@@ -13,16 +13,8 @@ from statistics import median
 from typing import Final
 
 from tests.process.clusters import KINDS
+from tests.reliability import rates
 from tests.reliability.parts import TESTS
-from tests.reliability.rates import (
-    COUNTER,
-    COUNTER_LONGER,
-    PLAIN,
-    UNHEARD,
-    WATCHED,
-    WATCHED_LONGER,
-)
-from tests.reliability.rates import TEST as RATED
 from tests.reliability.revocations import BOUND_S
 from tests.reliability.revocations import TEST as REVOKED
 from tests.reliability.rounds import Round, Tried
@@ -38,10 +30,17 @@ HEADINGS: Final = (
     *("deadlocks", "kills", "resumes", "announced p50", "p99"),
     *("streams ended p50", "the last", "broken rounds", "minutes", "kept"),
 )
-MODES: Final = (WATCHED, UNHEARD, PLAIN, COUNTER, WATCHED_LONGER, COUNTER_LONGER)
+MODES: Final = (
+    rates.WATCHED,
+    rates.UNHEARD,
+    rates.PLAIN,
+    rates.COUNTER,
+    rates.WATCHED_LONGER,
+    rates.COUNTER_LONGER,
+)
 RATES: Final = (
-    *("on", "rounds", *MODES, f"{WATCHED} / {PLAIN}"),
-    *(f"{WATCHED} / {COUNTER}", "the same, 5 ms more", "deadlocks", "kept"),
+    *("on", "rounds", *MODES, f"{rates.WATCHED} / {rates.PLAIN}"),
+    *(f"{rates.WATCHED} / {rates.COUNTER}", "the same, 5 ms more", "deadlocks", "kept"),
 )
 SUMS = ["asked", "wrong", "untold", "unanswered", "deadlocks", "kills", "resumes"]
 JUDGED_ROUNDS: Final = 3
@@ -56,7 +55,6 @@ def begin(part: str) -> str:
 def report(
     found: Iterable[tuple[str, Round]], tries: Iterable[tuple[str, Tried]] = ()
 ) -> str:
-    """Return what was run where, and the tables, in Markdown."""
     groups = _grouped(found)
     tried = [(kind, each) for kind, each in tries if (each.test, kind) in groups]
     took: dict[Key, float] = defaultdict(float)
@@ -101,7 +99,6 @@ def _runs(tries: Iterable[Tried]) -> Iterator[str]:
 
 
 def minutes(tries: Iterable[tuple[str, Tried]]) -> str:
-    """Return a sentence that says how long all of it took on each kind."""
     sums: dict[str, float] = defaultdict(float)
     for kind, each in tries:
         sums[kind] += each.seconds / 60
@@ -115,7 +112,7 @@ def lost(part: str, found: Iterable[tuple[str, Round]]) -> list[Key]:
     lines = text.partition(END)[0].splitlines()
     cells = [[each.strip() for each in line.strip("|").split("|")] for line in lines]
     # The table of rates is of one test, and begins with the kind.
-    keys = [(RATED, *own) if own[0] in KINDS else own for own in cells]
+    keys = [(rates.TEST, *own) if own[0] in KINDS else own for own in cells]
     there = {(own[0], own[1]) for own in keys if own[0] in TESTS}
     return sorted(there - _grouped(found).keys())
 
@@ -155,9 +152,9 @@ def _line(
 def _rates(kind: str, rounds: list[Round]) -> tuple[str, ...]:
     rated = [each.rates for each in rounds if each.rates]
     medians = {mode: median(each[mode] for each in rated) for mode in MODES}
-    to_plain = medians[WATCHED] / medians[PLAIN]
-    to_counter = medians[WATCHED] / medians[COUNTER]
-    longer = medians[WATCHED_LONGER] / medians[COUNTER_LONGER]
+    to_plain = medians[rates.WATCHED] / medians[rates.PLAIN]
+    to_counter = medians[rates.WATCHED] / medians[rates.COUNTER]
+    longer = medians[rates.WATCHED_LONGER] / medians[rates.COUNTER_LONGER]
     deadlocks = sum(each.deadlocks for each in rounds)
     is_fast = to_plain >= 0.9 and longer >= 3.0
     judged = "" if len(rounds) < JUDGED_ROUNDS else _yes(is_fast)

@@ -189,7 +189,6 @@ def cuts(site: Site, rounds: int) -> Generator[Round]:
 
 
 def _read(url: str, session: Session, body: bytes, most: int | None) -> bytes:
-    """Send a request, and read so many bytes of its answer; all if None."""
     found = b""
     own = {"Connection": "close", "Content-Length": len(body)}
     head = post_head(url, {**JSON, **session.headers, **own})

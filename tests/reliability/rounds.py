@@ -68,13 +68,11 @@ class Journal:
             file.write(f"{json.dumps({'on': kind, **asdict(found)})}\n")
 
     def rounds(self) -> Iterator[tuple[str, Round]]:
-        """Yield each kind of cluster and its round, in their order."""
         for found in self._lines():
             if "run" not in found:
                 yield found.pop("on"), Round(**found)
 
     def tries(self) -> Iterator[tuple[str, Tried]]:
-        """Yield each kind of cluster and what was run there, in their order."""
         for found in self._lines():
             if "run" in found:
                 yield found.pop("on"), Tried(**found)

@@ -44,7 +44,6 @@ class Knocker(threading.Thread):
 
 
 def stops(site: Site, rounds: int, test: str = TEST) -> Generator[Round]:
-    """Yield rounds: in each something is stopped, and started again."""
     cluster = site.cluster
     with ExitStack() as stack:
         for url in cluster.urls:

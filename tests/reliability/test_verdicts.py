@@ -5,17 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.invalidation import workers
-from tests.reliability import report, site
+from tests.reliability import rates, report, site
 from tests.reliability.hour import GROWTH_MIB, Minute, Verdict
-from tests.reliability.rates import (
-    COUNTER,
-    COUNTER_LONGER,
-    PLAIN,
-    UNHEARD,
-    WATCHED,
-    WATCHED_LONGER,
-)
-from tests.reliability.rates import TEST as RATES
 from tests.reliability.rounds import Round
 from tests.reliability.stale_reads import TEST as STALE
 
@@ -55,9 +46,14 @@ def test_announcements_that_are_late() -> None:
     ("plain", "counter", "kept"), [(100, 30, "yes"), (101, 30, "NO"), (100, 31, "NO")]
 )
 def test_rates(plain: float, counter: float, kept: str) -> None:
-    found = {WATCHED: 90.0, UNHEARD: 95.0, PLAIN: plain, COUNTER: 80.0}
-    found |= {WATCHED_LONGER: 90.0, COUNTER_LONGER: counter}
-    assert last_cell(*[Round(test=RATES, asked=8, rates=found)] * 3) == kept
+    found = {
+        rates.WATCHED: 90.0,
+        rates.UNHEARD: 95.0,
+        rates.PLAIN: plain,
+        rates.COUNTER: 80.0,
+    }
+    found |= {rates.WATCHED_LONGER: 90.0, rates.COUNTER_LONGER: counter}
+    assert last_cell(*[Round(test=rates.TEST, asked=8, rates=found)] * 3) == kept
 
 
 def test_an_hour_that_leaves_something() -> None:

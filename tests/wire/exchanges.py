@@ -141,7 +141,6 @@ async def _unsealed(wire: Wire) -> None:
 
 
 async def _given_up(wire: Wire) -> None:
-    """Give the person only a moment: the question is taken back."""
     wire.silent = True
     await wire.call("orders_soon")
     if wire.streams:
@@ -149,7 +148,6 @@ async def _given_up(wire: Wire) -> None:
 
 
 async def _cancelled(wire: Wire) -> None:
-    """Cancel a call that has asked: the question is taken back."""
     if not wire.streams:
         return
     wire.silent = True
@@ -195,7 +193,6 @@ async def _wrong_message(wire: Wire, **changes: Any) -> None:
 
 
 async def _before(wire: Wire) -> None:
-    """Ask before there is a session, and with one that is not there."""
     await wire.say(wire.client.message("tools/list"))
     await wire.say(wire.client.message("none"), mcp_session_id="none")
 

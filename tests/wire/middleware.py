@@ -63,7 +63,6 @@ class WireCheck:
         return self._sessions.setdefault(key, Session())
 
     def forget(self, key: str) -> None:
-        """The session was closed: what is said of it later follows no revision."""
         self._sessions.pop(key, None)
 
     def judge(self, sentences: list[str], where: str, what: object) -> None:

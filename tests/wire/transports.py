@@ -107,8 +107,6 @@ class Wire(ABC):
         return await self.ask("tools/call", params)
 
     async def until(self, wanted: Callable[[JsonObject], bool]) -> JsonObject:
-        """Return the last message that is wanted, when there is one."""
-
         def found() -> list[JsonObject]:
             # The answer to a request has no method; a question of the server has one.
             return [each for each in self.heard if wanted(each)]
@@ -117,7 +115,6 @@ class Wire(ABC):
         return found()[-1]
 
     async def wait_for(self, wanted: Callable[[], object]) -> None:
-        """Wait until something has come; raise what was wrong with what came."""
         async with asyncio.timeout(PATIENCE_S), self._came:
             await self._came.wait_for(lambda: self._failed or wanted())
         if self._failed is not None:
@@ -143,7 +140,6 @@ class Wire(ABC):
 
 
 def asked_by(value: object) -> list[object]:
-    """Return the ids of the requests in a message or a batch."""
     return [
         each["id"]
         for each in (value if isinstance(value, list) else [value])
@@ -193,7 +189,6 @@ class HttpWire(Wire):
         await visit.done()
 
     async def send(self, method: str, **headers: str | None) -> None:
-        """Make a request that is no POST, and read what is said against it."""
         await self._read(self.client.visit(method, headers=headers))
 
     async def listen(self, **notifications: Any) -> None:
@@ -294,7 +289,6 @@ def _environment(scope: Scope, body: bytes) -> JsonObject:
 
 @asynccontextmanager
 async def over_wsgi(process: Process, version: str, slug: str) -> AsyncIterator[Wire]:
-    """Give a client of the view under WSGI; its loop is the test's."""
     violations: list[str] = []
     before, background._loop = background._loop, asyncio.get_running_loop()
     application = wsgi_as_asgi(violations.append)
@@ -492,5 +486,4 @@ TRANSPORTS: Final[Mapping[str, Transport]] = {
 
 
 def close_connections() -> None:
-    """Close those of what middleware of the site has asked."""
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()

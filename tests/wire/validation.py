@@ -201,7 +201,6 @@ class WireValidator:
 
     @cached_property
     def _results(self) -> Mapping[str, str]:
-        """Methods that a client may call -> the definition of their result."""
         return {
             method: self._first_defined(f"{_stem(request)}Result", "EmptyResult")
             for method, request in self._by_method("ClientRequest").items()
@@ -209,7 +208,6 @@ class WireValidator:
 
     @cached_property
     def _methods_that_ask(self) -> frozenset[str]:
-        """Methods that may be answered with an InputRequiredResult."""
         return frozenset(
             method
             for method, request in self._by_method("ClientRequest").items()
@@ -238,7 +236,6 @@ class WireValidator:
 
     @cached_property
     def _bare_errors(self) -> Mapping[int, str]:
-        """Codes -> definitions of the error object alone."""
         return {
             members["code"]["const"]: name
             for name, members in self._defined_errors()
