@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from django.db import connections, router
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -34,6 +34,8 @@ from mcp_app.streams import log_writer, request_log
 from mcp_app.streams.replay import Followers
 from mcp_app.streams.request_log import OwnedStream
 from tests.drill import switches
+
+Good: TypeAlias = Callable[..., Any]
 
 GAP_S: Final = 0.03
 """Between two statements that should be one, so that few rounds are enough."""
@@ -61,7 +63,7 @@ def _plant(switch: Path, owner: Any, attribute: str, fault: Callable[..., Any]) 
     setattr(owner, attribute, either)
 
 
-def _slow_check(good: Callable[..., Any], announcements: Announcements) -> Any:
+def _slow_check(good: Good, announcements: Announcements) -> Any:
     """Take long to reach the database, or to come back with what is old by then."""
     before = random.uniform(0, switches.SLOW_S)  # noqa: S311 - no secret
     time.sleep(before)
@@ -79,13 +81,13 @@ _told_of: Final[dict[int, frozenset[Any]]] = {}
 """The streams that were open when a batch of news was seen, by its id."""
 
 
-def _seen(good: Callable[..., Any], announcements: Any, found: Any) -> None:
+def _seen(good: Good, announcements: Any, found: Any) -> None:
     good(announcements, found)
     for batch in announcements._pending:
         _told_of.setdefault(id(batch), frozenset(announcements._listeners))
 
 
-def _of(good: Callable[..., Any], announcements: Any, batches: list[Any]) -> Any:
+def _of(good: Good, announcements: Any, batches: list[Any]) -> Any:
     announcement = good(announcements, batches)
     known = [_told_of.pop(id(batch), frozenset()) for batch in batches]
     return _ToSome(announcement, frozenset[Any]().union(*known))
@@ -131,17 +133,15 @@ def _checked(_good: object, number: int, *_asked: object) -> list[Any]:
     rows = Change.objects.using(using).order_by("id").values_list("id", "kind", "ref")
     changes = [(change_reader._CHANGE, pk, 0, kind, ref, "") for pk, kind, ref in rows]
     counters = Counter.objects.using(using).filter(name=COUNTER)
+    numbers = counters.values_list("value", "floor")
     return [
-        *(
-            (change_reader._COUNTER, each.value, each.floor, "", "", "")
-            for each in counters
-        ),
+        *((change_reader._COUNTER, *each, "", "", "") for each in numbers),
         *changes,
         *((change_reader._TOPIC, *topic) for topic in topics),
     ]
 
 
-def _fresh(good: Callable[..., Any], gate: Any, arrived: float) -> Any:
+def _fresh(good: Good, gate: Any, arrived: float) -> Any:
     """Serve from the caches until it rings."""
     return gate._started > NEVER or good(gate, arrived)
 
@@ -180,22 +180,20 @@ def _compact_some(_good: object) -> int:
     return 0
 
 
-def _record(good: Callable[..., Any], rows: Any, kind: str, ref: str = "*") -> None:
+def _record(good: Good, rows: Any, kind: str, ref: str = "*") -> None:
     """Ask in the site's own transaction whether somebody watches."""
     if kind != RESOURCE or Subscription.objects.using(rows.db).watched([ref]):
         good(rows, kind, ref)
 
 
-def _append(
-    good: Callable[..., Any], stream: Any, payload: bytes, beside: Any = None
-) -> None:
+def _append(good: Good, stream: Any, payload: bytes, beside: Any = None) -> None:
     """Send at once what is still to be committed."""
     for reader in tuple(stream.readers):
         reader.message(payload, stream.event_id(stream.seq + stream.queued + 1))
     good(stream, payload, beside)
 
 
-def _gained(good: Callable[..., Any], stream: Any, *arguments: Any) -> None:
+def _gained(good: Good, stream: Any, *arguments: Any) -> None:
     """It was sent before: only the end is still to be said."""
     readers, stream.readers = stream.readers, []
     good(stream, *arguments)
@@ -205,13 +203,13 @@ def _gained(good: Callable[..., Any], stream: Any, *arguments: Any) -> None:
             reader.ended()
 
 
-def _write(good: Callable[..., Any], batch: Any) -> Any:
+def _write(good: Good, batch: Any) -> Any:
     time.sleep(GAP_S)
     return good(batch)
 
 
 def _append_as_anybody(
-    good: Callable[..., Any], rows: Any, additions: Any, owner: str, batch: str
+    good: Good, rows: Any, additions: Any, owner: str, batch: str
 ) -> Any:
     """Add to streams that were taken from this process, too."""
     keys = [each.key for each in additions if each.key is not None]
@@ -237,14 +235,10 @@ def _apart(_good: object, batch: Any, error: Exception) -> list[Exception]:
     return [error] * len(batch.gains)
 
 
-def _after(good: Callable[..., Any], rows: Any, stream: int, seq: int) -> Any:
+def _after(good: Good, rows: Any, stream: int, seq: int) -> Any:
     """See some messages later than those after them, as numbers of a sequence are."""
     found = list(good(rows, stream, seq))
-    return [
-        each
-        for each in found
-        if each is found[-1] or random.random() > LATE  # noqa: S311 - no secret
-    ]
+    return [each for each in found if each is found[-1] or random.random() > LATE]  # noqa: S311 - no secret
 
 
 def _send(_good: object, followers: Any, place: Any, events: Any) -> bool:
@@ -256,7 +250,7 @@ def _send(_good: object, followers: Any, place: Any, events: Any) -> bool:
     return bool(events)
 
 
-def _init_connection_state(good: Callable[..., Any], wrapper: Any) -> None:
+def _answer_early(good: Good, wrapper: Any) -> None:
     """Let commits on PostgreSQL be answered before they are on the disk."""
     good(wrapper)
     if wrapper.vendor == "postgresql":
@@ -298,6 +292,6 @@ FAULTS: Final[dict[str, list[tuple[Any, str, Callable[..., Any]]]]] = {
         (Followers, "_send", _send),
     ],
     switches.DISK_NOT_AWAITED: [
-        (BaseDatabaseWrapper, "init_connection_state", _init_connection_state)
+        (BaseDatabaseWrapper, "init_connection_state", _answer_early)
     ],
 }

@@ -65,24 +65,21 @@ def _save_if_different(row: DefinitionRow, columns: Row) -> None:
 
 def _check_kind(row: DefinitionRow) -> None:
     """Demand what the admin's forms demand."""
-    stored = complete_definition(stored_definition(row), usable_kinds(mcp))
-    found = serving_problems(
-        stored.definition, stored.kind, stored.config, stored.uploads
-    )
+    full = complete_definition(stored_definition(row), usable_kinds(mcp))
+    found = serving_problems(full.definition, full.kind, full.config, full.uploads)
     if found:
         sentences = " ".join(problem.message for problem in found)
         raise ValueError(f"The fixture {row.name!r} cannot be served: {sentences}")
 
 
 def _add_plain_tools(count: int) -> None:
-    wanted = [plain_tool(number) for number in range(1, count + 1)]
+    wanted = map(plain_tool, range(1, count + 1))
     there = set(
         Tool.objects.filter(name__startswith="plain_").values_list("name", flat=True)
     )
-    names = [columns["name"] for columns in wanted if columns["name"] not in there]
-    Tool.objects.bulk_create(
-        Tool(**columns) for columns in wanted if columns["name"] in names
-    )
+    missing = [columns for columns in wanted if columns["name"] not in there]
+    Tool.objects.bulk_create(Tool(**columns) for columns in missing)
+    names = [columns["name"] for columns in missing]
     for start in range(0, len(names), AT_ONCE):
         some = names[start : start + AT_ONCE]
         Tool.objects.publish(Tool.objects.filter(name__in=some))

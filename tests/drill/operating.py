@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from threading import Lock
@@ -61,26 +61,21 @@ def _run(*command: str) -> str:
 
 def _write(key: str, worker: str, seconds: float) -> int:
     """Save a ledger line in a transaction that lasts; return how many deadlocked."""
-    deadlocks = 0
-    while not _saved(key, worker, seconds):
-        deadlocks += 1
-    return deadlocks
-
-
-def _saved(key: str, worker: str, seconds: float) -> bool:
     from tests.drill.models import Ledger  # noqa: PLC0415
 
-    try:
-        with transaction.atomic():
-            line = Ledger.objects.get(key=key)
-            line.worker = worker
-            line.save()
-            time.sleep(seconds)
-    except OperationalError as error:
-        if any(each in str(error) for each in ("deadlock", "Deadlock")):
-            return False
-        raise
-    return True
+    deadlocks = 0
+    while True:
+        try:
+            with transaction.atomic():
+                line = Ledger.objects.get(key=key)
+                line.worker = worker
+                line.save()
+                time.sleep(seconds)
+            return deadlocks
+        except OperationalError as error:
+            if "deadlock" not in str(error).lower():
+                raise
+            deadlocks += 1
 
 
 def _sweep(session_id: str) -> int:
@@ -104,7 +99,8 @@ async def _swept(session_id: str) -> int:
     from mcp_app.process.janitor import Janitor  # noqa: PLC0415
 
     own = Session.objects.named(session_id)
-    janitor = Janitor(asyncio.get_running_loop(), Limits(), _never)
+    # It sweeps when it is told to, not as time passes.
+    janitor = Janitor(asyncio.get_running_loop(), Limits(), lambda _: None)
     for _ in range(ATTEMPTS):
         await writer.run(own.update, seen_ms=0)
         await janitor.remove_expired()
@@ -113,10 +109,6 @@ async def _swept(session_id: str) -> int:
     janitor.stop()
     await asyncio.sleep(FRESHNESS)
     return await writer.run(own.count)
-
-
-def _never(_work: Awaitable[None]) -> None:
-    """It sweeps when it is told to, not as time passes."""
 
 
 DOES: Final[Mapping[str, Callable[..., Any]]] = {

@@ -24,7 +24,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, Final, NoReturn
 
 import django
@@ -96,10 +95,8 @@ def _either(names: Mapping[str, object]) -> str:
     return " or ".join(repr(name) for name in names)
 
 
-def _number(
-    environment: Mapping[str, str], name: str, default: str, highest: int
-) -> int:
-    text = environment.get(name) or default
+def _number(given: Mapping[str, str], name: str, default: str, highest: int) -> int:
+    text = given.get(name) or default
     if not (text.isascii() and text.isdecimal() and int(text) <= highest):
         raise UsageError(f"{name} is {text!r}: it must be a number up to {highest}.")
     return int(text)
@@ -117,16 +114,21 @@ def main(set_up: Callable[[], object] = django.setup) -> int:
         return _failed(str(error), USAGE)
     except PortTaken as error:
         return _failed(str(error), PORT_TAKEN)
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     tell_when_asked()
     # Some servers fork, and what they send is found wrong in a child.
     violated = mmap.mmap(-1, 1)
+
+    def report(violation: str) -> None:
+        violated[0] = True
+        _say(f"WIRE: {violation}")
+
     with listener, _database(options):
         application = _application(options, set_up)
         checks = WsgiCheck if options.server in BY_WSGI else WireCheck
-        check = checks(application, _reporter(violated))
+        check = checks(application, report)
         # uvicorn raises the signal again when it has stopped.
-        signal.signal(signal.SIGTERM, _already_stopped)
+        signal.signal(signal.SIGTERM, lambda *_: None)
         _say(f"Serving http://{HOST}:{options.port}/mcp with {options.server}.")
         SERVERS[options.server](check if options.wire else application, listener)
     return WIRE_VIOLATED if violated[0] else 0
@@ -139,14 +141,6 @@ def _failed(sentence: str, status: int) -> int:
 
 def _say(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(0)
-
-
-def _already_stopped(_signal: int, _frame: FrameType | None) -> None:
-    """Change nothing."""
 
 
 @contextmanager
@@ -172,26 +166,16 @@ def _application(options: Options, set_up: Callable[[], object]) -> Any:
     os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS
     set_up()
     if options.plain_tools or not options.rows:
-        prepare: Callable[[int], None] = import_string("tests.drill.preparing.prepare")
-        prepare(options.plain_tools)
+        import_string("tests.drill.preparing.prepare")(options.plain_tools)
     if options.faults:
         import_string("tests.drill.faults.plant")(options.faults)
     if options.janitor:
         import_string("tests.drill.hurried.sweep_each")(options.janitor)
     if options.patience:
-        waits = import_string("tests.drill.hurried.wait_for_slow_clients")
-        waits(options.patience)
+        import_string("tests.drill.hurried.wait_for_slow_clients")(options.patience)
     served = WSGI if options.server in BY_WSGI else MOUNTS[options.mount]
     application = import_string(served)
     return Recorder(application, options.record) if options.record else application
-
-
-def _reporter(violated: mmap.mmap) -> Callable[[str], None]:
-    def report(violation: str) -> None:
-        violated[0] = True
-        _say(f"WIRE: {violation}")
-
-    return report
 
 
 def leave(status: int) -> NoReturn:

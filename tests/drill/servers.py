@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import FrameType
 from typing import Any, Final
 
@@ -99,19 +100,7 @@ async def _serve_with_granian(application: Any, port: int) -> None:
     await server.serve()
 
 
-def serve_with_uvicorn_worker(application: Any, listener: socket.socket) -> None:
-    _serve_with_gunicorn(
-        application, listener, worker_class="uvicorn_worker.UvicornWorker"
-    )
-
-
-def serve_with_gunicorn(application: Any, listener: socket.socket) -> None:
-    _serve_with_gunicorn(
-        application, listener, worker_class="gthread", workers=2, threads=8
-    )
-
-
-def _serve_with_gunicorn(
+def serve_with_gunicorn(
     application: Any, listener: socket.socket, **options: str | int
 ) -> None:
     from tests.drill.preloading import Gunicorn  # noqa: PLC0415
@@ -132,8 +121,12 @@ SERVERS: Final[Mapping[str, Callable[[Any, socket.socket], None]]] = {
     "daphne": serve_with_daphne,
     "uvicorn": serve_with_uvicorn,
     "granian": serve_with_granian,
-    "uvicorn-worker": serve_with_uvicorn_worker,
-    "gunicorn": serve_with_gunicorn,
+    "uvicorn-worker": partial(
+        serve_with_gunicorn, worker_class="uvicorn_worker.UvicornWorker"
+    ),
+    "gunicorn": partial(
+        serve_with_gunicorn, worker_class="gthread", workers=2, threads=8
+    ),
 }
 BY_WSGI: Final = frozenset({"gunicorn"})
 BY_ASGI: Final = tuple(name for name in SERVERS if name not in BY_WSGI)

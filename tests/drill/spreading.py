@@ -49,16 +49,14 @@ class _Proxy:
         headers = [
             (name, value.strip())
             for name, value in request.headers.raw
-            if _passes(name)
+            if name.decode().lower() not in HOP
         ]
-        body = await request.body()
+        query = f"?{request.url.query}" if request.url.query else ""
+        body, asked = await request.body(), f"{request.url.path}{query}"
         targets = self._random.sample(self._targets, len(self._targets))
         for target in targets:
-            url = f"{target}{request.url.path}"
-            if request.url.query:
-                url = f"{url}?{request.url.query}"
             upstream = self._client.build_request(
-                request.method, url, headers=headers, content=body
+                request.method, f"{target}{asked}", headers=headers, content=body
             )
             try:
                 answer = await self._client.send(upstream, stream=True)
@@ -78,10 +76,6 @@ def _passed_on(answer: httpx.Response) -> Response:
     stack.push_async_callback(answer.aclose)
     headers = {name: value for name, value in answer.headers.items() if name not in HOP}
     return StreamingResponse(_bytes(answer, stack), answer.status_code, headers)
-
-
-def _passes(name: bytes) -> bool:
-    return name.decode().lower() not in HOP
 
 
 async def _bytes(answer: httpx.Response, stack: AsyncExitStack) -> AsyncIterator[bytes]:
@@ -129,7 +123,8 @@ def proxied(urls: list[str], seed: int = 1) -> Iterator[str]:
             timeout_graceful_shutdown=1,
         )
     )
-    thread = threading.Thread(target=_serve, args=(server, proxy), daemon=True)
+    serving = _serve(server, proxy)
+    thread = threading.Thread(target=asyncio.run, args=(serving,), daemon=True)
     thread.start()
     try:
         _wait(server)
@@ -139,12 +134,9 @@ def proxied(urls: list[str], seed: int = 1) -> Iterator[str]:
         thread.join(START_S)
 
 
-def _serve(server: uvicorn.Server, proxy: _Proxy) -> None:
-    async def serve() -> None:
-        await server.serve()
-        await proxy.close()
-
-    asyncio.run(serve())
+async def _serve(server: uvicorn.Server, proxy: _Proxy) -> None:
+    await server.serve()
+    await proxy.close()
 
 
 def _wait(server: uvicorn.Server) -> None:

@@ -41,7 +41,7 @@ DEFAULTS_FORM: Final[dict[str, Any]] = {
 }
 
 
-def _titled(values: dict[str, str]) -> list[dict[str, str]]:
+def _titled(**values: str) -> list[dict[str, str]]:
     return [{"const": value, "title": title} for value, title in values.items()]
 
 
@@ -54,11 +54,7 @@ CHOICES_FORM: Final[dict[str, Any]] = {
         "titledSingle": {
             "type": "string",
             "oneOf": _titled(
-                {
-                    "value1": "First Option",
-                    "value2": "Second Option",
-                    "value3": "Third Option",
-                }
+                value1="First Option", value2="Second Option", value3="Third Option"
             ),
         },
         "legacyEnum": {
@@ -74,11 +70,7 @@ CHOICES_FORM: Final[dict[str, Any]] = {
             "type": "array",
             "items": {
                 "anyOf": _titled(
-                    {
-                        "value1": "First Choice",
-                        "value2": "Second Choice",
-                        "value3": "Third Choice",
-                    }
+                    value1="First Choice", value2="Second Choice", value3="Third Choice"
                 )
             },
         },
