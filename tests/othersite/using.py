@@ -75,9 +75,8 @@ def main() -> None:
     call_command("migrate", run_syncdb=True, verbosity=0, interactive=False)
     # A machine that stands still for a moment changes no answer.
     freshness.TIMEOUT, replies.PROMOTE_AFTER = PATIENCE_S, PATIENCE_S / 2
-    ada: Any = Person.objects.create(
-        email="ada@example.com", is_staff=True, is_superuser=True
-    )
+    rights = {"is_staff": True, "is_superuser": True}
+    ada: Any = Person.objects.create(email="ada@example.com", **rights)
     staff = Client(raise_request_exception=False)
     staff.force_login(ada)
     publish_definitions()

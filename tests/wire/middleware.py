@@ -87,10 +87,6 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     }
 
 
-def _key(request_id: object) -> str:
-    return json.dumps(request_id)
-
-
 def _messages(text: str | bytes) -> list[Any]:
     """Return the members of a batch, or the one message; raise where it is no JSON."""
     value = json.loads(text)
@@ -111,17 +107,10 @@ class _Exchange:
         self._answer = b""
         self._events = EventReader()
         self._content_type = ""
-        self._session = self._session_of(
-            self._request_headers.get("mcp-session-id"), scope["query_string"]
-        )
+        query = scope["query_string"].decode("latin-1")
+        key = self._request_headers.get("mcp-session-id", query)
+        self._session = check.session(key) if key else Session()
         self._requests: list[JsonObject] | None = None
-
-    def _session_of(self, session_id: str | None, query: bytes) -> Session:
-        if session_id is not None:
-            return self._check.session(session_id)
-        if query:
-            return self._check.session(query.decode("latin-1"))
-        return Session()
 
     async def receive(self) -> AsgiMessage:
         message = await self._receive()
@@ -147,7 +136,9 @@ class _Exchange:
         self._requests = self._read_requests()
         for request in self._requests:
             if "id" in request:
-                self._session.methods[_key(request["id"])] = str(request["method"])
+                self._session.methods[json.dumps(request["id"])] = str(
+                    request["method"]
+                )
 
     def _read_requests(self) -> list[JsonObject]:
         """Return what the client asked; nothing where the body was refused."""
@@ -155,9 +146,7 @@ class _Exchange:
             messages = _messages(self._body)
         except (ValueError, RecursionError):
             return []
-        return [
-            each for each in messages if isinstance(each, dict) and "method" in each
-        ]
+        return [one for one in messages if isinstance(one, dict) and "method" in one]
 
     def _piece(self, piece: bytes, more: bool) -> None:
         if self._content_type == "application/json":
@@ -172,9 +161,8 @@ class _Exchange:
         if event.name == "endpoint":
             self._session = self._check.session(event.data[0].partition("?")[2])
         elif len(event.data) > 1:
-            self._check.judge(
-                ["A message takes more than one data line."], self._where, event.data
-            )
+            sentence = "A message takes more than one data line."
+            self._check.judge([sentence], self._where, event.data)
         elif event.data[0]:
             self._check_text(event.data[0])
 
@@ -191,26 +179,20 @@ class _Exchange:
         if not isinstance(message, dict):
             self._check.judge(["The message is no object."], self._where, message)
             return
-        method = self._session.methods.get(_key(message.get("id")))
+        method = self._session.methods.get(json.dumps(message.get("id")))
         if "method" in message:
             method = None
-        self._learn(method, message)
-        found = min(
-            (
-                wire_validator(version).check(message, method=method)
-                for version in self._versions(method)
-            ),
-            key=len,
-        )
-        versions = "|".join(self._versions(method))
-        self._check.judge(found, f"{self._where} ({versions}, {method})", message)
-
-    def _learn(self, method: str | None, message: JsonObject) -> None:
-        """The answer to `initialize` settles the session's revision."""
+        # The answer to `initialize` settles the session's revision.
         if method == "initialize" and isinstance(message.get("result"), dict):
             version = message["result"].get("protocolVersion")
             if version in VERSIONS:
                 self._session.version = version
+        versions = self._versions(method)
+        found = [
+            wire_validator(each).check(message, method=method) for each in versions
+        ]
+        place = f"{self._where} ({'|'.join(versions)}, {method})"
+        self._check.judge(min(found, key=len), place, message)
 
     def _versions(self, method: str | None) -> tuple[str, ...]:
         """Return the revisions of which one must allow the message."""

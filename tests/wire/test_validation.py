@@ -41,12 +41,8 @@ def result(value: object, **members: object) -> JsonObject:
 
 
 def error(code: int, **members: object) -> JsonObject:
-    return {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "error": {"code": code, "message": "No."},
-        **members,
-    }
+    own = {"code": code, "message": "No."}
+    return {"jsonrpc": "2.0", "id": 1, "error": own, **members}
 
 
 def error_without_id(code: int) -> JsonObject:
@@ -72,12 +68,10 @@ def request(method: str, **params: object) -> JsonObject:
 
 
 def initialized(version: str) -> JsonObject:
+    tools = {"tools": {"listChanged": True}}
+    server = {"name": "shop", "version": "1"}
     return result(
-        {
-            "protocolVersion": version,
-            "capabilities": {"tools": {"listChanged": True}},
-            "serverInfo": {"name": "shop", "version": "1"},
-        }
+        {"protocolVersion": version, "capabilities": tools, "serverInfo": server}
     )
 
 
@@ -85,6 +79,9 @@ def discovered() -> JsonObject:
     versions = {"supportedVersions": list(VERSIONS), "capabilities": {}}
     return result({**versions, **CACHE})
 
+
+PROGRESS = notification("notifications/progress", progressToken="t", progress=0.5)
+MESSAGE: Final = notification("notifications/message", level="info", data={"i": 1})
 
 # (versions, method of the request or None, message)
 Case = tuple[tuple[str, ...], str | None, JsonObject]
@@ -122,16 +119,8 @@ RIGHT: Final[list[Case]] = [
     (ID_OPTIONAL, None, error_without_id(-32700)),
     (VERSIONS, None, bare_notification("notifications/tools/list_changed")),
     (VERSIONS, None, notification("notifications/resources/updated", uri="a://b")),
-    (
-        VERSIONS,
-        None,
-        notification("notifications/progress", progressToken="t", progress=0.5),
-    ),
-    (
-        VERSIONS,
-        None,
-        notification("notifications/message", level="info", data={"i": 1}),
-    ),
+    (VERSIONS, None, PROGRESS),
+    (VERSIONS, None, MESSAGE),
 ]
 
 WRONG: Final[list[Case]] = [

@@ -27,7 +27,7 @@ from mcp_app.process.background import background
 from mcp_app.transports.stdio import server
 from mcp_app.transports.stdio.connection import Connection
 from mcp_app.transports.stdio.pipes import Output
-from tests.asgi_client import EVERYTHING, Client, Visit
+from tests.asgi_client import EVERYTHING, Client, Params, Visit
 from tests.old_client import OldClient
 from tests.serving import PATIENCE_S
 from tests.wire.by_wsgi import WsgiCheck
@@ -95,12 +95,16 @@ class Wire(ABC):
             await self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return self
 
-    async def ask(
-        self, method: str, params: JsonObject | None = None, **more: Any
-    ) -> JsonObject:
+    async def ask(self, method: str, params: Params = None, **more: Any) -> JsonObject:
         message = self.client.message(method, params, **more)
         await self.say(message)
         return await self.until(lambda each: each.get("id") == message["id"])
+
+    def _listening(self, notifications: JsonObject) -> JsonObject:
+        params = {"notifications": notifications}
+        message = self.client.message("subscriptions/listen", params)
+        self.listening.append(message["id"])
+        return message
 
     async def call(self, tool: str, **arguments: Any) -> JsonObject:
         params = {"name": tool, "arguments": arguments}
@@ -193,10 +197,7 @@ class HttpWire(Wire):
 
     async def listen(self, **notifications: Any) -> None:
         if self.stateless:
-            params = {"notifications": notifications}
-            message = self.client.message("subscriptions/listen", params)
-            self.listening.append(message["id"])
-            visit = self._posted(message, {})
+            visit = self._posted(self._listening(notifications), {})
         else:
             visit = self.client.visit("GET")
         self._standing.append(asyncio.create_task(self._read(visit)))
@@ -259,13 +260,8 @@ def wsgi_as_asgi(report: Callable[[str], object]) -> Application:
         begun: list[Any] = []
         parts = await asyncio.to_thread(_called, checked, environment, begun.extend)
         headers = [(k.lower().encode(), v.encode("latin-1")) for k, v in begun[1]]
-        await send(
-            {
-                "type": "http.response.start",
-                "status": int(begun[0][:3]),
-                "headers": headers,
-            }
-        )
+        start = {"type": "http.response.start", "status": int(begun[0][:3])}
+        await send({**start, "headers": headers})
         await send({"type": "http.response.body", "body": b"".join(parts)})
 
     return application
@@ -342,13 +338,13 @@ class StdioWire(OneStream):
         incoming, self._to = os.pipe()
         self._from, outgoing = os.pipe()
         self._descriptors = (incoming, self._to, self._from, outgoing)
-        self._output = Output(outgoing, self._broken)
+        self._broke = asyncio.Event()
+        self._output = Output(outgoing, self._broke.set)
         connection = Connection(
             process, slug or "default", Principal.ANONYMOUS, self._output.write_message
         )
         self._process = process
         self._rest = b""
-        self._broke = False
         self._arrived: asyncio.Queue[bytes] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         loop.add_reader(self._from, self._readable)
@@ -356,9 +352,6 @@ class StdioWire(OneStream):
             loop.create_task(server._take_lines(connection, incoming)),
             loop.create_task(self._take_lines()),
         ]
-
-    def _broken(self) -> None:
-        self._broke = True
 
     def _readable(self) -> None:
         *lines, self._rest = (self._rest + os.read(self._from, 65_536)).split(b"\n")
@@ -377,19 +370,14 @@ class StdioWire(OneStream):
 
     async def listen(self, **notifications: Any) -> None:
         if self.stateless:
-            params = {"notifications": notifications}
-            message = self.client.message("subscriptions/listen", params)
-            self.listening.append(message["id"])
-            await self.begin(message)
+            await self.begin(self._listening(notifications))
             await self.until_told("notifications/subscriptions/acknowledged")
 
     async def close(self) -> None:
         for listener in list(self._process.listeners):
             listener.end()
         if any("subscriptionId" in str(each) for each in self.heard):
-            await self.until(
-                lambda each: "result" in each and "_meta" in each["result"]
-            )
+            await self.until(lambda one: "result" in one and "_meta" in one["result"])
         await self._output.wait_until_written()
 
     async def leave(self) -> None:
@@ -410,7 +398,7 @@ class StdioWire(OneStream):
             os.close(descriptor)
         if self._failed is not None:
             raise self._failed
-        assert not self._broke
+        assert not self._broke.is_set()
 
 
 @asynccontextmanager

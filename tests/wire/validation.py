@@ -32,11 +32,7 @@ _TELLING: Final = _REQUEST | _RESULT | _ERROR
 
 
 JsonObject = Mapping[str, Any]
-
-
-@cache
-def wire_validator(version: str) -> WireValidator:
-    return WireValidator(version)
+Check = Callable[[JsonObject, str | None], Iterator[str]]
 
 
 class WireValidator:
@@ -46,10 +42,15 @@ class WireValidator:
         self.version = version
         text = (SCHEMAS / f"{version}.json").read_text(encoding="utf-8")
         self._schema: dict[str, Any] = json.loads(text)
+        self._definitions_key = "$defs" if "$defs" in self._schema else "definitions"
+        self._definitions: JsonObject = self._schema[self._definitions_key]
+        first = self._first_defined
+        self._result_envelope = first("JSONRPCResultResponse", "JSONRPCResponse")
+        self._error_envelope = first("JSONRPCErrorResponse", "JSONRPCError")
+        self._requests = self._by_method("ServerRequest")
+        self._notifications = self._by_method("ServerNotification")
         self._compiled: dict[str, jsonschema_rs.Validator] = {}
-        self._checks: Mapping[
-            frozenset[str], Callable[[JsonObject, str | None], Iterator[str]]
-        ] = {
+        self._checks: Mapping[frozenset[str], Check] = {
             _REQUEST: self._check_request,
             _NOTIFICATION: self._check_notification,
             _RESULT: self._check_result,
@@ -124,7 +125,8 @@ class WireValidator:
         if definition is None:
             yield f"Revision {self.version} has no results of {method!r}."
         elif definition == "EmptyResult":
-            yield from _members_of_empty_result(method, result)
+            if result:
+                yield f"The result of {method!r} has no members: {sorted(result)}."
         elif result.get("resultType") == "input_required":
             yield from self._check_input_required(method, result)
         else:
@@ -139,21 +141,17 @@ class WireValidator:
             yield "An InputRequiredResult has inputRequests, requestState or both."
 
     def _check_error(self, message: JsonObject, _: str | None) -> Iterator[str]:
-        message = self._with_readable_id(message)
+        # JSON-RPC wants `id: null` where the request's id could not be read, and
+        # these schemas want an id: the one exception from them.
+        id_required = "id" in self._definitions[self._error_envelope]["required"]
+        if id_required and message.get("id", 0) is None:
+            message = {**message, "id": 0}
         yield from self._violations(self._error_envelope, message)
         match message["error"]:
             case {"code": int(code)} if code in self._response_errors:
                 yield from self._violations(self._response_errors[code], message)
             case {"code": int(code)} if code in self._bare_errors:
                 yield from self._violations(self._bare_errors[code], message["error"])
-
-    def _with_readable_id(self, message: JsonObject) -> JsonObject:
-        # JSON-RPC wants `id: null` where the request's id could not be read, and
-        # these schemas want an id: the one exception from them.
-        id_required = "id" in self._definitions[self._error_envelope]["required"]
-        if id_required and message.get("id", 0) is None:
-            return {**message, "id": 0}
-        return message
 
     def _violations(self, definition: str, instance: object) -> Iterator[str]:
         for error in self._validator(definition).iter_errors(instance):
@@ -171,38 +169,15 @@ class WireValidator:
             )
         return self._compiled[definition]
 
-    @cached_property
-    def _definitions_key(self) -> str:
-        return "$defs" if "$defs" in self._schema else "definitions"
-
-    @cached_property
-    def _definitions(self) -> Mapping[str, Any]:
-        definitions: dict[str, Any] = self._schema[self._definitions_key]
-        return definitions
-
-    @cached_property
-    def _result_envelope(self) -> str:
-        return self._first_defined("JSONRPCResultResponse", "JSONRPCResponse")
-
-    @cached_property
-    def _error_envelope(self) -> str:
-        return self._first_defined("JSONRPCErrorResponse", "JSONRPCError")
-
     def _first_defined(self, *names: str) -> str:
         return next(name for name in names if name in self._definitions)
 
     @cached_property
-    def _requests(self) -> Mapping[str, str]:
-        return self._by_method("ServerRequest")
-
-    @cached_property
-    def _notifications(self) -> Mapping[str, str]:
-        return self._by_method("ServerNotification")
-
-    @cached_property
     def _results(self) -> Mapping[str, str]:
         return {
-            method: self._first_defined(f"{_stem(request)}Result", "EmptyResult")
+            method: self._first_defined(
+                f"{request.removesuffix('Request')}Result", "EmptyResult"
+            )
             for method, request in self._by_method("ClientRequest").items()
         }
 
@@ -211,10 +186,11 @@ class WireValidator:
         return frozenset(
             method
             for method, request in self._by_method("ClientRequest").items()
-            if "InputRequiredResult" in self._results_in_envelope(_stem(request))
+            if "InputRequiredResult" in self._results_in_envelope(request)
         )
 
-    def _results_in_envelope(self, stem: str) -> list[str]:
+    def _results_in_envelope(self, request: str) -> list[str]:
+        stem = request.removesuffix("Request")
         envelope = self._definitions.get(f"{stem}ResultResponse")
         return _references(envelope["properties"]["result"]) if envelope else []
 
@@ -248,31 +224,19 @@ class WireValidator:
                 yield name, definition["properties"]
 
 
+wire_validator: Final = cache(WireValidator)
+
+
 def _foreign_members(shape: frozenset[str], message: JsonObject) -> Iterator[str]:
     known = shape | {"jsonrpc"} | ({"params"} if "method" in shape else set())
     if foreign := message.keys() - known:
         yield f"The envelope has members that JSON-RPC lacks: {sorted(foreign)}."
 
 
-def _members_of_empty_result(method: str, result: JsonObject) -> Iterator[str]:
-    if result:
-        yield f"The result of {method!r} has no members: found {sorted(result)}."
-
-
-def _stem(request: str) -> str:
-    return request.removesuffix("Request")
-
-
 def _references(schema: JsonObject) -> list[str]:
     """The names of the definitions that a reference or a union of them names."""
     members = schema.get("anyOf", [schema] if "$ref" in schema else [])
-    return [_name(member["$ref"]) for member in members]
-
-
-def _name(reference: str) -> str:
-    for prefix in ("#/$defs/", "#/definitions/"):
-        reference = reference.removeprefix(prefix)
-    return reference
+    return [member["$ref"].rpartition("/")[2] for member in members]
 
 
 def _is_base64(text: str) -> bool:
