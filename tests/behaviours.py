@@ -410,14 +410,12 @@ def waits_sync(ctx: SyncContext) -> str:
     return "waited"
 
 
-def _enter_and_wait(line: str) -> str:
+@registry.tool
+def enters_and_waits(line: str) -> str:
     Ledger.objects.create(key=line, worker="a test")
     stage().entered_thread.set()
     stage().released_thread.wait(60)
     return "waited"
-
-
-registry.tool(name="enters_and_waits")(_enter_and_wait)
 
 
 @registry.tool
@@ -1152,15 +1150,11 @@ async def complete_failing(value: str) -> list[str]:
 
 def _declare_pages() -> None:
     for name in ("e", "b", "d", "a", "c"):
-        position = 0 if name in "bd" else 1
-        registry.tool(f"page_{name}", tags=["paged"], position=position)(_nothing)
-        registry.prompt(f"page_{name}", tags=["paged"], position=position)(_nothing)
-        registry.resource(
-            f"page://{name}", name=f"page_{name}", tags=["paged"], position=position
-        )(_nothing)
-        registry.resource(
-            f"page://{name}/{{id}}", name="same", tags=["paged"], position=position
-        )(_item)
+        place: Any = {"tags": ["paged"], "position": 0 if name in "bd" else 1}
+        registry.tool(f"page_{name}", **place)(_nothing)
+        registry.prompt(f"page_{name}", **place)(_nothing)
+        registry.resource(f"page://{name}", name=f"page_{name}", **place)(_nothing)
+        registry.resource(f"page://{name}/{{id}}", name="same", **place)(_item)
 
 
 async def _nothing() -> str:

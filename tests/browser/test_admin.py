@@ -200,13 +200,11 @@ def test_mistakes_are_told_beside_their_fields(staff: Page) -> None:
 
     errors = staff.get_by_role("region", name="Please correct the 2 errors below.")
     expect(errors).to_be_focused()
-    expect(staff.locator(".field-name .errorlist")).to_contain_text(
-        "“greet someone” cannot be a name"
-    )
+    wrong_name = staff.locator(".field-name .errorlist")
+    expect(wrong_name).to_contain_text("“greet someone” cannot be a name")
     text = row(staff, "config", 0, "text")
-    expect(text.locator("xpath=..").locator(".errorlist")).to_contain_text(
-        "Did you mean {{name}}?"
-    )
+    wrong_text = text.locator("xpath=..").locator(".errorlist")
+    expect(wrong_text).to_contain_text("Did you mean {{name}}?")
     # Nothing that was typed is lost.
     expect(text).to_have_value(re.compile("Say hello"))
     errors.get_by_role("link", name="Text").click()

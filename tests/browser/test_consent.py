@@ -50,7 +50,10 @@ def program(served: Serving) -> Iterator[Loopback]:
 def strictly(page: Page) -> Iterator[None]:
     def serve(route: Route) -> None:
         answer = route.fetch(max_redirects=0)
-        route.fulfill(response=answer, headers=with_policy(answer))
+        own = answer.headers.get("content-security-policy")
+        policies = ", ".join(filter(None, (POLICY, own)))
+        headers = {**answer.headers, "content-security-policy": policies}
+        route.fulfill(response=answer, headers=headers)
 
     refused: list[str] = []
     page.on("console", lambda each: refused.append(each.text))
@@ -61,18 +64,9 @@ def strictly(page: Page) -> Iterator[None]:
     assert [each for each in refused if "Content Security" in each] == []
 
 
-def with_policy(answer: APIResponse) -> dict[str, str]:
-    own = answer.headers.get("content-security-policy")
-    policies = ", ".join(filter(None, (POLICY, own)))
-    return {**answer.headers, "content-security-policy": policies}
-
-
 def headline(page: Page) -> None:
-    expect(
-        page.get_by_role(
-            "heading", name="Let a program on this computer use For programs as you?"
-        )
-    ).to_be_visible()
+    words = "Let a program on this computer use For programs as you?"
+    expect(page.get_by_role("heading", name=words)).to_be_visible()
 
 
 def comes_in(program: Loopback, page: Page, scope: str = "mcp:read") -> None:
@@ -123,11 +117,8 @@ def test_cancel_reaches_the_program(
         page.goto(address)
         strike(page, page.get_by_role("button", name="Cancel"))
         expect(page.get_by_text(THANKS)).to_be_visible()
-        assert program.back.gets() == {
-            "error": "access_denied",
-            "state": STATE,
-            "iss": program.site,
-        }
+        refusal = {"error": "access_denied", "state": STATE, "iss": program.site}
+        assert program.back.gets() == refusal
 
 
 def test_allow_that_is_pressed_twice_makes_one_app(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import CLOSED, PASSWORD, open_page
+from tests.browser.test_consent import strictly
 from tests.browser.test_publishing import add_user, picture, press, said
 from tests.newcomer.programs import CHECKOUT, Serving
 
@@ -151,21 +152,8 @@ def test_without_scripts(scriptless: Page) -> None:
 @pytest.fixture
 def maria(staff: Page, browser: Browser, served: Serving) -> Iterator[Page]:
     add_user(staff, USER)
-    refused: list[str] = []
-    with open_page(browser, served) as page:
-        page.on("console", lambda each: refused.append(each.text))
-        # As a careful site would send it.
-        page.route("**/account/**", _strictly)
+    with open_page(browser, served) as page, strictly(page):
         yield page
-        page.unroute_all(behavior="wait")
-    assert [each for each in refused if "Content Security" in each] == []
-
-
-def _strictly(route: Any) -> None:
-    response = route.fetch(max_redirects=0)
-    policy = "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'"
-    headers = {**response.headers, "content-security-policy": policy}
-    route.fulfill(response=response, headers=headers)
 
 
 @pytest.mark.long

@@ -35,12 +35,8 @@ class Provider(Program):
     issuer = ""
 
     def token(self, path: str = BY, scope: str = "mcp:read mcp:change") -> str:
-        form = {
-            "grant_type": "client_credentials",
-            "resource": f"{SITE}{path}",
-            "scope": scope,
-        }
-        body = urlencode(form).encode()
+        form = {"grant_type": "client_credentials", "resource": f"{SITE}{path}"}
+        body = urlencode({**form, "scope": scope}).encode()
         asked = Request(f"{self.issuer}/token", body)  # noqa: S310 - on loopback
         pair = base64.b64encode(f"ana:{SECRET}".encode()).decode()
         asked.add_header("Authorization", f"Basic {pair}")
@@ -73,11 +69,8 @@ def mcp(provider: Provider) -> dict[str, Any]:
         "field": "username",
         "networks": ["127.0.0.1/32"],
     }
-    return {
-        "AUTHENTICATION": {"provider": entry},
-        "PUBLIC_URL": SITE,
-        "HOSTS": ["localhost"],
-    }
+    site = {"PUBLIC_URL": SITE, "HOSTS": ["localhost"]}
+    return {"AUTHENTICATION": {"provider": entry}, **site}
 
 
 @pytest.fixture(autouse=True)

@@ -95,9 +95,8 @@ def _row_faults(row: Row) -> Iterator[str]:
         yield f"No {kind!r} releases from a {row.strength}."
     if kind == "planned" and text not in PLANNED:
         yield f"Nothing may wait for {text!r}."
-    yield from (
-        f"There is no {test}." for test in row.tests.split() if not is_there(test)
-    )
+    tests = row.tests.split()
+    yield from (f"There is no {test}." for test in tests if not is_there(test))
 
 
 def drawn(document: str, rows: list[Row], proved: Container[str]) -> str:

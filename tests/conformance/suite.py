@@ -79,9 +79,8 @@ def checks_in(results: Path, kind: str) -> dict[str, list[Check]]:
         named = RESULT.fullmatch(path.relative_to(results).as_posix())
         if named is None:
             raise ValueError(f"{path} is not named as the suite names its results.")
-        verdicts = json.loads(path.read_bytes())
         checks[named["scenario"]] = [
             Check(each["id"], each["status"], each.get("errorMessage", ""))
-            for each in verdicts
+            for each in json.loads(path.read_bytes())
         ]
     return checks

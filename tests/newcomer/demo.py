@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ import pytest
 
 from mcp_project.shop.supplier_key import supplier_setting
 from tests.drill.ports import HOST, free_port
-from tests.newcomer.programs import CHECKOUT, Serving, serving, shell_environment
+from tests.newcomer.programs import CHECKOUT, Serving, ended, serving, shell_environment
 
 PASSWORD = re.compile(r"^Log in +admin / (\S+) ", re.MULTILINE)
 
@@ -47,18 +46,10 @@ def demo(
 
 
 def refused(port: int | str, database: Path | None = None, url: str = "") -> str:
-    ended = subprocess.run(
-        make_run(port),
-        cwd=CHECKOUT,
-        env=shell_environment(DATABASE_URL=url or f"sqlite:///{database}"),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert ended.returncode != 0
-    return ended.stderr
+    environment = shell_environment(DATABASE_URL=url or f"sqlite:///{database}")
+    done = ended(make_run(port), CHECKOUT, environment)
+    assert done.returncode != 0
+    return done.stderr
 
 
 def password(served: Serving) -> str:

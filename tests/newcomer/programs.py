@@ -36,8 +36,13 @@ def shell_environment(**variables: str) -> dict[str, str]:
     }
 
 
-def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
-    ended = subprocess.run(
+def ended(
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    user: int | None = None,
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         command,
         cwd=folder,
         env=environment,
@@ -46,10 +51,15 @@ def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) ->
         text=True,
         timeout=PATIENCE_S,
         check=False,
+        user=user,
     )
-    if ended.returncode:
-        raise ProgramFailed(f"{command} ended with {ended.returncode}:\n{ended.stderr}")
-    return ended.stdout
+
+
+def run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str:
+    done = ended(command, folder, environment)
+    if done.returncode:
+        raise ProgramFailed(f"{command} ended with {done.returncode}:\n{done.stderr}")
+    return done.stdout
 
 
 class Serving(Program):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.newcomer.programs import CHECKOUT, shell_environment
+from tests.newcomer.programs import CHECKOUT, ended, shell_environment
 
 FILES: Final = (
     *("Makefile", "requirements.txt", "requirements-test.txt"),
@@ -37,20 +36,11 @@ def folder() -> Iterator[Path]:
 def refused(
     folder: Path, *arguments: str, user: int | None = None, **environment: str
 ) -> str:
-    ended = subprocess.run(
-        ["make", "--no-print-directory", "run", *arguments],
-        cwd=folder,
-        env=shell_environment(**environment),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        user=user,
-    )
-    assert ended.returncode != 0
-    assert "Traceback" not in ended.stderr
-    return ended.stderr.partition("make: ***")[0].strip()
+    command = ["make", "--no-print-directory", "run", *arguments]
+    done = ended(command, folder, shell_environment(**environment), user)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    return done.stderr.partition("make: ***")[0].strip()
 
 
 def test_no_python_that_is_new_enough(folder: Path) -> None:

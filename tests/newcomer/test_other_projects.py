@@ -15,13 +15,7 @@ import pytest
 from tests.newcomer.programs import CHECKOUT, run
 from tests.newcomer.readme import blocks
 from tests.newcomer.sites import INSTALLED, Site
-from tests.newcomer.test_startproject import (
-    ADD,
-    NEW_TOKEN,
-    STREAM,
-    answered,
-    initialize,
-)
+from tests.newcomer.test_startproject import ADD, NEW_TOKEN, STREAM, adds, initialize
 
 pytestmark = [
     pytest.mark.long,
@@ -212,7 +206,7 @@ async def test_the_first_answer(kind: type[Wagtail | Oscar], tmp_path: Path) -> 
     with site.serving("python manage.py runserver --noreload") as served:
         assert initialize(served.url).status_code == 401
         assert httpx.get(served.url, follow_redirects=True).status_code == 200
-        await answered(served.url, Authorization=f"Bearer {token}")
+        await adds(served.url, Authorization=f"Bearer {token}")
 
 
 @pytest.mark.parametrize("kind", [Wagtail, Oscar])
@@ -230,4 +224,4 @@ async def test_streams_with_the_whole_asgi_file(
             put = site.write if "asgi.py" in block.file else site.merge
             put(block.file, text)
     with site.serving("python manage.py runserver --noreload") as served:
-        await answered(served.url, Authorization=f"Bearer {token}")
+        await adds(served.url, Authorization=f"Bearer {token}")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import httpx
 import pytest
@@ -33,14 +31,9 @@ STREAM = "Stream over ASGI"
 TOKENS = "With access tokens"
 KEY = "With your own authenticator"
 
-NOTICED_S = 60.0
-"""Far longer than a process takes to see what another one wrote."""
-
 PLAIN_DAPHNE = "daphne mysite.asgi:application"
 # Of the stateful era, of the stateless one.
 MODES = ("legacy", "auto")
-
-CopyOf: TypeAlias = Callable[[Site], Site]
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +69,8 @@ def style_sheets(url: str) -> dict[str, httpx.Response]:
     page = httpx.get(f"{url}/admin/login/").text
     paths = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
     assert paths
-    return {
-        path: httpx.get(f"{url}{path}")
-        for path in [*paths, "/static/mcp_app/admin.css"]
-    }
+    paths.append("/static/mcp_app/admin.css")
+    return {path: httpx.get(f"{url}{path}") for path in paths}
 
 
 def initialize(url: str, **headers: str) -> httpx.Response:
@@ -93,24 +84,19 @@ def initialize(url: str, **headers: str) -> httpx.Response:
     return httpx.post(f"{url}/mcp", json=message, headers=headers)
 
 
-def opened(url: str) -> None:
-    end = time.monotonic() + NOTICED_S
-    while (answer := initialize(url)).status_code != 200:
-        assert time.monotonic() < end, answer.text
-        time.sleep(LOOK_S)
-
-
 async def called(url: str, mode: str, **headers: str) -> object:
-    async with (
-        create_mcp_http_client(headers) as http,
-        Client(
-            streamable_http_client(f"{url}/mcp", http_client=http), mode=mode
-        ) as client,
-    ):
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
-        result = await client.call_tool("add", {"a": 2, "b": 3})
-        assert not result.is_error
-        return result.structured_content
+    async with create_mcp_http_client(headers) as http:
+        transport = streamable_http_client(f"{url}/mcp", http_client=http)
+        async with Client(transport, mode=mode) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
+            result = await client.call_tool("add", {"a": 2, "b": 3})
+            assert not result.is_error
+            return result.structured_content
+
+
+async def adds(url: str, **headers: str) -> None:
+    for mode in MODES:
+        assert await called(url, mode, **headers) == {"result": 5}
 
 
 async def answered(url: str, **headers: str) -> None:
@@ -135,7 +121,7 @@ async def test_the_first_answer(site: Site) -> None:
     """Under plain runserver, with the token that the steps made."""
     token = site.printed[NEW_TOKEN].split()[-1]
     with site.serving("python manage.py runserver") as served:
-        await answered(served.url, Authorization=f"Bearer {token}")
+        await adds(served.url, Authorization=f"Bearer {token}")
 
 
 def test_the_first_call(site: Site) -> None:
@@ -178,7 +164,7 @@ async def test_access_tokens(site: Site) -> None:
     with site.serving(PLAIN_DAPHNE) as served:
         for wrong in ({}, {"Authorization": f"Bearer {token}x"}):
             assert initialize(served.url, **wrong).status_code == 401
-        await answered(served.url, Authorization=f"Bearer {token}")
+        await adds(served.url, Authorization=f"Bearer {token}")
         site.type(f"python manage.py mcp_token revoke {token[:10]}")
         gone = initialize(served.url, Authorization=f"Bearer {token}")
         assert gone.status_code == 401
@@ -191,12 +177,16 @@ async def test_users_with_a_key(site: Site) -> None:
     with site.serving(PLAIN_DAPHNE) as served:
         for wrong in ({}, {"Authorization": f"Bearer {key}x"}):
             assert initialize(served.url, **wrong).status_code == 401
-        await answered(served.url, Authorization=f"Bearer {key}")
+        await adds(served.url, Authorization=f"Bearer {key}")
 
 
 async def test_everyone(site: Site) -> None:
     with site.serving(PLAIN_DAPHNE) as served:
         assert initialize(served.url).status_code == 401
         site.follow("For everyone")
-        opened(served.url)
-        await answered(served.url)
+        # Far longer than a process takes to see what another one wrote.
+        end = time.monotonic() + 60
+        while (answer := initialize(served.url)).status_code != 200:
+            assert time.monotonic() < end, answer.text
+            time.sleep(LOOK_S)
+        await adds(served.url)
