@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from asgiref.sync import SyncToAsync
@@ -55,25 +55,7 @@ def scripted_registry() -> Registry:
     return registry
 
 
-class Play(Protocol):
-    async def __call__(
-        self,
-        tool: str,
-        script: Callable[[Any], Any],
-        *,
-        answer: Answer | None = None,
-        client: Client | None = None,
-        meta: dict[str, Any] | None = None,
-    ) -> Outcome: ...
-
-    def begin(self, tool: str, script: Callable[[Any], Any], client: Client) -> Visit:
-        """Begin such a call, to read its answer as it comes."""
-
-    def params(self, tool: str, script: Callable[[Any], Any]) -> dict[str, Any]:
-        """Return the parameters of such a call."""
-
-
-class _Play:
+class Play:
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
         self._client: Client | None = None
@@ -95,6 +77,7 @@ class _Play:
         return await client.talk("tools/call", params, answer or _nobody_asks)
 
     def begin(self, tool: str, script: Callable[[Any], Any], client: Client) -> Visit:
+        """Begin such a call, to read its answer as it comes."""
         return client.begin("tools/call", self.params(tool, script))
 
     def params(self, tool: str, script: Callable[[Any], Any]) -> dict[str, Any]:
@@ -118,4 +101,4 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def play(scripted: None, connect: Connect) -> Play:
-    return _Play(connect)
+    return Play(connect)

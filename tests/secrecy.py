@@ -78,14 +78,12 @@ class Watch:
     def looks_at(self, kind: str, where: str, text: str) -> None:
         """Note what might be a secret in a text that was written."""
         self._counts[kind] += 1
-        for each in (*self._fixed_in(text), *LIKE_A_SECRET.findall(text)):
+        fixed = [each for each in self._fixed if each in text]
+        for each in (*fixed, *LIKE_A_SECRET.findall(text)):
             # The same stands in many places, such as the digest of a row.
             if each not in self._seen:
                 self._seen.add(each)
                 self._write(SEEN, f"{each}\t{kind} {where}")
-
-    def _fixed_in(self, text: str) -> Iterator[str]:
-        return (each for each in self._fixed if each in text)
 
     def _write(self, name: str, line: str) -> None:
         # One call, so that a process that is killed leaves whole lines.
@@ -153,7 +151,8 @@ def _look_at_logs(own: Watch) -> None:
     makes_traceback = logging.Formatter()
 
     def handled(logger: logging.Logger, record: logging.LogRecord) -> None:
-        if not _may_know(record.name):
+        client = record.name.partition(".")[0]
+        if client not in CLIENTS and record.name not in ADDRESSES:
             with _uncounted():
                 # A copy: how it is formatted is kept within.
                 text = makes_traceback.format(copy(record))
@@ -176,11 +175,8 @@ def _uncounted() -> Iterator[None]:
     """
     from django.db import connections  # noqa: PLC0415
 
-    counting = [
-        each
-        for each in connections.all(initialized_only=True)
-        if each.force_debug_cursor
-    ]
+    there = connections.all(initialized_only=True)
+    counting = [each for each in there if each.force_debug_cursor]
     for connection in counting:
         connection.force_debug_cursor = False
     try:
@@ -188,10 +184,6 @@ def _uncounted() -> Iterator[None]:
     finally:
         for connection in counting:
             connection.force_debug_cursor = True
-
-
-def _may_know(name: str) -> bool:
-    return name.partition(".")[0] in CLIENTS or name in ADDRESSES
 
 
 def is_watching() -> bool:
@@ -251,11 +243,11 @@ def look_at_rows_of_test() -> None:
 
 
 def found(folder: Path) -> list[str]:
-    known = {line for _, line in _lines(folder, KNOWN)}
+    known = {*_lines(folder, KNOWN)}
     return sorted(
         {
             f"{where}: {candidate}"
-            for _, line in _lines(folder, SEEN)
+            for line in _lines(folder, SEEN)
             for candidate, _tab, where in [line.partition("\t")]
             if any(each in known for each in _parts(candidate))
         }
@@ -271,17 +263,16 @@ def _parts(candidate: str) -> Iterator[str]:
 
 def counted(folder: Path) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for _, line in _lines(folder, COUNTED):
+    for line in _lines(folder, COUNTED):
         count, _tab, kind = line.partition("\t")
         counts[kind] += int(count)
     counts["secret"] = sum(1 for _ in _lines(folder, KNOWN))
     return counts
 
 
-def _lines(folder: Path, name: str) -> Iterator[tuple[Path, str]]:
+def _lines(folder: Path, name: str) -> Iterator[str]:
     for path in folder.glob(f"{name}-*"):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            yield path, line
+        yield from path.read_text(encoding="utf-8").splitlines()
 
 
 def main(folder: Path) -> int:

@@ -10,15 +10,14 @@ from django.db import OperationalError, connection
 
 from mcp_app.pools.database import DatabaseThreads, checks, lookups, reader
 
+Pools: TypeAlias = Sequence[DatabaseThreads]
 Wrapper: TypeAlias = Callable[[Callable[..., Any], str, Any, bool, Any], Any]
 READING: Final = (checks, reader, lookups)
 """Pools of one thread each."""
 
 
 @asynccontextmanager
-async def wrapped(
-    wrapper: Wrapper, pools: Sequence[DatabaseThreads] = READING
-) -> AsyncIterator[None]:
+async def wrapped(wrapper: Wrapper, pools: Pools = READING) -> AsyncIterator[None]:
     for each in pools:
         await each.run(lambda: connection.execute_wrappers.append(wrapper))
     try:
@@ -29,18 +28,14 @@ async def wrapped(
 
 
 @asynccontextmanager
-async def counted(
-    pools: Sequence[DatabaseThreads] = READING,
-) -> AsyncIterator[list[str]]:
+async def counted(pools: Pools = READING) -> AsyncIterator[list[str]]:
     told: list[str] = []
 
-    def note(
-        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
-    ) -> Any:
+    def note(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
         # MariaDB is asked for its version once in each connection.
         if "SELECT VERSION()" not in sql:
             told.append(sql)
-        return execute(sql, params, many, context)
+        return execute(sql, *rest)
 
     async with wrapped(note, pools):
         yield told
@@ -50,13 +45,11 @@ async def counted(
 async def failing(part: str = "") -> AsyncIterator[list[str]]:
     failed: list[str] = []
 
-    def fail(
-        execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
-    ) -> Any:
+    def fail(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
         if part in sql:
             failed.append(sql)
             raise OperationalError("The connection is gone.")
-        return execute(sql, params, many, context)
+        return execute(sql, *rest)
 
     async with wrapped(fail):
         yield failed

@@ -149,7 +149,7 @@ def test_leaving_with_changes_is_asked(staff: Page) -> None:
     "model", ["prompt", *long_cases("tool", "resource", "resourcetemplate")]
 )
 def test_a_phone_needs_no_sideways_scrolling(staff: Page, model: str) -> None:
-    staff.set_viewport_size({"width": 320, "height": 800})  # type: ignore[arg-type]
+    staff.set_viewport_size({"width": 320, "height": 800})
     for query in ("", "?kind=text"):
         staff.goto(f"/admin/mcp_app/{model}/add/{query}")
         for name in ("Add a parameter", "Add an argument", "Add a message"):

@@ -2,64 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from mcp_app.protocol.json_types import JsonObject
+from tests.drill import contents
+from tests.drill.contents import IMAGE, JsonObject, embedded
 
 STATEFUL = "2025-11-25"
 STATELESS = "2026-07-28"
 
 PLAIN_TOOLS = 120
-PNG = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAA"
-    "AABJRU5ErkJggg=="
-)
-WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
-
-
-def text(words: str) -> JsonObject:
-    return {"type": "text", "text": words}
-
-
-def embedded(uri: str, media_type: str, words: str) -> JsonObject:
-    resource = {"uri": uri, "mimeType": media_type, "text": words}
-    return {"type": "resource", "resource": resource}
-
-
-IMAGE: JsonObject = {"type": "image", "data": PNG, "mimeType": "image/png"}
-
-LINK: JsonObject = {
-    "type": "resource_link",
-    "uri": "test://static-text",
-    "name": "static-text",
-    "title": "Static text",
-    "description": "A text that does not change.",
-    "mimeType": "text/plain",
-    "size": 48,
-}
+PNG, text = contents.PNG, contents.text
 
 CONTENT: dict[str, list[JsonObject]] = {
-    "test_simple_text": [text("This is a simple text response for testing.")],
+    "test_simple_text": [contents.SIMPLE],
     "test_image_content": [IMAGE],
-    "test_audio_content": [{"type": "audio", "data": WAV, "mimeType": "audio/wav"}],
-    "test_embedded_resource": [
-        embedded(
-            "test://embedded-resource",
-            "text/plain",
-            "This is an embedded resource content.",
-        )
-    ],
-    "test_multiple_content_types": [
-        text("Multiple content types test:"),
-        IMAGE,
-        embedded(
-            "test://mixed-content-resource",
-            "application/json",
-            '{"test":"data","value":123}',
-        ),
-    ],
-    "test_resource_link": [LINK],
+    "test_audio_content": [contents.AUDIO],
+    "test_embedded_resource": [contents.EMBEDDED],
+    "test_multiple_content_types": [*contents.MIXED],
+    "test_resource_link": [contents.LINK],
 }
 RECONNECTED = "Reconnection test completed successfully."
 SIGN_IN: JsonObject = {

@@ -59,8 +59,8 @@ class Bridge(Program):
 def bridge(site: Site, person: Person, directory: Path, port: int) -> Iterator[Bridge]:
     # Who would open a browser opens nothing.
     given = {"MCP_REMOTE_CONFIG_DIR": str(directory), "BROWSER": "true"}
-    command = [NODE, PROGRAM, site.url, str(port), "--transport", "http-only"]
-    with Bridge(command, env={**os.environ, **given}, pipes=True) as made:
+    env, options = {**os.environ, **given}, [str(port), "--transport", "http-only"]
+    with Bridge([NODE, PROGRAM, site.url, *options], env=env, pipes=True) as made:
         made.wait_until(lambda: made.opens(person), PATIENCE_S)
         yield made
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.clients.facts import SIGN_IN
 from tests.drill.contents import LINK
 from tests.drill.functions.drills import EXIT_STATUS
 from tests.drill.running import running, started
@@ -80,10 +81,8 @@ def test_count_tells_its_progress(client: Caller) -> None:
 def test_count_logs_where_no_token_came(client: Caller) -> None:
     meta = {f"{META}logLevel": "info"} if isinstance(client, Stateless) else {}
     *told, last = client.messages("drill_count", {"n": 2, "delay_ms": 0}, meta)
-    assert [each["params"]["data"] for each in told] == [
-        {"i": 1, "pad": ""},
-        {"i": 2, "pad": ""},
-    ]
+    data = [each["params"]["data"] for each in told]
+    assert data == [{"i": 1, "pad": ""}, {"i": 2, "pad": ""}]
     assert said(last["result"]) == "done 2"
 
 
@@ -150,24 +149,11 @@ def test_ask(stateless: Stateless, tool: str) -> None:
 def test_ask_url(url: str, tool: str, action: str, outcome: str) -> None:
     client = Stateless(url, {"elicitation": {"url": {}}})
     asked = client.call(tool)
-    assert asked["inputRequests"] == {
-        "sign_in": {
-            "method": "elicitation/create",
-            "params": {
-                "mode": "url",
-                "message": "Please sign in.",
-                "url": "https://example.com/sign-in",
-            },
-        }
-    }
-    message = client.messages(
-        tool,
-        {},
-        {},
-        inputResponses={"sign_in": {"action": action}},
-        requestState=asked["requestState"],
-    )[-1]
-    assert said(message["result"]) == outcome
+    request = {"method": "elicitation/create", "params": SIGN_IN}
+    assert asked["inputRequests"] == {"sign_in": request}
+    answers, state = {"sign_in": {"action": action}}, asked["requestState"]
+    last = client.messages(tool, {}, {}, inputResponses=answers, requestState=state)[-1]
+    assert said(last["result"]) == outcome
 
 
 def test_ask_in_a_transaction_is_refused(stateless: Stateless) -> None:
