@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 import mcp_app
 from mcp_app.invalidation import changes
@@ -76,3 +77,8 @@ def test_it_works_without_settings_and_apps() -> None:
     )
     assert done.stderr == ""
     assert done.stdout == "3 []\n"
+
+
+def test_modules_of_installed_apps_are_imported_at_start() -> None:
+    assert str(apps.get_app_config("mcp_app").verbose_name) == "MCP server"
+    assert "tests.drill.mcp" in sys.modules

@@ -1,4 +1,4 @@
-"""The endpoint behind a `URLRouter` of Channels."""
+"""The endpoint behind a `URLRouter` of Channels, and its names in a URLconf."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from channels.routing import URLRouter
 from channels.testing import ApplicationCommunicator
+from django.urls import resolve, reverse
 
 from mcp_app.process.runtime import Process
 from mcp_app.routing import http_urlpatterns
+from mcp_app.transports.http.view import endpoint
 from tests.asgi_client import BASE_HEADERS, Client, Visit, outcome
 from tests.old_client import OldClient
 from tests.scripting import STATEFUL, STATELESS
@@ -97,3 +99,13 @@ def _scope() -> dict[str, Any]:
         "root_path": "",
         "headers": headers,
     }
+
+
+def test_names_of_the_urlconf() -> None:
+    assert reverse("mcp_app:endpoint") == "/mcp"
+    assert reverse("mcp_app:server", args=["staff"]) == "/mcp/staff"
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp/staff", "/mcp/staff/"])
+def test_paths_of_the_urlconf(path: str) -> None:
+    assert resolve(path).func is endpoint

@@ -21,30 +21,37 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from inspect import signature
 from itertools import chain
 from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import Any, Final
 
 import pytest
+import redis
 
 from tests.drill.switches import FAULTS
-from tests.process.clusters import KINDS, cluster
+from tests.process.clusters import KINDS, Cluster, cluster, run_python
 from tests.reliability.parts import ONLY_ON, PARTS, TESTS, TIMED
 from tests.reliability.report import begin, described, lost, minutes, report, written
 from tests.reliability.rounds import Journal, Tried
 from tests.reliability.site import Site, site
-from tests.reliability.versions import versions
 
 PROGRAM: Final = "python -m tests.reliability"
 ROUNDS: Final = 1000
 SEED: Final = 1
 USUAL: Final = ("postgresql", "postgresql-redis", "mariadb")
+ASKED: Final = """
+import django
+django.setup()
+from django.db import connection
+version = ".".join(map(str, connection.get_database_version()))
+print(connection.display_name, version)
+"""
 
 
 def main() -> int:
@@ -62,7 +69,7 @@ def main() -> int:
         run = described(
             shlex.join([*PROGRAM.split(), *sys.argv[1:]]),
             SEED if options.seed is None else options.seed,
-            versions(each.cluster for each in sites.values()),
+            _versions(each.cluster for each in sites.values()),
         )
         for part, journal in journals.items():
             for name in chosen[part]:
@@ -124,6 +131,18 @@ def _sites(
             print(f"Not tried on {kind}: {missing}", file=sys.stderr)
         else:
             yield kind, stack.enter_context(site(made))
+
+
+def _versions(clusters: Iterable[Cluster]) -> list[str]:
+    """Return each server that is used, once: `["PostgreSQL 15.5", "Redis 7.0.15"]`."""
+    found = []
+    for each in clusters:
+        found.append(run_python(each.environment, "-c", ASKED).strip())
+        if each.redis is not None:
+            client: Any = redis.Redis.from_url(each.redis.url)
+            with closing(client):
+                found.append(f"Redis {client.info('server')['redis_version']}")
+    return sorted(set(found))
 
 
 def _missing(name: str, kind: str, rounds: int, journal: Journal) -> int:

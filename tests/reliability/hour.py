@@ -26,7 +26,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from benchmarks.processes import Process
 from tests.drill.databases import postgresql_database
@@ -35,7 +37,6 @@ from tests.reliability.load import Load
 from tests.reliability.once import added
 from tests.reliability.report import machine, table_of, written
 from tests.reliability.rounds import Round
-from tests.reliability.rows import counted, more
 
 CLIENTS: Final = 10
 SPARED: Final = 0
@@ -49,6 +50,11 @@ LINES: Final = 12
 AUDIT: Final = frozenset({"call", "callstatistic", "callwriter"})
 """Tables that are to keep what was: for days."""
 TABLES: Final = ("session", "stream", "event", "once", "change", "topic", "worker")
+PREFIX = "mcp_app_"
+_TABLES = (
+    "SELECT table_name FROM information_schema.tables"
+    " WHERE table_schema = 'public' AND starts_with(table_name, %s)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +212,27 @@ def _line(minute: Minute) -> tuple[str, ...]:
         f"{min(others):.1f} to {max(others):.1f}",
         *(str(minute.rows.get(name, 0)) for name in TABLES),
     )
+
+
+def counted(url: str) -> dict[str, int]:
+    """Return the rows of each table of the app, by its name without the prefix."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        names = [name for (name,) in connection.execute(_TABLES, [PREFIX])]
+        return {
+            name.removeprefix(PREFIX): _rows(connection, name) for name in sorted(names)
+        }
+
+
+def _rows(connection: psycopg.Connection, table: str) -> int:
+    count = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
+    row = connection.execute(count).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def more(after: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
+    grown = {name: count - before.get(name, 0) for name, count in after.items()}
+    return {name: count for name, count in grown.items() if count > 0}
 
 
 if __name__ == "__main__":
