@@ -221,7 +221,6 @@ async def process(
     from mcp_app.pools.database import writer  # noqa: PLC0415
     from mcp_app.process import background as current_process  # noqa: PLC0415
     from mcp_app.process import runtime  # noqa: PLC0415
-    from mcp_app.protocol.errors import Unavailable  # noqa: PLC0415
     from mcp_app.transports.http.request_handler import policy  # noqa: PLC0415
     from tests.behaviours import new_stage, registry  # noqa: PLC0415
 
@@ -239,10 +238,7 @@ async def process(
     yield current
     scene.released_thread.set()
     await _nothing_left(current)
-    # See the changes that the test left, so that the next one is not told of them.
-    with suppress(Unavailable):
-        await current.gate.wait_for_check()
-    await _nothing_left(current)
+    await _nothing_untold(current)
     if "STATE_KEYS" not in mcp:
         _cool(current)
     current_process._current = None
@@ -291,6 +287,15 @@ async def _nothing_left(current: Process) -> None:
     while left() and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.001)
     assert not left()
+
+
+async def _nothing_untold(current: Process) -> None:
+    """See the changes that the test left, so that the next one is not told of them."""
+    from mcp_app.protocol.errors import Unavailable  # noqa: PLC0415
+
+    with suppress(Unavailable):
+        await current.gate.wait_for_check()
+    await _nothing_left(current)
 
 
 def _erase_traces() -> None:

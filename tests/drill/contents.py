@@ -90,6 +90,4 @@ MESSAGES: Final[dict[str, tuple[JsonObject, ...]]] = {
     ),
     "test_prompt_with_image": (IMAGE, text("Please analyze the image above.")),
 }
-TEMPLATE_TEXT: Final = (
-    '{"id":"{{id}}","templateTest":true,"data":"Data for ID: {{id}}"}'
-)
+TEMPLATE_TEXT = '{"id":"{{id}}","templateTest":true,"data":"Data for ID: {{id}}"}'

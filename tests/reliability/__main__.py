@@ -105,9 +105,8 @@ def _journal(part: str, names: list[str], options: argparse.Namespace) -> Journa
     apart = "faults" if options.fault else apart
     journal = Journal(Path("results") / f"{apart or 'reliability'}-{part}.jsonl")
     if not options.go_on:
-        journal.forget(
-            KINDS if apart else options.on or USUAL, TESTS if apart else names
-        )
+        kinds = KINDS if apart else options.on or USUAL
+        journal.forget(kinds, TESTS if apart else names)
     return journal
 
 

@@ -162,10 +162,8 @@ def restarts(site: Site, rounds: int, processes: int = COUNT) -> Generator[Round
 
     What is refused with 503, or not taken at all, is called at another process.
     """
-    with (
-        Flock(site.cluster.environment, processes) as flock,
-        ThreadPoolExecutor(1) as pool,
-    ):
+    environment = site.cluster.environment
+    with Flock(environment, processes) as flock, ThreadPoolExecutor(1) as pool:
         sessions = [Session(site.cluster.urls[0]) for _ in range(CLIENTS // 2)]
         for number in range(rounds):
             stopped = pool.submit(flock.stop, number % len(flock.urls))

@@ -136,9 +136,8 @@ class _Exchange:
         self._requests = self._read_requests()
         for request in self._requests:
             if "id" in request:
-                self._session.methods[json.dumps(request["id"])] = str(
-                    request["method"]
-                )
+                key = json.dumps(request["id"])
+                self._session.methods[key] = str(request["method"])
 
     def _read_requests(self) -> list[JsonObject]:
         """Return what the client asked; nothing where the body was refused."""
@@ -187,11 +186,9 @@ class _Exchange:
             version = message["result"].get("protocolVersion")
             if version in VERSIONS:
                 self._session.version = version
-        versions = self._versions(method)
-        found = [
-            wire_validator(each).check(message, method=method) for each in versions
-        ]
-        place = f"{self._where} ({'|'.join(versions)}, {method})"
+        allowed = self._versions(method)
+        found = [wire_validator(each).check(message, method=method) for each in allowed]
+        place = f"{self._where} ({'|'.join(allowed)}, {method})"
         self._check.judge(min(found, key=len), place, message)
 
     def _versions(self, method: str | None) -> tuple[str, ...]:
