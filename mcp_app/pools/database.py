@@ -31,6 +31,7 @@ from mcp_app.pools.connections import (
     waits_for_a_lock,
 )
 from mcp_app.pools.loop_thread import settle_future
+from mcp_app.pools.pump import PUMPS
 from mcp_app.protocol.errors import Unavailable
 
 Value = TypeVar("Value")
@@ -218,6 +219,8 @@ class DatabaseThreads:
     ) -> Value:
         """Run a function in one of the threads; raise its error or `Unavailable`."""
         loop = asyncio.get_running_loop()
+        if PUMPS and (pump := PUMPS.get(loop)) is not None:
+            return await pump.run_uncounted(partial(function, *arguments, **keywords))
         future: asyncio.Future[Value] = loop.create_future()
         call = partial(contextvars.copy_context().run, function, *arguments, **keywords)
         function_in_time = partial(

@@ -133,7 +133,7 @@ class Process:
             self.announcements, self.sessions, self._row, self.spawn_task
         )
         self.gate = FreshnessGate(
-            self._read_changes, self._load_changes, _replace_threads
+            self.read_changes, self.load_changes, _replace_threads
         )
         self._ticker = Ticker(self)
         self.watch = self._ticker.start_ticking
@@ -141,7 +141,7 @@ class Process:
         self.admit = self._quotas.admit
         self.audit = self._build_call_log()
         self.adapters = self._build_adapters()
-        self._start_services()
+        self._build_services()
 
     def _build_call_log(self) -> CallLog | None:
         if mcp_settings.audit == "off":
@@ -184,9 +184,8 @@ class Process:
             audit=self.audit,
         )
 
-    def _start_services(self) -> None:
+    def _build_services(self) -> None:
         self.doorbell = Doorbell(mcp_settings.doorbell, self._ticker.heard)
-        here.register_process(self._row, self.gate.mark_stale, self._wake_after_commit)
         self.heartbeat = Heartbeat(
             self.loop,
             self._row,
@@ -196,6 +195,11 @@ class Process:
             self.build_report,
         )
         self._health = Health(self.gate, self.heartbeat.confirm_writable)
+        self.start_services()
+
+    def start_services(self) -> None:
+        """Begin with what goes on by itself."""
+        here.register_process(self._row, self.gate.mark_stale, self._wake_after_commit)
         self._janitor = Janitor(self.loop, self.limits, self.spawn_task)
         self._look_for_hanging()
 
@@ -272,7 +276,8 @@ class Process:
         part = FINE if self.stopping else await self._health.failing_part()
         return STOPPING if self.stopping else part
 
-    async def _read_changes(self) -> ChangeSet:
+    async def read_changes(self) -> ChangeSet:
+        """Return what is new, with one statement."""
         await self.heartbeat.ensure_row()
         self.doorbell.listen()
         away, self._away = self._away, True
@@ -282,7 +287,8 @@ class Process:
         self._away = False
         return change_set
 
-    async def _load_changes(self, change_set: ChangeSet) -> None:
+    async def load_changes(self, change_set: ChangeSet) -> None:
+        """Bring the caches up to date."""
         await refresh_caches(self, change_set)
         freeze_heap()
 

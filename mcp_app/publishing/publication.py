@@ -22,7 +22,15 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import MODELS, hints_of, uploads_of
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.rules import text_problem
-from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Stop, Tool
+from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.models import (
+    DefinitionRow,
+    DefinitionVersion,
+    PublishedRow,
+    Server,
+    Stop,
+    Tool,
+)
 from mcp_app.models.stops import stop_matcher
 from mcp_app.models.transactions import is_conflict
 from mcp_app.models.versions import hash_of
@@ -253,6 +261,15 @@ def publish_working_copy(
         if isinstance(locked, DefinitionRow):
             store_findings(locked, registry, proposal.judged)
         return version
+
+
+def publish_default_server(registry: Registry) -> None:
+    """Make the first server anew if its row is gone, as migrations made it."""
+    row, is_new = Server.objects.get_or_create(slug=DEFAULT_SLUG)
+    if is_new:
+        publish_working_copy(
+            row, registry, author=None, looked_at=row.working_hash(), number=0
+        )
 
 
 def roll_back(

@@ -283,7 +283,8 @@ class CallCore:
         waiting = trip.ask_on_stream(prepared, timeout, in_thread=True)
         with self.exchange.adapters.user_code.waiting():
             try:
-                results = self._submit_to_loop(waiting).result()
+                future = self._submit_to_loop(waiting)
+                results = self.exchange.adapters.user_code.wait_for(future)
             except FutureCancelled:
                 self.check_running()
                 raise

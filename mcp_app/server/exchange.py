@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -205,6 +206,9 @@ class UserCode(Protocol):
 
     def call_here(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in this thread."""
+
+    def wait_for(self, future: Future[Value]) -> Value:
+        """Block this thread until a future of the loop is done; return its result."""
 
     def waiting(self) -> AbstractContextManager[None]:
         """Let another thread work while this one waits for an answer."""

@@ -10,8 +10,9 @@ import asyncio
 import itertools
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from inspect import isawaitable
 from typing import Any, ClassVar, Final, TypeAlias
 
 from mcp_app.auth.principals import lets_anyone_in
@@ -38,6 +39,8 @@ from mcp_app.server.exchange import Adapters, Exchange
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.stdio.connection import Connection, NotSignedIn
 
+MAX_ROUNDS: Final = 100
+"""So often one call may ask in turn."""
 REJECTED: Final = -1
 """The code of a sampling request that a person rejects (client/sampling)."""
 
@@ -74,8 +77,9 @@ class Failure(Exception):
         self.message = message
 
 
-Respond: TypeAlias = Callable[[str, "JsonObject"], "JsonObject"]
-"""Takes method and params of a question; returns its result, or raises `Failure`."""
+Respond: TypeAlias = Callable[[str, "JsonObject"], "JsonObject | Awaitable[JsonObject]"]
+"""Takes method and params of a question; returns its result, perhaps as an awaitable,
+or raises `Failure`."""
 
 
 Observe: TypeAlias = Callable[[Message], object]
@@ -157,6 +161,31 @@ class InProcessClient:
             params = {**params, "_meta": meta}
         return await self._call_method(method, params)
 
+    async def converse(self, method: str, params: JsonObject) -> JsonObject:
+        """Return the message that answers a request, once its questions are answered.
+
+        Raises `Failure` if an answer is one that only a session has.
+        """
+        for _ in range(MAX_ROUNDS):
+            text = await self.send_request(method, params)
+            # It may have integers that orjson does not read.
+            message: JsonObject = json.loads(text)
+            result = message.get("result", {})
+            if "inputRequests" not in result:
+                return message
+            responses = {
+                key: await self._respond_to(each)
+                for key, each in result["inputRequests"].items()
+            }
+            params = {**params, "inputResponses": responses}
+            if "requestState" in result:
+                params["requestState"] = result["requestState"]
+        raise Failure(REJECTED, f"The call asked {MAX_ROUNDS} times in turn.")
+
+    async def _respond_to(self, question: JsonObject) -> JsonObject:
+        result = self._respond(question["method"], question.get("params", {}))
+        return await result if isawaitable(result) else result
+
     async def _open_session(self) -> None:
         caller = self._caller
         params = {
@@ -229,8 +258,7 @@ class InProcessClient:
     async def _answer_question(self, question: dict[str, Any]) -> None:
         identifier = question["id"]
         try:
-            result = self._respond(question["method"], question.get("params", {}))
-            answer = result_message(identifier, result)
+            answer = result_message(identifier, await self._respond_to(question))
         except Failure as failure:
             error = {"code": failure.code, "message": failure.message}
             answer = {"jsonrpc": "2.0", "id": identifier, "error": error}

@@ -17,6 +17,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
@@ -129,6 +130,9 @@ class DryRunUserCode:
 
     def call_here(self, function: Callable[[], Value]) -> Value:
         return self._user_code.call_here(function)
+
+    def wait_for(self, future: Future[Value]) -> Value:
+        return self._user_code.wait_for(future)
 
     def waiting(self) -> AbstractContextManager[None]:
         return self._user_code.waiting()
