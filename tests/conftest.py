@@ -44,6 +44,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Units:
 
 
 pytest_plugins = (
+    "mcp_app_pytest",
     "tests.drill.databases",
     "tests.scripting",
     "tests.serving",

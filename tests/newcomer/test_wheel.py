@@ -24,7 +24,15 @@ from tests.newcomer.programs import CHECKOUT, run, serving, shell_environment
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheel")]
 
-BROUGHT = {"channels", "cryptography", "django", "jsonschema-rs", "orjson", "pydantic"}
+BROUGHT = {
+    "asgiref",
+    "channels",
+    "cryptography",
+    "django",
+    "jsonschema-rs",
+    "orjson",
+    "pydantic",
+}
 BY_EXTRAS = {"daphne", "djangorestframework", "channels-redis", "psycopg", "twisted"}
 
 URLS = """\
@@ -92,6 +100,12 @@ MCP = {
 CHANNEL_LAYERS = {
     "rings": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer"},
 }
+"""
+UNTOUCHED = """
+import sys
+
+def test_nothing_is_imported():
+    assert not {"django", "mcp_app"} & sys.modules.keys()
 """
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -218,6 +232,17 @@ def test_it_serves(environment: Environment, server: str, command: list[str]) ->
         answer = httpx.post(url, json=INITIALIZE, headers=ACCEPT, timeout=60)
     assert answer.status_code == 200, answer.text
     assert '"protocolVersion":"2025-11-25"' in answer.text
+
+
+def test_the_pytest_plugin(environment: Environment) -> None:
+    """It has its fixture in the site, and costs a project without Django nothing."""
+    environment.link(required(["pytest"]))
+    other = environment.site.with_name("other")
+    other.mkdir()
+    (other / "test_other.py").write_text(UNTOUCHED, encoding="utf-8")
+    printed = environment.run("-m", "pytest", "--fixtures", str(other))
+    assert "mcp_client -- " in printed
+    assert "1 passed" in environment.run("-m", "pytest", "-q", str(other))
 
 
 def test_a_kind_of_another_package(environment: Environment) -> None:

@@ -1,0 +1,168 @@
+"""Runs user code for a test: everything that uses the database in the test's thread."""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+from asgiref.sync import ThreadSensitiveContext
+from django.db import connections
+from django.utils.module_loading import import_string
+
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.errors import CallCancelled
+from mcp_app.invalidation.change_reader import ChangeReader, ChangeSet
+from mcp_app.pools.database import checks, reader
+from mcp_app.pools.loop_thread import Mailbox
+from mcp_app.pools.pump import Pump
+from mcp_app.process.runtime import Process
+from mcp_app.server.exchange import Exchange
+from mcp_app.server.invocation import InvocationPlaces, refuse_in
+
+Output = TypeVar("Output")
+Value = TypeVar("Value")
+
+
+class RestingProcess(Process):
+    """A process that does nothing between two calls: no timer, no thread, no row."""
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(registry)
+        self._reader = ChangeReader()
+
+    def start_services(self) -> None:
+        """Begin with nothing."""
+        self.watch = lambda: None
+
+    async def read_changes(self) -> ChangeSet:
+        return await checks.run(self._reader.read_changes)
+
+    async def load_changes(self, change_set: ChangeSet) -> None:
+        if change_set.definitions_changed:
+            await reader.run(self.catalogs.load_changes, change_set)
+        self._reader.advance_past(change_set)
+
+
+class PumpUserCode(InvocationPlaces):
+    """Sync functions run in the test's thread, async functions on the client's loop.
+
+    The queries of async functions come to the test's thread, too, and so do the
+    transactions and the site's context managers around both.
+    """
+
+    def __init__(self, process: Process, pump: Pump) -> None:
+        managers = map(import_string, mcp_settings.call_context_managers)
+        super().__init__(
+            Mailbox(process.loop), process.threads, tuple(managers), lambda: False
+        )
+        self._pump = pump
+        self._depths: dict[str, int] = {}
+        self.error: Exception | None = None
+        """What the function of this call raised first."""
+
+    def begin_call(self) -> None:
+        """Note which transactions are the test's own; called in its thread."""
+        self.error, self._depths = None, _open_transactions()
+
+    def nothing_around(self, runnable: Runnable[Any]) -> bool:
+        """Whether it may be awaited directly: never, its queries must come here."""
+        return False
+
+    async def run(
+        self,
+        exchange: Exchange,
+        runnable: Runnable[Any],
+        arguments: dict[str, object],
+        convert: Callable[[object], Output],
+    ) -> Output:
+        if runnable.ours:
+            return await super().run(exchange, runnable, arguments, convert)
+        try:
+            if runnable.style == "sync":
+                call = partial(self._run_sync, exchange, runnable, arguments, convert)
+                return await self._pump.run(call)
+            return await self._run_async(exchange, runnable, arguments, convert)
+        except Exception as error:
+            self.error = self.error or error
+            raise
+
+    def _run_sync(
+        self,
+        exchange: Exchange,
+        runnable: Runnable[Any],
+        arguments: dict[str, object],
+        convert: Callable[[object], Output],
+    ) -> Output:
+        if exchange.end is not None:
+            raise CallCancelled("The call ended before it began.")
+        with self.enter_all(exchange, runnable):
+            return convert(runnable.run(**arguments))
+
+    async def _run_async(
+        self,
+        exchange: Exchange,
+        runnable: Runnable[Any],
+        arguments: dict[str, object],
+        convert: Callable[[object], Output],
+    ) -> Output:
+        # What managers set there, the function sees, as in a thread of its own.
+        context = contextvars.copy_context()
+        around = self.enter_all(exchange, runnable)
+
+        async def run_function() -> object:
+            async with ThreadSensitiveContext(executor=self._pump):
+                return await runnable.run(**arguments)  # type: ignore[misc]
+
+        await self._run_in_context(context, around.__enter__)
+        try:
+            task = exchange.adapters.loop.create_task(run_function(), context=context)
+            output = await task
+            if self.needs_thread(runnable):
+                converted = await self._run_in_context(
+                    context, partial(convert, output)
+                )
+            else:
+                converted = convert(output)
+        except BaseException:
+            leave = partial(around.__exit__, *sys.exc_info())
+            await self._run_in_context(context, leave)
+            raise
+        await self._run_in_context(context, partial(around.__exit__, None, None, None))
+        return converted
+
+    async def _run_in_context(
+        self, context: contextvars.Context, function: Callable[[], Value]
+    ) -> Value:
+        return await self._pump.run(partial(context.run, function))
+
+    async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
+        return await self._pump.run(function)
+
+    def call_here(self, function: Callable[[], Value]) -> Value:
+        return function()
+
+    def wait_for(self, future: Future[Value]) -> Value:
+        return self._pump.wait_for(future)
+
+    def refuse_in_transaction(self) -> None:
+        for alias, depth in _open_transactions().items():
+            if depth > self._depths.get(alias, 0):
+                refuse_in(alias)
+
+    async def refuse_in_outer_transaction(self) -> None:
+        await self._pump.run(self.refuse_in_transaction)
+
+    def tell(self, what: str, server: str) -> None:
+        """Announce nothing: nobody else listens."""
+
+
+def _open_transactions() -> dict[str, int]:
+    """Return how many transactions and savepoints are open on each database."""
+    opened = connections.all(initialized_only=True)
+    return {each.alias: len(each.atomic_blocks) for each in opened}

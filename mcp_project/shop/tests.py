@@ -1,0 +1,52 @@
+"""The demo's tools, tested as a site tests its own: `python manage.py test`."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from django.contrib.auth.models import Permission, User
+from django.test import TestCase
+
+from mcp_app import Declined
+from mcp_app.test import Client, ToolFailed
+from mcp_project.shop.models import Customer, Order
+
+
+class ShopTools(TestCase):
+    ana: User
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.ana = User.objects.create_user("ana")
+        rights = Permission.objects.filter(codename__in=["view_order", "change_order"])
+        cls.ana.user_permissions.set(rights)
+        customer = Customer.objects.create(name="Grace", email="grace@example.com")
+        Order.objects.create(
+            number=1042, customer=customer, placed=date(2026, 5, 4), status="paid"
+        )
+
+    def test_looking_orders_up(self) -> None:
+        client = Client(self.ana)
+        status = {"number": 1042, "placed": "2026-05-04", "status": "paid"}
+        self.assertEqual(client.call("order_status", number=1042).data, status)
+        found = client.call("find_orders", customer="rac", since=date(2026, 5, 1)).data
+        self.assertEqual(found, [{**status, "customer": "Grace"}])
+        self.assertEqual(client.call("find_orders", status="open").data, [])
+        order = client.read("shop://orders/1042").data
+        self.assertEqual(order["customer"], "Grace")
+        with self.assertRaisesMessage(ToolFailed, "There is no order 7."):
+            client.call("order_status", number=7)
+
+    def test_a_note(self) -> None:
+        Client(self.ana).call("add_note", number=1042, text="Ring twice.")
+        self.assertEqual(Order.objects.get().note, "Ring twice.")
+        Client(User.objects.create_user("eve")).assertHidden("add_note")
+
+    def test_a_table(self) -> None:
+        question = "Who is coming on Friday?"
+        coming = Client(self.ana, answers={question: {"name": "Ada", "people": 3}})
+        text = "A table for 3 is booked on Friday for Ada."
+        self.assertEqual(coming.call("book_table", day="Friday").data, text)
+        away = Client(self.ana, answers={question: Declined()})
+        text = "No table was booked."
+        self.assertEqual(away.call("book_table", day="Friday").data, text)

@@ -1,0 +1,1 @@
+"""The test client, as a site's own suite uses it."""

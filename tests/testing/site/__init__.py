@@ -1,0 +1,1 @@
+"""A site of its own, whose suite is written as users write theirs."""

@@ -1,0 +1,1 @@
+"""Parcels, and who may send them."""
