@@ -22,7 +22,7 @@ from mcp_app.auth.resources import server_url, slug_of_resource
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
-from mcp_app.management.servers import find_server
+from mcp_app.management.options import find_server
 from mcp_app.models import Server
 from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
 from mcp_app.workbench.checking.client import address_problem, token_for, why_no_token

@@ -21,7 +21,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Scope
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
-from mcp_app.management.servers import find_server
+from mcp_app.management.options import find_server
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.fields import split_words
 from mcp_app.models.tokens import APP, VISIBLE_LENGTH

@@ -30,12 +30,16 @@ LISTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One item of a list; `key` is that of its row, None if it has none."""
+    """One item of a list; `key` is that of its row, None if it has none.
+
+    `only_reads` tells of a tool what its hints say.
+    """
 
     identity: str
     title: str
     tokens: int
     key: Key | None
+    only_reads: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class ServerLists:
         return sum(item.tokens for items in self.items.values() for item in items)
 
 
-class _NoList(Exception):
+class NoList(Exception):
     """A list was not answered; its text is the server's error."""
 
 
@@ -66,7 +70,7 @@ async def read_lists(server: str, caller: Caller) -> ServerLists:
             {
                 name: [
                     _build_item(current, server, name, identity, listed)
-                    async for listed in _listed_items(client, method, member)
+                    async for listed in listed_items(client, method, member)
                 ]
                 for name, method, member, identity in LISTS
             }
@@ -74,21 +78,22 @@ async def read_lists(server: str, caller: Caller) -> ServerLists:
     except SessionRefused as refused:
         error = json.loads(refused.answer)["error"]
         return ServerLists({}, reason=str(error["message"]))
-    except _NoList as refused:
+    except NoList as refused:
         return ServerLists({}, reason=str(refused))
     except ProtocolError as error:
         return ServerLists({}, status_of(error), error.message)
 
 
-async def _listed_items(
+async def listed_items(
     client: InProcessClient, method: str, member: str
 ) -> AsyncIterator[JsonObject]:
+    """Yield the items of a list, page by page; raise `NoList` if there is none."""
     params: dict[str, Any] = {}
     for _ in range(MAX_PAGES):
         answer = json.loads(await client.send_request(method, params))
         if "error" in answer:
             # Such as too many requests: a list that nobody has read is not empty.
-            raise _NoList(answer["error"]["message"])
+            raise NoList(answer["error"]["message"])
         result = answer["result"]
         for each in result.get(member, []):
             yield each
@@ -108,4 +113,5 @@ def _build_item(
         title=str(listed.get("title", "")),
         tokens=estimate_tokens(text),
         key=getattr(entries.get(identity), "key", None),
+        only_reads=bool(listed.get("annotations", {}).get("readOnlyHint")),
     )

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from mcp_app.interface.principal import RESERVED_KINDS
-from mcp_app.management.commands.mcp_stdio import _principal
+from mcp_app.management.options import principal_of
 from tests.drill.piped import COMMAND, database, environment, piped
 from tests.drill.running import ROOT
 from tests.transports.stdio.test_connection import called
@@ -72,10 +72,10 @@ def test_who_is_not_served_is_told_in_one_line(private: Path) -> None:
 
 
 @pytest.mark.django_db
-def test_the_principal() -> None:
+def test_theprincipal_of() -> None:
     user = get_user_model()._default_manager.create_user("eve")
-    assert _principal("eve").key.split("\x1f") == ["stdio", str(user.pk), "stdio"]
-    assert _principal("eve").kind in RESERVED_KINDS
+    assert principal_of("eve").key.split("\x1f") == ["stdio", str(user.pk), "stdio"]
+    assert principal_of("eve").kind in RESERVED_KINDS
 
 
 def test_a_user_is_who_calls(private: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.management import CommandError
 
-from mcp_app.management.servers import MAX_SLUGS, find_server
+from mcp_app.management.options import MAX_SLUGS, find_server
 from mcp_app.models import Server
 
 pytestmark = pytest.mark.django_db
