@@ -98,7 +98,7 @@ class Site:
             assert find_spec(package), f"{package} is not among the requirements."
 
     def change(self, block: Block) -> None:
-        if "new file" in block.said:
+        if "new file" in block.said or block.file.endswith("tests.py"):
             self.write(block.file, block.text)
         else:
             self.merge(block.file, block.text)

@@ -107,7 +107,7 @@ async def answered(url: str, **headers: str) -> None:
 
 def test_there_are_four_steps_and_two_lines() -> None:
     """Beside the tool itself, the tables, a user and its token."""
-    install, settings, urls, tool, then = blocks(ADD)
+    install, settings, urls, tool, _, then = blocks(ADD)
     assert [install.language, then.language] == ["sh", "sh"]
     for block in (settings, urls):
         changed = [line for line in block.text.splitlines() if "mcp_app" in line]
@@ -115,6 +115,10 @@ def test_there_are_four_steps_and_two_lines() -> None:
     assert tool.file == "shop/mcp.py"
     typed = [line.split()[2] for line in then.text.splitlines()]
     assert typed == ["migrate", "createsuperuser", "mcp_token", "runserver"]
+
+
+def test_the_test_of_the_first_tool_passes(site: Site) -> None:
+    site.type("python manage.py test shop")
 
 
 async def test_the_first_answer(site: Site) -> None:
