@@ -41,7 +41,7 @@ def test_other_variables_are_left_out() -> None:
 
 
 def test_what_a_command_reads_is_no_setting() -> None:
-    commands = Path(mcp_app.__file__).parent.glob("management/commands/*.py")
+    commands = Path(mcp_app.__file__).parent.glob("management/**/*.py")
     text = "".join(each.read_text("utf-8") for each in commands)
     names = re.findall(r'environ\.get\("(MCP_\w+)"', text)
     assert {"MCP_TOKEN", "MCP_USER"} <= {*names}
