@@ -96,7 +96,8 @@ def run_as(
         connections.close_all()
         return asyncio.run(_run_in_process(work, caller))
     except NotServed as refused:
-        raise CommandError(refused.message, returncode=NOT_SERVED) from None
+        hint = "" if user else " Add --user NAME, or set MCP_USER."
+        raise CommandError(f"{refused.message}{hint}", returncode=NOT_SERVED) from None
     except (DatabaseError, Unavailable) as error:
         raise CommandError(f"The database cannot be used: {error}") from None
     except ProtocolError as error:

@@ -49,7 +49,7 @@ from mcp_app.transports.in_process import (
     Message,
     SessionRefused,
 )
-from mcp_app.transports.stdio.connection import NotServed
+from mcp_app.transports.stdio.connection import NotServed, NotSignedIn
 
 Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
@@ -168,6 +168,8 @@ class Client:
         answers: Mapping[str, object] | None = None,
         capabilities: JsonObject = CAPABILITIES,
     ) -> None:
+        if not isinstance(user, AbstractBaseUser | None):
+            raise TypeError(f"{user!r} is no user: give the row, not its name.")
         if revision not in REVISIONS:
             raise ValueError(
                 f"{revision!r} is no revision of the protocol: {', '.join(REVISIONS)}."
@@ -349,7 +351,10 @@ class Client:
         except Failure as failure:
             return {"error": {"code": failure.code, "message": failure.message}}
         except ProtocolError as error:
-            return {"error": {"code": error.code, "message": error.message}}
+            message = error.message
+            if isinstance(error, NotSignedIn):
+                message = f"{message} Give the client a user: Client(user)."
+            return {"error": {"code": error.code, "message": message}}
 
     def _begin(self, shared: _SharedLoop) -> RestingProcess:
         user, self._pump = self._user, shared.pump
@@ -415,12 +420,12 @@ class Client:
             answer = self._answers.get(text, self._answers.get(method))
             if callable(answer):
                 answer = await self._pump.run(partial(answer, params))
-            return result_of_answer(method, answer)
+            return result_of_answer(method, params, answer)
         except Failure:
             raise
         except Exception as error:
             self._problem = self._problem or error
-            return result_of_answer(method, Cancelled())
+            return result_of_answer(method, params, Cancelled())
 
 
 def _refusal_of(request: Callable[[str], Result], name: str) -> str:

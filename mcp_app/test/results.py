@@ -10,11 +10,16 @@ from typing import Any, Final
 
 from mcp_app.interface.questions import Cancelled, Declined
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.transports.in_process import REJECTED, Failure
+from mcp_app.transports.in_process import REJECTED, Failure, check_form
 
 ELICITATION: Final = "elicitation/create"
 SAMPLING: Final = "sampling/createMessage"
 ROOTS: Final = "roots/list"
+WANTED: Final[Mapping[str, str]] = {
+    ELICITATION: "a dict with the fields of the form",
+    SAMPLING: "the text that the model says, or a whole result",
+    ROOTS: "a list of URIs",
+}
 EXAMPLES: Final[Mapping[str, object]] = {
     **{"string": "text", "integer": 1, "number": 1.5, "boolean": True, "array": []}
 }
@@ -101,16 +106,17 @@ def question_text(method: str, params: JsonObject) -> str:
     return text_of(params["messages"][-1]) if params.get("messages") else ""
 
 
-def result_of_answer(method: str, answer: object) -> JsonObject:
+def result_of_answer(method: str, params: JsonObject, answer: object) -> JsonObject:
     """Return the result that gives this answer.
 
-    Raises `Failure` for a model's answer that the person does not give, and TypeError
-    for what is no answer.
+    Raises `Failure` for a model's answer that the person does not give, TypeError for
+    what is no answer, and ValueError for a form that breaks its schema.
     """
     is_nothing = isinstance(answer, Declined | Cancelled)
     if method == ELICITATION and is_nothing:
         return {"action": "decline" if isinstance(answer, Declined) else "cancel"}
     if method == ELICITATION and isinstance(answer, Mapping):
+        check_form(params, answer)
         return {"action": "accept", "content": dict(answer)}
     if method == ROOTS and (is_nothing or isinstance(answer, list)):
         uris = answer if isinstance(answer, list) else []
@@ -122,7 +128,8 @@ def result_of_answer(method: str, answer: object) -> JsonObject:
     if method == SAMPLING and isinstance(answer, str):
         content = {"type": "text", "text": answer}
         return {"role": "assistant", "content": content, "model": "test"}
-    raise TypeError(f"{answer!r:.200} does not answer {method}.")
+    wanted = WANTED[method]
+    raise TypeError(f"{answer!r:.200} does not answer {method}: give {wanted}.")
 
 
 def text_of(content: object) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any, ClassVar, Final, TypeAlias
@@ -35,6 +35,7 @@ from mcp_app.protocol.negotiation import (
     PROTOCOL_VERSION,
 )
 from mcp_app.protocol.revisions import Revision
+from mcp_app.protocol.schemas import compile_schema
 from mcp_app.server.exchange import Adapters, Exchange
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.stdio.connection import Connection, NotSignedIn
@@ -93,6 +94,19 @@ def decline_question(method: str, params: JsonObject) -> JsonObject:
     if method == "roots/list":
         return {"roots": []}
     raise Failure(REJECTED, "The user rejected the request.")
+
+
+def check_form(params: JsonObject, content: Mapping[str, object]) -> None:
+    """Raise ValueError if a form that is sent breaks the schema of its question."""
+    schema = params.get("requestedSchema")
+    if schema is None:
+        return
+    broken = compile_schema(schema).violations(json.loads(json.dumps(content)))
+    if broken:
+        faults = "; ".join(f"{each.path}: {each.message}" for each in broken)
+        raise ValueError(
+            f"The answer to {params['message']!r} does not fit the form: {faults}"
+        )
 
 
 def _ignore_message(_: Message) -> None:

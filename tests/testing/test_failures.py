@@ -11,7 +11,6 @@ from pytest_django import DjangoDbBlocker
 from mcp_app import Declined
 from mcp_app.models import Server
 from mcp_app.test import Client, Refused, ToolFailed, Unanswered
-from mcp_app.transports.in_process import MAX_ROUNDS
 from tests import behaviours
 
 pytestmark = pytest.mark.django_db
@@ -73,8 +72,9 @@ def inactive() -> Client:
          "7 does not answer elicitation/create"),
         (lambda: Behaved(answers={"What?": lambda _: 1 / 0}).call("orders"),
          ZeroDivisionError, "division"),
-        (lambda: Behaved(answers={"What?": {"item": 7}}).call("orders"),
-         Refused, f"asked {MAX_ROUNDS} times"),
+        (lambda: Behaved(answers={"What?": {"item": 7}}).call("orders"), ValueError,
+         r"answer to 'What\?' does not fit the form: .*\$\.item"),
+        (lambda: Client("eve"), TypeError, "'eve' is no user"),  # type: ignore[arg-type]
         (lambda: Behaved(answers={"sampling/createMessage": Declined()}).call(
             "samples_sync"), Refused, "rejected"),
         (lambda: Behaved().assertHidden("typed"), AssertionError, "a list of this"),

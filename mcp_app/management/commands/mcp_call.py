@@ -19,7 +19,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.management.options import NOT_SERVED, add_caller_options, run_as
 from mcp_app.process.background import process
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.transports.in_process import Caller, InProcessClient, Message
+from mcp_app.transports.in_process import Caller, InProcessClient, Message, check_form
 from mcp_app.workbench.trying.listings import listed_items
 
 TOOL_ERROR: Final = 1
@@ -108,15 +108,14 @@ class Command(BaseCommand):
         if "url" in params:
             agreed = await _is_agreed(f"Open {visible(params['url'])}?")
             return {"action": "accept" if agreed else "decline"}
-        content: JsonObject = {}
-        for name, schema in params["requestedSchema"].get("properties", {}).items():
-            label = visible(schema.get("title", name))
-            text = await _ask_line(f"  {label}{_hint(schema)}: ")
-            if text:
-                content[name] = _value_of_text(text, schema)
-            elif "default" in schema:
-                content[name] = schema["default"]
-        return {"action": "accept", "content": content}
+        while True:
+            content = await _fill_in_form(params["requestedSchema"])
+            try:
+                check_form(params, content)
+            except ValueError as error:
+                self.stderr.write(visible(str(error), None))
+            else:
+                return {"action": "accept", "content": content}
 
     def _show_message(self, message: Message) -> None:
         """Print progress and log messages."""
@@ -141,6 +140,22 @@ class Command(BaseCommand):
                 text = block.get("text")
                 shown = json.dumps(block) if text is None else visible(text, None)
                 self.stdout.write(shown)
+
+
+async def _fill_in_form(form: JsonObject) -> JsonObject:
+    content: JsonObject = {}
+    for name, schema in form.get("properties", {}).items():
+        label = visible(schema.get("title", name))
+        text = await _ask_line(f"  {label}{_hint(schema)}: ")
+        if schema.get("type") == "boolean":
+            text = {"y": "true", "yes": "true", "n": "false", "no": "false"}.get(
+                text.lower(), text
+            )
+        if text:
+            content[name] = _value_of_text(text, schema)
+        elif "default" in schema:
+            content[name] = schema["default"]
+    return content
 
 
 async def _confirm_change(tool: JsonObject) -> None:
@@ -191,7 +206,9 @@ def _read_arguments(options: Mapping[str, Any], schema: JsonObject) -> JsonObjec
     while words:
         option, has_value, text = words.popleft().partition("=")
         name = option.removeprefix("--")
-        if name not in properties or name == option:
+        if name not in properties:
+            name = name.replace("-", "_")
+        if name not in properties or not option.startswith("--"):
             known = ", ".join(f"--{each}" for each in properties) or "none"
             raise _usage_error(
                 f"{option} is no option of {options['name']}. It has: {known}."
@@ -263,6 +280,8 @@ def _hint(schema: JsonObject) -> str:
     choices = [*schema.get("enum", ())]
     choices += [each.get("const") for each in schema.get("oneOf", ())]
     parts = ["/".join(map(str, choices)) or str(schema.get("type", ""))]
+    if schema.get("type") == "boolean":
+        parts = ["y/n"]
     if "default" in schema:
         parts.append(f"default {schema['default']}")
     return f" ({', '.join(parts)})"

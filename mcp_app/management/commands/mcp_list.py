@@ -20,7 +20,7 @@ ORIGINS: Final[Mapping[str, str]] = {
     "tools": "tool",
     "prompts": "prompt",
     "resources": "resource",
-    "templates": "resource",
+    "templates": "resource template",
 }
 """What the registry calls an item of each list."""
 
