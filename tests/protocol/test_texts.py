@@ -86,7 +86,7 @@ def test_no_text_takes_for_ever(length: int) -> None:
 VALUES: Final[list[Any]] = [
     {"a": 1, "b": [None, 1.5, "text"]},
     {"\x1b[31m": "\x1b[31mred\x7f\x9b0m\0", "é": f"{TAGS} é\u2028"},
-    ["\x80", "\\\x80", '"\x7f"', "\U000e007f"],
+    *("\x80", ["\\\x80", '"\x7f"', "\U000e007f"]),
 ]
 
 
