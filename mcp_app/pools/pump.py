@@ -72,6 +72,9 @@ def _settle_future(future: Future[Any], function: Callable[[], Any]) -> None:
         future.set_result(result)
     else:
         future.set_exception(raised)
+        if isinstance(raised.__cause__, KeyboardInterrupt):
+            # Who runs the tests wants to stop, whatever was running.
+            raise raised.__cause__
 
 
 def _call_uncounted(function: Callable[[], Value]) -> Value:

@@ -19,7 +19,6 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import AbstractBaseUser
-from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection
 
 from mcp_app.catalog.registry import mcp
@@ -36,6 +35,7 @@ from mcp_app.test.results import (
     Result,
     ToolFailed,
     Unanswered,
+    as_json,
     data_of,
     question_text,
     result_of_answer,
@@ -155,7 +155,7 @@ class Client:
 
     _registry = mcp
     _process: RestingProcess | None = None
-    _problem: Exception | None = None
+    _problem: BaseException | None = None
     """Why a question was not answered."""
 
     def __init__(
@@ -204,7 +204,7 @@ class Client:
 
     def try_call(self, name: str, /, **arguments: object) -> Result:
         """Call a tool; return its result also if it failed: `result.is_error`."""
-        params = {"name": name, "arguments": _as_json(arguments)}
+        params = {"name": name, "arguments": as_json(arguments)}
         return self._request("tools/call", params, name)
 
     def tools(self) -> list[JsonObject]:
@@ -303,6 +303,7 @@ class Client:
         if not _is_in_loop():
             # Who may not use the database reads here why, before anything is wrapped.
             connection.cursor().close()
+            connection.validate_no_broken_transaction()
         answer = shared.run(partial(self._talk, shared, method, params))
         if self._problem is not None:
             raise self._problem
@@ -423,7 +424,8 @@ class Client:
             return result_of_answer(method, params, answer)
         except Failure:
             raise
-        except Exception as error:
+        except BaseException as error:
+            # Such as `pytest.fail`, which is no Exception.
             self._problem = self._problem or error
             return result_of_answer(method, params, Cancelled())
 
@@ -436,12 +438,3 @@ def _refusal_of(request: Callable[[str], Result], name: str) -> str:
         return f"{error.code} {error.message}"
     except ToolFailed as error:
         return error.result.text
-
-
-def _as_json(values: Mapping[str, object]) -> JsonObject:
-    """Return values as a client sends them; raise TypeError for what is no JSON."""
-    try:
-        written: JsonObject = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{values!r:.500} cannot be sent as JSON: {error}") from None
-    return written

@@ -8,7 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.core.serializers.json import DjangoJSONEncoder
+
 from mcp_app.interface.questions import Cancelled, Declined
+from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.transports.in_process import REJECTED, Failure, check_form
 
@@ -116,20 +119,31 @@ def result_of_answer(method: str, params: JsonObject, answer: object) -> JsonObj
     if method == ELICITATION and is_nothing:
         return {"action": "decline" if isinstance(answer, Declined) else "cancel"}
     if method == ELICITATION and isinstance(answer, Mapping):
-        check_form(params, answer)
-        return {"action": "accept", "content": dict(answer)}
+        content = as_json(answer)
+        check_form(params, content)
+        return {"action": "accept", "content": content}
     if method == ROOTS and (is_nothing or isinstance(answer, list)):
         uris = answer if isinstance(answer, list) else []
-        return {"roots": [{"uri": each} for each in uris]}
+        return as_json({"roots": [{"uri": each} for each in uris]})
     if method == SAMPLING and is_nothing:
         raise Failure(REJECTED, "The user rejected the request.")
     if method == SAMPLING and isinstance(answer, Mapping):
-        return dict(answer)
+        return as_json(answer)
     if method == SAMPLING and isinstance(answer, str):
-        content = {"type": "text", "text": answer}
-        return {"role": "assistant", "content": content, "model": "test"}
+        block = {"type": "text", "text": answer}
+        return as_json({"role": "assistant", "content": block, "model": "test"})
     wanted = WANTED[method]
     raise TypeError(f"{answer!r:.200} does not answer {method}: give {wanted}.")
+
+
+def as_json(values: Mapping[str, object]) -> JsonObject:
+    """Return values as a client sends them; raise TypeError for what is no JSON."""
+    try:
+        written: JsonObject = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
+        jsonrpc.write(written)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"{values!r:.500} cannot be sent as JSON: {error}") from None
+    return written
 
 
 def text_of(content: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import sys
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from mcp_app.pools.pump import Pump
 from mcp_app.process.runtime import Process
 from mcp_app.server.exchange import Exchange
 from mcp_app.server.invocation import InvocationPlaces, refuse_in
+from mcp_app.server.round_trip import InputRequired
 
 Output = TypeVar("Output")
 Value = TypeVar("Value")
@@ -63,7 +65,7 @@ class PumpUserCode(InvocationPlaces):
         )
         self._pump = pump
         self._depths: dict[str, int] = {}
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         """What the function of this call raised first."""
 
     def begin_call(self) -> None:
@@ -88,7 +90,9 @@ class PumpUserCode(InvocationPlaces):
                 call = partial(self._run_sync, exchange, runnable, arguments, convert)
                 return await self._pump.run(call)
             return await self._run_async(exchange, runnable, arguments, convert)
-        except Exception as error:
+        except (asyncio.CancelledError, CallCancelled, InputRequired):
+            raise
+        except BaseException as error:
             self.error = self.error or error
             raise
 
@@ -117,7 +121,11 @@ class PumpUserCode(InvocationPlaces):
 
         async def run_function() -> object:
             async with ThreadSensitiveContext(executor=self._pump):
-                return await runnable.run(**arguments)  # type: ignore[misc]
+                try:
+                    return await runnable.run(**arguments)  # type: ignore[misc]
+                except (SystemExit, KeyboardInterrupt) as error:
+                    # They would end the loop, and with it all clients.
+                    raise RuntimeError(f"The function raised {error!r}.") from error
 
         await self._run_in_context(context, around.__enter__)
         try:

@@ -180,6 +180,7 @@ class InProcessClient:
 
         Raises `Failure` if an answer is one that only a session has.
         """
+        asked: JsonObject = {}
         for _ in range(MAX_ROUNDS):
             text = await self.send_request(method, params)
             # It may have integers that orjson does not read.
@@ -187,6 +188,9 @@ class InProcessClient:
             result = message.get("result", {})
             if "inputRequests" not in result:
                 return message
+            if result["inputRequests"] == asked:
+                raise Failure(REJECTED, f"The answers do not fit: {asked!r:.500}")
+            asked = result["inputRequests"]
             responses = {
                 key: await self._respond_to(each)
                 for key, each in result["inputRequests"].items()
@@ -246,8 +250,11 @@ class InProcessClient:
         self._observe(Message(True, text))
         limit = self._connection.current.limits.body
         if len(text) > limit:
-            reason = f"The body is larger than {limit} bytes."
-            self._connection.refuse_message(RequestRefused(413, reason))
+            error = RequestRefused(413, f"The body is larger than {limit} bytes.")
+            # An answer that is too large ends the request that waits for it.
+            waiting = next(reversed(self._waiting), None)
+            error.request_id = message["id"] if "method" in message else waiting
+            self._connection.refuse_message(error)
             return
         await self._connection.take_line(text, time.monotonic())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -24,6 +25,11 @@ class Behaved(Client):
 def _open() -> None:
     Server.objects.filter(slug="default").update(access="public")
     Server.objects.create(slug="apart", access="public")
+
+
+def old(**options: Any) -> Client:
+    """Return a client of a revision with sessions."""
+    return Behaved(revision="2025-11-25", **options)
 
 
 @pytest.fixture
@@ -74,6 +80,18 @@ def inactive() -> Client:
          ZeroDivisionError, "division"),
         (lambda: Behaved(answers={"What?": {"item": 7}}).call("orders"), ValueError,
          r"answer to 'What\?' does not fit the form: .*\$\.item"),
+        (lambda: Behaved().call("fails", kind="exit"), RuntimeError, "SystemExit"),
+        (lambda: Behaved().call("fails_sync", kind="exit"), RuntimeError, "SystemExit"),
+        (lambda: Behaved().call("large", size="9" * 5_000_000), Refused,
+         "The body is larger than"),
+        (lambda: old(answers={"What?": lambda _: pytest.fail("no")}).call("orders"),
+         pytest.fail.Exception, "no"),
+        (lambda: old(answers={"What?": {"item": object()}}).call("orders"), TypeError,
+         "cannot be sent as JSON"),
+        (lambda: old(answers={"What?": {"item": "\ud800"}}).call("orders"), TypeError,
+         "cannot be sent as JSON"),
+        (lambda: Behaved(answers={"roots/list": [5]}).call("roots"), Refused,
+         "The answers do not fit"),
         (lambda: Client("eve"), TypeError, "'eve' is no user"),  # type: ignore[arg-type]
         (lambda: Behaved(answers={"sampling/createMessage": Declined()}).call(
             "samples_sync"), Refused, "rejected"),

@@ -9,6 +9,7 @@ import json
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from functools import partial
 from typing import Any, Final
 
@@ -19,7 +20,14 @@ from mcp_app.interface.rules import visible
 from mcp_app.management.options import NOT_SERVED, add_caller_options, run_as
 from mcp_app.process.background import process
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.transports.in_process import Caller, InProcessClient, Message, check_form
+from mcp_app.protocol.jsonrpc import UnserializableValue
+from mcp_app.transports.in_process import (
+    Caller,
+    Failure,
+    InProcessClient,
+    Message,
+    check_form,
+)
 from mcp_app.workbench.trying.listings import listed_items
 
 TOOL_ERROR: Final = 1
@@ -62,9 +70,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            answer = run_as(
-                options["user"], CAPABILITIES, partial(self._call_tool, options)
-            )
+            # What a tool prints is no result.
+            with redirect_stdout(sys.stderr):
+                answer = run_as(
+                    options["user"], CAPABILITIES, partial(self._call_tool, options)
+                )
+        except (UnserializableValue, Failure) as error:
+            raise _usage_error(str(error)) from None
         except KeyboardInterrupt:
             raise CommandError(
                 "The call was cancelled.", returncode=INTERRUPTED
@@ -101,7 +113,7 @@ class Command(BaseCommand):
 
     async def _answer_question(self, method: str, params: JsonObject) -> JsonObject:
         """Ask the person at the terminal; elsewhere the question is declined."""
-        if not sys.stdin.isatty():
+        if not _has_terminal():
             self.stderr.write(f"Declined: {visible(params['message'])}")
             return {"action": "decline"}
         self.stderr.write(visible(params["message"]))
@@ -162,12 +174,16 @@ async def _confirm_change(tool: JsonObject) -> None:
     """Ask whether a tool that may change something shall run."""
     if tool.get("annotations", {}).get("readOnlyHint"):
         return
-    if not sys.stdin.isatty():
+    if not _has_terminal():
         raise _usage_error(
             f"{tool['name']} may change something. Add --yes to call it."
         )
     if not await _is_agreed(f"{tool['name']} may change something. Call it?"):
         raise _usage_error("Nothing was called.")
+
+
+def _has_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 async def _is_agreed(question: str) -> bool:
@@ -232,7 +248,7 @@ def _read_json(text: str | None) -> JsonObject:
         return {}
     try:
         value = json.loads(sys.stdin.read() if text == "-" else text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _usage_error(f"--arguments is no JSON: {error}") from None
     if not isinstance(value, dict):
         raise _usage_error(
@@ -253,8 +269,10 @@ def _value_of_option(name: str, texts: list[str], schema: object) -> object:
 def _value_of_text(text: str, schema: object) -> object:
     """Return the value that a text stands for; the server judges whether it fits."""
     types = _types_of(schema)
-    if "string" in types and text != "null":
+    if "string" in types and (text != "null" or "null" not in types):
         return text
+    if "boolean" in types and text.lower() in ("true", "false"):
+        return text.lower() == "true"
     try:
         return json.loads(text)
     except ValueError:
