@@ -17,7 +17,7 @@ def test_of_the_demo() -> None:
 
 
 def test_by_pytest() -> None:
-    assert "31 passed" in run_suite(*PYTEST, "-p", "no:randomly")
+    assert "32 passed" in run_suite(*PYTEST, "-p", "no:randomly")
 
 
 @pytest.mark.long

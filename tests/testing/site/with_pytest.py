@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connections
 
 from mcp_app import Declined
 from mcp_app.protocol.revisions import REVISIONS
@@ -39,6 +40,24 @@ def test_get(
     with django_assert_num_queries(1):
         result = mcp_client(maria).call("parcel_get", number="A-1")
     assert result.data["state"] == "open"
+
+
+def test_connections_stay_also_after_failures(
+    mcp_client: Any, maria: User, parcel: Parcel
+) -> None:
+    client = mcp_client(maria)
+    before = [id(each.connection) for each in connections.all()]
+    for number in range(17):
+        client.call("parcel_add", number=f"C-{number}")
+    for error, tool, arguments in (
+        (ValueError, "parcel_add", {"number": "D", "fail": True}),
+        (ValueError, "parcel_add_later", {"number": "broken"}),
+        (KeyboardInterrupt, "interrupted", {}),
+    ):
+        with pytest.raises(error):
+            client.call(tool, **arguments)
+    assert [id(each.connection) for each in connections.all()] == before
+    assert client.call("parcel_count").data == 18
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

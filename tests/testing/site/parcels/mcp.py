@@ -106,6 +106,12 @@ def abroad() -> str:
 
 
 @mcp.tool(read_only=True)
+def interrupted() -> str:
+    """Meet a Ctrl+C."""
+    raise KeyboardInterrupt
+
+
+@mcp.tool(read_only=True)
 async def parcel_watch(ctx: Context) -> str:
     """Wait for a parcel for a long time."""
     ctx.progress(1, message="It is on its way")
