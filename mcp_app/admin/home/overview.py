@@ -15,6 +15,7 @@ from mcp_app.admin.calls.filters import ANY_FAILURE
 from mcp_app.admin.calls.presentation import milliseconds_text
 from mcp_app.admin.home import attention
 from mcp_app.admin.home.attention import ServerLine
+from mcp_app.admin.home.groups import groups_context
 from mcp_app.admin.page import header
 from mcp_app.admin.page.concurrency import has_right, whom_to_ask, you_can_ask
 from mcp_app.admin.page.deleted_rows import is_broken_somewhere, reports_on
@@ -150,6 +151,7 @@ def home_context(request: HttpRequest) -> dict[str, object]:
         "servers": lines[: attention.MAX_SERVERS],
         "has_links": any(each.links for each in lines),
         "more_servers": len(lines) > attention.MAX_SERVERS,
+        **groups_context(request),
     }
 
 

@@ -97,28 +97,28 @@ def whom_to_ask(request: HttpRequest, right: str) -> str:
     return f"{lacking_sentence(right)} {you_can_ask(request, right)}".strip()
 
 
-def you_can_ask(request: HttpRequest, codename: str) -> str:
-    """Return who has a permission of the app, as a sentence; "" if nobody is known."""
-    names = right_holders(request, codename)
+def you_can_ask(request: HttpRequest, codename: str, app: str = "mcp_app") -> str:
+    """Return who has a permission, as a sentence; "" if nobody is known."""
+    names = right_holders(request, codename, app)
     if not names:
         return ""
     return _("You can ask: %(names)s.") % {"names": visible(", ".join(names), None)}
 
 
-def right_holders(request: HttpRequest, right: str) -> list[str]:
+def right_holders(request: HttpRequest, right: str, app: str = "mcp_app") -> list[str]:
     """Return who has a permission: people, or groups if the user may not view users."""
     users = get_user_model()._meta
     if request.user.has_perm(f"{users.app_label}.view_{users.model_name}"):
-        return _people_with_right(right)
+        return _people_with_right(f"{app}.{right}")
     groups = Group.objects.filter(
-        permissions__codename=right, permissions__content_type__app_label="mcp_app"
+        permissions__codename=right, permissions__content_type__app_label=app
     )
     return [str(each) for each in groups.distinct()[:MAX_NAMES]]
 
 
 def _people_with_right(right: str) -> list[str]:
     """Return the people who have a permission; none if the site cannot list them."""
-    having = with_permission(f"mcp_app.{right}")
+    having = with_permission(right)
     if having is None:
         return []
     people = all_users().filter(active_condition()).filter(having)[:MAX_NAMES]

@@ -21,6 +21,7 @@ from mcp_app.admin.definitions.actions import ACTIONS, ListActions
 from mcp_app.admin.definitions.definition_admin import GuardedAdmin
 from mcp_app.admin.definitions.lists import StateFilter, state
 from mcp_app.admin.forms import ServerForm
+from mcp_app.admin.home.groups import GroupPages
 from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.concurrency import SettledAdmin, has_right, whom_to_ask
@@ -115,6 +116,7 @@ class ServerAdmin(
     ImportPages[Server],
     StopPages[Server],
     FindPages[Server],
+    GroupPages[Server],
     ListsPages[Server],
     WhoPages[Server],
     CheckPages[Server],
