@@ -1,0 +1,337 @@
+"""Answers as people read them: a table, and bars where there is something to compare.
+
+Nothing in it is markup, and every text has its hidden characters written out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, Final
+
+from django.utils.formats import date_format, number_format
+from django.utils.translation import gettext as _
+
+from mcp_app.interface.rules import visible
+
+FIRST_ROWS: Final = 10
+"""Rows that are shown at once; further ones are folded."""
+MAX_ROWS: Final = 200
+MAX_COLUMNS: Final = 12
+MAX_LETTERS: Final = 120
+MAX_DEPTH: Final = 4
+WIDTH: Final = 640
+HEIGHT: Final = 120
+KEYS: Final = ("pk", "id", "key")
+"""Names of numbers that nobody compares, alone or at the end of a name."""
+NOTHING: Final = "\N{EN DASH}"
+_FRACTION: Final = re.compile(r"-?[0-9]{1,30}\.[0-9]{1,20}")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Column:
+    """A column of a table; `has_bar` says that a column of bars follows."""
+
+    name: str
+    is_number: bool = False
+    has_bar: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Cell:
+    """A value: its text, more of it if that is cut, and how long its bar is.
+
+    `bar` is a percentage as text.
+    """
+
+    column: Column
+    text: str
+    whole: str = ""
+    bar: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plot:
+    """A chart of standing bars, 640 times 120; its labels are texts beside the drawing.
+
+    `bars` are pairs of a CSS class and the data of a path, `values` the labels from the
+    top. `has_all` says that each bar has a label; else they are spread evenly.
+    """
+
+    title: str
+    bars: Sequence[tuple[str, str]]
+    values: Sequence[str]
+    labels: Sequence[str]
+    has_all: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ResultTable:
+    """What a page shows of an answer; `count` are its rows in all.
+
+    `facts` are the other members of the answer, or those of a single object: then
+    `has_rows` is false. `plotted` names the column that `plot` draws.
+    """
+
+    columns: Sequence[Column] = ()
+    rows: Sequence[Sequence[Cell]] = ()
+    more_rows: Sequence[Sequence[Cell]] = ()
+    count: int = 0
+    more_columns: int = 0
+    facts: Sequence[Cell] = ()
+    has_rows: bool = True
+    plot: Plot | None = None
+    plotted: str = ""
+
+
+def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
+    """Return the table of an answer, of which `first` rows are shown at once.
+
+    It has the first list of objects under any member, else the members of the object;
+    None if there is nothing like that, so that the text says more.
+    """
+    found = _find_objects(value)
+    members = value.items() if isinstance(value, dict) else ()
+    facts = [
+        _cell(Column(visible(name)), each)
+        for name, each in members
+        if each is not None and not _leads_to(each, found)
+    ]
+    if found is None:
+        return ResultTable(facts=facts, has_rows=False) if len(facts) > 1 else None
+    names = [*dict.fromkeys(name for each in found[:MAX_ROWS] for name in each)]
+    shown = names[:MAX_COLUMNS]
+    values = [[each.get(name) for name in shown] for each in found[:MAX_ROWS]]
+    columns = [
+        Column(visible(name), _are_numbers([row[at] for row in values]))
+        for at, name in enumerate(shown)
+    ]
+    plot, plotted, bars = None, "", [0.0] * len(values)
+    if (places := _compared_places(columns, values)) is not None:
+        label, number = places
+        plotted = columns[number].name
+        bars = [float(_number_of(row[number]) or 0) for row in values]
+        title = f"{plotted}, {columns[label].name}"
+        plot = _plot_of_dates([row[label] for row in values], bars, title)
+        columns[number] = replace(columns[number], has_bar=plot is None)
+    top = max(bars, default=0) or 1
+    rows = [
+        [
+            _cell(column, each, f"{100 * bar / top:.1f}")
+            for column, each in zip(columns, row, strict=True)
+        ]
+        for row, bar in zip(values, bars, strict=True)
+    ]
+    return ResultTable(
+        columns=columns,
+        rows=rows[:first],
+        more_rows=rows[first:],
+        count=len(found),
+        more_columns=len(names) - len(shown),
+        facts=facts,
+        plot=plot,
+        plotted=plotted,
+    )
+
+
+# -- values ----------------------------------------------------------------------------
+
+
+def _find_objects(value: object) -> list[dict[str, Any]] | None:
+    """Return the shallowest list of objects; an empty one only as the first member."""
+    waiting: deque[tuple[object, int]] = deque([(value, 0)])
+    while waiting:
+        each, depth = waiting.popleft()
+        if isinstance(each, list) and all(isinstance(entry, dict) for entry in each):
+            if each or _is_first(value, each):
+                return each
+        elif isinstance(each, dict) and depth < MAX_DEPTH:
+            waiting += ((inner, depth + 1) for inner in each.values())
+    return None
+
+
+def _is_first(value: object, wanted: object) -> bool:
+    while isinstance(value, dict) and value:
+        value = next(iter(value.values()))
+    return value is wanted
+
+
+def _leads_to(value: object, wanted: object) -> bool:
+    inner = value.values() if isinstance(value, dict) else ()
+    is_there = wanted is not None and value is wanted
+    return is_there or any(_leads_to(each, wanted) for each in inner)
+
+
+def _number_of(value: object) -> Decimal | None:
+    """Return a number of JSON, or of a text that writes a decimal; else None."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_decimal = isinstance(value, str) and _FRACTION.fullmatch(value)
+    return Decimal(str(value)) if is_number or is_decimal else None
+
+
+def _are_numbers(values: Sequence[object]) -> bool:
+    there = [each for each in values if each is not None]
+    return bool(there) and all(_number_of(each) is not None for each in there)
+
+
+def _cell(column: Column, value: object, bar: str = "") -> Cell:
+    text = visible(_plain_text(value), None)
+    if len(text) <= MAX_LETTERS:
+        return Cell(column, text, bar=bar)
+    return Cell(column, f"{text[: MAX_LETTERS - 1]}…", text[: 10 * MAX_LETTERS], bar)
+
+
+def _plain_text(value: object) -> str:
+    """Return a value in few words."""
+    if isinstance(value, dict | list):
+        return _nested_text(value)
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, float | str) and (number := _number_of(value)) is not None:
+        return number_format(number, force_grouping=True)
+    return NOTHING if value is None else str(value)
+
+
+def _nested_text(value: Any, depth: int = 0) -> str:
+    """Return an object or a list in few words; of a list below a row its entries."""
+    if not isinstance(value, dict | list):
+        return _plain_text(value)
+    if not value or depth > MAX_DEPTH:
+        return "…" if value else NOTHING
+    if isinstance(value, list):
+        is_nested = any(isinstance(each, dict | list) for each in value)
+        texts = (_nested_text(each, depth + 1) for each in value[:MAX_LETTERS])
+        return ("; " if is_nested else ", ").join(texts)
+    if isinstance(value.get("text"), str):
+        return str(value["text"])
+    found = _find_objects(value)
+    if found is not None:
+        return _nested_text(found, depth + 1)
+    named = {name: _nested_text(each, depth + 1) for name, each in value.items()}
+    return ", ".join(named.values() if depth else map(": ".join, named.items()))
+
+
+# -- bars ------------------------------------------------------------------------------
+
+
+def _compared_places(
+    columns: Sequence[Column], values: Sequence[Sequence[object]]
+) -> tuple[int, int] | None:
+    """Return the places of one name or date, and of the number that bars show.
+
+    None unless each row has a name of its own, and no number is negative. Numbers with
+    fractions come before counts.
+    """
+    labels = [at for at, each in enumerate(columns) if not each.is_number]
+    numbers = [
+        at
+        for at, each in enumerate(columns)
+        if each.is_number and re.split(r"[_.]", each.name)[-1] not in KEYS
+    ]
+    if len(labels) != 1 or not numbers or len(values) == 1:
+        return None
+    named = [row[labels[0]] for row in values]
+    texts = {_plain_text(each) for each in named if not isinstance(each, bool | list)}
+    if len(texts) < len(values):
+        return None
+    whole = [all(isinstance(row[at], int) for row in values) for at in numbers]
+    number = numbers[whole.index(False) if False in whole else 0]
+    least = min(_number_of(row[number]) or 0 for row in values)
+    return None if least < 0 else (labels[0], number)
+
+
+def _plot_of_dates(
+    labels: Sequence[object], values: Sequence[float], title: str
+) -> Plot | None:
+    """Return the chart of values by date, with a place for each date between.
+
+    None if not all labels are dates, or there would be too many places.
+    """
+    texts = [each for each in labels if isinstance(each, str) and _DATE.fullmatch(each)]
+    try:
+        days = [date.fromisoformat(each[:10]) for each in texts]
+    except ValueError:
+        return None
+    if len(days) < len(labels) or len(set(days)) < len(days):
+        return None
+    by_month = all(each.day == 1 for each in days)
+    ordinals = [
+        12 * each.year + each.month - 1 if by_month else each.toordinal()
+        for each in days
+    ]
+    step = math.gcd(*(last - first for first, last in pairwise(sorted(ordinals))))
+    places = range(min(ordinals), max(ordinals) + 1, step)
+    if len(places) > MAX_ROWS:
+        return None
+    value_at = dict(zip(ordinals, values, strict=True))
+    columns = [[value_at.get(each, 0)] for each in places]
+    if not by_month:
+        shown = [date_format(date.fromordinal(each), "j M") for each in places]
+        return bar_plot(columns, shown, title)
+    is_one_year = days[0].year == min(days).year == max(days).year
+    wording = "M" if is_one_year else "M Y" if step % 12 else "Y"
+    months = (date(each // 12, each % 12 + 1, 1) for each in places)
+    return bar_plot(columns, [date_format(each, wording) for each in months], title)
+
+
+def bar_plot(
+    columns: Sequence[Sequence[float]],
+    labels: Sequence[str],
+    title: str,
+    looks: Sequence[str] = ("ok",),
+) -> Plot:
+    """Return a chart with a bar for each column, whose values stand on each other.
+
+    `labels` name the columns, `looks` are the CSS classes of the values, from below;
+    `title` says what it shows to those who do not see it.
+    """
+    top = _round_up(columns)
+    step = WIDTH / max(1, len(columns))
+    drawn: dict[str, str] = dict.fromkeys(looks, "")
+    for at, column in enumerate(columns):
+        y: float = HEIGHT
+        for value, look in zip(column, looks, strict=True):
+            # Even one must be seen.
+            tall = max(HEIGHT * value / top, 2) if value else 0
+            y -= tall
+            if tall:
+                place = f"M{(at + 0.12) * step:.1f} {y:.1f}"
+                drawn[look] += (
+                    f"{place}h{0.76 * step:.1f}v{tall:.1f}h-{0.76 * step:.1f}z"
+                )
+    values = [_short_number(each) for each in (top, top / 2, 0)]
+    chosen = _spread_evenly(labels)
+    return Plot(title, [*drawn.items()], values, chosen, len(chosen) == len(labels))
+
+
+def _round_up(columns: Sequence[Sequence[float]]) -> float:
+    """Return where the axis ends: a number from the largest on whose half is short."""
+    most = max(map(sum, columns), default=0) or 2
+    is_whole = all(float(each).is_integer() for column in columns for each in column)
+    unit = 2 * 10.0 ** (math.floor(math.log10(most)) - 1)
+    unit = max(unit, 2) if is_whole else unit
+    return math.ceil(most / unit) * unit
+
+
+def _short_number(value: float) -> str:
+    for least, size, unit in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if value >= least:
+            return f"{value / size:.4g}{unit}"
+    return f"{value:.4g}"
+
+
+def _spread_evenly(labels: Sequence[str]) -> Sequence[str]:
+    """Return as many labels as there is room for, at equal distances."""
+    steps = len(labels) - 1
+    most = 12 if max(map(len, labels), default=0) < len("00:00") else 9
+    if steps < most:
+        return labels
+    fitting = (count for count in range(most - 1, 0, -1) if steps % count == 0)
+    return labels[:: steps // next(fitting)]
