@@ -25,6 +25,7 @@ from mcp_app.transports.http import replies
 from tests.admin.pages import fill_in_again
 from tests.oauth.program import Program, sign_in
 from tests.othersite.models import Person
+from tests.othersite.urls import site
 from tests.published import published, stopped
 
 PATIENCE_S: Final = 60.0
@@ -90,7 +91,7 @@ def main() -> None:
     opened, failures = crawl(staff, "/backoffice/", "/tokens/")
     report = {
         "answers": answers,
-        "opened": sorted(opened),
+        "missed": sorted(names_of(site.urls[0]) - opened),
         "failures": failures,
         "tokens": print_of("list"),
         "nobody": print_of("new", "root", "a laptop"),
@@ -171,6 +172,14 @@ class Caller:
         )
 
 
+def names_of(patterns: Any) -> set[str]:
+    """Return the names of all pages of the app in an admin."""
+    names = {each.name for each in patterns if getattr(each, "name", None)}
+    below = [names_of(getattr(each, "url_patterns", [])) for each in patterns]
+    ours = {each for each in names if each.startswith("mcp_app_")}
+    return ours.union(*below)
+
+
 def links_of(page: Any, address: str) -> list[str]:
     is_html = page.get("Content-Type", "").startswith("text/html")
     found = LINK.findall(page.content.decode()) if is_html else ()
@@ -202,4 +211,4 @@ def crawl(staff: Client, *start: str) -> tuple[set[str], dict[str, str]]:
             if answer.status_code >= 400 and answer.status_code not in (403, 405):
                 error = (answer.exc_info or (None, answer))[1]
                 failures[f"{name}{how}"] = f"{address}: {error!r}"
-    return {*opened}, failures
+    return {each.partition(":")[2] for each in opened}, failures
