@@ -375,7 +375,7 @@ def prompting(text: str) -> Config:
 
 
 def one_row(field: str) -> Config:
-    asked = {"path": field, "is": "is", "parameter": "id"}
+    asked = {"path": field, "lookup": "exact", "parameter": "id"}
     return {
         "model": "drill.Order",
         "answer": "one",

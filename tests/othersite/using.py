@@ -47,8 +47,8 @@ TOOLS: Final[dict[str, tuple[str, Any]]] = {
         {
             **SHIFTS,
             "filters": [
-                {"path": "begins", "is": "least", "parameter": "since"},
-                {"path": "at", "is": "is", "parameter": "at"},
+                {"path": "begins", "lookup": "gte", "parameter": "since"},
+                {"path": "at", "lookup": "exact", "parameter": "at"},
             ],
         },
     ),
@@ -57,12 +57,12 @@ TOOLS: Final[dict[str, tuple[str, Any]]] = {
         {
             "model": "othersite.Shift",
             "answer": "groups",
-            "by": [{"path": "begins", "each": "week"}],
-            "measures": [{"do": "greatest", "path": "begins", "as": "last"}],
+            "group_by": [{"path": "begins", "unit": "week"}],
+            "measures": [{"aggregate": "max", "path": "begins", "name": "last"}],
         },
     ),
 }
-OF_A_DAY: Final = [{"path": "day", "is": "is", "parameter": "day"}]
+OF_A_DAY: Final = [{"path": "day", "lookup": "exact", "parameter": "day"}]
 DOCUMENT: Final = {
     "openapi": "3.0.3",
     "info": {"title": "Peer", "version": "1"},

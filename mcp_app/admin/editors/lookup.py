@@ -85,7 +85,7 @@ class ListPart(NamedTuple):
     label: str
     fields: BoundField
     order: BoundField
-    most: BoundField
+    limit: BoundField
     filters: Rows
 
 
@@ -197,13 +197,13 @@ class LookupForm(OneForm):
         self.initial["order"] = self.base.get("order", ())
         labels = (_("Sorted by"), _("then by"), _("and by"))
         self._add_selects("order", labels, sort_entries, model)
-        self.fields["most"] = forms.IntegerField(
+        self.fields["limit"] = forms.IntegerField(
             label=_("At most so many rows at once"),
             min_value=1,
             max_value=MAX_ROWS,
             required=False,
         )
-        self.initial["most"] = self.base.get("most", USUAL_ROWS)
+        self.initial["limit"] = self.base.get("limit", USUAL_ROWS)
         self.fields["count"] = forms.BooleanField(
             label=_("Say also how many rows there are in all"), required=False
         )
@@ -211,8 +211,8 @@ class LookupForm(OneForm):
 
     def _add_groups(self, model: OpenModel) -> None:
         self.initial["by"] = [
-            each if isinstance(each, str) else f"{each['path']}/{each['each']}"
-            for each in self.base.get("by", ())
+            each if isinstance(each, str) else f"{each['path']}/{each['unit']}"
+            for each in self.base.get("group_by", ())
         ]
         labels = (_("A group for each"), _("and each"), _("and each"))
         self._add_selects("by", labels, group_entries, model)
@@ -224,8 +224,8 @@ class LookupForm(OneForm):
         for at in range(MAX_MEASURES):
             self.fields[f"measures_{at + 1}_name"] = NameField(label=_("called"))
         for at, each in enumerate(measures):
-            if each["as"] != _usual_name(_measure_key(each)):
-                self.initial[f"measures_{at + 1}_name"] = each["as"]
+            if each["name"] != _usual_name(_measure_key(each)):
+                self.initial[f"measures_{at + 1}_name"] = each["name"]
 
     def _add_relation_list(self, field: OpenField, target: OpenModel) -> None:
         name = f"list_{field.name}"
@@ -233,10 +233,10 @@ class LookupForm(OneForm):
         self._add_checkboxes(name, _("What is shown of them"), target, listed)
         self.initial[f"{name}_order"] = listed.get("order", ())
         self._add_selects(f"{name}_order", (_("Sorted by"),), sort_entries, target)
-        self.fields[f"{name}_most"] = forms.IntegerField(
+        self.fields[f"{name}_limit"] = forms.IntegerField(
             label=_("At most"), min_value=1, max_value=MAX_LISTED_ROWS, required=False
         )
-        self.initial[f"{name}_most"] = listed.get("most", USUAL_LISTED)
+        self.initial[f"{name}_limit"] = listed.get("limit", USUAL_LISTED)
         rows = self._filter_rows(f"{name}_filters", target, listed)
         self._lists[field.name] = field, rows
 
@@ -251,7 +251,7 @@ class LookupForm(OneForm):
                 field_label(field),
                 self[prefix],
                 self[f"{prefix}_order_1"],
-                self[f"{prefix}_most"],
+                self[f"{prefix}_limit"],
                 rows,
             )
 
@@ -290,7 +290,7 @@ class LookupForm(OneForm):
             config["answer"] = values["answer"] or ROWS
         if self._answer == GROUPS:
             by = self._chosen_values("by", MAX_GROUPINGS)
-            self.put_member(config, "by", [*map(_group_config, by)])
+            self.put_member(config, "group_by", [*map(_group_config, by)])
             self.put_member(config, "measures", [*self._chosen_measures()])
             return config
         self._put_fields(config, values["shown"])
@@ -298,8 +298,8 @@ class LookupForm(OneForm):
         if not self.one:
             order = self._chosen_values("order", MAX_SORT_TERMS)
             self.put_member(config, "order", order)
-            if values["most"] != config.get("most", USUAL_ROWS):
-                self.put_member(config, "most", values["most"])
+            if values["limit"] != config.get("limit", USUAL_ROWS):
+                self.put_member(config, "limit", values["limit"])
             self.put_member(config, "count", values["count"])
         return config
 
@@ -324,9 +324,9 @@ class LookupForm(OneForm):
             self.put_member(listed, "filters", _filter_configs(rows))
             order = self._chosen_values(f"list_{name}_order", 1)
             self.put_member(listed, "order", order)
-            most = self.cleaned_data[f"list_{name}_most"]
-            if most != listed.get("most", USUAL_LISTED):
-                self.put_member(listed, "most", most)
+            limit = self.cleaned_data[f"list_{name}_limit"]
+            if limit != listed.get("limit", USUAL_LISTED):
+                self.put_member(listed, "limit", limit)
             yield listed
 
     def _chosen_measures(self) -> Iterator[JsonObject]:
@@ -343,18 +343,19 @@ def _filter_configs(rows: Rows) -> list[JsonObject]:
 
 
 def _group_config(text: str) -> Any:
-    path, _slash, each = text.partition("/")
-    return {"path": path, "each": each} if each else path
+    path, _slash, unit = text.partition("/")
+    return {"path": path, "unit": unit} if unit else path
 
 
 def _measure_key(measure: JsonObject) -> str:
     """Return the value of the choice that stands for a measure."""
-    return "/".join(filter(None, (measure["do"], measure.get("path"))))
+    return "/".join(filter(None, (measure["aggregate"], measure.get("path"))))
 
 
 def _measure_config(text: str, name: str) -> JsonObject:
-    do, _slash, path = text.partition("/")
-    return {"do": do, "path": path, "as": name} if path else {"do": do, "as": name}
+    aggregate, _slash, path = text.partition("/")
+    measured = {"path": path} if path else {}
+    return {"aggregate": aggregate, **measured, "name": name}
 
 
 def _usual_name(text: str) -> str:

@@ -44,22 +44,22 @@ Choices: TypeAlias = list[Any]
 NONE: Final = ("", "---------")
 
 COMPARISONS: Final = {
-    "is": _("is"),
-    "is_any_case": _("is, in capitals or not"),
-    "one_of": _("is one of"),
-    "begins": _("begins with"),
-    "contains": _("contains"),
-    "least": _("is at least"),
-    "most": _("is at most"),
+    "exact": _("is"),
+    "iexact": _("is, in capitals or not"),
+    "in": _("is one of"),
+    "istartswith": _("begins with"),
+    "icontains": _("contains"),
+    "gte": _("is at least"),
+    "lte": _("is at most"),
     "last_days": _("is within the last days"),
     "period": _("is within a period"),
     EMPTY: _("is empty"),
 }
 MEASURE_LABELS: Final = {
     "sum": _("Sum of %(field)s"),
-    "average": _("Average of %(field)s"),
-    "least": _("Least %(field)s"),
-    "greatest": _("Greatest %(field)s"),
+    "avg": _("Average of %(field)s"),
+    "min": _("Least %(field)s"),
+    "max": _("Greatest %(field)s"),
 }
 UNIT_LABELS: Final = {
     "day": _("%(field)s, by day"),
@@ -172,9 +172,9 @@ def group_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
 
 
 def measure_entries(path: str, field: OpenField) -> Iterator[tuple[str, Label]]:
-    for do, label in MEASURE_LABELS.items():
-        if field.kind in MEASURES[do]:
-            yield f"{do}/{path}", label % {"field": field_label(field)}
+    for aggregate, label in MEASURE_LABELS.items():
+        if field.kind in MEASURES[aggregate]:
+            yield f"{aggregate}/{path}", label % {"field": field_label(field)}
 
 
 # -- preview ---------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def _first_rows(query: Query, scopes: Scopes) -> tuple[list[JsonObject], bool]:
     if query.answer == GROUPS:
         lines, _more = read_groups(query, scopes, defaults, today)
         return list(lines[:ROWS]), len(lines) > ROWS
-    limits = {"most": ROWS, "size": LARGEST}
+    limits = {"limit": ROWS, "size": LARGEST}
     reader = RowReader(
         query=query, scopes=scopes, values=defaults, today=today, **limits
     )

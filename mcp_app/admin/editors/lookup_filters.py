@@ -171,7 +171,7 @@ class FilterForm(RowForm):
         if not self.has_changed():
             return dict(self.initial["filter"])
         values = self.cleaned_data
-        config: JsonObject = {"path": values["path"], "is": values["comparison"]}
+        config: JsonObject = {"path": values["path"], "lookup": values["comparison"]}
         if values["others"]:
             config["path"] = [values["path"], *values["others"]]
         if values["given"] == FIXED:
@@ -214,7 +214,7 @@ def _initial_row(config: JsonObject) -> dict[str, Any]:
     return {
         "path": path,
         "others": others,
-        "comparison": config["is"],
+        "comparison": config["lookup"],
         "given": BY_CLIENT if is_by_client else FIXED,
         "value": text,
         "parameter": config.get("parameter", ""),

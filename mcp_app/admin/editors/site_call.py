@@ -89,7 +89,7 @@ class MemberForm(RowForm):
         values = self.cleaned_data
         member = {"name": values[self.key_field], "value": values["value"]}
         if values.get("style", "") not in ("", REPEAT):
-            member["as"] = values["style"]
+            member["style"] = values["style"]
         return member
 
     def clean(self) -> dict[str, Any] | None:
@@ -147,7 +147,7 @@ def initial_pairs(members: Iterable[JsonObject]) -> list[dict[str, Any]]:
             "name": each["name"],
             "status": each["name"],
             "value": each["value"],
-            "style": each.get("as", REPEAT),
+            "style": each.get("style", REPEAT),
             "was": str(at),
             "member": each,
         }
@@ -226,7 +226,7 @@ class CallForm(OneForm):
         required=False,
         help_text=_("Names with commas between them: id, url, user.name."),
     )
-    most = forms.IntegerField(
+    limit = forms.IntegerField(
         label=_("At most so many entries"),
         required=False,
         min_value=1,
@@ -286,7 +286,7 @@ class CallForm(OneForm):
             "headers": self._members("headers"),
             "take": values["take"],
             "keep": [*filter(None, map(str.strip, values["keep"].split(",")))],
-            "most": values["most"],
+            "limit": values["limit"],
             "errors": {each["name"]: each["value"] for each in errors},
         }.items():
             self.put_member(config, name, value)
@@ -336,7 +336,7 @@ def _initial_values(config: JsonObject) -> dict[str, Any]:
         "media_type": body.get("type", ""),
         "take": config.get("take", ""),
         "keep": ", ".join(config.get("keep", ())),
-        "most": config.get("most"),
+        "limit": config.get("limit"),
     }
 
 

@@ -23,10 +23,10 @@ from mcp_app.protocol.json_types import JsonObject
 # The shape of the config of a call to another site, which a row holds.
 #
 #     {"site": "helpdesk", "method": "POST", "path": "/tickets/{{queue}}",
-#      "query": [{"name": "expand", "value": "{{expand}}", "as": "commas"}],
+#      "query": [{"name": "expand", "value": "{{expand}}", "style": "commas"}],
 #      "headers": [{"name": "Accept-Language", "value": "{{language}}"}],
 #      "body": {"json": {"subject": "{{subject}}", "source": "chat"}},
-#      "take": "ticket", "keep": ["id", "url"], "most": 50,
+#      "take": "ticket", "keep": ["id", "url"], "limit": 50,
 #      "errors": {"404": "There is no queue {{queue}}."}}
 #
 # With `"segments": "several"`, the last value of the path may have slashes in it.  A
@@ -63,7 +63,7 @@ _PAIRS: Final[JsonObject] = {
     "type": "array",
     "maxItems": MAX_PAIRS,
     "items": _object_schema(
-        "name", "value", name=_NAME, value=_TEXT, **{"as": {"enum": [*STYLES]}}
+        "name", "value", name=_NAME, value=_TEXT, style={"enum": [*STYLES]}
     ),
 }
 
@@ -87,7 +87,7 @@ SCHEMA: Final[JsonObject] = _object_schema(
     },
     take=_DOTTED,
     keep={"type": "array", "items": _DOTTED, "maxItems": MAX_PAIRS},
-    most={"type": "integer", "minimum": 1, "maximum": MAX_ENTRIES},
+    limit={"type": "integer", "minimum": 1, "maximum": MAX_ENTRIES},
     errors={
         "type": "object",
         "propertyNames": {"pattern": "^[1-5][0-9][0-9]$"},
@@ -131,7 +131,7 @@ class HttpCall:
     body: Mapping[str, Any] | None = None
     take: str = ""
     keep: tuple[str, ...] = ()
-    most: int | None = None
+    limit: int | None = None
     errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -179,7 +179,7 @@ def read_http_config(
 def pairs_from_json(entries: Collection[JsonObject]) -> tuple[Pair, ...]:
     """Return the pairs of a query or a form."""
     return tuple(
-        Pair(each["name"], each["value"], each.get("as", REPEAT)) for each in entries
+        Pair(each["name"], each["value"], each.get("style", REPEAT)) for each in entries
     )
 
 

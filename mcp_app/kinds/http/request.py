@@ -305,7 +305,7 @@ def _select_result(call: HttpCall, value: object) -> object:
         raise _shape_error(call, f"has no “{call.take}”") from None
     if not isinstance(value, list):
         return _pick_members(call, value)
-    entries = [_pick_members(call, each) for each in value[: call.most]]
+    entries = [_pick_members(call, each) for each in value[: call.limit]]
     if len(entries) == len(value):
         return entries
     note = f"These are the first {len(entries)} of {len(value)}."

@@ -521,7 +521,7 @@ def _describe_schema(schema: Any, original: str, about: str) -> Any:
 
 def _pair_of(original: str, name: str, style: str = REPEAT) -> JsonObject:
     pair = {"name": original, "value": "{{" + name + "}}"}
-    return pair if style == REPEAT else {**pair, "as": style}
+    return pair if style == REPEAT else {**pair, "style": style}
 
 
 def _bare_media_type(media_type: str) -> str:

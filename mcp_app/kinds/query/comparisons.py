@@ -36,35 +36,25 @@ PERIODS: Final = (
     "last_month",
     "this_year",
 )
-_ORDERED: Final = ("is", "least", "most")
+_ORDERED: Final = ("exact", "gte", "lte")
 _DATED: Final = (*_ORDERED, "last_days", "period")
 COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
-    FieldKind.TEXT: ("is", "is_any_case", "one_of", "begins", "contains"),
-    FieldKind.CHOICE: ("is", "one_of"),
-    FieldKind.YES_NO: ("is",),
+    FieldKind.TEXT: ("exact", "iexact", "in", "istartswith", "icontains"),
+    FieldKind.CHOICE: ("exact", "in"),
+    FieldKind.YES_NO: ("exact",),
     FieldKind.NUMBER: _ORDERED,
     FieldKind.FLOAT: _ORDERED,
     FieldKind.DECIMAL: _ORDERED,
     FieldKind.DATE: _DATED,
     FieldKind.DATETIME: _DATED,
     FieldKind.TIME: _ORDERED,
-    FieldKind.KEY: ("is", "one_of"),
-    FieldKind.TO_ONE: ("is", "one_of"),
+    FieldKind.KEY: ("exact", "in"),
+    FieldKind.TO_ONE: ("exact", "in"),
 }
-"""What each kind of field can be compared by, beside `empty`."""
-EMPTY: Final = "empty"
-SEVERAL: Final = ("begins", "contains")
+"""What each kind of field can be compared by, beside `isempty`."""
+EMPTY: Final = "isempty"
+SEVERAL: Final = ("istartswith", "icontains")
 """What can look at several texts at once."""
-
-LOOKUPS: Final[Mapping[str, str]] = {
-    "is": "exact",
-    "is_any_case": "iexact",
-    "one_of": "in",
-    "begins": "istartswith",
-    "contains": "icontains",
-    "least": "gte",
-    "most": "lte",
-}
 
 Value: TypeAlias = Any
 """A value in the type of its column."""
@@ -76,12 +66,12 @@ def comparisons_of(field: OpenField) -> tuple[str, ...]:
     return (*COMPARISONS.get(field.kind, ()), *empty)
 
 
-def value_schema(field: OpenField, comparison: str) -> JsonObject:
-    """Return the JSON Schema of what clients send for a comparison."""
-    if comparison in _FIXED:
-        return dict(_FIXED[comparison])
-    one = _schema_of_one(field, exact=comparison in ("is", "one_of"))
-    if comparison == "one_of":
+def value_schema(field: OpenField, lookup: str) -> JsonObject:
+    """Return the JSON Schema of what clients send for a lookup."""
+    if lookup in _FIXED:
+        return dict(_FIXED[lookup])
+    one = _schema_of_one(field, exact=lookup in ("exact", "in"))
+    if lookup == "in":
         return {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_VALUES}
     return one
 
@@ -134,16 +124,16 @@ class Unfit(Exception):
     """A value that a column cannot have; its text is a sentence."""
 
 
-def clean_value(field: OpenField, comparison: str, value: object) -> Value:
+def clean_value(field: OpenField, lookup: str, value: object) -> Value:
     """Return a JSON value, which fits the schema, as its column has it.
 
     Raises `Unfit` for what the column could not hold.
     """
-    if comparison in _FIXED:
+    if lookup in _FIXED:
         return value
-    if comparison == "one_of":
+    if lookup == "in":
         return [_clean_one(field, each) for each in value]  # type: ignore[attr-defined]
-    if comparison in ("is_any_case", *SEVERAL):
+    if lookup in ("iexact", *SEVERAL):
         return _valid_text(value)
     return _clean_one(field, value)
 
@@ -252,14 +242,14 @@ def period_days(today: date, name: str) -> Days:
     return periods[name]
 
 
-def condition(field: OpenField, comparison: str, value: Value, today: date) -> Q:
+def condition(field: OpenField, lookup: str, value: Value, today: date) -> Q:
     """Return the condition on a column of its own table."""
     name = field.key_column if field.is_relation else field.source.attname
-    if comparison in ("last_days", "period"):
-        days = (last_days if comparison == "last_days" else period_days)(today, value)
+    if lookup in ("last_days", "period"):
+        days = (last_days if lookup == "last_days" else period_days)(today, value)
         first, end = days
         if field.kind is not FieldKind.DATE:
             # A day begins at its first moment in the site's zone.
             first, end = (site_time(datetime.combine(each, time.min)) for each in days)
         return Q(**{f"{name}__gte": first, f"{name}__lt": end})
-    return Q(**{f"{name}__{LOOKUPS[comparison]}": value})
+    return Q(**{f"{name}__{lookup}": value})

@@ -32,7 +32,7 @@ class Filter:
 
     paths: tuple[Path, ...]
     related: OpenModel | None
-    comparison: str
+    lookup: str
     parameter: str = ""
     description: str = ""
     required: bool = False
@@ -44,11 +44,11 @@ class Filter:
         return self.paths[0].field
 
     def value_schema(self) -> JsonObject:
-        return value_schema(self.field, self.comparison)
+        return value_schema(self.field, self.lookup)
 
     def value_for_column(self, value: object) -> Any:
         """Return a value as the column has it; raise `Unfit` if it cannot."""
-        return clean_value(self.field, self.comparison, value)
+        return clean_value(self.field, self.lookup, value)
 
 
 @dataclass(frozen=True)
@@ -68,26 +68,26 @@ class RelatedList:
     fields: tuple[Path, ...]
     filters: tuple[Filter, ...]
     order: tuple[Term, ...]
-    most: int
+    limit: int
 
 
 @dataclass(frozen=True)
 class Group:
-    """What lines of groups are by; `each` is the unit of a date, or ""."""
+    """What lines of groups are by; `unit` is that of a date, or ""."""
 
     path: Path
-    each: str
+    unit: str
 
     @property
     def name(self) -> str:
-        return f"{self.path.name}_{self.each}" if self.each else self.path.name
+        return f"{self.path.name}_{self.unit}" if self.unit else self.path.name
 
 
 @dataclass(frozen=True)
 class Measure:
     """What is counted or reckoned of each group."""
 
-    do: str
+    aggregate: str
     path: Path | None
     name: str
 
@@ -102,9 +102,9 @@ class Query:
     fields: tuple[Path, ...]
     lists: tuple[RelatedList, ...]
     order: tuple[Term, ...]
-    most: int
+    limit: int
     count: bool
-    by: tuple[Group, ...]
+    group_by: tuple[Group, ...]
     measures: tuple[Measure, ...]
 
     @property
@@ -122,7 +122,7 @@ class Query:
     def _all_paths(self) -> Iterator[Path]:
         yield from self.fields
         yield from (term.path for term in self.order)
-        yield from (group.path for group in self.by)
+        yield from (group.path for group in self.group_by)
         yield from (each.path for each in self.measures if each.path is not None)
         for each in self.lists:
             yield from each.fields
@@ -158,16 +158,17 @@ class Query:
 # The shape of a query's config, which a row holds.
 #
 #     {"model": "shop.Order",
-#      "filters": [{"path": "state", "is": "one_of", "parameter": "states"},
-#                  {"path": "created", "is": "last_days", "parameter": "days",
+#      "filters": [{"path": "state", "lookup": "in", "parameter": "states"},
+#                  {"path": "created", "lookup": "last_days", "parameter": "days",
 #                   "default": 7},
-#                  {"path": "test", "is": "is", "value": false}],
+#                  {"path": "test", "lookup": "exact", "value": false}],
 #      "answer": "rows", "fields": ["number", "total", "customer.name"],
 #      "lists": [{"path": "items", "fields": ["sku", "amount"], "filters": [],
-#                 "order": ["sku"], "most": 20}],
-#      "order": ["-created"], "most": 50, "count": true}
+#                 "order": ["sku"], "limit": 20}],
+#      "order": ["-created"], "limit": 50, "count": true}
 #
-# or `"answer": "groups"` with `by` and `measures`.  `"answer": "one"` is for templates.
+# or `"answer": "groups"` with `group_by` and `measures`.  `"answer": "one"` is for
+# templates.
 
 MAX_ROWS: Final = 200
 USUAL_ROWS: Final = 50
@@ -184,9 +185,9 @@ DATES: Final = frozenset({FieldKind.DATE, FieldKind.DATETIME})
 MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
     "count": frozenset(),
     "sum": NUMBERS,
-    "average": NUMBERS,
-    "least": NUMBERS | DATES | {FieldKind.TIME},
-    "greatest": NUMBERS | DATES | {FieldKind.TIME},
+    "avg": NUMBERS,
+    "min": NUMBERS | DATES | {FieldKind.TIME},
+    "max": NUMBERS | DATES | {FieldKind.TIME},
 }
 """What can be measured, of which kinds of field."""
 UNITS: Final = ("day", "week", "month", "quarter", "year")
@@ -220,9 +221,9 @@ def _object_schema(needed: Sequence[str], /, **properties: JsonObject) -> JsonOb
 
 _FILTERS: Final[JsonObject] = _array_schema(
     _object_schema(
-        ["path", "is"],
+        ["path", "lookup"],
         path={"anyOf": [_PATH, {**_array_schema(_PATH, MAX_PATHS), "minItems": 1}]},
-        **{"is": {"enum": [*dict.fromkeys(sum(COMPARISONS.values(), ())), EMPTY]}},
+        lookup={"enum": [*dict.fromkeys(sum(COMPARISONS.values(), ())), EMPTY]},
         parameter=_NAME,
         description={"type": "string", "maxLength": 1000},
         required={"type": "boolean"},
@@ -233,7 +234,7 @@ _FILTERS: Final[JsonObject] = _array_schema(
 )
 _FIELDS: Final[JsonObject] = _array_schema(_PATH, 50)
 _ORDER: Final[JsonObject] = _array_schema(_PATH, MAX_SORT_TERMS)
-_UNIT: Final = _object_schema(["path", "each"], path=_PATH, each={"enum": [*UNITS]})
+_UNIT: Final = _object_schema(["path", "unit"], path=_PATH, unit={"enum": [*UNITS]})
 
 SCHEMA: Final[JsonObject] = _object_schema(
     (),
@@ -248,17 +249,20 @@ SCHEMA: Final[JsonObject] = _object_schema(
             fields={**_FIELDS, "minItems": 1},
             filters=_FILTERS,
             order=_ORDER,
-            most={"type": "integer", "minimum": 1, "maximum": MAX_LISTED_ROWS},
+            limit={"type": "integer", "minimum": 1, "maximum": MAX_LISTED_ROWS},
         ),
         3,
     ),
     order=_ORDER,
-    most={"type": "integer", "minimum": 1, "maximum": MAX_ROWS},
+    limit={"type": "integer", "minimum": 1, "maximum": MAX_ROWS},
     count={"type": "boolean"},
-    by=_array_schema({"anyOf": [_PATH, _UNIT]}, MAX_GROUPINGS),
+    group_by=_array_schema({"anyOf": [_PATH, _UNIT]}, MAX_GROUPINGS),
     measures=_array_schema(
         _object_schema(
-            ["do", "as"], do={"enum": list(MEASURES)}, path=_PATH, **{"as": _NAME}
+            ["aggregate", "name"],
+            aggregate={"enum": list(MEASURES)},
+            path=_PATH,
+            name=_NAME,
         ),
         MAX_MEASURES,
     ),
@@ -321,7 +325,7 @@ def query_sentence(query: Query) -> str:
     """Say for people what is looked up, by what, and what comes of it."""
     filter_texts = [each.paths[0].text for each in query.parameters.values()]
     # Of rows, or of groups: the others are empty.
-    answer_texts = [each.name for each in query.by]
+    answer_texts = [each.name for each in query.group_by]
     answer_texts += [each.name for each in query.measures]
     answer_texts += [path.text for path in query.fields]
     answer_texts += [each.field.name for each in query.lists]
@@ -341,9 +345,9 @@ def output_schema(query: Query) -> JsonObject:
     if query.answer == GROUPS:
         properties = {
             each.name: {"type": ["string", "null"], "format": "date"}
-            if each.each
+            if each.unit
             else field_schema(each.path.field, nullable=each.path.nullable)
-            for each in query.by
+            for each in query.group_by
         }
         properties |= {each.name: _measure_schema(each) for each in query.measures}
         line = {"type": "object", "properties": properties}
@@ -367,6 +371,6 @@ def _answer_schema(name: str, item: JsonObject, **others: JsonObject) -> JsonObj
 def _measure_schema(measure: Measure) -> JsonObject:
     if measure.path is None:
         return dict(_COUNT)
-    if measure.do == "average" and measure.path.field.kind is FieldKind.NUMBER:
+    if measure.aggregate == "avg" and measure.path.field.kind is FieldKind.NUMBER:
         return {"type": ["number", "null"]}
     return field_schema(measure.path.field, nullable=True)

@@ -76,10 +76,10 @@ def _filter_condition(
 ) -> Q:
     any_of_them = Q()
     for path in query_filter.paths:
-        if query_filter.comparison == EMPTY:
+        if query_filter.lookup == EMPTY:
             fits = scopes.empty(path, query_filter.related, wanted=value)
         else:
-            fits = condition(path.field, query_filter.comparison, value, today)
+            fits = condition(path.field, query_filter.lookup, value, today)
             hops = path.hops
             if query_filter.related is not None:
                 hops = (*hops, Hop(path.field, query_filter.related))
@@ -180,7 +180,7 @@ def read_list(
         .filter(conditions(listed.filters, scopes, values, today, before))
         .annotate(**columns.expressions, **{_PARENT: F(link)})
         .annotate(**{_NUMBER: number, _TOTAL: total})
-        .filter(**{f"{_NUMBER}__lte": listed.most})
+        .filter(**{f"{_NUMBER}__lte": listed.limit})
         .order_by(_PARENT, _NUMBER)
         # The number, too: Django loses columns of equal values if it has to hide it.
         .values(_PARENT, _NUMBER, _TOTAL, *columns.expressions)
@@ -198,9 +198,9 @@ MOST_GROUPS: Final = 200
 
 _AGGREGATES: Final[Mapping[str, type[Aggregate]]] = {
     "sum": Sum,
-    "average": Avg,
-    "least": Min,
-    "greatest": Max,
+    "avg": Avg,
+    "min": Min,
+    "max": Max,
 }
 
 
@@ -217,7 +217,8 @@ def read_groups(
         f"mcp_m{at}": _aggregate(each, scopes) for at, each in enumerate(query.measures)
     }
     groups = {
-        f"mcp_g{at}": _expression(each, scopes) for at, each in enumerate(query.by)
+        f"mcp_g{at}": _expression(each, scopes)
+        for at, each in enumerate(query.group_by)
     }
     if not groups:
         return [_group_line(query, rows.aggregate(**measures))], False
@@ -235,27 +236,27 @@ def _aggregate(measure: Measure, scopes: Scopes) -> Aggregate:
     if measure.path is None:
         return Count("pk")
     value = scopes.path_value(measure.path)
-    if measure.do == "average" and measure.path.field.kind is FieldKind.NUMBER:
+    if measure.aggregate == "avg" and measure.path.field.kind is FieldKind.NUMBER:
         # MariaDB reckons averages of whole numbers to four places, and casts nothing to
         # a number with more.
         value = ExpressionWrapper(value * Value(1.0), FloatField())
-    return _AGGREGATES[measure.do](value)
+    return _AGGREGATES[measure.aggregate](value)
 
 
 def _expression(group: Group, scopes: Scopes) -> Any:
     value = scopes.path_value(group.path)
-    if not group.each:
+    if not group.unit:
         return value
     if group.path.field.kind is FieldKind.DATETIME:
         # MariaDB and MySQL would keep the time in what begins a week.
         zone = timezone.get_current_timezone() if settings.USE_TZ else None
         value = TruncDate(value, tzinfo=zone)
-    return Trunc(value, group.each, output_field=DateField())
+    return Trunc(value, group.unit, output_field=DateField())
 
 
 def _group_order(query: Query) -> list[OrderBy]:
     """Return the order: by dates, else by the first measure, the largest first."""
-    dated = [each.path.field.kind in DATES for each in query.by]
+    dated = [each.path.field.kind in DATES for each in query.group_by]
     places = sorted(range(len(dated)), key=lambda index: not dated[index])
     ordered = [OrderBy(F(f"mcp_g{index}"), nulls_last=True) for index in places]
     if any(dated):
@@ -265,12 +266,12 @@ def _group_order(query: Query) -> list[OrderBy]:
 
 def _group_line(query: Query, values: Mapping[str, Any]) -> JsonObject:
     line: JsonObject = {}
-    for index, group in enumerate(query.by):
+    for index, group in enumerate(query.group_by):
         value, field = values[f"mcp_g{index}"], group.path.field
-        plain = plain_to_json(value) if group.each else field_to_json(field, value)
+        plain = plain_to_json(value) if group.unit else field_to_json(field, value)
         line[group.name] = plain
     for index, measure in enumerate(query.measures):
         field_of = measure.path.field if measure.path is not None else None
         value = values[f"mcp_m{index}"]
-        line[measure.name] = measure_to_json(measure.do, field_of, value)
+        line[measure.name] = measure_to_json(measure.aggregate, field_of, value)
     return line

@@ -74,7 +74,7 @@ HINTS: Final = ToolHints(
 UNTRUSTED: Final = {"untrusted": True}
 """Of results that hold what others wrote."""
 GATE: Final = Gate("query")
-_EXACT: Final = ("is", "is_any_case")
+_EXACT: Final = ("exact", "iexact")
 """What the variables of a template can be asked by."""
 
 
@@ -221,8 +221,10 @@ def _template_errors(
         if query_filter is None:
             message = f"No filter has the variable {{{name}}} as its parameter."
             yield KindError(message, "uri_template")
-        elif query_filter.comparison not in _EXACT:
-            yield KindError(f"The variable {{{name}}} can be asked by “is” alone.")
+        elif query_filter.lookup not in _EXACT:
+            yield KindError(
+                f"The variable {{{name}}} can be asked by “exact” or “iexact” alone."
+            )
     for name in query.parameters.keys() - {*variables}:
         message = f"The address has no variable {{{name}}}, which a filter asks for."
         yield KindError(message, "uri_template")
@@ -274,7 +276,9 @@ class Lookup:
         """Return the one row of an address, None if there is none."""
         with self._query_time_limit(ctx, arguments):
             scopes = self._build_scopes(ctx, arguments)
-            page = replace(self._row_reader(scopes, values), most=1).page_at_place(None)
+            page = replace(self._row_reader(scopes, values), limit=1).page_at_place(
+                None
+            )
         if page.next is not None:
             names = ", ".join(self.query.parameters)
             raise RuntimeError(
@@ -325,7 +329,7 @@ class Lookup:
             scopes=scopes,
             values=values,
             today=local_date(),
-            most=min(self.query.most, limits.query_rows),
+            limit=min(self.query.limit, limits.query_rows),
             size=limits.tool_result // 2,
         )
 

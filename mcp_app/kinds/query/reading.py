@@ -64,14 +64,14 @@ class Page:
 class RowReader:
     """Reads rows for one call.
 
-    `values` are the cleaned arguments, `most` the rows and `size` the bytes of a page.
+    `values` are the cleaned arguments, `limit` the rows and `size` the bytes of a page.
     """
 
     query: Query
     scopes: Scopes
     values: Mapping[str, Any]
     today: date
-    most: int
+    limit: int
     size: int
 
     def page_at_place(self, place: Place | None) -> Page:
@@ -96,8 +96,8 @@ class RowReader:
         if place is not None:
             rows = rows.filter(sorting.condition_after(place.after, place.key))
         rows = rows.order_by(*sorting.order_expressions)
-        values = list(rows.values(*columns.expressions)[: self.most + 1])
-        objects = self._rows_with_lists(shape, links, values[: self.most])
+        values = list(rows.values(*columns.expressions)[: self.limit + 1])
+        objects = self._rows_with_lists(shape, links, values[: self.limit])
         fitting = list(self._fitting_rows(objects))
         following = None
         if len(values) > len(fitting):
@@ -180,9 +180,9 @@ class _Reader:
             fields=self._read_parts(rows, "fields", self._visible_path, model),
             lists=self._read_parts(rows, "lists", self._read_related_list, model),
             order=self._read_parts(rows, "order", self._read_sort_term, model),
-            most=config.get("most", USUAL_ROWS),
+            limit=config.get("limit", USUAL_ROWS),
             count=config.get("count", False),
-            by=self._read_parts(groups, "by", self._read_group, model),
+            group_by=self._read_parts(groups, "group_by", self._read_group, model),
             measures=self._read_parts(groups, "measures", self._read_measure, model),
         )
         if not self.problems:
@@ -219,13 +219,13 @@ class _Reader:
         texts = config["path"] if isinstance(config["path"], list) else [config["path"]]
         opened = self._opened
         paths = tuple(resolve_path(text, model, opened, "filters") for text in texts)
-        comparison, field = config["is"], paths[0].field
+        lookup, field = config["lookup"], paths[0].field
         for path in paths:
-            _check_comparison(path, comparison, several=len(paths) > 1)
+            _check_lookup(path, lookup, several=len(paths) > 1)
         related = None
         if field.kind is FieldKind.TO_ONE:
             related = target_model(field, self._opened)
-        read = partial(Filter, paths=paths, related=related, comparison=comparison)
+        read = partial(Filter, paths=paths, related=related, lookup=lookup)
         if "parameter" in config:
             return self._parameter_filter(config, read)
         if "value" not in config:
@@ -274,36 +274,38 @@ class _Reader:
             fields=self._read_parts(config, "fields", self._visible_path, listed),
             filters=self._read_parts(config, "filters", self._read_filter, listed),
             order=self._read_parts(config, "order", self._read_sort_term, listed),
-            most=config.get("most", USUAL_LISTED),
+            limit=config.get("limit", USUAL_LISTED),
         )
 
     def _read_group(self, config: str | JsonObject, model: OpenModel) -> Group:
-        plain = {"path": config, "each": ""} if isinstance(config, str) else config
-        path, each = self._visible_path(plain["path"], model), plain["each"]
+        plain = {"path": config, "unit": ""} if isinstance(config, str) else config
+        path, unit = self._visible_path(plain["path"], model), plain["unit"]
         kind = path.field.kind
         if kind is FieldKind.OTHER:
             raise KindError(f"Rows cannot be grouped by “{path.text}”.")
-        if each and kind not in DATES:
-            raise KindError(f"“{path.text}” is no date, so it has no {each}.")
-        if each and kind is FieldKind.DATETIME:
+        if unit and kind not in DATES:
+            raise KindError(f"“{path.text}” is no date, so it has no {unit}.")
+        if unit and kind is FieldKind.DATETIME:
             _check_zones(path)
-        return Group(path, each)
+        return Group(path, unit)
 
     def _read_measure(self, config: JsonObject, model: OpenModel) -> Measure:
-        do, text = config["do"], config.get("path")
-        if do == "count":
+        aggregate, text = config["aggregate"], config.get("path")
+        if aggregate == "count":
             if text is not None:
                 raise KindError("A count counts rows, and takes no path.")
-            return Measure(do, None, config["as"])
+            return Measure(aggregate, None, config["name"])
         if text is None:
-            raise KindError(f"Choose of which field the {do} is.")
+            raise KindError(f"Choose of which field the {aggregate} is.")
         path = resolve_path(text, model, self._opened, "fields")
-        if (kind := path.field.kind) not in MEASURES[do]:
-            raise KindError(f"“{path.text}” is a {kind.value}, which has no {do}.")
-        return Measure(do, path, config["as"])
+        if (kind := path.field.kind) not in MEASURES[aggregate]:
+            raise KindError(
+                f"“{path.text}” is a {kind.value}, which has no {aggregate}."
+            )
+        return Measure(aggregate, path, config["name"])
 
     def _check_names(self, query: Query) -> None:
-        names = [each.name for each in query.by]
+        names = [each.name for each in query.group_by]
         names += [each.name for each in query.measures]
         names += [each.text for each in query.fields]
         names += [each.field.name for each in query.lists]
@@ -322,14 +324,14 @@ class _Reader:
             )
 
 
-def _check_comparison(path: Path, comparison: str, *, several: bool) -> None:
+def _check_lookup(path: Path, lookup: str, *, several: bool) -> None:
     known = comparisons_of(path.field)
     if several:
         known = SEVERAL if path.field.kind is FieldKind.TEXT else ()
-    if comparison not in known:
+    if lookup not in known:
         what = "several texts" if several else f"a {path.field.kind.value}"
         raise KindError(
-            f"“{path.text}” cannot be asked by “{comparison}”. For {what} there is:"
+            f"“{path.text}” cannot be asked by “{lookup}”. For {what} there is:"
             f" {', '.join(known) or 'nothing'}."
         )
 

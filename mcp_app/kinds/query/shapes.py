@@ -102,11 +102,11 @@ _SCHEMAS: Final[Mapping[FieldKind, JsonObject]] = {
 }
 
 
-def measure_to_json(do: str, field: OpenField | None, value: Any) -> Any:
+def measure_to_json(aggregate: str, field: OpenField | None, value: Any) -> Any:
     """Return what a measure of a field is in JSON; without a field it is a count."""
     if field is None:
         return value
-    if do != "average":
+    if aggregate != "avg":
         return field_to_json(field, value)
     if isinstance(value, Decimal):
         return decimal_text(value, AVERAGE_PLACES)

@@ -116,8 +116,8 @@ class _Looking:
         """Return values that hold a text, those that begin with it first."""
         fits = partial(condition, path.field, value=typed, today=local_date())
         column = path.field.source.attname
-        first = When(fits("begins"), then=Value(0))
-        rows = scopes.rows(path.owner).filter(fits("contains"))
+        first = When(fits("istartswith"), then=Value(0))
+        rows = scopes.rows(path.owner).filter(fits("icontains"))
         ranked = rows.annotate(
             mcp_rank=Case(first, default=Value(1), output_field=IntegerField())
         )

@@ -36,12 +36,12 @@ TICKET = {
     "site": "helpdesk",
     "method": "POST",
     "path": "/tickets/{{queue}}",
-    "query": [{"name": "expand", "value": "user", "as": "commas"}],
+    "query": [{"name": "expand", "value": "user", "style": "commas"}],
     "headers": [{"name": "Accept-Language", "value": "de"}],
     "body": {"json": {"subject": "{{subject}}", "source": ["chat", 5]}},
     "take": "ticket",
     "keep": ["id", "user.name"],
-    "most": 5,
+    "limit": 5,
     "errors": {"404": "There is no queue {{queue}}."},
 }
 
@@ -110,7 +110,7 @@ def test_parts_are_changed_and_removed(admin_client: Client) -> None:
     tool = _tool(TICKET)
     path = "/new/{{queue}}/{{subject}}"
     save(admin_client, tool, **_rows(path=path, querys__0__value="all", several="on"))
-    query = {"name": "expand", "value": "all", "as": "commas"}
+    query = {"name": "expand", "value": "all", "style": "commas"}
     changed = {**TICKET, "path": path, "query": [query]}
     # The last value may have several segments.
     assert tool.json("config") == {**changed, "segments": "several"}

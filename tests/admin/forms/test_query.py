@@ -79,11 +79,11 @@ def test_orders_of_the_week_by_state(admin_client: Client) -> None:
     assert config == {
         "model": "drill.Order",
         "answer": "groups",
-        "filters": [{"path": "created", "is": "last_days", "value": 7}],
-        "by": ["state"],
+        "filters": [{"path": "created", "lookup": "last_days", "value": 7}],
+        "group_by": ["state"],
         "measures": [
-            {"do": "count", "as": "count"},
-            {"do": "sum", "path": "total", "as": "money"},
+            {"aggregate": "count", "name": "count"},
+            {"aggregate": "sum", "path": "total", "name": "money"},
         ],
     }
     assert shop.problems(config) == []
@@ -91,8 +91,8 @@ def test_orders_of_the_week_by_state(admin_client: Client) -> None:
 
 def test_is_it_in_stock(admin_client: Client) -> None:
     tool = _tool(model="drill.Stock")
-    sku = _filter(0, "sku", "is_any_case", required="on", description="Which one.")
-    asked = {"path": "sku", "is": "is_any_case", "parameter": "sku"}
+    sku = _filter(0, "sku", "iexact", required="on", description="Which one.")
+    asked = {"path": "sku", "lookup": "iexact", "parameter": "sku"}
     assert _fill(admin_client, tool, shown=["sku", "level"], **sku) == {
         "model": "drill.Stock",
         "answer": "rows",
@@ -104,34 +104,36 @@ def test_is_it_in_stock(admin_client: Client) -> None:
 def test_a_customer_with_open_invoices(admin_client: Client) -> None:
     unpaid = {
         f"list_invoices_{name}": value
-        for name, value in _filter(0, "paid", "is", given="fixed", value="no").items()
+        for name, value in _filter(
+            0, "paid", "exact", given="fixed", value="no"
+        ).items()
     }
     typed = {
         "shown": ["name", "country.name"],
         "order_1": "-name",
-        "most": "5",
+        "limit": "5",
         "count": "on",
         "list_invoices": ["key", "order.number"],
         "list_invoices_order_1": "order.number",
-        "list_invoices_most": "3",
-        **_filter(0, "email", "is"),
+        "list_invoices_limit": "3",
+        **_filter(0, "email", "exact"),
         **unpaid,
     }
     invoices = {
         "path": "invoices",
         "fields": ["key", "order.number"],
-        "filters": [{"path": "paid", "is": "is", "value": False}],
+        "filters": [{"path": "paid", "lookup": "exact", "value": False}],
         "order": ["order.number"],
-        "most": 3,
+        "limit": 3,
     }
     assert _fill(admin_client, _tool(model="drill.Customer"), **typed) == {
         "model": "drill.Customer",
         "answer": "rows",
-        "filters": [{"path": "email", "is": "is", "parameter": "email"}],
+        "filters": [{"path": "email", "lookup": "exact", "parameter": "email"}],
         "fields": ["name", "country.name"],
         "lists": [invoices],
         "order": ["-name"],
-        "most": 5,
+        "limit": 5,
         "count": True,
     }
 
@@ -140,27 +142,27 @@ def test_one_row_for_each_address(admin_client: Client) -> None:
     typed = {"name": "order", "title": "Order", "uri_template": "shop://o/{number}"}
     model = {f"{ROW}-model": "drill.Order"}
     row = add(admin_client, ResourceTemplate, "query", **typed, **model)
-    number = _filter(0, "number", "is")
+    number = _filter(0, "number", "exact")
     assert _fill(admin_client, row, shown=["number"], **number) == {
         "model": "drill.Order",
         "answer": "one",
-        "filters": [{"path": "number", "is": "is", "parameter": "number"}],
+        "filters": [{"path": "number", "lookup": "exact", "parameter": "number"}],
         "fields": ["number"],
     }
 
 
 WHOLE: dict[str, Any] = {
-    "most": 30,
+    "limit": 30,
     "model": "drill.Order",
     "answer": "rows",
     "fields": ["total", "number", "customer.name"],
     "filters": [
-        {"path": "state", "is": "one_of", "parameter": "s", "default": ["back"]},
-        {"path": "total", "is": "least", "value": 2.5},
-        {"path": "note", "is": "empty", "parameter": "blank", "default": False},
-        {"path": "due", "is": "period", "value": "this_week"},
-        {"path": ["note", "customer.name"], "is": "contains", "parameter": "text"},
-        {"path": "customer.name", "is": "one_of", "value": ["Smith, Ann", "Bo"]},
+        {"path": "state", "lookup": "in", "parameter": "s", "default": ["back"]},
+        {"path": "total", "lookup": "gte", "value": 2.5},
+        {"path": "note", "lookup": "isempty", "parameter": "blank", "default": False},
+        {"path": "due", "lookup": "period", "value": "this_week"},
+        {"path": ["note", "customer.name"], "lookup": "icontains", "parameter": "text"},
+        {"path": "customer.name", "lookup": "in", "value": ["Smith, Ann", "Bo"]},
     ],
     "lists": [{"path": "items", "fields": ["stock.sku", "amount"], "order": ["-id"]}],
     "order": ["-created", "customer.name"],
@@ -169,11 +171,11 @@ GROUPED: dict[str, Any] = {
     "model": "drill.Order",
     "answer": "groups",
     "fields": ["number"],
-    "by": ["state", {"path": "created", "each": "month"}],
+    "group_by": ["state", {"path": "created", "unit": "month"}],
     "measures": [
-        {"do": "sum", "path": "total", "as": "money"},
-        {"do": "count", "as": "orders"},
-        {"do": "sum", "path": "total", "as": "sum_total"},
+        {"aggregate": "sum", "path": "total", "name": "money"},
+        {"aggregate": "count", "name": "orders"},
+        {"aggregate": "sum", "path": "total", "name": "sum_total"},
     ],
 }
 
@@ -196,7 +198,7 @@ def test_what_the_other_answer_had_comes_back(admin_client: Client) -> None:
 def test_a_filter_is_removed(admin_client: Client) -> None:
     removed = {"filters-0-DELETE": "on", "filters-3-value": "last_week"}
     config = _fill(admin_client, _tool(**WHOLE), **removed)
-    period = {"path": "due", "is": "period", "value": "last_week"}
+    period = {"path": "due", "lookup": "period", "value": "last_week"}
     kept = WHOLE["filters"]
     assert config["filters"] == [*kept[1:3], period, *kept[4:]]
 
@@ -206,7 +208,7 @@ def test_a_text_in_any_of_several_fields(admin_client: Client) -> None:
     others = ["note", "customer.name", "customer.email"]
     several = _filter(0, "customer.name", "", others=others, parameter="text")
     config = _fill(admin_client, tool, shown=["number"], **several)
-    asked = {"is": "begins", "parameter": "text"}
+    asked = {"lookup": "istartswith", "parameter": "text"}
     paths = ["customer.name", "note", "customer.email"]
     assert config["filters"] == [{"path": paths, **asked}]
     assert shop.problems(config) == []
@@ -218,8 +220,8 @@ def test_a_text_in_any_of_several_fields(admin_client: Client) -> None:
 def test_each_line_is_a_value(admin_client: Client) -> None:
     names = {"given": "fixed", "value": "Smith, Ann\r\n\r\n Bo "}
     asked = {
-        **_filter(0, "customer.name", "one_of", **names),
-        **_filter(1, "customer", "one_of", value="7\r\n12"),
+        **_filter(0, "customer.name", "in", **names),
+        **_filter(1, "customer", "in", value="7\r\n12"),
     }
     config = _fill(admin_client, _tool(), shown=["number"], **asked)
     fixed, default = config["filters"]
@@ -232,21 +234,27 @@ def test_each_line_is_a_value(admin_client: Client) -> None:
     ("typed", "sentence"),
     [
         (
-            _filter(0, "number", "is", others=["note"]),
+            _filter(0, "number", "exact", others=["note"]),
             "These comparisons can search several fields: begins with, contains.",
         ),
-        (_filter(0, "total", "begins", others=["note"]), "The field chosen above is"),
-        (_filter(0, "state", "is", parameter="the state"), "Only letters without"),
-        (_filter(0, "", "is", value="a"), "Choose a field, or remove this filter."),
-        (_filter(0, "state", "begins"), "This field can be compared by: is, is one of"),
-        (_filter(0, "total", "least", value="much"), "Write a number."),
+        (
+            _filter(0, "total", "istartswith", others=["note"]),
+            "The field chosen above is",
+        ),
+        (_filter(0, "state", "exact", parameter="the state"), "Only letters without"),
+        (_filter(0, "", "exact", value="a"), "Choose a field, or remove this filter."),
+        (
+            _filter(0, "state", "istartswith"),
+            "This field can be compared by: is, is one of",
+        ),
+        (_filter(0, "total", "gte", value="much"), "Write a number."),
         (_filter(0, "due", "last_days", given="fixed", value="x"), "Write a number."),
-        (_filter(0, "customer", "empty", value="perhaps"), "Write yes or no."),
-        (_filter(0, "state", "is", given="fixed"), "Write the value."),
-        (_filter(0, "total", "least", parameter="cursor"), "our own parameter"),
-        (_filter(0, "state", "is", given="fixed", value="gone"), "does not fit"),
+        (_filter(0, "customer", "isempty", value="perhaps"), "Write yes or no."),
+        (_filter(0, "state", "exact", given="fixed"), "Write the value."),
+        (_filter(0, "total", "gte", parameter="cursor"), "our own parameter"),
+        (_filter(0, "state", "exact", given="fixed", value="gone"), "does not fit"),
         (_filter(0, "due", "last_days", value="9999"), "does not fit"),
-        ({"most": "500"}, "less than or equal to 200"),
+        ({"limit": "500"}, "less than or equal to 200"),
         ({"order_1": "note"}, "not one of the available choices"),
     ],
 )
@@ -281,7 +289,7 @@ def test_what_is_not_open_any_more_is_shown(
 
 
 def test_what_the_page_cannot_show_is_json(admin_client: Client) -> None:
-    spaces = {"path": "note", "is": "one_of", "value": [" as it is"]}
+    spaces = {"path": "note", "lookup": "in", "value": [" as it is"]}
     tool = _tool(**{**WHOLE, "filters": [spaces]})
     stored = tool.config
     assert "a value begins or ends with a space" in text_of(admin_client, tool)

@@ -169,7 +169,7 @@ OBJECT = {"R": 100, "G": "2 0"}
 )
 def test_values_of_a_query(style: str, value: object, sent: str) -> None:
     """As OpenAPI's tables of style and explode have them (3.1, "Style Examples")."""
-    query = [{"name": "color", "value": "{{x}}", "as": style}]
+    query = [{"name": "color", "value": "{{x}}", "style": style}]
     assert request({"x": value}, query=query).query == sent
 
 
@@ -178,7 +178,7 @@ def test_values_of_a_query(style: str, value: object, sent: str) -> None:
 def test_an_object_changes_no_other_pair(name: str, style: str) -> None:
     """Not those of the call, nor those of the settings."""
     site = replace(SITE, secret_query={"api_key": "canary-123", "q[api_key]": "x"})
-    pair = {"name": "q", "value": "{{q}}", "as": style}
+    pair = {"name": "q", "value": "{{q}}", "style": style}
     others = [{"name": "tenant", "value": "1"}, {"name": "q[tenant]", "value": "1"}]
     call = HttpCall(
         site=site, path="/", method="GET", query=pairs_from_json([*others, pair])
@@ -324,11 +324,11 @@ async def test_json() -> None:
         ({"take": "tickets.1.id"}, 1),
         ({"take": "tickets.0.user", "keep": ["name", "no"]}, {"name": "a"}),
         (
-            {"take": "tickets", "keep": ["id", "user.name"], "most": 3},
+            {"take": "tickets", "keep": ["id", "user.name"], "limit": 3},
             [{"id": n, "user": {"name": "a"}} for n in range(3)],
         ),
         (
-            {"take": "tickets", "keep": ["id"], "most": 2},
+            {"take": "tickets", "keep": ["id"], "limit": 2},
             {"result": [{"id": 0}, {"id": 1}], "note": "These are the first 2 of 3."},
         ),
         ({"keep": ["nothing"]}, {}),

@@ -250,7 +250,7 @@ def test_styles(
             {
                 "form": [
                     {"name": "a", "value": "{{a}}"},
-                    {"name": "b", "value": "{{b}}", "as": "commas"},
+                    {"name": "b", "value": "{{b}}", "style": "commas"},
                 ]
             },
             ["a", "b"],

@@ -62,16 +62,16 @@ class Interpreter:
         chosen = [row for row in self.visible[name] if self._fits(config, row, values)]
         groups: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         for row in chosen:
-            groups[tuple(self._by(row, by) for by in config["by"])].append(row)
-        if not config["by"]:
+            groups[tuple(self._by(row, by) for by in config["group_by"])].append(row)
+        if not config["group_by"]:
             groups.setdefault((), [])
         names = [
-            by if isinstance(by, str) else f"{by['path']}_{by['each']}"
-            for by in config["by"]
+            by if isinstance(by, str) else f"{by['path']}_{by['unit']}"
+            for by in config["group_by"]
         ]
         return [
             dict(zip([each.replace(".", "_") for each in names], key, strict=True))
-            | {each["as"]: self._measure(rows, each) for each in config["measures"]}
+            | {each["name"]: self._measure(rows, each) for each in config["measures"]}
             for key, rows in groups.items()
         ]
 
@@ -110,7 +110,7 @@ class Interpreter:
             shown[listed["path"]] = {
                 "rows": [
                     self._object(listed, each, values)
-                    for each in chosen[: listed.get("most", 20)]
+                    for each in chosen[: listed.get("limit", 20)]
                 ],
                 "total": len(chosen),
             }
@@ -151,7 +151,7 @@ class Interpreter:
         if wanted is None:
             return True
         paths = asked["path"] if isinstance(asked["path"], list) else [asked["path"]]
-        return any(self._compare(row, path, asked["is"], wanted) for path in paths)
+        return any(self._compare(row, path, asked["lookup"], wanted) for path in paths)
 
     def _compare(self, row: Any, path: str, comparison: str, wanted: Any) -> bool:
         at, _last = self._at(row, path)
@@ -159,7 +159,7 @@ class Interpreter:
             # Rows on the way are not visible: nothing is known of them.
             return False
         value = self._raw(row, path)
-        if comparison == "empty":
+        if comparison == "isempty":
             return (value in (None, "")) is wanted
         if value is None:
             return False
@@ -187,17 +187,17 @@ class Interpreter:
         value = self._raw(row, by["path"])
         if isinstance(value, datetime):
             value = timezone.localtime(value).date()
-        return value and FIRST_DAY[by["each"]](value).isoformat()
+        return value and FIRST_DAY[by["unit"]](value).isoformat()
 
     def _measure(self, rows: Sequence[Any], measure: JsonObject) -> Any:
-        if measure["do"] == "count":
+        if measure["aggregate"] == "count":
             return len(rows)
         raw = [self._raw(row, measure["path"]) for row in rows]
         values = [each for each in raw if each is not None]
         if not values:
             return None
-        if measure["do"] != "average":
-            return to_json(MEASURE[measure["do"]](values))
+        if measure["aggregate"] != "avg":
+            return to_json(MEASURE[measure["aggregate"]](values))
         average = sum(values) / len(values)
         if isinstance(average, Decimal):
             return f"{average:.6f}"
@@ -222,18 +222,18 @@ def to_json(value: Any) -> Any:
 
 
 COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "is": lambda value, wanted: bool(value == wanted),
-    "is_any_case": lambda value, wanted: value.lower() == wanted.lower(),
-    "one_of": lambda value, wanted: value in wanted,
-    "begins": lambda value, wanted: value.lower().startswith(wanted.lower()),
-    "contains": lambda value, wanted: wanted.lower() in value.lower(),
-    "least": lambda value, wanted: bool(value >= wanted),
-    "most": lambda value, wanted: bool(value <= wanted),
+    "exact": lambda value, wanted: bool(value == wanted),
+    "iexact": lambda value, wanted: value.lower() == wanted.lower(),
+    "in": lambda value, wanted: value in wanted,
+    "istartswith": lambda value, wanted: value.lower().startswith(wanted.lower()),
+    "icontains": lambda value, wanted: wanted.lower() in value.lower(),
+    "gte": lambda value, wanted: bool(value >= wanted),
+    "lte": lambda value, wanted: bool(value <= wanted),
 }
 MEASURE: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
     "sum": sum,
-    "least": min,
-    "greatest": max,
+    "min": min,
+    "max": max,
 }
 
 

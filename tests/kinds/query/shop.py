@@ -86,7 +86,7 @@ def reader(
         scopes=Scopes(request(), "default"),
         values=cleaned(asked, values),
         today=TODAY,
-        most=asked.most,
+        limit=asked.limit,
         size=size,
     )
 

@@ -18,16 +18,21 @@ def test_arguments_are_those_of_the_filters() -> None:
         {
             "fields": ["number"],
             "filters": [
-                {"path": "state", "is": "one_of", "parameter": "states"},
+                {"path": "state", "lookup": "in", "parameter": "states"},
                 {
                     "path": "created",
-                    "is": "last_days",
+                    "lookup": "last_days",
                     "parameter": "days",
                     "description": "How many days.",
                     "default": 7,
                 },
-                {"path": "note", "is": "empty", "value": True},
-                {"path": "number", "is": "is", "parameter": "number", "required": True},
+                {"path": "note", "lookup": "isempty", "value": True},
+                {
+                    "path": "number",
+                    "lookup": "exact",
+                    "parameter": "number",
+                    "required": True,
+                },
             ],
         }
     )
@@ -57,7 +62,9 @@ def test_arguments_are_those_of_the_filters() -> None:
 
 
 def test_groups_have_no_cursor() -> None:
-    query = shop.query({"answer": "groups", "measures": [{"do": "count", "as": "n"}]})
+    query = shop.query(
+        {"answer": "groups", "measures": [{"aggregate": "count", "name": "n"}]}
+    )
     assert input_schema(query) == {
         "type": "object",
         "properties": {},
@@ -67,14 +74,14 @@ def test_groups_have_no_cursor() -> None:
 
 def test_lines_of_groups() -> None:
     measures: list[Any] = [
-        {"do": "count", "as": "orders"},
-        {"do": "sum", "path": "total", "as": "total"},
-        {"do": "average", "path": "total", "as": "mean"},
-        {"do": "average", "path": "weight", "as": "weight"},
-        {"do": "least", "path": "due", "as": "first"},
+        {"aggregate": "count", "name": "orders"},
+        {"aggregate": "sum", "path": "total", "name": "total"},
+        {"aggregate": "avg", "path": "total", "name": "mean"},
+        {"aggregate": "avg", "path": "weight", "name": "weight"},
+        {"aggregate": "min", "path": "due", "name": "first"},
     ]
-    by = ["state", "customer.name", {"path": "created", "each": "month"}]
-    query = shop.query({"answer": "groups", "by": by, "measures": measures})
+    by = ["state", "customer.name", {"path": "created", "unit": "month"}]
+    query = shop.query({"answer": "groups", "group_by": by, "measures": measures})
     schema = output_schema(query)
     assert schema["required"] == ["groups"]
     assert schema["properties"]["groups"]["items"]["properties"] == {
@@ -93,9 +100,9 @@ def test_a_sentence_for_people() -> None:
     config = {
         "fields": ["number", "customer.name"],
         "filters": [
-            {"path": "state", "is": "is", "parameter": "state"},
-            {"path": "due", "is": "most", "parameter": "until"},
-            {"path": "note", "is": "empty", "value": True},
+            {"path": "state", "lookup": "exact", "parameter": "state"},
+            {"path": "due", "lookup": "lte", "parameter": "until"},
+            {"path": "note", "lookup": "isempty", "value": True},
         ],
         "lists": [{"path": "items", "fields": ["amount"]}],
     }
@@ -103,5 +110,5 @@ def test_a_sentence_for_people() -> None:
         "It looks up Orders by state and due, and gives number, customer.name and"
         " items."
     )
-    counted = {"answer": "groups", "measures": [{"do": "count", "as": "n"}]}
+    counted = {"answer": "groups", "measures": [{"aggregate": "count", "name": "n"}]}
     assert query_sentence(shop.query(counted)) == "It looks up Orders, and gives n."

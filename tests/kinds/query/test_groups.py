@@ -14,15 +14,17 @@ from tests.kinds.query import shop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
-COUNT = {"do": "count", "as": "orders"}
+COUNT = {"aggregate": "count", "name": "orders"}
 
 
 def test_one_line_without_anything_to_group_by() -> None:
-    measured = ["sum total", "average total", "least created", "greatest due"]
+    measured = ["sum total", "avg total", "min created", "max due"]
     measures = [COUNT]
     for each in measured:
-        do, path = each.split()
-        measures.append({"do": do, "path": path, "as": f"{do}_{path}"})
+        aggregate, path = each.split()
+        measures.append(
+            {"aggregate": aggregate, "path": path, "name": f"{aggregate}_{path}"}
+        )
     config = {"measures": measures}
     nothing = {each.replace(" ", "_"): None for each in measured}
     assert shop.groups(config) == [{"orders": 0, **nothing}]
@@ -32,15 +34,15 @@ def test_one_line_without_anything_to_group_by() -> None:
         {
             "orders": 2,
             "sum_total": "2.25",
-            "average_total": "1.125000",
-            "least_created": "2026-11-24T12:00:00+00:00",
-            "greatest_due": "2026-11-02",
+            "avg_total": "1.125000",
+            "min_created": "2026-11-24T12:00:00+00:00",
+            "max_due": "2026-11-02",
         }
     ]
 
 
 @pytest.mark.parametrize(
-    ("each", "days"),
+    ("unit", "days"),
     [
         ("day", ["2026-06-29", "2026-07-01", "2026-12-31"]),
         ("week", ["2026-06-29", "2026-12-28"]),
@@ -49,30 +51,30 @@ def test_one_line_without_anything_to_group_by() -> None:
         ("year", ["2026-01-01"]),
     ],
 )
-def test_dates_by_the_zone_of_the_site(each: str, days: list[str]) -> None:
+def test_dates_by_the_zone_of_the_site(unit: str, days: list[str]) -> None:
     """The last moment of a month is the first of the next one further east."""
     moments = ["2026-06-29T10:00Z", "2026-06-30T22:30Z", "2026-12-30T23:15Z"]
     for number, moment in enumerate(moments):
         shop.order(str(number), created=datetime.fromisoformat(moment))
-    by = [{"path": "created", "each": each}]
+    by = [{"path": "created", "unit": unit}]
     with override_settings(TIME_ZONE="Europe/Berlin"):
         if not connection.features.has_zoneinfo_database:
             [problem] = shop.problems(
-                {"answer": "groups", "by": by, "measures": [COUNT]}
+                {"answer": "groups", "group_by": by, "measures": [COUNT]}
             )
             assert "does not know the zone Europe/Berlin" in problem
             return
-        lines = shop.groups({"by": by, "measures": [COUNT]})
-    assert [line[f"created_{each}"] for line in lines] == days
+        lines = shop.groups({"group_by": by, "measures": [COUNT]})
+    assert [line[f"created_{unit}"] for line in lines] == days
     assert sum(line["orders"] for line in lines) == 3
 
 
-@pytest.mark.parametrize("each", ["day", "week", "month", "quarter", "year"])
-def test_times_of_one_day_are_one_group(each: str) -> None:
+@pytest.mark.parametrize("unit", ["day", "week", "month", "quarter", "year"])
+def test_times_of_one_day_are_one_group(unit: str) -> None:
     for hours in (1, 2, 3):
         shop.order(str(hours), created=shop.moment(hours / 24))
-    by = [{"path": "created", "each": each}]
-    [line] = shop.groups({"by": by, "measures": [COUNT]})
+    by = [{"path": "created", "unit": unit}]
+    [line] = shop.groups({"group_by": by, "measures": [COUNT]})
     assert line["orders"] == 3
 
 
@@ -84,7 +86,10 @@ def test_dates_come_first_and_in_their_order() -> None:
         ("d", None, "open"),
     ):
         shop.order(number, due=due, state=state)
-    config = {"by": ["state", {"path": "due", "each": "month"}], "measures": [COUNT]}
+    config = {
+        "group_by": ["state", {"path": "due", "unit": "month"}],
+        "measures": [COUNT],
+    }
     assert [(each["due_month"], each["state"]) for each in shop.groups(config)] == [
         ("2026-10-01", "open"),
         ("2026-10-01", "sent"),
@@ -101,14 +106,14 @@ def test_over_a_relation_what_is_hidden_is_nothing() -> None:
     shop.order("none")
     key = Customer.objects.get(name="ann").pk
     for by, value in (("customer.name", "ann"), ("customer", key)):
-        lines = shop.groups({"by": [by], "measures": [COUNT]})
+        lines = shop.groups({"group_by": [by], "measures": [COUNT]})
         name = by.replace(".", "_")
         assert lines == [{name: None, "orders": 2}, {name: value, "orders": 1}]
 
 
 def test_more_groups_than_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups_module, "MOST_GROUPS", 2)
-    config = {"answer": "groups", "by": ["number"], "measures": [COUNT]}
+    config = {"answer": "groups", "group_by": ["number"], "measures": [COUNT]}
     scopes = Scopes(shop.request(), "default")
     for count, more in ((2, False), (3, True)):
         shop.order(str(count))
@@ -134,7 +139,7 @@ def test_rows_below_each_row() -> None:
     config = {
         "fields": ["number"],
         "order": ["number"],
-        "lists": [{"path": "items", "fields": ["amount", "stock.sku"], "most": 2}],
+        "lists": [{"path": "items", "fields": ["amount", "stock.sku"], "limit": 2}],
     }
     assert shop.rows(config) == [
         {

@@ -101,7 +101,7 @@ def _answers(
     if "measures" in config:
         yield sorted(map(repr, shop.groups(config, opened, **values)))
         return
-    reader = shop.reader({**config, "most": 3, "count": True}, opened, **values)
+    reader = shop.reader({**config, "limit": 3, "count": True}, opened, **values)
     page = reader.page_at_place(None)
     yield repr(page)
     for _ in range(20):

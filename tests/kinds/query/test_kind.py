@@ -71,30 +71,30 @@ KIND: Final = QueryKind(shop_registry())
 ORDERS: Final[dict[str, Any]] = {
     "model": "drill.Order",
     "fields": ["number", "state"],
-    "filters": [{"path": "state", "is": "is", "parameter": "state"}],
+    "filters": [{"path": "state", "lookup": "exact", "parameter": "state"}],
     "order": ["number"],
-    "most": 2,
+    "limit": 2,
     "count": True,
 }
 BY_STATE: Final[dict[str, Any]] = {
     "model": "drill.Order",
     "answer": "groups",
-    "by": ["state"],
-    "filters": [{"path": "created", "is": "last_days", "value": 7}],
+    "group_by": ["state"],
+    "filters": [{"path": "created", "lookup": "last_days", "value": 7}],
     "measures": [
-        {"do": "count", "as": "orders"},
-        {"do": "sum", "path": "total", "as": "total"},
+        {"aggregate": "count", "name": "orders"},
+        {"aggregate": "sum", "path": "total", "name": "total"},
     ],
 }
 CUSTOMER: Final[dict[str, Any]] = {
     "model": "drill.Customer",
     "fields": ["name"],
-    "filters": [{"path": "email", "is": "is", "parameter": "email"}],
+    "filters": [{"path": "email", "lookup": "exact", "parameter": "email"}],
     "lists": [
         {
             "path": "invoices",
             "fields": ["order.number"],
-            "filters": [{"path": "paid", "is": "is", "value": False}],
+            "filters": [{"path": "paid", "lookup": "exact", "value": False}],
         }
     ],
 }
@@ -102,7 +102,7 @@ ONE: Final[dict[str, Any]] = {
     "model": "drill.Order",
     "answer": "one",
     "fields": ["number", "state"],
-    "filters": [{"path": "number", "is": "is", "parameter": "number"}],
+    "filters": [{"path": "number", "lookup": "exact", "parameter": "number"}],
 }
 TEMPLATE: Final = "shop://orders/{number}"
 
@@ -156,7 +156,7 @@ def _published_rows() -> list[PublishedRow]:
         Tool(name=name, config=json.dumps(config), **made)
         for name, config in configs.items()
     ]
-    state = {"path": "state", "is": "is", "parameter": "state"}
+    state = {"path": "state", "lookup": "exact", "parameter": "state"}
     addresses = {TEMPLATE: ONE, "shop://states/{state}": {**ONE, "filters": [state]}}
     templates = [
         ResourceTemplate(
@@ -361,7 +361,7 @@ def test_a_definition_is_completed() -> None:
 
 
 def test_what_depends_on_who_asks_is_not_shared() -> None:
-    sku = {"path": "sku", "is": "is", "parameter": "number"}
+    sku = {"path": "sku", "lookup": "exact", "parameter": "number"}
     stock = {**ONE, "model": "drill.Stock", "fields": ["sku"], "filters": [sku]}
     for config, public in ((ONE, False), (stock, True)):
         assert KIND.complete_safely(template(public=True), config).public is public
@@ -389,8 +389,8 @@ def test_what_depends_on_who_asks_is_not_shared() -> None:
         (template(), ORDERS | {"filters": ONE["filters"]}, ['"answer" must be "one"']),
         (
             template(),
-            {**ONE, "filters": [{**ONE["filters"][0], "is": "begins"}]},
-            ["The variable {number} can be asked by “is” alone."],
+            {**ONE, "filters": [{**ONE["filters"][0], "lookup": "istartswith"}]},
+            ["The variable {number} can be asked by “exact” or “iexact” alone."],
         ),
         (PromptDefinition(name="a"), ORDERS, ["is not for this kind of"]),
     ],

@@ -38,7 +38,7 @@ def test_each_of_a_thousand_rows_comes_exactly_once() -> None:
 
 def _numbers(order: str | None, writer: Program) -> Iterator[str]:
     """Yield the numbers of all pages; somebody writes before each further one."""
-    config = {"fields": ["number"], "order": [order] if order else [], "most": 60}
+    config = {"fields": ["number"], "order": [order] if order else [], "limit": 60}
     reader = shop.reader(config)
     page = reader.page_at_place(None)
     while True:

@@ -19,11 +19,11 @@ from tests.kinds.query import shop
 WHOLE: dict[str, Any] = {
     "model": "drill.Order",
     "filters": [
-        {"path": "state", "is": "one_of", "parameter": "states"},
-        {"path": "created", "is": "last_days", "parameter": "days", "default": 7},
-        {"path": "note", "is": "empty", "value": False},
-        {"path": "customer.country", "is": "is", "parameter": "country"},
-        {"path": ["number", "note"], "is": "contains", "parameter": "text"},
+        {"path": "state", "lookup": "in", "parameter": "states"},
+        {"path": "created", "lookup": "last_days", "parameter": "days", "default": 7},
+        {"path": "note", "lookup": "isempty", "value": False},
+        {"path": "customer.country", "lookup": "exact", "parameter": "country"},
+        {"path": ["number", "note"], "lookup": "icontains", "parameter": "text"},
     ],
     "answer": "rows",
     "fields": ["number", "total", "customer.name"],
@@ -31,21 +31,21 @@ WHOLE: dict[str, Any] = {
         {
             "path": "items",
             "fields": ["stock.sku", "amount"],
-            "filters": [{"path": "amount", "is": "least", "parameter": "least"}],
+            "filters": [{"path": "amount", "lookup": "gte", "parameter": "least"}],
             "order": ["stock.sku"],
-            "most": 20,
+            "limit": 20,
         }
     ],
     "order": ["-created"],
-    "most": 30,
+    "limit": 30,
     "count": True,
 }
 GROUPED: dict[str, Any] = {
     "answer": "groups",
-    "by": ["state", {"path": "created", "each": "month"}],
+    "group_by": ["state", {"path": "created", "unit": "month"}],
     "measures": [
-        {"do": "count", "as": "orders"},
-        {"do": "sum", "path": "total", "as": "total"},
+        {"aggregate": "count", "name": "orders"},
+        {"aggregate": "sum", "path": "total", "name": "total"},
     ],
 }
 
@@ -56,7 +56,7 @@ def test_a_whole_config() -> None:
     assert [*query.parameters] == ["states", "days", "country", "text", "least"]
     assert query.parameters["days"].default == 7
     assert [path.text for path in query.fields] == ["number", "total", "customer.name"]
-    assert (query.most, query.count, query.answer) == (30, True, "rows")
+    assert (query.limit, query.count, query.answer) == (30, True, "rows")
     assert [(term.path.text, term.descending) for term in query.order] == [
         ("created", True)
     ]
@@ -68,7 +68,7 @@ def test_a_whole_config() -> None:
 def test_groups() -> None:
     assert [*schemas.compile_schema(SCHEMA).violations(GROUPED)] == []
     query = shop.query(GROUPED)
-    assert [each.name for each in query.by] == ["state", "created_month"]
+    assert [each.name for each in query.group_by] == ["state", "created_month"]
     assert [each.name for each in query.measures] == ["orders", "total"]
 
 
@@ -87,7 +87,7 @@ def test_what_is_demanded() -> None:
     }
     own = ("drill.view_order",)
     also = ("drill.view_customer",)
-    asked = [{"path": "margin", "is": "least", "parameter": "least"}]
+    asked = [{"path": "margin", "lookup": "gte", "parameter": "least"}]
     for config, permissions in (
         ({"fields": ["number"]}, own),
         ({"fields": ["customer"]}, also + own),
@@ -119,8 +119,8 @@ def test_what_is_only_missing() -> None:
         assert str(problem) == sentence
 
 
-def _asked(path: Any = "number", comparison: str = "is", **others: Any) -> Any:
-    filters = [{"path": path, "is": comparison, **others}]
+def _asked(path: Any = "number", lookup: str = "exact", **others: Any) -> Any:
+    filters = [{"path": path, "lookup": lookup, **others}]
     return {"fields": ["number"], "filters": filters}
 
 
@@ -147,45 +147,53 @@ def _group(**changes: Any) -> Any:
             "“sku” of drill.Item cannot be shown",
         ),
         (
-            _asked(comparison="least", value="a"),
-            "“number” cannot be asked by “least”. ",
+            _asked(lookup="gte", value="a"),
+            "“number” cannot be asked by “gte”. ",
         ),
-        (_asked("items", "empty", value=True), "“items” of drill.Order cannot be aske"),
+        (
+            _asked("items", "isempty", value=True),
+            "“items” of drill.Order cannot be aske",
+        ),
         (_asked(), "The filter of “number” has neither a value nor a parameter."),
         (_asked(parameter="cursor"), "“cursor” is the name of our own parameter."),
         (_asked(parameter="a", value="b"), "The parameter “a” has a fixed value, too."),
         (_asked(value=3), "The value of “number” does not fit: "),
-        (_asked("due", "least", value="2026-13-01"), "The value of “due” does not fit"),
+        (_asked("due", "gte", value="2026-13-01"), "The value of “due” does not fit"),
         (
             _asked("due", "last_days", parameter="days", default=0),
             "The default of “due” does not fit: ",
         ),
         (
-            _asked(["number", "total"], "contains", parameter="a"),
+            _asked(["number", "total"], "icontains", parameter="a"),
             "For several texts th",
         ),
-        (_asked(["number", "note"], "is", parameter="a"), "begins, contains."),
-        (_group(by=["suppliers"]), "“suppliers” leads to many rows."),
+        (_asked(["number", "note"], "exact", parameter="a"), "istartswith, icontains."),
+        (_group(group_by=["suppliers"]), "“suppliers” leads to many rows."),
         (
-            _group(by=[{"path": "state", "each": "day"}]),
+            _group(group_by=[{"path": "state", "unit": "day"}]),
             "“state” is no date, so it has",
         ),
         (
-            _group(by=["total"], measures=[{"do": "count", "as": "total"}]),
+            _group(
+                group_by=["total"], measures=[{"aggregate": "count", "name": "total"}]
+            ),
             "there twice",
         ),
-        (_group(measures=[{"do": "sum", "as": "a"}]), "Choose of which field the sum"),
         (
-            _group(measures=[{"do": "count", "path": "total", "as": "a"}]),
+            _group(measures=[{"aggregate": "sum", "name": "a"}]),
+            "Choose of which field the sum",
+        ),
+        (
+            _group(measures=[{"aggregate": "count", "path": "total", "name": "a"}]),
             "A count counts rows, and takes no path.",
         ),
         (
-            _group(measures=[{"do": "sum", "path": "state", "as": "a"}]),
+            _group(measures=[{"aggregate": "sum", "path": "state", "name": "a"}]),
             "“state” is a choice, which has no sum.",
         ),
         (
-            _group(measures=[{"do": "average", "path": "created", "as": "a"}]),
-            "“created” is a date and time, which has no average.",
+            _group(measures=[{"aggregate": "avg", "path": "created", "name": "a"}]),
+            "“created” is a date and time, which has no avg.",
         ),
     ],
 )
@@ -195,9 +203,9 @@ def test_what_is_wrong(config: Any, sentence: str) -> None:
 
 
 def test_a_parameter_is_named_once_in_lists_too() -> None:
-    asked = [{"path": "amount", "is": "least", "parameter": "least"}]
+    asked = [{"path": "amount", "lookup": "gte", "parameter": "least"}]
     listed = {"path": "items", "fields": ["amount"], "filters": asked}
-    config = {**_asked("total", "least", parameter="least"), "lists": [listed]}
+    config = {**_asked("total", "gte", parameter="least"), "lists": [listed]}
     assert shop.problems(config) == [
         "The parameter “least” is used twice. Choose another name."
     ]

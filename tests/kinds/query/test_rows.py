@@ -33,17 +33,17 @@ def test_a_hidden_customer_is_nothing() -> None:
 @pytest.mark.parametrize("order", ["due", "-due", "customer.name", "-weight", None])
 def test_pages_have_each_row_once_in_its_order(order: str | None) -> None:
     shop.fill()
-    config = {"fields": ["id"], "order": [order] if order else [], "most": 200}
+    config = {"fields": ["id"], "order": [order] if order else [], "limit": 200}
     whole = shop.rows(config)
     assert len(whole) == 22
-    assert _in_pages(shop.reader({**config, "most": 3})) == whole
+    assert _in_pages(shop.reader({**config, "limit": 3})) == whole
 
 
 def test_pages_of_rows_whose_keys_are_random() -> None:
     """Each database has an order of its own for them."""
     for index in range(20):
         Invoice.objects.create(order=shop.order(str(index)))
-    config = {"model": "drill.Invoice", "fields": ["key"], "most": 3}
+    config = {"model": "drill.Invoice", "fields": ["key"], "limit": 3}
     keys = [each["key"] for each in _in_pages(shop.reader(config))]
     assert len(keys) == len({*keys}) == 20
 
@@ -52,7 +52,7 @@ def _in_pages(reader: RowReader) -> list[Any]:
     page = reader.page_at_place(None)
     rows = [*page.rows]
     while page.next is not None:
-        assert len(page.rows) == reader.most
+        assert len(page.rows) == reader.limit
         assert page.next.key is not None
         page = reader.page_at_place(page.next)
         rows += page.rows
@@ -62,7 +62,7 @@ def _in_pages(reader: RowReader) -> list[Any]:
 def test_a_row_that_was_added_meanwhile_shifts_nothing() -> None:
     for number in "bdf":
         shop.order(number)
-    config = {"fields": ["number"], "order": ["number"], "most": 2}
+    config = {"fields": ["number"], "order": ["number"], "limit": 2}
     reader = shop.reader(config)
     first = reader.page_at_place(None)
     for number in "ac":
@@ -72,7 +72,7 @@ def test_a_row_that_was_added_meanwhile_shifts_nothing() -> None:
 
 def test_the_total_is_that_of_the_first_page(monkeypatch: pytest.MonkeyPatch) -> None:
     shop.fill()
-    reader = shop.reader({"fields": ["number"], "count": True, "most": 10})
+    reader = shop.reader({"fields": ["number"], "count": True, "limit": 10})
     first = reader.page_at_place(None)
     assert first.total == Total(22, exact=True)
     Order.objects.all().delete()

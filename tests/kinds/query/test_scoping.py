@@ -103,44 +103,48 @@ SORTED: Final = {
 }
 FILTERS: Final[Mapping[str, Sequence[tuple[Any, str, st.SearchStrategy[Any]]]]] = {
     "Order": [
-        ("state", "one_of", st.lists(st.sampled_from(["open", "sent"]), min_size=1)),
-        ("total", "least", st.integers(0, 9)),
-        ("weight", "most", st.sampled_from([0.5, 1.0, 2.5])),
-        ("weight", "empty", st.booleans()),
-        ("note", "empty", st.booleans()),
-        ("number", "contains", st.sampled_from(["1", "A0", "%", "_", "\\"])),
+        ("state", "in", st.lists(st.sampled_from(["open", "sent"]), min_size=1)),
+        ("total", "gte", st.integers(0, 9)),
+        ("weight", "lte", st.sampled_from([0.5, 1.0, 2.5])),
+        ("weight", "isempty", st.booleans()),
+        ("note", "isempty", st.booleans()),
+        ("number", "icontains", st.sampled_from(["1", "A0", "%", "_", "\\"])),
         ("created", "last_days", st.integers(1, 90)),
         ("created", "period", st.sampled_from(PERIODS)),
         ("due", "period", st.sampled_from(PERIODS)),
-        ("due", "least", st.just(shop.TODAY)),
-        ("customer.name", "is", st.sampled_from(["name 1", "name 3"])),
-        (["customer.name", "note"], "begins", st.sampled_from(["NAME 1", "f", "c"])),
-        ("customer", "empty", st.booleans()),
-        ("customer.country", "empty", st.booleans()),
-        ("customer.country", "is", st.sampled_from(["de", "it", shop.FREE])),
-        ("customer.country.name", "is_any_case", st.sampled_from(["LAND fr"])),
-        ("invoice", "empty", st.booleans()),
-        ("invoice.paid", "is", st.booleans()),
-        ("invoice.paid", "empty", st.booleans()),
-        ("invoice.customer", "empty", st.booleans()),
+        ("due", "gte", st.just(shop.TODAY)),
+        ("customer.name", "exact", st.sampled_from(["name 1", "name 3"])),
+        (
+            ["customer.name", "note"],
+            "istartswith",
+            st.sampled_from(["NAME 1", "f", "c"]),
+        ),
+        ("customer", "isempty", st.booleans()),
+        ("customer.country", "isempty", st.booleans()),
+        ("customer.country", "exact", st.sampled_from(["de", "it", shop.FREE])),
+        ("customer.country.name", "iexact", st.sampled_from(["LAND fr"])),
+        ("invoice", "isempty", st.booleans()),
+        ("invoice.paid", "exact", st.booleans()),
+        ("invoice.paid", "isempty", st.booleans()),
+        ("invoice.customer", "isempty", st.booleans()),
     ],
     "Item": [
-        ("amount", "least", st.integers(1, 3)),
-        ("order.customer.name", "contains", st.sampled_from(["0", "1"])),
-        ("order.invoice.paid", "is", st.booleans()),
-        ("stock.price", "most", st.integers(0, 3)),
+        ("amount", "gte", st.integers(1, 3)),
+        ("order.customer.name", "icontains", st.sampled_from(["0", "1"])),
+        ("order.invoice.paid", "exact", st.booleans()),
+        ("stock.price", "lte", st.integers(0, 3)),
     ],
     "Customer": [
-        ("country", "empty", st.booleans()),
-        ("country", "is", st.sampled_from(["de", shop.FREE])),
-        ("country.name", "begins", st.just("land d")),
+        ("country", "isempty", st.booleans()),
+        ("country", "exact", st.sampled_from(["de", shop.FREE])),
+        ("country.name", "istartswith", st.just("land d")),
     ],
     "Invoice": [
-        ("paid", "is", st.booleans()),
-        ("customer.country", "one_of", st.just(["de", shop.FREE])),
-        ("customer.country.code", "one_of", st.just(["de", "fr"])),
+        ("paid", "exact", st.booleans()),
+        ("customer.country", "in", st.just(["de", shop.FREE])),
+        ("customer.country.code", "in", st.just(["de", "fr"])),
     ],
-    "Country": [("code", "is", st.just("de"))],
+    "Country": [("code", "exact", st.just("de"))],
 }
 LISTED: Final = {
     "Order": {"items": "Item", "suppliers": "Country"},
@@ -150,8 +154,8 @@ LISTED: Final = {
     "Invoice": {},
 }
 MEASURED: Final = {
-    "Order": [("total", "sum"), ("weight", "average"), ("total", "average")],
-    "Item": [("stock.price", "sum"), ("order.due", "greatest"), ("amount", "average")],
+    "Order": [("total", "sum"), ("weight", "avg"), ("total", "avg")],
+    "Item": [("stock.price", "sum"), ("order.due", "max"), ("amount", "avg")],
 }
 GROUPED: Final = {
     "Order": ["state", "customer", "customer.country.name", "invoice.paid"],
@@ -166,7 +170,7 @@ def _filters(draw: st.DrawFn, name: str, prefix: str = "p") -> list[JsonObject]:
     return [
         {
             "path": path,
-            "is": comparison,
+            "lookup": comparison,
             "parameter": f"{prefix}{at}",
             "drawn": draw(st.none() | value),
         }
@@ -201,7 +205,7 @@ def _row_configs(draw: st.DrawFn) -> JsonObject:
             "fields": draw(_shown(target)),
             "filters": draw(_filters(target, f"q{at}_")),
             "order": draw(_order(target)),
-            "most": draw(st.sampled_from([1, 3, 50])),
+            "limit": draw(st.sampled_from([1, 3, 50])),
         }
         for at, (path, target) in enumerate(LISTED[name].items())
         if draw(st.booleans())
@@ -212,7 +216,7 @@ def _row_configs(draw: st.DrawFn) -> JsonObject:
         "filters": draw(_filters(name)),
         "order": draw(_order(name)),
         "lists": listed,
-        "most": 200,
+        "limit": 200,
     }
 
 
@@ -224,14 +228,14 @@ def _group_configs(draw: st.DrawFn) -> JsonObject:
     )
     if draw(st.booleans()):
         path, each = draw(st.sampled_from(DATED[name])), draw(st.sampled_from(UNITS))
-        by.append({"path": path, "each": each})
-    measures = [{"do": "count", "as": "count"}]
+        by.append({"path": path, "unit": each})
+    measures = [{"aggregate": "count", "name": "count"}]
     for path, do in draw(st.lists(st.sampled_from(MEASURED[name]), unique=True)):
-        measures.append({"do": do, "path": path, "as": f"m{len(measures)}"})
+        measures.append({"aggregate": do, "path": path, "name": f"m{len(measures)}"})
     return {
         "model": f"drill.{name}",
         "filters": draw(_filters(name)),
-        "by": by,
+        "group_by": by,
         "measures": measures,
     }
 

@@ -67,20 +67,20 @@ def test_decimals_have_the_places_of_their_field(value: str, shown: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("do", "name", "value", "shown"),
+    ("aggregate", "name", "value", "shown"),
     [
         ("count", None, 3, 3),
         ("sum", "total", Decimal("4.5"), "4.50"),
-        ("average", "total", Decimal("4.5"), "4.500000"),
-        ("average", "weight", 1 / 3, 0.333333),
-        ("least", "created", MOMENT, "2026-11-02T22:30:00+00:00"),
-        ("average", "weight", float("inf"), "inf"),
+        ("avg", "total", Decimal("4.5"), "4.500000"),
+        ("avg", "weight", 1 / 3, 0.333333),
+        ("min", "created", MOMENT, "2026-11-02T22:30:00+00:00"),
+        ("avg", "weight", float("inf"), "inf"),
         ("sum", "total", None, None),
-        ("average", "weight", None, None),
+        ("avg", "weight", None, None),
     ],
 )
-def test_measures(do: str, name: str | None, value: Any, shown: Any) -> None:
-    assert measure_to_json(do, FIELDS[name] if name else None, value) == shown
+def test_measures(aggregate: str, name: str | None, value: Any, shown: Any) -> None:
+    assert measure_to_json(aggregate, FIELDS[name] if name else None, value) == shown
 
 
 # -- cursor ----------------------------------------------------------------------------
