@@ -32,7 +32,7 @@ def button(page: Page, name: str) -> Locator:
 
 
 def save_and_stay(page: Page) -> None:
-    button(page, "Save and continue editing").click()
+    button(page, "Save").click()
     expect(page.locator(".messagelist .success")).to_contain_text("Saved.")
 
 

@@ -35,7 +35,7 @@ def _described(keeper: Page) -> None:
     write(page, part(page, "path"), "/articles/{sku}")
     write(page, part(page, "take"), "article")
     write(page, part(page, "keep"), "name, price")
-    strike(page, page.get_by_role("button", name="Save and continue editing"))
+    strike(page, page.get_by_role("button", name="Save"))
 
 
 def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
@@ -43,7 +43,7 @@ def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
     expect(keeper.locator(".mcp-errors")).to_contain_text("Write {{sku}}.")
     keeper.wait_for_load_state("load")
     part(keeper, "path").fill("/articles/{{sku}}")
-    press(keeper, "Save and continue editing")
+    press(keeper, "Save")
     said(keeper, "Saved.")
     panel = keeper.locator("#id_calls")
     expect(panel).to_contain_text("This tool calls GET http://127.0.0.1:")

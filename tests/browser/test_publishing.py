@@ -147,13 +147,13 @@ def _make(page: Page) -> None:
     press(page, "Add a message")
     page.locator("[name='config-1-role']").select_option("assistant")
     page.locator("[name='config-1-text']").fill("I keep it short.")
-    press(page, "Save and continue editing")
+    press(page, "Save")
 
     # A mistake is told at its field, and nothing is lost.
     expect(page.locator(".mcp-errors")).to_contain_text("Did you mean {{order}}?")
     page.wait_for_load_state("load")
     page.locator("[name='config-0-text']").fill("Answer the complaint of {{order}}.")
-    press(page, "Save and continue editing")
+    press(page, "Save")
     said(page, "Saved.")
     expect(page.locator("#mcp-strip")).to_contain_text("Not published")
     picture(page, "edit")

@@ -56,13 +56,13 @@ def where(page: Page, at: int, path: str, comparison: str, value: str = "") -> N
 
 
 def save(page: Page) -> None:
-    press(page, "Save and continue editing")
+    press(page, "Save")
     said(page, "Saved.")
 
 
 def refused(page: Page, name: str, wrong: str, sentence: str, right: str) -> None:
     part(page, name).fill(wrong)
-    press(page, "Save and continue editing")
+    press(page, "Save")
     expect(page.locator(".mcp-errors")).to_contain_text(sentence)
     page.wait_for_load_state("load")
     part(page, name).fill(right)

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.forms import ModelForm, modelform_factory
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -46,6 +46,7 @@ from mcp_app.admin.publishing.who_can_see import WhoPages
 from mcp_app.admin.trying.tabs import TryPages
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
+from mcp_app.kinds import Kind
 from mcp_app.kinds.registry import is_guarded
 from mcp_app.models import (
     DefinitionRow,
@@ -298,6 +299,15 @@ class DefinitionAdmin(
 @admin.register(Tool)
 class ToolAdmin(OpenApiPages, DefinitionAdmin[Tool]):
     list_filter = [StateFilter, KindFilter, ChangesFilter, "source", ServerFilter]
+
+    def offer_of_kind(
+        self, request: HttpRequest, key: str, kind: Kind
+    ) -> dict[str, Any]:
+        offer = super().offer_of_kind(request, key, kind)
+        if key == "http" and self.may_make_tools(request):
+            url = reverse("admin:mcp_app_tool_openapi")
+            offer["starts"].append((_("Many at once, from OpenAPI…"), url))
+        return offer
 
 
 @admin.register(Resource)

@@ -7,17 +7,17 @@ from typing import Any, Final, TypeVar
 
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.definitions.read_only import READ, ReadOnlyFields
 from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
 from mcp_app.admin.forms.fieldsets import Fieldset, fieldsets_of
-from mcp_app.admin.page.concurrency import LockingAdmin
-from mcp_app.admin.page.header import render_page
+from mcp_app.admin.page.concurrency import LockingAdmin, has_right
+from mcp_app.admin.page.header import page_url, render_page
 from mcp_app.admin.page.wording import EVERY
-from mcp_app.interface.definitions import Label
 from mcp_app.kinds import Kind, Missing
 from mcp_app.kinds.registry import OURS
 from mcp_app.models import DefinitionRow
@@ -108,30 +108,58 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         if lacks_kind and self.has_add_permission(request):
             title = _("Add %(what)s") % {"what": self.opts.verbose_name}
             offers = [
-                self._offer_of_kind(request, *each)
+                self.offer_of_kind(request, *each)
                 for each in kinds_for(self.model).items()
             ]
             context = {"offers": offers, **(extra_context or {})}
             return render_page(self, request, "choose_kind", title, context)
         return super().add_view(request, form_url, extra_context)
 
-    def _offer_of_kind(
+    def offer_of_kind(
         self, request: HttpRequest, key: str, kind: Kind
-    ) -> dict[str, Label]:
-        """Return a kind to choose; its `reason` says why it is not available.
+    ) -> dict[str, Any]:
+        """Return a kind to choose, with the links that begin a form of it.
 
-        The `line` is what to send to a developer.
+        Its `reason` says why it is not available; the `line` is what to send to a
+        developer.
         """
-        query = request.GET.copy()
-        query["kind"] = key
+        starts = []
+        for label, values in form_of(self.model, key).starts():
+            query = {**request.GET.dict(), "kind": key, **values}
+            starts.append((label, f"?{urlencode(query)}"))
         reason, line = _find_missing(kind) or ("", "")
         return {
-            "url": f"?{query.urlencode()}",
+            "starts": starts,
             "name": kind.name,
             "example": kind.examples[DEFINITIONS[self.model]],
             "reason": reason,
             "line": line,
         }
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        *positional: Any,
+        **options: Any,
+    ) -> HttpResponse:
+        context["show_save_and_add_another"] = context["show_save_and_continue"] = False
+        context["may_try"] = has_right(request, "try")
+        return super().render_change_form(request, context, *positional, **options)
+
+    def response_post_save_add(
+        self, request: HttpRequest, obj: Row
+    ) -> HttpResponseRedirect:
+        return self.response_post_save_change(request, obj)
+
+    def response_post_save_change(
+        self, request: HttpRequest, obj: Row
+    ) -> HttpResponseRedirect:
+        """Stay at the row, or go on to try it."""
+        if not self.has_view_permission(request, obj):
+            return super().response_post_save_change(request, obj)
+        page = "try" if "_try" in request.POST else "change"
+        return HttpResponseRedirect(page_url(obj, page))
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         initial = super().get_changeform_initial_data(request)

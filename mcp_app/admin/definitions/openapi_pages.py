@@ -62,13 +62,13 @@ class OpenApiPages(PublishedAdmin[Tool]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        may_read = self._may_make_tools(request) and bool(usable_sites())
+        may_read = self.may_make_tools(request) and bool(usable_sites())
         extra = {**(extra_context or {}), "may_read_documents": may_read}
         response = super().changelist_view(request, extra)
         assert isinstance(response, HttpResponse)  # noqa: S101 - Django's stub says less
         return response
 
-    def _may_make_tools(self, request: HttpRequest) -> bool:
+    def may_make_tools(self, request: HttpRequest) -> bool:
         return self.has_add_permission(request) and has_right(request, "behind")
 
     def _demand_both(self, request: HttpRequest) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -68,6 +68,8 @@ class DefinitionForm(WatchedForm[AnyRow]):
     """A form for one kind; the kind of a row never changes."""
 
     KIND: ClassVar[str]
+    START: ClassVar[Label] = _("Begin")
+    """The link that leads to an empty form."""
     BESIDE: ClassVar[tuple[str, ...]] = ()
     """Fields shown beside the kind's own, whatever the kind."""
     user: ClassVar[AbstractUser | AnonymousUser | None] = None
@@ -83,10 +85,22 @@ class DefinitionForm(WatchedForm[AnyRow]):
         self._own_files = frozenset(digests_of({"config": config}))
 
     @classmethod
+    def starts(cls) -> Sequence[tuple[Label, Mapping[str, str]]]:
+        """Return what a new definition can begin with: labels, and what the address
+        of its form says."""
+        return [(cls.START, {})]
+
+    @classmethod
     def kind_fields(cls, config: JsonObject | None) -> Behind:
         """Return the fields to show about the kind of a row with this config."""
         heading = _("What it does: %(kind)s") % {"kind": name_of_kind(cls.KIND)}
         return Behind(heading, ("config", *cls.BESIDE))
+
+    def begun_config(self, member: str) -> str:
+        """Return the row's config; of a new row, the member that its address chose."""
+        chosen = self.initial.get(member)
+        is_new = self.instance.pk is None and chosen
+        return written_text({member: str(chosen)}) if is_new else self.instance.config
 
     def clean_kind(self) -> str:
         return self.KIND
@@ -204,6 +218,7 @@ class FunctionForm(DefinitionForm[AnyRow]):
     """The form of a definition that runs a registered function."""
 
     KIND = "function"
+    START = _("Choose a function")
 
     function = forms.CharField(required=False, widget=forms.Select)
     from_code = PanelField("mcp_app/widgets/from_code.html")
@@ -261,6 +276,7 @@ class TextForm(DefinitionForm[AnyRow]):
     """The form of the kind `text`; content beyond its fields is edited as JSON."""
 
     KIND = "text"
+    START = _("Write a text")
     EASY: ClassVar[tuple[str, ...]] = ("text",)
     """The fields that edit a simple config."""
     RICH: ClassVar[tuple[str, ...]] = ("config",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar, cast
@@ -38,6 +38,8 @@ from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.wording import CALL, LOOKUP, RESOURCE, RESOURCE_TEMPLATE, TOOL
 from mcp_app.catalog.registry import mcp
+from mcp_app.egress.sites import usable_sites
+from mcp_app.interface.definitions import Label
 from mcp_app.kinds import KindError
 from mcp_app.kinds.http.config import call_sentence
 from mcp_app.kinds.http.kind import configured_call
@@ -171,11 +173,17 @@ class QueryForm(DefinitionForm[AnyRow]):
         if "config" in self.fields:
             field = cast("SheetField", self.fields["config"])
             field.sheet_widget.sheet = LookupSheet(mcp.open_models, one=self.ONE)
-            field.set_stored_value(self.instance.config)
+            field.set_stored_value(self.begun_config("model"))
         if "now" in self.fields:
             saved = self.instance.json("config") or {}
             panel = cast("PanelField", self.fields["now"])
             panel.shows_later(partial(preview_of, saved, mcp.open_models, self.user))
+
+    @classmethod
+    def starts(cls) -> Sequence[tuple[Label, Mapping[str, str]]]:
+        return [
+            (each.title, {"model": each.label}) for each in mcp.open_models.values()
+        ]
 
     @classmethod
     def kind_fields(cls, config: JsonObject | None) -> Behind:
@@ -211,7 +219,7 @@ class HttpForm(DefinitionForm[AnyRow]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.set_stored_value("config", self.instance.config)
+        self.set_stored_value("config", self.begun_config("site"))
         if "calls" in self.fields:
             panel = cast("PanelField", self.fields["calls"])
             panel.shows_later(self._call_context)
@@ -232,6 +240,10 @@ class HttpForm(DefinitionForm[AnyRow]):
         if self.user is not None and self.user.has_perm("mcp_app.try"):
             context["url"] = page_url(self.instance, "try")
         return context
+
+    @classmethod
+    def starts(cls) -> Sequence[tuple[Label, Mapping[str, str]]]:
+        return [(each.title, {"site": key}) for key, each in usable_sites().items()]
 
     @classmethod
     def kind_fields(cls, config: JsonObject | None) -> Behind:

@@ -84,8 +84,8 @@ class QueryKind(Kind):
     name = _("Look up data of this site")
     examples = {
         ToolDefinition: _(
-            "What you choose of this site's data: rows, or how many and how much."
-            " Example: “Orders of the last week by status”."
+            "Rows, or counts and sums. Example: “The 10 customers with the largest"
+            " turnover”."
         ),
         ResourceTemplateDefinition: _(
             "One row of this site's data for each address. Example: “One order”."

@@ -25,7 +25,7 @@ MODELS = ["tool", "resource", "resourcetemplate", "prompt"]
 @pytest.mark.usefixtures("functions")
 def test_what_stands_behind_it_is_asked_first(admin_client: Client, model: str) -> None:
     text = text_of(admin_client, page(model, "add"))
-    assert "What should it do?" in text
+    assert "You cannot change this later." in text
     for kind in ("text", "function"):
         assert f'href="?kind={kind}"' in text
         assert form_of(admin_client.get(form_page(model, kind)))["kind"].value() == kind
