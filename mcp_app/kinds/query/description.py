@@ -1,0 +1,292 @@
+"""A query in words: part by part, in one sentence, and as drafts for clients.
+
+Configs fit the `SCHEMA`; see `mcp_app.kinds.query.labels` for what they may lack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModels
+from mcp_app.kinds.query.config import GROUPS, NUMBERS, ONE, ROWS, USUAL_ROWS
+from mcp_app.kinds.query.labels import (
+    FIELD,
+    Span,
+    Spans,
+    compose,
+    direction_label,
+    filter_words,
+    join_words,
+    label_and_field,
+    measure_label,
+    parameter_names,
+    plain_text,
+    unit_label,
+)
+from mcp_app.protocol.json_types import JsonObject
+
+# -- parts -----------------------------------------------------------------------------
+
+
+def describe_query(config: JsonObject, opened: OpenModels) -> list[tuple[str, str]]:
+    """Return the parts of a config as pairs of a label and a text.
+
+    Each list, measure and filter is a part; they have their label in common.
+    """
+    return list(_Describer(config, opened).parts()) if config else []
+
+
+def query_sentence(config: JsonObject, opened: OpenModels) -> Spans:
+    """Say for staff what is looked up, and what comes of it."""
+    return _Describer(config, opened).sentence()
+
+
+def draft_title(config: JsonObject, opened: OpenModels) -> str:
+    """Return a title for clients: “Customers by name”."""
+    return _Describer(config, opened).title()
+
+
+def draft_description(config: JsonObject, opened: OpenModels) -> str:
+    """Return a description for clients: what comes, and what they can give."""
+    return _Describer(config, opened).description()
+
+
+class _Named(NamedTuple):
+    """A group or a measure of the answer; `plural` is how several are called."""
+
+    label: str
+    kind: FieldKind | None
+    plural: str = ""
+
+
+class _Describer:
+    def __init__(self, config: JsonObject, opened: OpenModels) -> None:
+        label = str(config.get("model", ""))
+        self._config = config
+        self._opened = opened
+        self._model = opened.get(label)
+        self._title = self._rows = self._row = label
+        if self._model is not None:
+            names = self._model.model._meta
+            self._title = self._model.title
+            self._rows = str(names.verbose_name_plural)
+            self._row = str(names.verbose_name)
+        self._answer = config.get("answer", ROWS)
+        self._filters: Sequence[JsonObject] = config.get("filters", ())
+        self._groups = dict(map(self._group, config.get("group_by", ())))
+        self._measures = dict(map(self._measure, config.get("measures", ())))
+        self._limit = config.get("limit", USUAL_ROWS if self._answer == ROWS else "")
+
+    def _group(self, config: str | JsonObject) -> tuple[str, _Named]:
+        """Return a group with its name in the answer."""
+        path = config if isinstance(config, str) else config["path"]
+        label, field = self._find(path)
+        name, kind = path.replace(".", "_"), None if field is None else field.kind
+        if not isinstance(config, str):
+            name, label = f"{name}_{config['unit']}", unit_label(config["unit"], label)
+        plural = _("groups by %(label)s") % {"label": label}
+        if kind is FieldKind.TO_ONE and field is not None:
+            plural = str(field.target_model._meta.verbose_name_plural)
+        return name, _Named(label, kind, plural)
+
+    def _measure(self, config: JsonObject) -> tuple[str, _Named]:
+        what, kind = self._rows, None
+        if path := config.get("path"):
+            what, field = self._find(path)
+            kind = None if field is None else field.kind
+        label = measure_label(config["aggregate"], what, kind)
+        return config["name"], _Named(label, kind or FieldKind.NUMBER)
+
+    def _find(self, path: str) -> tuple[str, OpenField | None]:
+        return label_and_field(path, self._model, self._opened)
+
+    # -- part by part
+
+    def parts(self) -> Iterator[tuple[str, str]]:
+        yield _("Looks up"), self._title
+        yield from self._contents()
+        for each in self._filters:
+            words = plain_text(filter_words(each, self._model, self._opened))
+            says = _("the client says") if each.get("parameter") else _("fixed")
+            says = _("the client must say it") if each.get("required") else says
+            yield _("Only %(rows)s where") % {"rows": self._rows}, f"{words}, {says}"
+        if order := self._order("%(name)s, %(direction)s"):
+            yield _("Sorted by"), order
+        if self._limit:
+            limit = (
+                _("%(limit)s groups") if self._answer == GROUPS else _("%(limit)s rows")
+            )
+            yield _("At most"), limit % {"limit": self._limit}
+        if self._config.get("count"):
+            yield _("Says"), _("how many rows there are in all")
+
+    def _contents(self) -> Iterator[tuple[str, str]]:
+        if self._answer == GROUPS:
+            for group in self._groups.values():
+                yield _("One group for each"), group.label
+            for name, measure in self._measures.items():
+                yield _("Numbers of each group"), f"{name}: {measure.label}"
+        if columns := self._columns():
+            yield _("Columns"), ", ".join(columns)
+        for each in self._config.get("lists", ()):
+            label = _("With each %(row)s, a list") % {"row": self._row}
+            yield label, plain_text(self._list_words(each))
+
+    def _columns(self) -> list[str]:
+        paths = self._config.get("fields", ()) if self._answer != GROUPS else ()
+        return [self._find(each)[0] for each in paths]
+
+    def _order(self, template: str) -> str:
+        """Return what the answer is sorted by, "" if it has no order of its own."""
+        terms = []
+        for term in self._config.get("order", ()):
+            name, descending = term.removeprefix("-"), term.startswith("-")
+            if self._answer == GROUPS:
+                named = {**self._groups, **self._measures}.get(name)
+                kind = None if named is None else named.kind
+                label = self._groups[name].label if name in self._groups else name
+            else:
+                label, field = self._find(name)
+                kind = None if field is None else field.kind
+            direction = direction_label(kind, descending=descending)
+            terms.append(template % {"name": label, "direction": direction})
+        return _(", then by ").join(terms)
+
+    def _list_words(self, config: JsonObject) -> Spans:
+        label, field = self._find(config["path"])
+        target = None if field is None else field.target_model._meta.label
+        inner = _Describer({**config, "model": target, "answer": ONE}, self._opened)
+        texts = [", ".join(inner._columns())]
+        texts.append(inner._order("%(name)s, %(direction)s"))
+        if limit := config.get("limit"):
+            texts.append(_("at most %(limit)s") % {"limit": limit})
+        texts += [plain_text(inner._only(inner._filters))] if inner._filters else []
+        about = "; ".join(filter(None, texts))
+        return [Span(label, FIELD), Span(_(" (%(about)s)") % {"about": about})]
+
+    # -- in one sentence
+
+    def sentence(self) -> Spans:
+        spans = self._what()
+        if self._filters:
+            spans += compose(_(" Only %(only)s."), only=self._only(self._filters))
+        return spans
+
+    def _only(self, filters: Iterable[JsonObject]) -> Spans:
+        """Return which rows fit: “hires whose begins is … and whose state is …”."""
+        spans = [Span(self._rows)]
+        for place, each in enumerate(filters):
+            template = _(", and whose %(words)s") if place else _(" whose %(words)s")
+            words = filter_words(each, self._model, self._opened)
+            if each.get("parameter"):
+                words.append(Span(_(", as the client says")))
+            spans += compose(template, words=words)
+        return spans
+
+    def _what(self) -> Spans:
+        """Return what comes, without which rows fit."""
+        if top := self._top():
+            return top
+        rows, columns = [Span(self._title, FIELD)], join_words(self._columns())
+        if self._answer == GROUPS:
+            groups = join_words(each.label for each in self._groups.values())
+            template = _("%(rows)s: %(columns)s")
+            if groups:
+                template = _("%(rows)s, for each %(groups)s: %(columns)s")
+            columns = join_words(map(_measure_words, self._measures.items()))
+            spans = compose(
+                template, rows=rows, groups=[Span(groups, FIELD)], columns=columns
+            )
+        elif self._answer == ONE:
+            row = [Span(self._row, FIELD)]
+            spans = compose(_("One %(row)s: %(columns)s"), row=row, columns=columns)
+        else:
+            spans = compose(_("%(rows)s: %(columns)s"), rows=rows, columns=columns)
+        for each in self._config.get("lists", ()):
+            words = self._list_words(each)
+            spans += compose(_(", each with its %(list)s"), list=words)
+        if order := self._order("%(name)s (%(direction)s)"):
+            spans += compose(_(", sorted by %(order)s"), order=order)
+        if self._limit:
+            spans += compose(_(", at most %(limit)s"), limit=str(self._limit))
+        return [*spans, Span(".")]
+
+    def _top(self) -> Spans:
+        """Return “The 10 customers with the largest turnover (…)”, [] if it is none."""
+        order = self._config.get("order", ())
+        name = order[0].removeprefix("-") if len(order) == 1 else ""
+        first = self._measures.get(name)
+        if first is None or first.kind not in NUMBERS or len(self._groups) != 1:
+            return []
+        if self._answer != GROUPS or not self._limit:
+            return []
+        template = _("The %(limit)s %(groups)s with the smallest %(measure)s")
+        if order[0].startswith("-"):
+            template = _("The %(limit)s %(groups)s with the largest %(measure)s")
+        [group] = self._groups.values()
+        spans = compose(
+            template,
+            limit=str(self._limit),
+            groups=[Span(group.plural, FIELD)],
+            measure=[Span(name, FIELD), Span(f" ({first.label})")],
+        )
+        others = [each for each in self._measures.items() if each[0] != name]
+        if others:
+            more = join_words(map(_measure_words, others))
+            spans += compose(_(", with %(more)s"), more=more)
+        return [*spans, Span(".")]
+
+    # -- drafts
+
+    def title(self) -> str:
+        if self._answer == ONE:
+            return _("One %(row)s") % {"row": self._row}
+        groups = self._groups.values()
+        if self._top() and self._config["order"][0].startswith("-"):
+            [group] = groups
+            details = {"limit": self._limit, "groups": group.plural}
+            return _("Top %(limit)s %(groups)s") % details
+        labels = [each.label for each in groups]
+        if self._answer != GROUPS:
+            asked = [each["path"] for each in self._filters if each.get("parameter")]
+            first = (each if isinstance(each, str) else each[0] for each in asked)
+            labels = [self._find(each)[0] for each in first]
+        if not labels:
+            return self._title
+        details = {"rows": self._title, "labels": join_words(dict.fromkeys(labels))}
+        return _("%(rows)s by %(labels)s") % details
+
+    def description(self) -> str:
+        fixed = [each for each in self._filters if not each.get("parameter")]
+        text = plain_text(self._what())
+        if fixed:
+            text += _(" Only %(only)s.") % {"only": plain_text(self._only(fixed))}
+        lists = self._config.get("lists", ())
+        filters = [
+            *self._filters,
+            *(f for each in lists for f in each.get("filters", ())),
+        ]
+        wanted = (_request_for(each) for each in filters if each.get("parameter"))
+        return " ".join([text, *wanted])
+
+
+def _measure_words(named: tuple[str, _Named]) -> str:
+    return f"{named[0]} ({named[1].label})"
+
+
+def _request_for(config: JsonObject) -> str:
+    """Return what a client can give for one filter."""
+    templates = {
+        "range": _("Give %(names)s for a span, both ends included."),
+        "icontains": _("Give %(names)s, or a part of it."),
+        "istartswith": _("Give %(names)s, or its beginning."),
+        "in": _("Give %(names)s: one or several."),
+        "period": _("Give %(names)s, such as last_month."),
+        "last_days": _("Give %(names)s: how many days back."),
+        "next_days": _("Give %(names)s: how many days ahead."),
+    }
+    template = templates.get(config["lookup"], _("Give %(names)s."))
+    return template % {"names": join_words(parameter_names(config))}

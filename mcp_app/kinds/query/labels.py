@@ -1,0 +1,326 @@
+"""What people call the parts of a query: fields, lookups, filters, measures, orders.
+
+All of it is told whether or not code opens what a config names: a form has half of
+one, and versions are older than the code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from django.db.models.fields.reverse_related import ForeignObjectRel
+from django.utils.formats import date_format
+from django.utils.text import get_text_list
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
+from mcp_app.interface.definitions import Label
+from mcp_app.kinds.query.config import DATES, NUMBERS
+from mcp_app.protocol.json_types import JsonObject
+
+# -- spans -----------------------------------------------------------------------------
+# Pieces of a sentence, some of which pages stress.
+
+FIELD: Final = "field"
+PARAMETER: Final = "parameter"
+
+
+class Span(NamedTuple):
+    """A piece of a sentence; `role` is `FIELD`, `PARAMETER`, or "" for plain words."""
+
+    text: str
+    role: str = ""
+
+
+Spans: TypeAlias = list[Span]
+
+
+def plain_text(spans: Iterable[Span]) -> str:
+    """Return a sentence without what is stressed in it."""
+    return "".join(each.text for each in spans)
+
+
+def compose(template: str, **parts: Spans | str) -> Spans:
+    """Return a template with its `%(name)s` filled in."""
+    spans: Spans = []
+    for place, piece in enumerate(re.split(r"%\((\w+)\)s", template)):
+        part = parts[piece] if place % 2 else piece
+        spans += [Span(part)] if isinstance(part, str) else part
+    return [each for each in spans if each.text]
+
+
+def join_words(texts: Iterable[str]) -> str:
+    return get_text_list(list(texts), _("and"))
+
+
+# -- labels ----------------------------------------------------------------------------
+# What people call fields, lookups, measures and orders.
+
+LOOKUP_LABELS: Final[Mapping[str, Label]] = {
+    "exact": gettext_lazy("is"),
+    "iexact": gettext_lazy("is (any case)"),
+    "in": gettext_lazy("is one of"),
+    "istartswith": gettext_lazy("starts with"),
+    "icontains": gettext_lazy("contains"),
+    "gte": gettext_lazy("is at least"),
+    "lte": gettext_lazy("is at most"),
+    "range": gettext_lazy("is between"),
+    "period": gettext_lazy("is in the period"),
+    "last_days": gettext_lazy("is in the last … days"),
+    "next_days": gettext_lazy("is in the next … days"),
+    "isempty": gettext_lazy("is empty"),
+}
+"""By lookup; the value stands where “…” is, else behind it."""
+_LABELS_OF_DATES: Final[Mapping[str, Label]] = {
+    "exact": gettext_lazy("is on"),
+    "gte": gettext_lazy("is on or after"),
+    "lte": gettext_lazy("is on or before"),
+}
+_LABELS_OF_TEXTS: Final[Mapping[str, Label]] = {"exact": gettext_lazy("is exactly")}
+_EXCLUDING: Final[Mapping[str, Label]] = {
+    "exact": gettext_lazy("is not"),
+    "iexact": gettext_lazy("is not (any case)"),
+    "in": gettext_lazy("is none of"),
+    "istartswith": gettext_lazy("does not start with"),
+    "icontains": gettext_lazy("does not contain"),
+    "range": gettext_lazy("is not between"),
+    "period": gettext_lazy("is not in the period"),
+    "last_days": gettext_lazy("is not in the last … days"),
+    "next_days": gettext_lazy("is not in the next … days"),
+    "isempty": gettext_lazy("is not empty"),
+}
+_UNITS: Final[Mapping[str, Label]] = {
+    "day": gettext_lazy("day"),
+    "week": gettext_lazy("week"),
+    "month": gettext_lazy("month"),
+    "quarter": gettext_lazy("quarter"),
+    "year": gettext_lazy("year"),
+}
+_PERIODS: Final[Mapping[str, Label]] = {
+    "this": gettext_lazy("this %(unit)s"),
+    "last": gettext_lazy("last %(unit)s"),
+    "next": gettext_lazy("next %(unit)s"),
+    "today": gettext_lazy("today"),
+    "yesterday": gettext_lazy("yesterday"),
+    "tomorrow": gettext_lazy("tomorrow"),
+}
+_MEASURES: Final[Mapping[str, Label]] = {
+    "count": gettext_lazy("count of %(what)s"),
+    "sum": gettext_lazy("sum of %(what)s"),
+    "avg": gettext_lazy("average of %(what)s"),
+    "min": gettext_lazy("smallest %(what)s"),
+    "max": gettext_lazy("largest %(what)s"),
+}
+_MEASURES_OF_TIME: Final[Mapping[str, Label]] = {
+    "min": gettext_lazy("earliest %(what)s"),
+    "max": gettext_lazy("latest %(what)s"),
+}
+_TIMES: Final = DATES | {FieldKind.TIME}
+_ORDERS: Final[Mapping[str, tuple[Label, Label]]] = {
+    "numbers": (gettext_lazy("smallest first"), gettext_lazy("largest first")),
+    "times": (gettext_lazy("oldest first"), gettext_lazy("newest first")),
+    "texts": (gettext_lazy("A to Z"), gettext_lazy("Z to A")),
+    "": (gettext_lazy("ascending"), gettext_lazy("descending")),
+}
+"""What ascending and descending are called."""
+
+
+def lookup_label(lookup: str, kind: FieldKind | None, exclude: bool = False) -> str:
+    """Return what a lookup is called for this kind of field."""
+    labels = {**LOOKUP_LABELS}
+    if exclude:
+        labels |= _EXCLUDING
+    elif kind in DATES:
+        labels |= _LABELS_OF_DATES
+    elif kind is FieldKind.TEXT:
+        labels |= _LABELS_OF_TEXTS
+    return str(labels.get(lookup, lookup))
+
+
+def field_label(field: OpenField) -> str:
+    """Return what people call a field."""
+    source = field.source
+    if isinstance(source, ForeignObjectRel):
+        options = source.related_model._meta
+        many = field.kind is FieldKind.TO_MANY
+        return str(options.verbose_name_plural if many else options.verbose_name)
+    name = str(source.verbose_name)
+    if field.kind is FieldKind.KEY and source.is_relation:
+        return _("%(relation)s (its key)") % {"relation": name}
+    return name
+
+
+def label_and_field(
+    path: str, model: OpenModel | None, opened: OpenModels
+) -> tuple[str, OpenField | None]:
+    """Return what people call a path, and its field; None if no code opens it."""
+    labels: list[str] = []
+    field: OpenField | None = None
+    names = path.split(".")
+    for name in names:
+        if name == "pk" and field is not None and field.is_relation:
+            labels[-1] = _("%(relation)s (its key)") % {"relation": labels[-1]}
+            continue
+        if field is not None:
+            model = opened.get(field.target_model._meta.label)
+        field = None if model is None else model.all_fields.get(name)
+        if field is None:
+            return path, None
+        labels.append(field_label(field))
+    return ": ".join(labels), field
+
+
+def unit_label(unit: str, path_label: str) -> str:
+    """Return what a group by day, week, … is called: “begins: month”."""
+    return f"{path_label}: {_UNITS.get(unit, unit)}"
+
+
+def period_label(period: str) -> str:
+    """Return what people call a period: “last_month” is “last month”."""
+    name, _underscore, unit = period.partition("_")
+    return str(_PERIODS.get(name, period)) % {"unit": _UNITS.get(unit, unit)}
+
+
+def measure_label(aggregate: str, what: str, kind: FieldKind | None) -> str:
+    """Return what a measure is called: “sum of net total”; `what` it is of."""
+    labels = {**_MEASURES, **(_MEASURES_OF_TIME if kind in _TIMES else {})}
+    return str(labels.get(aggregate, aggregate)) % {"what": what}
+
+
+def direction_label(kind: FieldKind | None, *, descending: bool) -> str:
+    """Return what an order by this kind of field is called: “newest first”."""
+    sort = "numbers" if kind in NUMBERS else "times" if kind in _TIMES else ""
+    labels = _ORDERS["texts" if kind in _TEXTS else sort]
+    return str(labels[descending])
+
+
+_TEXTS: Final = frozenset({FieldKind.TEXT, FieldKind.TO_ONE})
+"""Kinds whose rows stand in the order of the alphabet."""
+
+
+# -- filters ---------------------------------------------------------------------------
+
+
+def parameter_names(config: JsonObject) -> list[str]:
+    """Return the names of the parameters that one filter has."""
+    name = config.get("parameter")
+    if not name:
+        return []
+    is_range = config.get("lookup") == "range"
+    return [f"{name}_from", f"{name}_to"] if is_range else [name]
+
+
+def filter_words(
+    config: JsonObject, model: OpenModel | None, opened: OpenModels, value: str = ""
+) -> Spans:
+    """Return what one filter of a config demands: “state is one of Booked, Back”.
+
+    `value` is the fixed value or default in words, where the form knows better words
+    than the config: for the key of a row its text.
+    """
+    label, field = label_and_field_of(config.get("path", ""), model, opened)
+    words = _Values(field, config.get("lookup", ""), config.get("exclude", False))
+    names = [Span(each, PARAMETER) for each in parameter_names(config)]
+    subject = [Span(label, FIELD), Span(" ")]
+    if not names:
+        said = config.get("value")
+        return [*subject, *words.clause(said, value)]
+    spans = [*subject, *words.clause_of_parameters(names)]
+    default = config.get("default")
+    if value or default is not None:
+        text = value or words.default_text(default)
+        spans += compose(_(", else %(value)s"), value=text)
+    return spans
+
+
+def label_and_field_of(
+    path: Any, model: OpenModel | None, opened: OpenModels
+) -> tuple[str, OpenField | None]:
+    paths = [path] if isinstance(path, str) else path
+    found = [label_and_field(each, model, opened) for each in paths]
+    labels = [label for label, _field in found]
+    return get_text_list(labels, _("or")), found[0][1] if found else None
+
+
+class _Values(NamedTuple):
+    """What a filter says about values, in words."""
+
+    field: OpenField | None
+    lookup: str
+    exclude: bool
+
+    @property
+    def kind(self) -> FieldKind | None:
+        return None if self.field is None else self.field.kind
+
+    def clause_of_parameters(self, names: Spans) -> Spans:
+        if self.lookup == "range":
+            ends = compose(_("%(first)s and %(last)s"), first=names[:1], last=names[1:])
+            return self._with_label(ends)
+        if self.lookup == "isempty":
+            label = self._label()
+            return compose(
+                _("%(is_empty)s or not: %(name)s"), is_empty=label, name=names
+            )
+        return self._with_label(names)
+
+    def clause(self, value: object, text: str) -> Spans:
+        if self.lookup == "isempty":
+            return [Span(self._replace(exclude=self.exclude is bool(value))._label())]
+        if self.lookup == "range" and isinstance(value, list) and not text:
+            first, last = (
+                None if each is None else self.text_of(each) for each in value
+            )
+            if first is None or last is None:
+                one_end = self._replace(lookup="gte" if last is None else "lte")
+                return one_end._with_label(last or first or "…")
+            text = plain_text(
+                compose(_("%(first)s and %(last)s"), first=first, last=last)
+            )
+        return self._with_label(text or self.text_of(value))
+
+    def default_text(self, default: object) -> str:
+        if self.lookup != "range" or not isinstance(default, list):
+            return self.text_of(default)
+        names = dict(zip(("first", "last"), map(self.text_of, default), strict=False))
+        first, last = (each is not None for each in default)
+        if first and last:
+            return _("%(first)s to %(last)s") % names
+        return (_("from %(first)s") if first else _("up to %(last)s")) % names
+
+    def _label(self) -> str:
+        return lookup_label(self.lookup, self.kind, self.exclude)
+
+    def _with_label(self, value: Spans | str) -> Spans:
+        before, gap, after = self._label().partition("…")
+        value = [Span(value)] if isinstance(value, str) else value
+        return [Span(before if gap else f"{before} "), *value, Span(after)]
+
+    def text_of(self, value: object) -> str:
+        """Return a JSON value as people read it."""
+        if isinstance(value, list):
+            return ", ".join(map(self.text_of, value))
+        if value is None or isinstance(value, bool):
+            return str({None: "…", True: _("yes"), False: _("no")}[value])
+        text = str(value)
+        if self.lookup == "period":
+            text = period_label(text)
+        elif self.field is not None and self.kind is FieldKind.CHOICE:
+            choices: Any = dict(self.field.value_column.flatchoices)
+            text = str(choices.get(value, value))
+        elif self.kind in DATES:
+            text = _date_text(text)
+        elif isinstance(value, str):
+            text = _("“%(text)s”") % {"text": text}
+        return text
+
+
+def _date_text(text: str) -> str:
+    try:
+        return date_format(date.fromisoformat(text), "j M Y")
+    except ValueError:
+        return text
