@@ -51,6 +51,6 @@ def complete_groups() -> list[str]:
         for name, rights in lacking.items():
             if rights - rows.keys():
                 raise Permission.DoesNotExist
-            group, _made = Group.objects.get_or_create(name=name)
+            group, _ = Group.objects.get_or_create(name=name)
             group.permissions.add(*(rows[each] for each in rights))
     return list(lacking)
