@@ -22,7 +22,6 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.account import presentation
 from mcp_app.account.forms import ALL, MAX_TAGS, SOME, RightsChoice
 from mcp_app.account.presentation import ADDITION, CHANGE, log_action, log_actions
 from mcp_app.auth import connections, rights
@@ -33,7 +32,7 @@ from mcp_app.models.fields import digest, split_words
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.protocol.oauth.addresses import is_on_own_computer
-from mcp_app.site_time import local_time
+from mcp_app.site_time import DAY, MOMENT, local_time, time_html
 
 
 class ChangedMeanwhile(Exception):
@@ -69,7 +68,7 @@ def change_app(
     message = _(
         "Changed this connected app: “%(name)s”, %(may)s, %(tags)s, until %(until)s."
     )
-    until = after.until and date_format(local_time(after.until), "DATETIME_FORMAT")
+    until = after.until and date_format(local_time(after.until), MOMENT)
     values = {
         "name": after.name,
         "may": AccessToken.May(after.may).label,
@@ -164,7 +163,7 @@ def until_words(connection: Connection) -> str:
     """Return the day that its owner has said."""
     if connection.until is None:
         return _("never")
-    return presentation.moment_html(connection.until)
+    return time_html(connection.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +240,7 @@ class AppForm(RightsChoice):
 
     def _expiry_choices(self) -> Iterator[tuple[str, str]]:
         end = self._now.until
-        date = _("no date") if end is None else date_format(local_time(end))
+        date = _("no date") if end is None else date_format(local_time(end), DAY)
         yield KEEP, _("As it is: %(date)s") % {"date": date}
         yield from super()._expiry_choices()
 

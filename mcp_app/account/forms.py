@@ -26,7 +26,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.fields import digest, split_words, tag_problems
 from mcp_app.process.visible import Visible
-from mcp_app.site_time import local_date, site_time
+from mcp_app.site_time import DAY, local_date, site_time
 
 # -- expiry choice ---------------------------------------------------------------------
 # When something ends: one of some numbers of days, or a date.
@@ -85,10 +85,13 @@ class ExpiryChoice(forms.Form):
             self.add_error("until", _("Fill in a date, or choose a number of days."))
         elif until < today:
             message = _("%(date)s is in the past. Choose a later day.")
-            self.add_error("until", message % {"date": date_format(until)})
+            self.add_error("until", message % {"date": date_format(until, DAY)})
         elif until > latest:
             message = _("%(date)s is too far ahead. The latest day is %(latest)s.")
-            values = {"date": date_format(until), "latest": date_format(latest)}
+            values = {
+                "date": date_format(until, DAY),
+                "latest": date_format(latest, DAY),
+            }
             self.add_error("until", message % values)
 
     def chosen_end(self) -> datetime | None:

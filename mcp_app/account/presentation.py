@@ -15,7 +15,6 @@ from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.formats import date_format, time_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -34,7 +33,7 @@ from mcp_app.models.calls import HOUR_S
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.tokens import Secret
 from mcp_app.models.workers import Report
-from mcp_app.site_time import local_date, local_time
+from mcp_app.site_time import time_html
 
 # -- admin log -------------------------------------------------------------------------
 # What the admin's log says of tokens and apps, if the site has that log.
@@ -86,10 +85,10 @@ def token_state(row: AccessToken) -> State:
     if row.is_app:
         return _state_of_app(row)
     if row.revoked is not None:
-        message = format_html(_("Revoked: {}"), moment_html(row.revoked))
+        message = format_html(_("Revoked: {}"), time_html(row.revoked))
         return State("stopped", _("Revoked"), message, has_ended=True)
     if row.expires is not None and row.expires <= timezone.now():
-        message = format_html(_("Expired: {}"), moment_html(row.expires))
+        message = format_html(_("Expired: {}"), time_html(row.expires))
         return State("stopped", _("Expired"), message, has_ended=True)
     if not row.user.is_active:
         return State("bad", _("Stopped"), str(STOPPED))
@@ -99,12 +98,10 @@ def token_state(row: AccessToken) -> State:
 def _state_of_app(row: AccessToken) -> State:
     connection = row.connection
     if row.revoked is not None:
-        message = format_html("{} {}", _why_ended(connection), moment_html(row.revoked))
+        message = format_html("{} {}", _why_ended(connection), time_html(row.revoked))
         return State("stopped", _("Ended"), message, has_ended=True)
     if row.expires is not None and row.expires <= timezone.now():
-        message = format_html(
-            "{} {}", _why_expired(connection), moment_html(row.expires)
-        )
+        message = format_html("{} {}", _why_expired(connection), time_html(row.expires))
         return State("stopped", _("Ended"), message, has_ended=True)
     if not row.user.is_active:
         return State("bad", _("Stopped"), str(STOPPED))
@@ -129,23 +126,12 @@ def _why_expired(connection: Connection) -> str:
     return _("It was not used for too long.")
 
 
-def moment_html(at: datetime) -> SafeString:
-    """Format a moment as HTML: the time if it is today, else the date."""
-    local = local_time(at)
-    today = local.date() == local_date()
-    short = time_format(local, "H:i") if today else date_format(local, "DATE_FORMAT")
-    exact = date_format(local, "Y-m-d H:i:s T")
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>', local.isoformat(), exact, short
-    )
-
-
 def end_or_reason(row: AccessToken) -> str:
     """Return when a token ends, or why it is not good now."""
     state = token_state(row)
     if state.look != "good":
         return state.sentence
-    return _("never") if row.expires is None else moment_html(row.expires)
+    return _("never") if row.expires is None else time_html(row.expires)
 
 
 def end_words(row: AccessToken) -> str:
@@ -157,7 +143,7 @@ def end_words(row: AccessToken) -> str:
 
 
 def last_use_of(row: AccessToken) -> str:
-    return _("never") if row.used is None else moment_html(row.used)
+    return _("never") if row.used is None else time_html(row.used)
 
 
 def servers_of(row: AccessToken) -> str:

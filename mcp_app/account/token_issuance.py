@@ -22,7 +22,7 @@ from mcp_app.account.presentation import ADDITION, CHANGE, DELETION, log_action
 from mcp_app.models import AccessToken
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction
-from mcp_app.site_time import local_time
+from mcp_app.site_time import MOMENT, local_time
 
 if TYPE_CHECKING:
     from mcp_app.interface.definitions import Label
@@ -166,4 +166,4 @@ def _creation_message(row: AccessToken) -> str:
 def _end_date_text(row: AccessToken) -> str:
     if row.expires is None:
         return ""
-    return date_format(local_time(row.expires), "DATETIME_FORMAT")
+    return date_format(local_time(row.expires), MOMENT)

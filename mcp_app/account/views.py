@@ -40,6 +40,7 @@ from mcp_app.auth.rights import AppEnded, Choice
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 from mcp_app.process.visible import visible_to
+from mcp_app.site_time import time_html
 
 PAGE: Final = 50
 """Tokens on one page."""
@@ -202,7 +203,7 @@ def _token_line(row: AccessToken, servers: str = "") -> dict[str, object]:
         "servers": servers or presentation.servers_of(row),
         "ends": presentation.end_or_reason(row),
         "used": presentation.last_use_of(row),
-        "created": presentation.moment_html(row.created),
+        "created": time_html(row.created),
     }
 
 

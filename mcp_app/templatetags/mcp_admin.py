@@ -1,4 +1,4 @@
-"""Template tags of the admin: what is stopped, and the home page.
+"""Template tags of the admin: times, what is stopped, and the home page.
 
 They import the admin when they are used: Django loads all tags, even on sites without
 the admin, and unfold has them loaded while its own base class is being made.
@@ -12,9 +12,12 @@ from django import template
 from django.template.context import Context
 from django.utils.translation import ngettext
 
+from mcp_app import site_time
 from mcp_app.models.stops import Scope
 
 register = template.Library()
+register.filter("mcp_time", site_time.time_html)
+register.simple_tag(site_time.zone_name, name="mcp_zone")
 
 
 @register.inclusion_tag("admin/mcp_app/includes/stopped.html", takes_context=True)

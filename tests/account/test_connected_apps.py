@@ -26,6 +26,7 @@ from mcp_app.auth.rights import Choice
 from mcp_app.models import AccessToken, Connection
 from mcp_app.models.changes import Change
 from mcp_app.models.tokens import RIGHTS
+from mcp_app.site_time import DAY
 from tests.account import apps
 from tests.account.apps import app
 from tests.audit.rows import call
@@ -180,7 +181,10 @@ def test_it_says_until_when_it_is_now(row: AccessToken) -> None:
     until = row.connection.until
     assert until is not None
     ends: Any = form.fields["ends"]
-    assert ends.choices[0] == ("keep", f"As it is: {date_format(localtime(until))}")
+    assert ends.choices[0] == (
+        "keep",
+        f"As it is: {date_format(localtime(until), DAY)}",
+    )
 
 
 def test_many_groups_are_typed(row: AccessToken) -> None:

@@ -10,7 +10,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import RequestFactory
 from django.utils import timezone
-from django.utils.timezone import localtime
 
 from mcp_app.account.client_configs import CLIENTS
 from mcp_app.account.presentation import (
@@ -23,7 +22,6 @@ from mcp_app.account.presentation import (
     end_or_reason,
     first_contact,
     last_use_of,
-    moment_html,
     own_token,
     refusal_counts,
     reveal_token,
@@ -35,6 +33,7 @@ from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 from mcp_app.models.workers import Report
+from mcp_app.site_time import time_html
 from tests.account.conftest import Make
 from tests.admin.operations.test_live import session
 from tests.published import published
@@ -90,15 +89,8 @@ def test_it_ends_at_the_moment_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_when_it_ends_and_was_used() -> None:
     assert (end_or_reason(row()), last_use_of(row())) == ("never", "never")
     soon = timezone.now() + DAY
-    assert end_or_reason(row(expires=soon)) == moment_html(soon)
-    assert last_use_of(row(used=soon)) == moment_html(soon)
-
-
-def test_of_today_the_time_alone() -> None:
-    at = localtime()
-    assert f">{at:%H:%M}</time>" in moment_html(at)
-    assert f'title="{at:%Y-%m-%d %H:%M:%S}' in moment_html(at)
-    assert f">{at:%H:%M}</time>" not in moment_html(at - DAY)
+    assert end_or_reason(row(expires=soon)) == time_html(soon)
+    assert last_use_of(row(used=soon)) == time_html(soon)
 
 
 def test_the_beginning_is_no_markup() -> None:

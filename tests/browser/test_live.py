@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -80,6 +82,8 @@ def test_it_stands_still_where_it_is_told_to_and_says_when_it_is_old(
     staff.goto(LIVE)
     staff.wait_for_load_state("load")
     button = staff.get_by_role("button", name="Live")
+    shown_time = staff.locator("[data-mcp-live-time] time")
+    shown_time.evaluate("time => time.textContent = ''")
 
     def asked() -> list[str]:
         return [each.rpartition("part=")[2] for each in parts if "part=" in each]
@@ -87,6 +91,7 @@ def test_it_stands_still_where_it_is_told_to_and_says_when_it_is_old(
     with staff.expect_response("**part=sessions"):
         staff.clock.run_for(5_000)
     assert sorted(asked()) == ["calls", "sessions", "workers"]
+    expect(shown_time).to_have_text(re.compile(r"^\d\d:\d\d:\d\d$"))
     button.press("Enter")
     expect(button).to_have_attribute("aria-pressed", "false")
     staff.clock.run_for(60_000)

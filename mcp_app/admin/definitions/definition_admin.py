@@ -36,7 +36,12 @@ from mcp_app.admin.definitions.lists import (
 from mcp_app.admin.definitions.openapi_pages import OpenApiPages
 from mcp_app.admin.forms import form_of
 from mcp_app.admin.forms.fields import FIELDS, PanelField
-from mcp_app.admin.forms.fieldsets import Fieldset, overlay_fieldsets, values_of
+from mcp_app.admin.forms.fieldsets import (
+    HISTORY,
+    Fieldset,
+    overlay_fieldsets,
+    values_of,
+)
 from mcp_app.admin.forms.overlay import OverlayForm
 from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
@@ -62,6 +67,7 @@ from mcp_app.publishing.overlays import (
     declared_definition,
     reset_columns,
 )
+from mcp_app.site_time import time_html
 
 # -- guarded fields --------------------------------------------------------------------
 # Fields that need a permission of their own: without it they are read-only.
@@ -156,12 +162,20 @@ class DefinitionAdmin(
     search_fields = ["name", "title", "description", "tags"]
     show_full_result_count = False
     save_as = True
-    readonly_fields = ["created", "updated", "updated_by"]
+    readonly_fields = [*HISTORY]
     list_select_related = ["published"]
     sortable_by = ["named", "problems", "tokens"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
         return super().get_queryset(request).defer("published__content")
+
+    @admin.display(description=gettext_lazy("created"))
+    def made(self, row: Row) -> str:
+        return time_html(row.created)
+
+    @admin.display(description=gettext_lazy("updated"))
+    def changed(self, row: Row) -> str:
+        return time_html(row.updated)
 
     # -- what code declares -------------------------------------------------------
 

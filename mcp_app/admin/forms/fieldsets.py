@@ -195,7 +195,7 @@ class Behind(NamedTuple):
 
 
 OPENED = ("opened_version", "opened_fields")
-HISTORY = ("created", "updated", "updated_by")
+HISTORY = ("made", "changed", "updated_by")
 _FIELDSETS: Mapping[
     type[DefinitionRow],
     tuple[Sequence[str], Sequence[Fieldset | None], Sequence[str], Sequence[str]],

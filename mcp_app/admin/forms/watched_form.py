@@ -16,7 +16,7 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.forms.utils import ErrorDict
 from django.forms.widgets import Script
-from django.utils import formats, timezone
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_editor import SheetWidget
@@ -31,7 +31,7 @@ from mcp_app.admin.page.wording import EVERY, Words
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import WatchedRow
 from mcp_app.models.fields import JSONTextField, digest
-from mcp_app.site_time import local_time
+from mcp_app.site_time import time_text
 
 if TYPE_CHECKING:
     from django.db.models import Field
@@ -154,7 +154,7 @@ class WatchedForm(TypedForm[Row]):
         ) % {
             "by": by,
             "what": self.instance._meta.verbose_name,
-            "at": formats.time_format(local_time(at)),
+            "at": time_text(at),
         }
 
     def _differences(self) -> Iterator[Difference]:

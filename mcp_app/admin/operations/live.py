@@ -21,7 +21,6 @@ from django.http import (
     HttpResponseNotAllowed,
     HttpResponseRedirect,
 )
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
@@ -31,6 +30,7 @@ from mcp_app.admin.page.concurrency import SettledAdmin, has_right, lacking_sent
 from mcp_app.admin.page.header import (
     client_of,
     render_page,
+    render_part,
     session_user_name,
     user_names,
 )
@@ -264,8 +264,7 @@ class LivePages(SettledAdmin[Session]):
             return render_page(self, request, "live", _("What happens now"), context)
         if part not in PARTS:
             raise Http404(_("This page has no such part."))
-        template = f"admin/mcp_app/includes/live_{part}.html"
-        return TemplateResponse(request, template, {**context, **PARTS[part]()})
+        return render_part(request, f"live_{part}", {**context, **PARTS[part]()})
 
     def close_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Close a session in every process, as if its client had closed it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
@@ -19,7 +18,7 @@ from mcp_app.admin.operations.live import LivePages
 from mcp_app.admin.page.concurrency import NoBulkDeletion
 from mcp_app.admin.page.header import client_of, session_user_name, user_names
 from mcp_app.models import Session
-from mcp_app.site_time import unix_time
+from mcp_app.site_time import time_html, unix_time
 
 
 class SessionList(ChangeList):
@@ -65,12 +64,12 @@ class SessionAdmin(NoBulkDeletion[Session], LivePages):
         return str(session.shown_user)  # type: ignore[attr-defined]
 
     @admin.display(description=_("last seen"), ordering="seen_ms")
-    def last_seen(self, session: Session) -> datetime:
-        return unix_time(session.seen_ms / 1000)
+    def last_seen(self, session: Session) -> str:
+        return time_html(unix_time(session.seen_ms / 1000))
 
     @admin.display(description=_("opened"), ordering="created_ms")
-    def opened(self, session: Session) -> datetime:
-        return unix_time(session.created_ms / 1000)
+    def opened(self, session: Session) -> str:
+        return time_html(unix_time(session.created_ms / 1000))
 
     def get_deleted_objects(
         self, objs: Iterable[Session], request: HttpRequest

@@ -16,14 +16,13 @@ from django.db.models import Model, Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import Key
 from mcp_app.models import PublishedRow, Worker
 from mcp_app.models.workers import MOST_BROKEN, Report
-from mcp_app.site_time import local_time
+from mcp_app.site_time import time_text
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -141,11 +140,11 @@ def deletion_sentence(model: type[Model], entry: LogEntry | None) -> str:
     what = model._meta.verbose_name
     if entry is None:
         return _("This %(what)s was deleted in the meantime.") % {"what": what}
-    return _("The %(what)s “%(row)s” was deleted by %(by)s on %(at)s.") % {
+    return _("The %(what)s “%(row)s” was deleted by %(by)s (%(at)s).") % {
         "what": what,
         "row": visible(entry.object_repr),
         "by": entry.user.get_username(),
-        "at": date_format(local_time(entry.action_time), "SHORT_DATETIME_FORMAT"),
+        "at": time_text(entry.action_time),
     }
 
 

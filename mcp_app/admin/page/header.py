@@ -12,9 +12,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -27,7 +27,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, PublishedRow, Session, State, Stop
 from mcp_app.models.stops import WIDE, Scope
 from mcp_app.publishing.overlays import broken_reason, judge_content
-from mcp_app.site_time import local_date, local_time
+from mcp_app.site_time import local_time, time_html, time_text
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
@@ -80,18 +80,6 @@ def stop_target(stop: Stop) -> str:
     return f"{stop.kind}:{stop.ref}" if stop.kind else stop.scope
 
 
-def since_html(stop: Stop) -> SafeString:
-    """Return when it was stopped, as HTML; for today only the time."""
-    at = local_time(stop.at)
-    is_today = at.date() == local_date()
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>',
-        at.isoformat(timespec="seconds"),
-        f"{date_format(at, 'DATETIME_FORMAT')} ({date_format(at, 'T')})",
-        date_format(at, "H:i:s" if is_today else "SHORT_DATETIME_FORMAT"),
-    )
-
-
 def stop_sentence(stop: Stop) -> SafeString:
     """Say what is stopped, since when, by whom, and why."""
     wording = {
@@ -102,7 +90,7 @@ def stop_sentence(stop: Stop) -> SafeString:
         Scope.SERVER.value: _("The server {what} is stopped since {since}, by {who}."),
     }.get(stop.scope, _("{what} is stopped since {since}, by {who}."))
     who = visible(stop.by_name) or _("an unknown person")
-    first = format_html(wording, what=stop.what, since=since_html(stop), who=who)
+    first = format_html(wording, what=stop.what, since=time_html(stop.at), who=who)
     if not stop.reason:
         return first
     why = _("Why: “{reason}”.")
@@ -254,10 +242,10 @@ def _visibility_sentence(row: PublishedRow) -> str:
             return _("Clients see the definition from the code.")
         return str(MEANS[State.UNPUBLISHED])
     version = row.published
-    return _("Clients see version %(number)d: %(author)s published it on %(at)s") % {
+    return _("Clients see version %(number)d: %(author)s published it (%(at)s)") % {
         "number": version.number,
         "author": version.author_name or _("a command"),
-        "at": date_format(local_time(version.created), "SHORT_DATETIME_FORMAT"),
+        "at": time_text(version.created),
     }
 
 
@@ -311,6 +299,15 @@ def render_page(
         **context,
     }
     return TemplateResponse(request, f"admin/mcp_app/{template}.html", shared)
+
+
+def render_part(
+    request: HttpRequest, template: str, context: Mapping[str, object]
+) -> TemplateResponse:
+    """Return a part of a page that its script loads again, and the time in a header."""
+    at = local_time(now()).isoformat(timespec="seconds")
+    path = f"admin/mcp_app/includes/{template}.html"
+    return TemplateResponse(request, path, {**context}, headers={"MCP-Updated": at})
 
 
 # -- people ----------------------------------------------------------------------------

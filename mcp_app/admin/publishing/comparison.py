@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.http import Http404, HttpRequest
-from django.utils.formats import date_format
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -46,7 +45,7 @@ from mcp_app.publishing.publication import (
     propose_publication,
     propose_version,
 )
-from mcp_app.site_time import local_time
+from mcp_app.site_time import time_text
 
 # -- difference labels -----------------------------------------------------------------
 # Differences in the words of the forms: labels of fields, and what choices say.
@@ -209,9 +208,9 @@ def restoring(
 
 def version_context(version: DefinitionVersion) -> dict[str, Any]:
     """Return the context of the page of one version."""
-    sentence = _("%(author)s published it on %(at)s (fingerprint %(hash)s).") % {
+    sentence = _("%(author)s published it (%(at)s, fingerprint %(hash)s).") % {
         "author": version.author_name or _("a command"),
-        "at": date_format(local_time(version.created), "SHORT_DATETIME_FORMAT"),
+        "at": time_text(version.created),
         "hash": version.hash,
     }
     return {"as_json": _content_json(version.read()), "sentence": sentence}

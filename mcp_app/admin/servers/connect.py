@@ -29,7 +29,6 @@ from mcp_app.account.presentation import (
     counts_text,
     first_contact,
     lets_sign_in,
-    moment_html,
     own_token,
     refusal_counts,
 )
@@ -43,7 +42,7 @@ from mcp_app.admin.page.deleted_rows import (
     redirect_missing_row,
     reports_on,
 )
-from mcp_app.admin.page.header import row_page_context
+from mcp_app.admin.page.header import render_part, row_page_context
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.audit.call_log import Reason
 from mcp_app.auth.authenticators import token_names
@@ -57,7 +56,7 @@ from mcp_app.models import AccessToken, Server
 from mcp_app.models.fields import DEMANDS
 from mcp_app.models.tokens import Secret
 from mcp_app.protocol.headers import is_loopback_host
-from mcp_app.site_time import local_date, local_time
+from mcp_app.site_time import time_html
 
 # -- refusal words ---------------------------------------------------------------------
 # Why requests were refused, in two or three words each.
@@ -142,8 +141,7 @@ class ConnectPages(PublishedAdmin[Row]):
         context = place.waiting_context()
         if not context:
             raise Http404(_("This access token does not exist any more."))
-        template = "admin/mcp_app/includes/connect_contact.html"
-        response = render(place.request, template, context)
+        response = render_part(place.request, "connect_contact", context)
         forbid_caching(response)
         return response
 
@@ -278,10 +276,7 @@ class Place:
 
 def came_sentence(used: datetime) -> SafeString:
     """Say when something came in, as HTML."""
-    text = _("Something came in with this token on {}.")
-    if local_time(used).date() == local_date():
-        text = _("Something came in with this token at {}.")
-    return format_html(text, moment_html(used))
+    return format_html(_("Something came in with this token: {}."), time_html(used))
 
 
 def refused_sentence(refused: Mapping[str, int]) -> str:

@@ -33,6 +33,7 @@ from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import AccessToken
 from mcp_app.models.transactions import own_transaction, persistently
+from mcp_app.site_time import time_html
 
 # -- token lists -----------------------------------------------------------------------
 # The columns and filters of the list of access tokens and connected apps.
@@ -198,7 +199,7 @@ class TokenColumns:
 
     @admin.display(description=gettext_lazy("made"), ordering="created")
     def created_at(self, row: AccessToken) -> str:
-        return presentation.moment_html(row.created)
+        return time_html(row.created)
 
     @admin.display(description=gettext_lazy("ends"), ordering="expires")
     def ends(self, row: AccessToken) -> str:

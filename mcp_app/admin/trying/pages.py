@@ -16,7 +16,6 @@ from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.template.defaultfilters import filesizeformat
 from django.template.loader import render_to_string
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.page.concurrency import has_right, whom_to_ask
@@ -43,7 +42,7 @@ from mcp_app.process.background import Unsuitable
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import whole_definition
-from mcp_app.site_time import local_time
+from mcp_app.site_time import time_text
 from mcp_app.workbench.trying.dry_run_outcome import TriedRow
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
 from mcp_app.workbench.trying.trial import (
@@ -267,9 +266,8 @@ class TryPage:
                 _("This page is too old, so nothing was run. Press the button again.")
             ) from None
         if at is not None:
-            time = date_format(local_time(at), "TIME_FORMAT")
             sentence = _("This was run at %(time)s. Sent again, it is not run again.")
-            raise Refusal(sentence % {"time": time})
+            raise Refusal(sentence % {"time": time_text(at)})
 
     # -- the page ------------------------------------------------------------------
 

@@ -279,9 +279,11 @@
         if (!response.ok || response.redirected) throw new Error(response.statusText);
         const text = await response.text();
         // What says the same is not announced again.
-        if (isUsed() || drawn.get(section) === text) return;
-        section.innerHTML = text;
-        drawn.set(section, text);
+        if (!isUsed() && drawn.get(section) !== text) {
+            section.innerHTML = text;
+            drawn.set(section, text);
+        }
+        return response.headers.get("MCP-Updated");
     }
     function live(bar) {
         const button = bar.querySelector("[data-mcp-live-button]");
@@ -290,24 +292,26 @@
         const every = Number(bar.dataset.mcpEvery) || EVERY;
         const end = Date.now() + (Number(bar.dataset.mcpFor) || Infinity);
         let pause = every;
-        let last = new Date();
-        const said = (text) => text.replace("TIME", last.toLocaleTimeString([], { hourCycle: "h23" }));
+        const time = bar.querySelector("[data-mcp-live-time] time");
+        const late = () => bar.dataset.mcpLate.replace("TIME", time.textContent);
         async function update() {
             if (button.getAttribute("aria-pressed") === "true" && !document.hidden) {
                 try {
-                    await Promise.all(sections.map(redraw));
-                    last = new Date();
+                    const updated = (await Promise.all(sections.map(redraw))).find(Boolean);
+                    if (updated) {
+                        time.dateTime = updated;
+                        time.textContent = updated.slice(11, 19);
+                    }
                     pause = every;
                     status.textContent = "";
-                    bar.querySelector("[data-mcp-live-time]").textContent = said(bar.dataset.mcpUpdated);
                 } catch {
                     pause = Math.min(2 * pause, RARELY);
-                    if (!status.textContent) status.textContent = said(bar.dataset.mcpLate);
+                    if (!status.textContent) status.textContent = late();
                 }
             }
             if (Date.now() < end) return void setTimeout(update, pause);
             button.hidden = true;
-            status.textContent = said(bar.dataset.mcpLate);
+            status.textContent = late();
         }
         button.hidden = false;
         button.addEventListener("click", () => {

@@ -20,7 +20,7 @@ from tests.published import published
 
 pytestmark = pytest.mark.django_db
 
-WHO = "The tool “A&lt;b&gt;” was deleted by kim on "
+WHO = "The tool “A&lt;b&gt;” was deleted by kim ("
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def made(*, served: bool = True, **columns: Any) -> Tool:
     ("columns", "state", "sentence"),
     [
         ({"served": False}, State.UNPUBLISHED, "Clients do not see it."),
-        ({}, State.PUBLISHED, "Clients see version 1: a command published it on "),
+        ({}, State.PUBLISHED, "Clients see version 1: a command published it ("),
         ({"title": "New"}, State.CHANGED, "Clients see version 1: a command "),
         ({"broken": "G\u202eone."}, State.BROKEN, "G⟦U+202E⟧one."),
     ],

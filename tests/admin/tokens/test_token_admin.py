@@ -148,7 +148,7 @@ def test_the_columns(admin_client: Client, token: Make) -> None:
     row = token(user("ana"), servers=[shop], may="change", used=at, expires=None)
     text = words_in(admin_client.get(LIST))
     assert " Name Starts with Whose Servers May Ends Last used " in text
-    shown_row = "The shop Read and change never March 4, 2021"
+    shown_row = "The shop Read and change never 4 Mar 2021, "
     assert f"a laptop {row.prefix}… ana {shown_row}" in text
     shop.delete()
     assert "none: its servers were deleted" in words_in(admin_client.get(LIST))
