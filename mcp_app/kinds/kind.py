@@ -62,12 +62,16 @@ class Effect(StrEnum):
 
 
 class KindError(Exception):
-    """A definition cannot be made runnable; `field` is the row's column at fault."""
+    """A definition cannot be made runnable; `field` is the row's column at fault.
 
-    def __init__(self, message: str, field: str = "config") -> None:
+    `place` is the part of the config that it is about: "filters.0.value".
+    """
+
+    def __init__(self, message: str, field: str = "config", place: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.field = field
+        self.place = place
 
 
 class Incomplete(KindError):
@@ -79,15 +83,18 @@ class Problem:
     """A sentence for the person at the form, and the column that it is about.
 
     Where something is only missing, `incomplete` is true: that holds up publishing.
+    `place` is the part of a config: "filters.0.value".
     """
 
     field: str
     message: str
     incomplete: bool = False
+    place: str = ""
 
     @classmethod
     def from_error(cls, error: KindError) -> Self:
-        return cls(error.field, error.message, isinstance(error, Incomplete))
+        incomplete = isinstance(error, Incomplete)
+        return cls(error.field, error.message, incomplete, error.place)
 
 
 class Missing(NamedTuple):
@@ -280,7 +287,9 @@ class Kind:
             yield KindError(sentence, "kind")
             return
         violations = schemas.compile_schema(self.schema).violations(config)
-        yield from (KindError(f"{each.path}: {each.message}") for each in violations)
+        for each in violations:
+            place = each.path.lstrip("$.").replace("[", ".").replace("]", "")
+            yield KindError(f"{each.path}: {each.message}", place=place)
         if not violations:
             # What is published stays as it was written, whatever a check does to it.
             sentences = self.check(definition, deepcopy(config), uploads) or ()

@@ -47,6 +47,7 @@ from mcp_app.kinds.kind import (
     Missing,
     Uploads,
 )
+from mcp_app.kinds.old_words import hint_new_words
 from mcp_app.kinds.text import UNUSED, properties_of, unused_findings
 from mcp_app.protocol.content import Audio, Image, Text
 from mcp_app.protocol.json_types import JsonObject
@@ -156,7 +157,7 @@ class HttpKind(Kind):
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
         if wrong := list(super()._config_errors(definition, config, uploads)):
-            yield from wrong
+            yield from hint_new_words(wrong, config)
             return
         call, problems = read_http_config(config, *allowed_names(definition))
         yield from problems

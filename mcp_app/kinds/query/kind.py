@@ -40,6 +40,7 @@ from mcp_app.kinds.kind import (
     Missing,
     Uploads,
 )
+from mcp_app.kinds.old_words import hint_new_words
 from mcp_app.kinds.query import shapes
 from mcp_app.kinds.query.comparisons import Unfit
 from mcp_app.kinds.query.config import (
@@ -166,7 +167,7 @@ class QueryKind(Kind):
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
         if wrong := list(super()._config_errors(definition, config, uploads)):
-            yield from wrong
+            yield from hint_new_words(wrong, config)
             return
         query, problems = read_query_config(config, self.registry.open_models)
         yield from problems

@@ -1,0 +1,50 @@
+"""Words that configs had before the first release, for who still writes one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from typing import Any, Final
+
+from mcp_app.kinds.kind import KindError
+from mcp_app.protocol.json_types import JsonObject
+
+_WORDS: Final[JsonObject] = {
+    **{"is": "lookup", "do": "aggregate", "as": "name", "by": "group_by"},
+    **{"each": "unit", "most": "limit", "is_any_case": "iexact", "one_of": "in"},
+    **{"begins": "istartswith", "contains": "icontains", "empty": "isempty"},
+    **{"average": "avg", "greatest": "max", "least": "gte"},
+}
+_ELSEWHERE: Final = {
+    ("lookup", "is"): "exact",
+    ("lookup", "most"): "lte",
+    ("aggregate", "least"): "min",
+    ("query", "as"): "style",
+    ("form", "as"): "style",
+}
+"""What a word is called as a value of this member, or of its pairs."""
+
+
+def hint_new_words(
+    errors: Iterable[KindError], config: JsonObject
+) -> Iterator[KindError]:
+    """Yield the errors; those about an old word say what it is called now."""
+    for error in errors:
+        places = error.place.split(".")
+        member = next((each for each in reversed(places) if not each.isdigit()), "")
+        words = re.findall(r"'(\w+)'", error.message)
+        words += [value] if isinstance(value := _value_at(config, places), str) else []
+        for word in words:
+            if now := _ELSEWHERE.get((member, word), _WORDS.get(word)):
+                error.message += f" “{word}” is now “{now}”."
+        yield error
+
+
+def _value_at(config: JsonObject, places: list[str]) -> Any:
+    def step(value: Any, name: str) -> Any:
+        if isinstance(value, list):
+            return value[int(name)] if name.isdecimal() else None
+        return value.get(name) if isinstance(value, dict) else None
+
+    return reduce(step, filter(None, places), config)
