@@ -28,6 +28,7 @@ from mcp_app.auth import connections, rights
 from mcp_app.auth.connections import Ended, Grant
 from mcp_app.auth.rights import AppEnded, Choice
 from mcp_app.models import AccessToken, Call, Connection
+from mcp_app.models.call_rows import CallQuery
 from mcp_app.models.fields import digest, split_words
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
@@ -185,8 +186,11 @@ NO_CALLS: Final = Calls({}, cut=False)
 def recent_calls_of(user: AbstractBaseUser) -> Calls:
     """Count the calls of a user in the last 30 days, with one statement."""
     since = int(time.time() * 1_000) - DAYS * DAY_MS
-    counts = Call.objects.by_client(user.get_username(), since, MOST_CALLS)
-    return Calls(counts, sum(counts.values()) >= MOST_CALLS)
+    sought = CallQuery(since, ways=[("user_name", "=", user.get_username())])
+    counts = Counter[str]()
+    for each in Call.objects.clients(sought, MOST_CALLS):
+        counts[each.principal_client] += each.calls
+    return Calls(counts, counts.total() >= MOST_CALLS)
 
 
 def ended_words(count: int) -> str:

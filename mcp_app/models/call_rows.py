@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -222,11 +222,27 @@ def count_statement(
     return statement, [*more, *values]
 
 
+class CallingClient(NamedTuple):
+    """Who made some calls and with what, how many, and when the newest began."""
+
+    session: str
+    principal: str
+    user_id: str
+    user_name: str
+    principal_client: str
+    client_name: str
+    client_version: str
+    calls: int
+    newest_ms: int
+
+
 def client_statement(table: str, sought: CallQuery, most: int) -> Statement:
-    rows, values = _looked_at(table, "principal_client, time_ms, id", sought, most)
+    """Return what reads a `CallingClient` for each that made one of these calls."""
+    names = ", ".join(CallingClient._fields[:-2])
+    rows, values = _looked_at(table, f"{names}, time_ms, id", sought, most)
     statement = (
-        f"SELECT principal_client, COUNT(*) FROM ({rows}) AS looked "  # noqa: S608 - our own names
-        "GROUP BY principal_client"
+        f"SELECT {names}, COUNT(*), MAX(time_ms) FROM ({rows}) AS looked "  # noqa: S608 - our own names
+        f"GROUP BY {names}"
     )
     return statement, values
 

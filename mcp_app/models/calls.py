@@ -17,6 +17,7 @@ from mcp_app.interface.call_record import Circumstances
 from mcp_app.models.call_rows import (
     LOOKED,
     CallCount,
+    CallingClient,
     CallQuery,
     Key,
     Own,
@@ -36,6 +37,8 @@ MINUTE_S: Final = 60
 
 BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 """A call that took no longer is counted in the column `to_<bound>`."""
+DURATIONS: Final = (*(f"to_{bound}" for bound in BOUNDS_MS), "longer")
+"""The columns that count calls by how long they took."""
 
 
 class CallQuerySet(models.QuerySet["Call"]):
@@ -82,13 +85,12 @@ class CallQuerySet(models.QuerySet["Call"]):
             cursor.execute(statement, values)
             return [key for key, _time_ms in cursor.fetchall()]
 
-    def by_client(self, user_name: str, start_ms: int, most: int) -> dict[str, int]:
-        """Count the newest calls of a user since then, so many at most, by client."""
-        sought = CallQuery(start_ms, ways=[("user_name", "=", user_name)])
+    def clients(self, sought: CallQuery, most: int) -> list[CallingClient]:
+        """Count the newest calls, so many at most, by who made them and with what."""
         statement, values = client_statement(self._quoted_table, sought, most)
         with connections[self.db].cursor() as cursor:
             cursor.execute(statement, values)
-            return dict(cursor.fetchall())
+            return [CallingClient(*row) for row in cursor.fetchall()]
 
     @property
     def _quoted_table(self) -> str:
@@ -203,8 +205,7 @@ class CallStatistic(models.Model):
         "dropped",
         "total_us",
         "most_us",
-        *(f"to_{bound}" for bound in BOUNDS_MS),
-        "longer",
+        *DURATIONS,
     )
     MOST: Final = "most_us"
 

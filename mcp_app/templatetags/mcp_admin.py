@@ -1,4 +1,4 @@
-"""Template tags of the admin: times, what is stopped, and the home page.
+"""Template tags of the admin: times, what is stopped, what code opens, the home page.
 
 They import the admin when they are used: Django loads all tags, even on sites without
 the admin, and unfold has them loaded while its own base class is being made.
@@ -13,6 +13,8 @@ from django.template.context import Context
 from django.utils.translation import ngettext
 
 from mcp_app import site_time
+from mcp_app.catalog.registry import mcp
+from mcp_app.conf import mcp_settings
 from mcp_app.models.stops import Scope
 
 register = template.Library()
@@ -61,8 +63,17 @@ def mcp_stop_entry(context: Context) -> dict[str, Any]:
 
 
 @register.inclusion_tag("admin/mcp_app/includes/home.html", takes_context=True)
-def mcp_home(context: Any) -> dict[str, object]:
-    """Show how the site does, how to begin, what needs care, calls and servers."""
+def mcp_home(context: Any, models: str) -> dict[str, object]:
+    """Show how the site does, what needs care, how to begin, calls and servers.
+
+    `models` is Django's own list of models, as HTML.
+    """
     from mcp_app.admin.home.overview import home_context  # noqa: PLC0415
 
-    return {**home_context(context["request"]), "perms": context["perms"]}
+    return {**home_context(context["request"], models), "perms": context["perms"]}
+
+
+@register.simple_tag
+def mcp_is_code_open() -> bool:
+    """Return whether code opens models or other sites, of which staff make tools."""
+    return bool(mcp.open_models or mcp_settings.http)

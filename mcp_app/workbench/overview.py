@@ -34,9 +34,11 @@ from mcp_app.audit.tallies import period_start_ms
 from mcp_app.auth.permissions import active_condition, all_users
 from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.interface.call_record import FAILED, Outcome
+from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import (
     AccessToken,
+    Call,
     CallStatistic,
     DefinitionRow,
     PublishedRow,
@@ -45,7 +47,8 @@ from mcp_app.models import (
     State,
     Tool,
 )
-from mcp_app.models.calls import HOUR_S, MINUTE_S
+from mcp_app.models.call_rows import CallingClient, CallQuery
+from mcp_app.models.calls import DURATIONS, HOUR_S, MINUTE_S
 from mcp_app.models.definitions import Source
 from mcp_app.models.sessions import RECENT_MS
 from mcp_app.models.stops import is_stopped
@@ -58,12 +61,12 @@ MOST_BROKEN: Final = 100
 MAX_FAILING: Final = 100
 """Of so many that failed most in the last minutes it is asked how often they failed."""
 MAX_RANKED: Final = 5
-"""How many are the slowest, and how many those that fail most."""
+"""How many are the most called."""
 DAY_MS: Final = 24 * HOUR_S * 1_000
 FEW_CALLS: Final = 5
 """With fewer calls nothing is said to be failing."""
-STEADY_CALLS: Final = 20
-"""With fewer calls a mean says little."""
+NEWEST_CALLS: Final = 5_000
+"""Of so many calls it is asked which clients made them."""
 SOON: Final = timedelta(days=7)
 """An access token that ends within this time ends soon."""
 
@@ -129,22 +132,38 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often something was called and failed; a call took `mean_ms` on average."""
+    """How often something was called and failed.
+
+    `durations` count its calls by the columns `to_1` to `longer`, the longest of which
+    took `longest_us`; `outcome` is how most of the failed ones ended.
+    """
 
     kind: str
     name: str
     calls: int
     failed: int
-    mean_ms: float
+    durations: Sequence[int] = ()
+    longest_us: int = 0
+    outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Paces:
-    """What fails now, and of a day what was slowest and what failed most."""
+    """What fails now, and what was called most in a day."""
 
     failing: Sequence[Pace] = ()
-    slowest: Sequence[Pace] = ()
-    most_failing: Sequence[Pace] = ()
+    most_called: Sequence[Pace] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """How many sessions were used recently, and how many clients called without one.
+
+    `others` is None for who may not view calls.
+    """
+
+    sessions: int
+    others: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +177,7 @@ class Overview:
     rows: Mapping[type[PublishedRow], RowCounts]
     broken: Sequence[BrokenRow]
     processes: Processes
-    clients: int
+    clients: Clients
     tokens: TokenCounts
     since_ms: int
     hours: Sequence[Hour]
@@ -177,19 +196,20 @@ class Overview:
 def read_overview(
     viewer: Viewer, reports: Sequence[Report], broken_here: RowsOf
 ) -> Overview:
-    """Return how the site does; at most seven statements.
+    """Return how the site does; at most eight statements.
 
     `reports` are those of the live processes, `broken_here` the condition for the rows
     of a model that they cannot serve.
     """
     rows = row_counts((*viewer.models, Tool, Server), broken_here)
     broken = any(rows[model].states[State.BROKEN] for model in viewer.models)
-    clients, was_connected = client_count(reports)
     now = timezone.now()
+    clients, was_connected = client_counts(viewer, _milliseconds(now))
     since_ms = period_start_ms(_milliseconds(now) - DAY_MS, HOUR_S)
     rows_of_hours = CallStatistic.objects.filter(seconds=HOUR_S, start_ms__gte=since_ms)
     counted = rows_of_hours.order_by("start_ms").values_list("start_ms")
-    counted = counted.annotate(sum=Sum("calls"), failed=_failure_sum())
+    failed = _sum_of_calls(outcome__in=FAILED)
+    counted = counted.annotate(sum=Sum("calls"), failed=failed)
     hours = [Hour(*map(int, each)) for each in counted] if viewer.calls else []
     return Overview(
         rows=rows,
@@ -294,8 +314,8 @@ def processes(reports: Sequence[Report]) -> Processes:
     return Processes(len(reports), codes.total() - most, lists)
 
 
-def client_count(reports: Sequence[Report]) -> tuple[int, bool]:
-    """Count the sessions of the last 15 minutes, and who listens without a session.
+def client_counts(viewer: Viewer, now_ms: int) -> tuple[Clients, bool]:
+    """Count the clients of the last 15 minutes, with a session and without one.
 
     Also says whether there ever was a session.
     """
@@ -303,10 +323,16 @@ def client_count(reports: Sequence[Report]) -> tuple[int, bool]:
     counted = Session.objects.aggregate(
         recent=Count("pk", filter=recent), newest=Max("pk")
     )
-    listening = sum(
-        max(0, sum(each.streams.values()) - len(each.sessions)) for each in reports
-    )
-    return counted["recent"] + listening, counted["newest"] is not None
+    others = None
+    if viewer.calls and viewer.sessions:
+        others = len([each for each in calling_clients(now_ms) if not each.session])
+    return Clients(counted["recent"], others), counted["newest"] is not None
+
+
+def calling_clients(now_ms: int) -> list[CallingClient]:
+    """Return who made the newest calls of the last 15 minutes; not *Try it*."""
+    clients = Call.objects.clients(CallQuery(now_ms - RECENT_MS), NEWEST_CALLS)
+    return [each for each in clients if each.principal != CONSOLE]
 
 
 def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
@@ -329,21 +355,25 @@ def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
 
 
 def read_paces(now: datetime) -> Paces:
-    """Return what fails in these minutes, and what was slow or failed in a day.
+    """Return what fails in these minutes, and what was called most in a day.
 
     One statement, over counters of minutes and of hours.
     """
-    rows = list(_ranked_counters(_milliseconds(now)))
-    minutes = [_pace_of_row(row) for row in rows if row["seconds"] == MINUTE_S]
-    hours = [_pace_of_row(row) for row in rows if row["seconds"] == HOUR_S]
-    steady = [each for each in hours if each.calls >= STEADY_CALLS]
-    slowest = sorted(steady, key=lambda each: (-each.mean_ms, each.name))
+    paces: dict[int, list[Pace]] = {MINUTE_S: [], HOUR_S: []}
+    for row in _ranked_counters(_milliseconds(now)):
+        calls, failed, longest = (int(row[each]) for each in ("sum", "failed", "most"))
+        durations = [int(row[f"sum_{each}"]) for each in DURATIONS]
+        outcome = max(FAILED, key=lambda each, row=row: row[f"as_{each}"])  # type: ignore[misc]
+        pace = Pace(
+            row["kind"], row["name"], calls, failed, durations, longest, outcome
+        )
+        paces[row["seconds"]].append(pace)
     failing = [
         each
-        for each in _by_failures(minutes)
+        for each in paces[MINUTE_S]
         if each.calls >= FEW_CALLS and each.failed * 2 >= each.calls
     ]
-    return Paces(failing, slowest[:MAX_RANKED], _by_failures(hours)[:MAX_RANKED])
+    return Paces(failing, paces[HOUR_S][:MAX_RANKED])
 
 
 def _ranked_counters(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
@@ -355,34 +385,21 @@ def _ranked_counters(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
     day = Q(seconds=HOUR_S, start_ms__gte=period_start_ms(now_ms - DAY_MS, HOUR_S))
     rows: Any = CallStatistic.objects.filter(recent | day).exclude(name="").order_by()
     summed = rows.values("seconds", "kind", "name").annotate(
-        sum=Sum("calls"), failed=_failure_sum(), took=Sum("total_us") / Sum("calls")
+        sum=Sum("calls"),
+        failed=_sum_of_calls(outcome__in=FAILED),
+        most=Max("most_us"),
+        **{f"sum_{each}": Sum(each) for each in DURATIONS},
+        **{f"as_{each}": _sum_of_calls(outcome=each) for each in FAILED},
     )
-    steady = Case(When(sum__gte=STEADY_CALLS, then=F("took")), default=-1)
-    ranked: QuerySet[Any, dict[str, Any]] = summed.annotate(
-        slow=_rank_window(OrderBy(steady, descending=True)),
-        worst=_rank_window(F("failed").desc()),
-    )
-    return ranked.filter(Q(slow__lte=MAX_RANKED) | Q(worst__lte=MAX_FAILING))
+    weight = Case(When(seconds=HOUR_S, then=F("sum")), default=F("failed"))
+    order = [OrderBy(weight, descending=True), F("name").asc(), F("kind").asc()]
+    rank = Window(RowNumber(), partition_by=[F("seconds")], order_by=order)
+    ranked: QuerySet[Any, dict[str, Any]] = summed.annotate(rank=rank)
+    return ranked.filter(rank__lte=MAX_FAILING).order_by("rank")
 
 
-def _rank_window(order: OrderBy) -> Window:
-    by = [order, F("name").asc(), F("kind").asc()]
-    return Window(RowNumber(), partition_by=[F("seconds")], order_by=by)
-
-
-def _failure_sum() -> Sum:
-    failed = When(outcome__in=FAILED, then=F("calls"))
-    return Sum(Case(failed, default=0, output_field=IntegerField()))
-
-
-def _pace_of_row(row: Mapping[str, Any]) -> Pace:
-    calls, failed, took = (int(row[each]) for each in ("sum", "failed", "took"))
-    return Pace(row["kind"], row["name"], calls, failed, took / 1_000)
-
-
-def _by_failures(rows: Iterable[Pace]) -> list[Pace]:
-    failing = [each for each in rows if each.failed]
-    return sorted(failing, key=lambda each: (-each.failed, each.name, each.kind))
+def _sum_of_calls(**condition: object) -> Sum:
+    return Sum("calls", filter=Q(**condition), default=0)
 
 
 def _milliseconds(time: datetime) -> int:

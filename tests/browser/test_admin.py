@@ -61,7 +61,7 @@ def opened(page: Page) -> None:
 def add(page: Page, model: str) -> None:
     page.goto("/admin/")
     page.locator(f"tr.model-{model}").get_by_role("link", name="Add").click()
-    page.get_by_role("link", name="Answer with a text").click()
+    page.get_by_role("link", name="Write a text").click()
     opened(page)
 
 

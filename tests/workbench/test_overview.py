@@ -7,23 +7,21 @@ from typing import Any
 
 import pytest
 from django.db.models import Q
-from django.utils.timezone import now
 from pytest_django import DjangoAssertNumQueries
 
-from mcp_app.models import Prompt, PublishedRow, Server, State, Tool
+from mcp_app.models import Prompt, PublishedRow, Server, Session, State, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.models.workers import Report
 from mcp_app.workbench.overview import (
-    Pace,
+    Clients,
     Processes,
     broken_rows,
     processes,
     read_overview,
-    read_paces,
     row_counts,
 )
 from mcp_app.workbench.viewer import MODELS, Viewer
-from tests.admin.calls.rows import HOUR, crash, write
+from tests.admin.calls.rows import HOUR, crash, now_ms, write
 from tests.published import published, stopped
 from tests.streams.logging_rows import own_session
 
@@ -85,17 +83,25 @@ def test_processes() -> None:
     assert processes(reports) == Processes(5, 1, {"a": 50})
 
 
-def test_paces() -> None:
-    write(*(crash(kind="prompt", took_us=2_000) for _ in range(20)))
-    write(*({"took_us": 4_000} for _ in range(20)))
-    write(*(crash(name="") for _ in range(50)))
-    write(*(crash(name="old", ago_ms=30 * HOUR) for _ in range(50)))
-    found = read_paces(now())
-    prompt = Pace("prompt", "book_table", 20, 20, 2)
-    tool = Pace("tool", "book_table", 20, 0, 4)
-    assert found.slowest == [tool, prompt]
-    assert found.most_failing == [prompt]
-    assert found.failing == [prompt]
+def test_clients_with_a_session_and_without() -> None:
+    own_session()
+    own_session()
+    Session.objects.update(seen_ms=now_ms())
+    own_session()
+    write(
+        *({"session": ""} for _ in range(3)),
+        {"session": "", "client_name": "Cursor"},
+        {"session": "", "user_name": "kim"},
+        {"session": "", "user_name": "", "principal": "anonymous"},
+        # One of the sessions, long ago, and staff who try a tool.
+        {},
+        {"session": "", "user_name": "old", "ago_ms": HOUR},
+        {"session": "", "user_name": "staff", "principal": "console"},
+    )
+    sees = Viewer(key=0, sessions=True, calls=True)
+    assert read_overview(sees, [], nowhere).clients == Clients(2, 4)
+    blind = Viewer(key=0, sessions=True)
+    assert read_overview(blind, [], nowhere).clients == Clients(2, None)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +130,6 @@ def test_what_may_not_be_viewed_is_not_read(
     assert found.hours == []
     assert found.paces.failing == ()
     every = Viewer(key=0, models=MODELS, calls=True, sessions=True, tokens=True)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         found = read_overview(every, [], nowhere)
     assert (len(found.broken), found.call_count, found.failure_count) == (1, 1, 1)

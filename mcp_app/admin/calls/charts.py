@@ -21,7 +21,7 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.calls.filters import CallFilter, milliseconds, stored_time
 from mcp_app.interface.call_record import FAILED
 from mcp_app.models import CallStatistic
-from mcp_app.models.calls import BOUNDS_MS, HOUR_S, MINUTE_S
+from mcp_app.models.calls import BOUNDS_MS, DURATIONS, HOUR_S, MINUTE_S
 
 if TYPE_CHECKING:
     # Processes that serve clients load the admin, and never need this.
@@ -31,7 +31,6 @@ BARS: Final = 32
 """The greatest number of bars; one more may be in progress."""
 WIDTH: Final = 640
 HEIGHT: Final = 96
-COLUMNS: Final = (*(f"to_{bound}" for bound in BOUNDS_MS), "longer")
 STEPS: Final = tuple(
     minutes * MINUTE_S * 1_000
     for minutes in (5, 60, 120, 360, 720, 1440, 2880, 10080, 20160, 43200)
@@ -82,7 +81,7 @@ def call_figures(call_filter: CallFilter) -> Figures:
     end_ms = call_filter.end_ms or milliseconds(now())
     step = _bar_length(end_ms - call_filter.start_ms)
     since = F("start_ms") - call_filter.start_ms
-    sums = {f"sum_{name}": Sum(name) for name in ("calls", "dropped", *COLUMNS)}
+    sums = {f"sum_{name}": Sum(name) for name in ("calls", "dropped", *DURATIONS)}
     rows: list[Any] = list(
         _counter_rows(call_filter)
         .annotate(since=since - since % step)
@@ -101,7 +100,7 @@ def call_figures(call_filter: CallFilter) -> Figures:
     matching = [row for row in rows if not wanted or row["outcome"] in wanted]
     buckets = [
         sum(row[f"sum_{name}"] for row in matching if bound > call_filter.slower_ms)
-        for name, bound in zip(COLUMNS, [*BOUNDS_MS, inf], strict=True)
+        for name, bound in zip(DURATIONS, [*BOUNDS_MS, inf], strict=True)
     ]
     longest = max((row["top"] for row in matching), default=0)
     times = range(0, max(step, end_ms - call_filter.start_ms), step)
@@ -110,8 +109,8 @@ def call_figures(call_filter: CallFilter) -> Figures:
         failed=failed.total(),
         matching=sum(buckets),
         dropped=sum(row["sum_dropped"] for row in matching),
-        half=_percentile_bound(buckets, 50, longest),
-        most=_percentile_bound(buckets, 95, longest),
+        half=percentile_bound(buckets, 50, longest),
+        most=percentile_bound(buckets, 95, longest),
         bars=tuple(_chart_bars(call_filter.start_ms, times, calls, failed)),
         servers=servers,
     )
@@ -171,10 +170,10 @@ def _bar_length(length_ms: int) -> int:
     return next(fitting, length_ms // BARS + 1)
 
 
-def _percentile_bound(
+def percentile_bound(
     buckets: Sequence[int], percent: int, longest_us: int
 ) -> int | None:
-    """Return within how many milliseconds `failure_percent` of the calls ended."""
+    """Return within how many milliseconds `percent` ended; None if there are none."""
     total, so_far = sum(buckets), 0
     longest = -(-longest_us // 1_000)
     for count, bound in zip(buckets, [*BOUNDS_MS, longest], strict=True):

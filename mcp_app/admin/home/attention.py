@@ -14,6 +14,7 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.calls.filters import ANY_FAILURE, KINDS, LAST_HOUR
+from mcp_app.admin.calls.outcome_help import MEANINGS
 from mcp_app.admin.page import header
 from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.deleted_rows import broken_rows_of
@@ -50,6 +51,7 @@ class ServerLine:
     address: str
     state: State
     ways: str
+    connect_url: str
     links: Sequence[tuple[Label, str]]
 
     @property
@@ -71,6 +73,7 @@ def server_lines(request: HttpRequest) -> list[ServerLine]:
             address=server_url(row.slug, request.build_absolute_uri("/")),
             state=State.STOPPED if is_stopped(row) else row.state,
             ways=", ".join(map(method_label, row.access_names)),
+            connect_url=page_url(row, "connect"),
             links=[(label, page_url(row, page)) for page, label in PAGES.items()],
         )
         for row in rows.order_by("pk")[: MAX_SERVERS + 1]
@@ -153,18 +156,18 @@ def _more_broken_rows(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
 
 
 def _failing_concern(pace: Pace) -> Concern:
-    sentence = ngettext(
-        "%(failed)d of %(calls)d call failed in the last 15 minutes.",
-        "%(failed)d of %(calls)d calls failed in the last 15 minutes.",
-        pace.calls,
+    sentence = _(
+        "%(failed)d of %(calls)d calls in the last 15 minutes failed: %(how)s."
     )
+    how = str(MEANINGS[pace.outcome].label).lower()
+    values = {"failed": pace.failed, "calls": pace.calls, "how": how}
     name = visible(pace.name)
     return Concern(
         look=LOOKS[State.BROKEN],
         word=_("Failing"),
         name=name,
         kind=kind_label(pace),
-        sentence=sentence % {"failed": pace.failed, "calls": pace.calls},
+        sentence=sentence % values,
         links=[Link(_("Show the calls"), calls_url(pace, when=LAST_HOUR), name)],
     )
 

@@ -52,13 +52,13 @@ class Group:
 
 
 def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
-    """Show what a text may mean; open it if it names exactly one thing."""
+    """Show what a text may mean; open it if that, or what it names, is one thing."""
     viewer, text = viewer_of(request.user), query_text(request.GET.get("q", ""))
     hits = find_hits(viewer, text)
-    exact = [hit for hit in hits if hit.exact]
+    likely = [hit for hit in hits if hit.exact] or hits
     # Whoever sent a whole token must read that it is in the address.
-    if len(exact) == 1 and not has_secret(text):
-        return HttpResponseRedirect(hit_url(exact[0]))
+    if len(likely) == 1 and not has_secret(text):
+        return HttpResponseRedirect(hit_url(likely[0]))
     groups = _group_hits(hits)
     context = {
         "media": MEDIA,

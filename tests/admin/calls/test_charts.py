@@ -50,7 +50,7 @@ def buckets(*counts: tuple[int, int]) -> list[int]:
 def test_in_how_many_milliseconds(
     counts: Any, percent: int, longest_us: int, bound: int | None
 ) -> None:
-    assert charts._percentile_bound(buckets(*counts), percent, longest_us) == bound
+    assert charts.percentile_bound(buckets(*counts), percent, longest_us) == bound
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -113,7 +113,7 @@ def test_what_fails_now(staff: Staff) -> None:
     write(*(crash(name="mostly"), *({"name": "mostly"} for _ in range(4))))
     write(*({"name": "off", "outcome": "switched_off"} for _ in range(9)))
     client = staff("view_call")
-    said = "3 of 6 calls failed in the last 15 minutes."
+    said = "3 of 6 calls in the last 15 minutes failed: crashed."
     assert told(client) == [("Failing", "weather", said)]
     (url,) = links(client)
     lines = client.get(url).context["lines"]

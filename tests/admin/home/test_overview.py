@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils.timezone import now
+from pytest_django import Settings
 
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.models import AccessToken, Prompt, Resource, Server, Session, Tool, Worker
@@ -18,7 +19,7 @@ from mcp_app.models.workers import Report
 from tests.admin.calls.rows import DAY, HOUR, crash, now_ms, write
 from tests.admin.home.test_attention import reporting
 from tests.admin.page.test_broken_rows import working
-from tests.admin.pages import Staff, home, page
+from tests.admin.pages import Staff, home, page, text_of
 from tests.published import published
 from tests.streams.logging_rows import own_session
 
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.databases, pytest.mark.django_db]
 
 
 BUDGET = 15
-QUERIES = ("", "?begin", "?all")
+QUERIES = ("", "?all")
 TYPES = ("tool", "prompt", "resource", "resourcetemplate", "server", "call", "session")
 VIEWS = [f"view_{each}" for each in TYPES]
 
@@ -45,15 +46,26 @@ def test_the_strip(admin_client: Client) -> None:
     own_session()
     text = shown(admin_client)
     assert '<span class="mcp-state good">Serving</span>' in text
-    assert "<span>1 server, 2 processes, 3 clients</span>" in text
-    assert f'href="{page("server", "stops")}">■ Stop…</a>' in text
+    clients = "1 client in the last 15 minutes (1 with a session, 0 without)"
+    assert f"<span>1 server · 2 processes · {clients}</span>" in text
+    assert f'href="{page("server", "stops")}">Stop…</a>' in text
+
+
+def test_before_the_first_request_the_site_is_ready(admin_client: Client) -> None:
+    Server.objects.publish(Server.objects.all())
+    text = shown(admin_client)
+    assert '<span class="mcp-state good">Ready</span>' in text
+    assert "<span>1 server · no client has asked yet</span>" in text
 
 
 @pytest.mark.parametrize(
     ("right", "said"),
     [
         ("view_server", "<span>1 server</span>"),
-        ("view_session", "<span>1 process, 0 clients</span>"),
+        (
+            "view_session",
+            "<span>1 process · 0 clients with a session in the last 15 minutes</span>",
+        ),
         ("view_tool", "<span></span>"),
     ],
 )
@@ -63,58 +75,40 @@ def test_the_strip_counts_what_one_may_view(
     working("one")
     text = shown(staff(right))
     assert said in text
-    assert "■ Stop…" not in text
+    assert page("server", "stops") not in text
     assert (page("session", "live") in text) is (right == "view_session")
 
 
 def test_the_calls_of_a_day(staff: Staff) -> None:
-    write(*({"name": "slow", "took_us": 90_000} for _ in range(20)))
-    write(*({"name": "slower", "took_us": 900_000} for _ in range(19)))
-    write(*({"name": "quick", "took_us": 2_000} for _ in range(30)))
-    write(*(crash(name="slow", took_us=90_000, ago_ms=HOUR) for _ in range(2)))
-    write(crash(name="rare"), {"ago_ms": 3 * DAY})
+    write(*({"name": "often", "took_us": 90_000} for _ in range(20)))
+    write(*(crash(name="often", took_us=90_000, ago_ms=HOUR) for _ in range(2)))
+    write({"name": "often"}, {"ago_ms": 3 * DAY})
+    # Five are shown.
+    write(*({"name": f"t{n % 5}", "took_us": 2_000} for n in range(55)))
     client = staff("view_call")
     text, context = shown(client), home(client).context["calls"]
     url = page("call")
-    assert f'<a href="{url}">Calls, last 24 hours</a>: 72' in text
-    assert f'<a href="{url}?outcome=failed">3 failed (4.2 %)</a>' in text
-    assert sum(bar.calls for bar in context["bars"]) == 72
-    assert sum(bar.failed for bar in context["bars"]) == 3
-    slowest, failing = context["slowest"], context["most_failing"]
-    figures = [(each["name"], each["figure"]) for each in (*slowest, *failing)]
-    assert figures[:2] == [("slow", "90 ms"), ("quick", "2 ms")]
-    assert figures[2:] == [("slow", "2 of 22"), ("rare", "1 of 1")]
-    lines = client.get(failing[0]["url"]).context["lines"]
-    assert [line["name"] for line in lines] == ["slow", "slow"]
-    assert len(client.get(slowest[0]["url"]).context["lines"]) == 22
-
-
-def test_five_of_each(admin_client: Client) -> None:
-    write(*(crash(name=f"t{n % 7}", took_us=n % 7 * 1_000 + 1) for n in range(140)))
-    context = home(admin_client).context["calls"]
-    assert [each["name"] for each in context["slowest"]] == [
-        "t6",
-        "t5",
-        "t4",
-        "t3",
-        "t2",
-    ]
-    failing = [each["name"] for each in context["most_failing"]]
-    assert failing == ["t0", "t1", "t2", "t3", "t4"]
+    assert f'<a href="{url}">Calls, last 24 hours</a>: 78' in text
+    assert sum(bar.calls for bar in context["bars"]) == 78
+    often, *others = context["most_called"]
+    figures = [often[each] for each in ("name", "calls", "failed", "most")]
+    assert figures == ["often", "23", "2", "90 ms"]
+    names = [(each["name"], each["most"]) for each in others]
+    assert names == [(f"t{n}", "2 ms") for n in range(4)]
+    assert len(client.get(often["url"]).context["lines"]) == 23
 
 
 def test_no_calls(staff: Staff) -> None:
     write({"ago_ms": 3 * DAY})
     text = shown(staff("view_call"))
     assert "Calls, last 24 hours</a>: 0" in text
-    assert "Slowest" not in text
+    assert "Most called" not in text
 
 
 def test_without_the_right_there_are_no_calls(staff: Staff) -> None:
     write(crash())
     text = shown(staff("view_tool", "view_session"))
     assert "last 24 hours" not in text
-    assert "Slowest" not in text
     assert "book_table" not in text
 
 
@@ -158,11 +152,13 @@ def test_any_number_of_rows_costs_the_same(
 
 
 def statements(client: Client, query: str) -> int:
-    """Count the statements of the page, none of which reads calls."""
+    """Count the statements of the page, one of which reads the newest calls."""
     with CaptureQueriesContext(connection) as done:
         home(client, query)
     of_calls = [f"mcp_app_call{end}" for end in ('"', "`", " ")]
-    assert not [each for each in done if any(name in each["sql"] for name in of_calls)]
+    reads = [each for each in done if any(name in each["sql"] for name in of_calls)]
+    assert all("LIMIT 5000" in each["sql"] for each in reads)
+    assert len(reads) <= 1
     return len(done)
 
 
@@ -185,8 +181,7 @@ def test_a_site_at_its_beginning_with_much_to_see(
     Prompt.objects.filter(pk=gone.pk).update(broken="Gone.")
     write(*(crash() for _ in range(9)))
     with CaptureQueriesContext(connection) as done:
-        response = home(client, "?begin")
-    assert len(response.context["steps"]) == 4
+        home(client)
     assert len(done) <= BUDGET, len(done)
 
 
@@ -206,7 +201,7 @@ def code() -> Iterator[None]:
 # -- steps -----------------------------------------------------------------------------
 
 
-LOOK, MAKE, LET_IN, CONNECT = range(4)
+MAKE, LET_IN, CONNECT = range(3)
 
 
 @pytest.fixture(autouse=True)
@@ -219,20 +214,9 @@ def done(client: Client) -> list[bool]:
     return [step.is_done for step in home(client).context["steps"]]
 
 
-def test_a_fresh_site(admin_client: Client) -> None:
-    assert done(admin_client) == [False] * 4
-    text = home(admin_client).content.decode()
-    assert "This site is an MCP server" in text
-    assert "A developer writes a function in a file mcp.py" in text
-
-
 def test_each_step_is_ticked(admin_client: Client, admin_user: User) -> None:
-    @mcp.tool
-    def hours() -> str:
-        """Tell the hours."""
-        return ""
-
-    assert done(admin_client)[LOOK]
+    assert done(admin_client) == [False] * 3
+    assert "How to begin: 0 of 3 done" in shown(admin_client)
     Tool.objects.create(name="draft")
     published(Tool(name="of_code", source=Source.CODE, kind="function"))
     assert not done(admin_client)[MAKE]
@@ -240,12 +224,19 @@ def test_each_step_is_ticked(admin_client: Client, admin_user: User) -> None:
     assert done(admin_client)[MAKE]
     assert not done(admin_client)[LET_IN]
     AccessToken.objects.make(user=admin_user, name="laptop")
-    assert done(admin_client)[LET_IN]
+    assert done(admin_client) == [True, True, False]
+    assert page("server", "connect", Server.objects.get().pk) in shown(admin_client)
     own_session()
-    response = home(admin_client)
-    assert response.context["steps"] == []
-    assert "?begin" in response.content.decode()
-    assert len(home(admin_client, "?begin").context["steps"]) == 4
+    assert "How to begin" not in shown(admin_client)
+
+
+def test_the_empty_list_says_what_code_offers(
+    admin_client: Client, settings: Settings
+) -> None:
+    said = "or with the data and sites that your developers have opened"
+    assert said in text_of(admin_client, page("tool"))
+    settings.MCP = {**settings.MCP, "HTTP": {}}
+    assert "@mcp.tool above it" in text_of(admin_client, page("tool"))
 
 
 def test_what_lets_nobody_in(admin_client: Client, admin_user: User) -> None:
