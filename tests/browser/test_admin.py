@@ -61,7 +61,8 @@ def opened(page: Page) -> None:
 def add(page: Page, model: str) -> None:
     page.goto("/admin/")
     page.locator(f"tr.model-{model}").get_by_role("link", name="Add").click()
-    page.get_by_role("link", name="Write a text").click()
+    kind = page.locator(".mcp-choice", has_text="Answer with a text")
+    kind.get_by_role("link").click()
     opened(page)
 
 
