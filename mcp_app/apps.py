@@ -37,12 +37,14 @@ class McpConfig(AppConfig):
         from mcp_app.catalog import autodiscovery, bindings  # noqa: PLC0415
         from mcp_app.catalog.registry import mcp  # noqa: PLC0415
         from mcp_app.invalidation import compaction, workers  # noqa: PLC0415
+        from mcp_app.process import janitor  # noqa: PLC0415
         from mcp_app.publishing import overlays  # noqa: PLC0415
 
         rights.connect_signals()
         compaction.connect()
         workers.connect()
         overlays.connect_overlays(self)
+        janitor.Upkeep.watch = staticmethod(_watch)
 
         try:
             name = str(mcp_settings.autodiscover)
@@ -51,6 +53,13 @@ class McpConfig(AppConfig):
             return
         autodiscovery.import_modules(mcp, apps.get_app_configs(), name)
         bindings.connect_signals(mcp.bindings.values())
+
+
+def _watch() -> None:
+    # Nothing of the workbench is imported before it is used.
+    from mcp_app.workbench import alerts  # noqa: PLC0415
+
+    alerts.watch()
 
 
 def _take_standard_streams() -> None:

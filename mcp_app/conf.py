@@ -15,7 +15,9 @@ from typing import Annotated, Any, Literal, TypeAlias, cast, get_type_hints
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ValidationError as DjangoValidationError
 from django.core.signals import setting_changed
+from django.core.validators import validate_email
 from django.dispatch import receiver
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -150,6 +152,7 @@ class McpSettings:
     autodiscover: str = "mcp"
     endless_tokens: bool = False
     oauth: Mapping[str, Any] = field(default_factory=dict)
+    alerts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_lenient(self) -> bool:
@@ -182,6 +185,7 @@ def settings_problems(current: McpSettings) -> list[str]:
     return [
         *_entries_problems(current.authentication),
         *_proxies_problems(current.trusted_proxies),
+        *_alerts_problems(current.alerts),
         *(
             f'MCP["CALL_CONTEXT_HEADERS"] has {each!r}, which your code never gets.'
             for each in current.call_context_headers
@@ -238,6 +242,16 @@ def _proxies_problems(trusted: int | Sequence[str]) -> Iterator[str]:
             yield (
                 f'MCP["TRUSTED_PROXIES"] has {each!r}, which is not a network: {error}.'
             )
+
+
+def _alerts_problems(alerts: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for key in alerts.keys() - {"mail"}:
+        yield f'MCP["ALERTS"] has no option {key!r}. It has "mail".'
+    for address in alerts.get("mail", ()):
+        try:
+            validate_email(address)
+        except DjangoValidationError:
+            yield f'MCP["ALERTS"]["mail"] has {address!r}, which is no mail address.'
 
 
 def _limits_problems(limits: Limits, defined: Container[str]) -> Iterator[str]:

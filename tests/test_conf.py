@@ -39,6 +39,7 @@ VALUES: dict[str, object] = {
     "KINDS": {"mail": "shop.kinds.Mail"},
     "HTTP": {"helpdesk": {"url": "https://help.example.com"}},
     "OAUTH": {"clients": ["claude.ai"]},
+    "ALERTS": {"mail": ["ops@example.com"]},
 }
 
 

@@ -6,9 +6,10 @@ import asyncio
 import gc
 import logging
 import random
+import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from django.db import Error as DatabaseError
 
@@ -149,8 +150,14 @@ class Janitor:
 # What each heartbeat does for the rows of sessions, streams and tokens.
 
 
+WATCHED_S = 60.0
+
+
 class Upkeep:
     """Maintains the rows of this process, and ends those of dead processes."""
+
+    watch: ClassVar[Callable[..., object]] = staticmethod(lambda: None)
+    """Tells what fails; replaced when the app is ready."""
 
     def __init__(
         self,
@@ -169,6 +176,8 @@ class Upkeep:
         self._sessions = sessions
         self._sse_sessions = sse_sessions
         self._steady = steady
+        self._watched = time.monotonic()
+        self._watching = threading.Thread()
 
     async def maintain_rows(self) -> None:
         """Maintain the rows of this process, and take over those of dead ones."""
@@ -180,6 +189,15 @@ class Upkeep:
         await self._sessions.touch_used()
         await token_cache.write_uses()
         await self._sse_sessions.delete_streamless()
+        self._start_watch()
+
+    def _start_watch(self) -> None:
+        """Watch each minute, in a thread: mails may take long, and one waits for it."""
+        now = time.monotonic()
+        if now - self._watched >= WATCHED_S and not self._watching.is_alive():
+            self._watched = now
+            self._watching = threading.Thread(target=self.watch, daemon=True)
+            self._watching.start()
 
     async def _end_unknown_streams(self) -> None:
         public_ids = await log_writer.run(open_streams, self._row.id)

@@ -83,6 +83,8 @@ NAMES = {"AUTHENTICATION": dict.fromkeys(("public", "two words", ""), BY_NAME)}
         ({"HOSTS": ["https://example.org", "a b"]}, "W002 W002"),
         (NAMES, "W002 W002 W002"),
         # Of what has the wrong type nothing more can be said.
+        ({"ALERTS": {"mail": "ops@example.com"}}, "E002"),
+        ({"ALERTS": {"mail": ["ops"], "slack": []}}, "E002 E002"),
         ({"CALL_CONTEXT_MANAGERS": 7, "STATE_KEYS": ["short"]}, "E002"),
     ],
 )

@@ -12,7 +12,9 @@ from uuid import uuid4
 
 import pytest
 from asgiref.sync import SyncToAsync
+from django.core.mail import EmailMessage
 from django.db import connections, transaction
+from pytest_django import Settings
 
 import mcp_app
 from mcp_app.catalog.registry import Registry
@@ -40,6 +42,7 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.cursors import key_fingerprint
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.session_store import TOUCH_S
+from tests.admin.calls.rows import crash, write
 from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
 from tests.process.outages import away
@@ -309,6 +312,20 @@ async def test_a_stream_that_nobody_would_end_ends_at_a_beat(process: Process) -
     kept.end(None)
     await all_logged(process.log)
     await log_writer.run(erase)
+
+
+async def test_what_fails_is_mailed_beside_the_heartbeat(
+    process: Process,
+    settings: Settings,
+    mailoutbox: list[EmailMessage],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.MCP = {**settings.MCP, "ALERTS": {"mail": ["ops@example.com"]}}
+    monkeypatch.setattr("mcp_app.process.janitor.WATCHED_S", 0)
+    await writer.run(write, *(crash() for _ in range(5)))
+    await process._upkeep.maintain_rows()
+    await asyncio.to_thread(process._upkeep._watching.join)
+    assert any("book_table" in mail.subject for mail in mailoutbox)
 
 
 async def test_notifying_in_a_transaction_reaches_streams_of_both_eras(
