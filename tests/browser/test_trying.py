@@ -160,6 +160,22 @@ def test_lines_come_while_it_runs_and_the_answer_is_saved(site: Site) -> None:
     assert answer["result"]["content"][0]["text"] == "done 6"
 
 
+def test_what_was_typed_outlives_the_login(site: Site) -> None:
+    page = site.open("drill_add")
+    field(page, "a (required)").fill("2")
+    field(page, "b (required)").fill("3")
+    page.context.clear_cookies()
+    result = page.locator("[data-mcp-result]")
+    page.get_by_role("button", name="Run").click()
+    expect(result).to_contain_text("Your login has ended, so nothing was run.")
+    with page.context.new_page() as other:
+        other.goto("/admin/")
+        log_in(other, NAME, PASSWORD)
+        other.get_by_role("heading", name="Site administration").wait_for()
+    page.get_by_role("button", name="Run").click()
+    expect(result).to_contain_text("5")
+
+
 def test_who_stops_waiting_ends_the_call(site: Site) -> None:
     page = site.open("drill_count")
     field(page, "n (required)").fill("10000")
@@ -220,12 +236,16 @@ def test_an_argument_of_each_type(site: Site) -> None:
     page = site.open(EVERYTHING)
     for name, (text, _) in VALUES.items():
         box = page.locator("#mcp-try").get_by_label(name, exact=True)
-        if isinstance(text, list):
+        if name == "choices":
+            group = page.get_by_role("group", name=name)
+            for each in text:
+                group.get_by_label(each).check()
+        elif isinstance(text, list):
             box.select_option(text)
         else:
             box.fill(text)
     page.get_by_role("button", name="Run").click()
-    page.get_by_text("Messages, as sent").click()
+    page.get_by_text("For developers: messages").click()
     sent = page.get_by_label("From the client").inner_text()
     body = json.loads(sent.partition("\n\n")[2])
     assert body["params"]["arguments"] == {
@@ -237,7 +257,7 @@ def test_an_argument_of_each_type(site: Site) -> None:
 def test_a_long_text_is_cut_and_downloaded_whole(site: Site) -> None:
     page = site.open("drill_echo")
     text = "0123456789" * 50_000
-    field(page, "value").fill(json.dumps(text))
+    field(page, "value (required)").fill(json.dumps(text))
     page.get_by_role("button", name="Run").click()
     part = page.get_by_label("Text", exact=True)
     expect(part).to_be_visible()
@@ -297,8 +317,8 @@ def test_what_cannot_be_read_is_told_at_its_field(site: Site) -> None:
 
 def test_what_is_too_large_says_so_and_stays(site: Site) -> None:
     page = site.open("drill_echo")
-    page.get_by_text("Give the arguments as JSON instead").click()
-    area = page.get_by_label("Arguments as JSON", exact=True)
+    page.get_by_text("Give the values as JSON").click()
+    area = page.get_by_label("Values as JSON", exact=True)
     area.evaluate("area => (area.value = 'a'.repeat(3_000_000))")
     page.get_by_role("button", name="Run").click()
     expect(page.locator("[data-mcp-result]")).to_contain_text("so nothing was run")
@@ -323,7 +343,7 @@ def test_the_strictest_policy_takes_pictures_and_sounds_alone(site: Site) -> Non
     for name, words in (
         ("test_image_content", "Image"),
         ("test_audio_content", "Sound"),
-        ("test_simple_text", "Text"),
+        ("test_simple_text", "simple text"),
     ):
         site.open(name)
         page.get_by_role("button", name="Run").click()

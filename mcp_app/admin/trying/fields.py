@@ -1,51 +1,67 @@
 """Fields for values that a JSON Schema describes, and reading what was typed.
 
-Each property has a field: one as in the table of parameters, or an area for JSON.  An
-empty field is not sent.
+Each property has a field that fits its type, or an area for JSON.  An empty field is
+not sent; if it is required and may be null, it is sent as null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, Final
 
 from django.http import QueryDict
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
-from mcp_app.admin.editors.parameter import MISSING, Parameter
-from mcp_app.admin.editors.parameter_tables import parameter_of
+from mcp_app.admin.editors.parameter import (
+    CHOOSING,
+    MISSING,
+    SHAPES,
+    Parameter,
+    limit_keywords,
+)
 from mcp_app.admin.editors.parameter_values import (
     limits_in_words,
     text_of_value,
     type_label,
     value_of_text,
 )
-from mcp_app.admin.editors.rows import NotRepresentable
+from mcp_app.admin.editors.rows import area_text
 from mcp_app.interface.rules import visible
+from mcp_app.kinds.query.comparisons import PERIODS, period_days
 from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.site_time import local_date
 
-YES: Final = "yes"
 AREAS: Final = ("json", "long")
 """The types that have an area of several lines."""
 OF_ALL: Final = frozenset(
     {"allOf", "anyOf", "oneOf", "not", "if", "$ref", "patternProperties"}
 )
 """Members on top of a schema for which fields of single properties say too little."""
+OWN: Final = OF_ALL | {"enum", "const", "properties", "prefixItems"}
+"""Members of a property that its type alone does not say."""
+MAX_TICKS: Final = 12
+"""Choices that are ticks; more are a list."""
+NULL: Final = {"type": "null"}
+DECIMAL: Final = [{"type": "number"}, {"type": "string"}]
+"""What a decimal number may be."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Option:
-    """A choice: the value, the text that people read, and whether it is chosen."""
+    """A choice: its value in the page, the text that people read, what it sends."""
 
     value: str
     text: str
     chosen: bool = False
+    sends: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -61,10 +77,11 @@ class Field:
     label: str
     kind: str = "json"
     required: bool = False
+    may_be_null: bool = False
     about: str = ""
     limits: str = ""
     left_out: str = ""
-    """What counts if it is not sent, as a sentence."""
+    """What counts if it is not sent."""
     value: str = ""
     options: Sequence[Option] = ()
     schema: str = ""
@@ -75,13 +92,19 @@ class Field:
         return self.kind in AREAS
 
     @property
-    def is_choice(self) -> bool:
-        return self.kind in ("boolean", "choice", "choices")
+    def has_ticks(self) -> bool:
+        return self.kind == "choices" and len(self.options) <= MAX_TICKS
+
+    @property
+    def input_mode(self) -> str:
+        """Which keys a screen shows; "" for letters."""
+        return {"integer": "numeric", "number": "decimal"}.get(self.kind, "")
 
     @property
     def type(self) -> str:
-        """The type in words."""
-        return type_label(self.kind)
+        """The type in words; "" if the field shows it."""
+        is_seen = self.options or self.kind in ("text", "long", "date")
+        return "" if is_seen else type_label(self.kind)
 
 
 class Unreadable(Exception):
@@ -116,77 +139,126 @@ def fields_of(
 def _property_field(
     prefix: str, name: str, about: object, *, required: bool, is_question: bool
 ) -> Field:
-    # A property may be called as any other input of the form.
+    members, may_be_null = _without_null(about)
+    kind, options = _kind_of(members)
+    examples, default = members.get("examples"), members.get("default", MISSING)
+    preset = examples[0] if isinstance(examples, list) and examples else MISSING
+    if is_question:
+        preset, default = default, MISSING
     field = Field(
+        # A property may be called as any other input of the form.
         name=f"{prefix}{sha256(name.encode()).hexdigest()[:12]}",
         key=name,
         label=visible(name) or '""',
+        kind=kind,
         required=required,
-    )
-    try:
-        row = parameter_of(name, _with_titles(about), required=required)
-    except NotRepresentable:
-        return _json_field(field, about)
-    if row.type == "json":
-        return _json_field(field, about)
-    preset = row.default if is_question else row.example
-    left_out = ""
-    if row.default is not MISSING and not is_question:
-        default = visible(text_of_value(row.type, row.default))
-        left_out = _("Left out: %(value)s.") % {"value": default}
-    return replace(
-        field,
-        kind=row.type,
-        about=visible(row.description, None),
-        limits=limits_in_words(row),
-        left_out=left_out,
-        value=text_of_value(row.type, preset),
-        options=_field_options(row, preset),
-    )
-
-
-def _with_titles(about: object) -> object:
-    """Return a property in the words of the table, where choices have titles.
-
-    Clients are asked with two other ones: `enumNames`, and options without a type.
-    """
-    if not isinstance(about, dict):
-        return about
-    values, titles = about.get("enum"), about.get("enumNames")
-    if isinstance(values, list) and isinstance(titles, list):
-        rest = {key: about[key] for key in about.keys() - {"enum", "enumNames"}}
-        pairs = zip_longest(values, titles, fillvalue="")
-        return {**rest, "oneOf": [{"const": v, "title": t or v} for v, t in pairs]}
-    items = about.get("items")
-    if isinstance(items, dict) and items.keys() == {"anyOf"}:
-        return {**about, "items": {"type": "string", **items}}
-    return about
-
-
-def _json_field(field: Field, about: object) -> Field:
-    members = about if isinstance(about, dict) else {}
-    examples, value = members.get("examples"), ""
-    if isinstance(examples, list) and examples:
-        value = jsonrpc.pretty_text(examples[0])
-    return replace(
-        field,
+        may_be_null=may_be_null,
         about=visible(str(members.get("description", "")), None),
-        value=value,
-        schema=jsonrpc.pretty_text(about),
+    )
+    if kind == "json":
+        value = "" if preset is MISSING else jsonrpc.pretty_text(preset)
+        return replace(field, value=value, schema=jsonrpc.pretty_text(about))
+    chosen = preset if isinstance(preset, list) else [preset]
+    return replace(
+        field,
+        limits="" if options else _limits_text(kind, members),
+        left_out="" if default is None else visible(text_of_value(kind, default)),
+        value=text_of_value(kind, preset),
+        options=[replace(each, chosen=each.sends in chosen) for each in options],
     )
 
 
-def _field_options(row: Parameter, preset: object) -> Sequence[Option]:
-    chosen = preset if isinstance(preset, list) else [preset]
-    if row.type == "boolean":
-        return [
-            Option(YES, _("Yes"), chosen=preset is True),
-            Option("no", _("No"), chosen=preset is False),
-        ]
-    return [
-        Option(each.value, visible(each.label or each.value), each.value in chosen)
-        for each in row.choices
+def _without_null(about: object) -> tuple[JsonObject, bool]:
+    """Return the members of a property without null, and whether it may be null.
+
+    A decimal number, which may be a text, too, is a number.
+    """
+    members = dict(about) if isinstance(about, dict) else {"const": about}
+    options, types = members.get("anyOf"), members.get("type")
+    if isinstance(options, list):
+        others = [each for each in options if each != NULL and isinstance(each, dict)]
+        if len(others) == 1 or others == DECIMAL:
+            del members["anyOf"]
+            return {**others[0], **members}, NULL in options
+    if isinstance(types, list) and "null" in types:
+        others = [each for each in types if each != "null"]
+        return {**members, "type": others[0] if len(others) == 1 else others}, True
+    return members, False
+
+
+def _kind_of(members: JsonObject) -> tuple[str, Sequence[Option]]:
+    """Return which kind of field takes a property, and its choices."""
+    items = members.get("items", {})
+    for kind, within in (("choice", members), ("choices", items)):
+        if options := [*_options_of(within)]:
+            return kind, options
+    if not isinstance(items, dict) or OWN & {*members, *items}:
+        return "json", ()
+    shaping = ("type", "format", "contentMediaType")
+    whole = {each: members[each] for each in shaping if each in members}
+    if items:
+        whole["items"] = {"type": items.get("type")}
+    # Other formats are checked when it is run.
+    plain = {name: each for name, each in whole.items() if name in ("type", "items")}
+    for shape in (whole, plain):
+        for kind, each in SHAPES.items():
+            if each == shape and kind not in CHOOSING:
+                return kind, _yes_and_no() if kind == "boolean" else ()
+    return "json", ()
+
+
+def _yes_and_no() -> Sequence[Option]:
+    return Option("yes", _("yes"), sends=True), Option("no", _("no"), sends=False)
+
+
+def _options_of(schema: object) -> Iterator[Option]:
+    """Yield the choices of a schema; none if a browser changed one of their texts.
+
+    Clients are asked with titles in `enumNames`, or in options.
+    """
+    members = schema if isinstance(schema, dict) else {}
+    values, titles = members.get("enum"), members.get("enumNames")
+    if not isinstance(values, list):
+        titled = members.get("oneOf", members.get("anyOf"))
+        titled = titled if isinstance(titled, list) else []
+        titled = [each if isinstance(each, dict) else {} for each in titled]
+        values = [each.get("const") for each in titled]
+        titles = [each.get("title") for each in titled]
+    titles = titles[: len(values)] if isinstance(titles, list) else []
+    texts = [
+        each if isinstance(each, str) else jsonrpc.write(each).decode()
+        for each in values
     ]
+    if any(not each or each != area_text(each) or "\n" in each for each in texts):
+        return
+    are_periods = {*texts} <= {*PERIODS}
+    for text, value, title in zip_longest(texts, values, titles):
+        shown = _period_text(text) if are_periods else visible(str(title or text))
+        if value is not None:
+            yield Option(text, shown, sends=value)
+
+
+def _period_text(name: str) -> str:
+    """Return the name of a period with its first and its last day."""
+    first, end = period_days(local_date(), name)
+    last = end - timedelta(days=1)
+    days = date_format(last, "j M Y")
+    if first != last:
+        wording = "j M" if first.year == last.year else "j M Y"
+        wording = "j" if f"{first:%Y%m}" == f"{last:%Y%m}" else wording
+        values = {"first": date_format(first, wording), "last": days}
+        days = _("%(first)s to %(last)s") % values
+    return f"{name} ({days})"
+
+
+def _limits_text(kind: str, members: JsonObject) -> str:
+    least, most = (
+        limit if isinstance(limit := members.get(name), int | float) else None
+        for name in limit_keywords(kind) or ("", "")
+    )
+    pattern, unique = members.get("pattern", ""), members.get("uniqueItems") is True
+    row = Parameter("", kind, least=least, most=most, pattern=pattern, unique=unique)
+    return visible(limits_in_words(row), None)
 
 
 # -- what was typed -------------------------------------------------------------------
@@ -216,6 +288,8 @@ def values_of(fields: Sequence[Field]) -> JsonObject:
         except ValueError as error:
             errors[field.key] = str(error)
         else:
+            if value is MISSING and field.required and field.may_be_null:
+                value = None
             if value is not MISSING:
                 values[field.key] = value
     if errors:
@@ -226,13 +300,11 @@ def values_of(fields: Sequence[Field]) -> JsonObject:
 
 
 def _field_value(field: Field) -> object:
-    chosen = [each.value for each in field.options if each.chosen]
+    chosen = [each.sends for each in field.options if each.chosen]
     if field.kind == "choices":
         return chosen or MISSING
-    if field.is_choice and not chosen:
-        return MISSING
-    if field.is_choice:
-        return chosen[0] == YES if field.kind == "boolean" else chosen[0]
+    if field.options:
+        return chosen[0] if chosen else MISSING
     if field.kind == "json":
         return parse_json(field.value) if field.value.strip() else MISSING
     if "\0" in field.value:

@@ -29,7 +29,7 @@ from mcp_app.admin.trying.request import (
     suggestion_of,
     with_errors,
 )
-from mcp_app.admin.trying.setup import Refusal, Setup, has_unpublished_changes
+from mcp_app.admin.trying.setup import Refusal, Setup, has_unpublished_changes, lets_in
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.call_record import Outcome
@@ -88,6 +88,7 @@ class TryPage:
         self._arguments: Arguments | None = None
         self._setup: Setup | None = None
         self._problem = ""
+        self._is_setup_wrong = False
         self._trial: Trial | None = None
         # Until something is run, the questions of the page are still open.
         self._forms: Sequence[answers.Form] = [
@@ -115,7 +116,7 @@ class TryPage:
             row=self._row,
             definition=definition,
             effect=Effect.DATABASE if kind is None else kind.effect,
-            servers=servers_for(self._row, definition.demands),
+            servers=servers_for(self._row, partial(lets_in, self._request)),
             is_working_copy=self._is_working,
             changes_elsewhere=changes,
             data=self._data,
@@ -164,7 +165,7 @@ class TryPage:
             self._check_versions(self._setup)
             self._claim_run(self._setup)
         except Refusal as refused:
-            self._problem = str(refused)
+            self._problem, self._is_setup_wrong = str(refused), True
             return None
         except (answers.WrongAnswers, Unreadable, ValueError) as error:
             if isinstance(error, answers.WrongAnswers):
@@ -288,6 +289,7 @@ class TryPage:
             "seen": " ".join(self._version_names),
             "setup": setup,
             "problem": self._problem,
+            "is_setup_wrong": self._is_setup_wrong,
             "suggests": not isinstance(self._definition, ToolDefinition),
         }
         if setup is not None:

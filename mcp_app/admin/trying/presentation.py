@@ -24,9 +24,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.calls.outcome_help import MEANINGS
+from mcp_app.admin.page.result import ResultTable, result_table
 from mcp_app.catalog.definition_texts import estimate_tokens
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.transports.in_process import Message
@@ -82,7 +84,10 @@ class Presentation:
     look: str
     details: Sequence[str] = ()
     sentence: str = ""
+    table: ResultTable | None = None
     parts: Sequence[Part] = ()
+    json: Part | None = None
+    """The answer as JSON, which the page folds; None if it is none."""
     lines: Sequence[str] = ()
     more_lines: int = 0
     fits: bool | None = None
@@ -103,12 +108,15 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
     messages = (each for each in trial.messages if not each.from_client)
     lines = [*filter(None, map(notification_line, messages))]
     structured, dry = trial.result.get("structuredContent"), trial.dry_run
+    parts, value = split_answer(trial.result)
     return Presentation(
         label=meaning.label,
         look=meaning.look,
         details=[*_trial_details(trial)],
         sentence=_error_sentence(trial),
-        parts=[*parts_of(trial.result)],
+        table=result_table(value),
+        parts=parts,
+        json=None if value is None else _text_part("JSON", jsonrpc.pretty_text(value)),
         lines=lines[:MAX_LINES],
         more_lines=max(0, len(lines) - MAX_LINES),
         fits=_fits_schema(definition, structured),
@@ -153,6 +161,29 @@ def _download_url(answer: JsonObject) -> str:
 # -- the parts ----------------------------------------------------------------------
 
 
+def split_answer(result: JsonObject) -> tuple[Sequence[Part], object]:
+    """Return the parts of a result to read, and what of it is JSON, None for nothing.
+
+    A text that says the same as the JSON is left out.
+    """
+    value = result.get("structuredContent", result.get("completion"))
+    blocks = _json_objects(result.get("content"))
+    texts = [each.get("text") for each in blocks if each.get("type") == "text"]
+    if value is None and len(texts) == len(blocks) == 1:
+        value = _read_object(texts[0])
+    if value is not None:
+        blocks = [each for each in blocks if _read_object(each.get("text")) != value]
+    return [*parts_of({**result, "content": blocks})], value
+
+
+def _read_object(text: object) -> object:
+    """Return what a text says as JSON; None if that is no object and no list."""
+    with suppress(ValueError):
+        value = parse_json(str(text))
+        return value if isinstance(value, dict | list) else None
+    return None
+
+
 def parts_of(result: JsonObject) -> Iterator[Part]:
     """Yield the parts of a result: of a tool, a resource, a prompt, a suggestion."""
     for block in _json_objects(result.get("content")):
@@ -163,10 +194,6 @@ def parts_of(result: JsonObject) -> Iterator[Part]:
         for part in map(_block_part, _json_objects(message.get("content"))):
             title = f"{visible(str(message.get('role')))}: {part.title}"
             yield Part(part.kind, title, part.text, part.source, part.note)
-    if "structuredContent" in result:
-        yield _json_part(_("Structured"), result["structuredContent"])
-    if "completion" in result:
-        yield _json_part(_("Suggestions"), result["completion"])
 
 
 def _json_objects(value: object) -> list[JsonObject]:

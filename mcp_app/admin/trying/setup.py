@@ -16,8 +16,9 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.trying.fields import Option
-from mcp_app.auth.permissions import find_user, no_such_user
+from mcp_app.auth.permissions import find_user, holder_by_token, no_such_user
 from mcp_app.auth.token_cache import TokenEntry, read_tokens
+from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, Label
 from mcp_app.interface.principal import CONSOLE, Principal, Scope
 from mcp_app.interface.rules import text_problem, visible
@@ -153,6 +154,13 @@ class Setup:
             return ""
         # Some databases find a user by a name that is written otherwise.
         return (self.other_user or _current_user(self.request)).get_username()
+
+    @property
+    def chosen_who(self) -> str:
+        """As whom it is to be tried, in words; nobody is looked up."""
+        if self.who_choice is As.USER:
+            return _("as %(name)s") % {"name": visible(self.user_name)}
+        return self.as_whom_text
 
     @property
     def as_whom_text(self) -> str:
@@ -306,6 +314,12 @@ def console_principal(
         user_name=user.get_username(),
         scope=scope,
     )
+
+
+def lets_in(request: HttpRequest, server: ServerDefinition) -> bool:
+    """Return whether a server lets who looks at the page in.  Blocks."""
+    holder = holder_by_token(_current_user(request), server.slug, mcp.rules)
+    return not server.demands or holder.meets_demands(server.demands)
 
 
 def has_unpublished_changes(row: DefinitionRow) -> bool:

@@ -336,6 +336,17 @@
         const form = page.querySelector("form");
         const result = page.querySelector("[data-mcp-result]");
         let running = null;
+        let isOver = false;
+        // After another login, the form's token is no longer good.
+        async function renew(body) {
+            const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+            for (const name of ["csrfmiddlewaretoken", "once"]) {
+                const input = fresh.querySelector(`#mcp-try [name=${name}]`);
+                if (!input) continue;
+                form.elements[name].value = input.value;
+                body.set(name, input.value);
+            }
+        }
         function wait() {
             const began = Date.now();
             const box = document.createElement("div");
@@ -379,14 +390,17 @@
             const { lines, timer } = wait();
             let whole = false;
             try {
+                if (isOver) await renew(body);
                 const response = await fetch(location.href, { method: "POST", body, headers: { Accept: "application/x-ndjson, text/html" }, signal: running.signal });
+                isOver = response.redirected || response.status === 403;
                 if (response.headers.get("Content-Type")?.startsWith("application/x-ndjson")) {
                     await readLines(response, (line) => (whole = take(line, lines) || whole));
                 } else {
                     // A page: what was typed cannot be tried like this, or the login is over.
                     const text = await response.text();
                     const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-mcp-trying]");
-                    if (!fresh || response.redirected) throw new Error(response.statusText);
+                    if (isOver) return tell(result.dataset.mcpOver);
+                    if (!fresh) throw new Error(response.statusText);
                     whole = true;
                     if (!response.ok) return tell(fresh.querySelector("[role=alert]").textContent);
                     page.replaceWith(fresh);

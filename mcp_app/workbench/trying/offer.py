@@ -72,19 +72,19 @@ def _with_working_copy(
 
 
 def servers_for(
-    row: DefinitionRow, demands: AccessRequirements
+    row: DefinitionRow, admits: Callable[[ServerDefinition], bool]
 ) -> list[ServerDefinition]:
     """Return the published servers, those that offer the row first.  Blocks.
 
-    Among them those come first that let somebody in who may meet the demands.
+    Among them those come first that let the person in, which `admits` says; public ones
+    come last, because nobody is asked there who they are.
     """
     content = row.working_content() if row.published is None else row.published.read()
     key, tags = (row.kind_of_row, str(row.pk)), tags_of(content)
-    servers = load_servers().values()
 
     def server_order(server: ServerDefinition) -> tuple[bool, bool, bool, str]:
-        is_hidden = server.is_public and bool(demands)
         offers = server.offers_definition(tags, key)
-        return not offers, not lets_anyone_in(server), is_hidden, server.slug
+        opens = lets_anyone_in(server) and admits(server)
+        return not offers, not opens, server.is_public, server.slug
 
-    return sorted(servers, key=server_order)
+    return sorted(load_servers().values(), key=server_order)

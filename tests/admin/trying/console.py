@@ -76,11 +76,12 @@ def text_of(response: Any) -> str:
 
 
 def result_of(response: Any) -> str:
-    """Return the first part of what the client gets."""
+    """Return the first part of what the client gets, else its JSON."""
     shown = response.context.get("shown")
     assert shown is not None, response.context["problem"]
-    assert shown.parts, (str(shown.label), shown.sentence)
-    return str(shown.parts[0].text)
+    parts = [*shown.parts, *filter(None, [shown.json])]
+    assert parts, (str(shown.label), shown.sentence)
+    return str(parts[0].text)
 
 
 def label_of(response: Any) -> str:

@@ -16,6 +16,7 @@ from mcp_app.admin.trying.fields import (
     values_of,
 )
 from mcp_app.interface.rules import visible
+from mcp_app.site_time import local_date
 
 PREFIX: Final = "argument-"
 TYPES: Final[list[tuple[dict[str, Any], str, str, object]]] = [
@@ -38,7 +39,20 @@ TYPES: Final[list[tuple[dict[str, Any], str, str, object]]] = [
     ({"type": "array", "items": {"type": "integer"}}, "integers", "1, 2", [1, 2]),
     ({"type": "array", "items": {"type": "number"}}, "numbers", "1, 2.5", [1, 2.5]),
     ({}, "json", '{"a": [1]}', {"a": [1]}),
-    ({"type": ["string", "null"]}, "json", "null", None),
+    ({"type": "string", "format": "uuid"}, "text", "5f", "5f"),
+    ({"type": "integer", "exclusiveMinimum": 0}, "integer", "1", 1),
+    ({"type": ["string", "null"]}, "text", "tea", "tea"),
+    ({"type": ["string", "integer"]}, "json", "5", 5),
+    ({"enum": ["a", "b", None]}, "choice", "b", "b"),
+    ({"type": "integer", "enum": [1, 2]}, "choice", "2", 2),
+    ({"anyOf": [{"type": "boolean"}, {"type": "null"}]}, "boolean", "no", False),
+    (
+        {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "null"}]},
+        "number",
+        "9.99",
+        9.99,
+    ),
+    ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "json", "5", 5),
     ({"type": "string", "enum": ["", "a"]}, "json", '""', ""),
     ({"type": "string", "enum": ["a\nb"]}, "json", '"a\\nb"', "a\nb"),
 ]
@@ -84,6 +98,27 @@ def test_each_type_is_read(
     assert type(read(fields, text)["it"]) is type(value)
     assert read(fields, "") == {}
     assert values_of(fill_in_fields(fields, QueryDict())) == {}
+
+
+def test_what_may_be_null_is_its_other_type() -> None:
+    """What is required is then sent as null if nothing is typed."""
+    size = {"anyOf": [SEVERAL, {"type": "null"}], "default": None, "description": "S."}
+    fields = fields_of({"properties": {"a": size, "b": size}, "required": ["b"]}, "")
+    assert fields is not None
+    assert [(each.kind, each.about, each.left_out) for each in fields] == [
+        ("choices", "S.", "")
+    ] * 2
+    assert all(each.may_be_null and each.has_ticks for each in fields)
+    assert values_of(fields) == {"b": None}
+    [day] = made(day={"type": ["string", "null"], "format": "date"})
+    assert (day.kind, day.may_be_null) == ("date", True)
+
+
+def test_periods_say_their_days() -> None:
+    [field] = made(begins={"type": "string", "enum": ["today", "this_year"]})
+    year = local_date().year
+    assert field.options[1].text == f"this_year (1 Jan to 31 Dec {year})"
+    assert str(year) in field.options[0].text
 
 
 def test_several_choices() -> None:
@@ -138,9 +173,9 @@ def test_a_property_may_be_called_as_it_likes(name: str) -> None:
 
 def test_200_properties_and_one_that_is_like_none() -> None:
     properties: dict[str, object] = {f"p{at}": {"type": "integer"} for at in range(200)}
-    fields = made(**properties, last={"anyOf": [{"type": "integer"}, {"type": "null"}]})
+    fields = made(**properties, last={"type": "object"})
     assert [each.kind for each in fields] == ["integer"] * 200 + ["json"]
-    assert json.loads(fields[-1].schema)["anyOf"][1] == {"type": "null"}
+    assert json.loads(fields[-1].schema) == {"type": "object"}
     assert read(fields, *map(str, range(200)), "")["p199"] == 199
 
 
@@ -182,7 +217,7 @@ def test_examples_fill_it_in_and_defaults_are_told() -> None:
     assert [each.required for each in fields] == [True, False, False, False, False]
     assert fields[0].value == "tea"
     assert (fields[0].limits, fields[0].left_out) == ("at least 2 characters", "")
-    assert (fields[1].limits, fields[1].left_out) == ("", "Left out: 0.")
+    assert (fields[1].limits, fields[1].left_out) == ("", "0")
     chosen = [[o.value for o in each.options if o.chosen] for each in fields[2:4]]
     assert chosen == [["no"], ["l"]]
     assert json.loads(fields[4].value) == {"a": 1}
