@@ -164,7 +164,7 @@ class DefinitionAdmin(
     save_as = True
     readonly_fields = [*HISTORY]
     list_select_related = ["published"]
-    sortable_by = ["named", "problems", "tokens"]
+    sortable_by = ["name_column", "problems", "tokens"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
         return super().get_queryset(request).defer("published__content")

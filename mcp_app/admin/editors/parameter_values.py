@@ -43,7 +43,7 @@ LABELS: Final[dict[str, Label]] = {
     "texts": gettext_lazy("List of texts"),
     "integers": gettext_lazy("List of whole numbers"),
     "numbers": gettext_lazy("List of numbers"),
-    "json": gettext_lazy("JSON (anything)"),
+    "json": gettext_lazy("JSON"),
 }
 OTHER_LABELS: Final[dict[str, Label]] = {
     "string": LABELS["text"],

@@ -101,10 +101,11 @@ class Field:
         return {"integer": "numeric", "number": "decimal"}.get(self.kind, "")
 
     @property
-    def type(self) -> str:
-        """The type in words; "" if the field shows it."""
+    def hint(self) -> str:
+        """Its limits, and its type if the field does not show that."""
         is_seen = self.options or self.kind in ("text", "long", "date")
-        return "" if is_seen else type_label(self.kind)
+        words = ("" if is_seen else type_label(self.kind), self.limits)
+        return ", ".join(filter(None, words))
 
 
 class Unreadable(Exception):

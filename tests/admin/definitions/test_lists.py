@@ -142,6 +142,11 @@ def test_an_empty_list_says_what_it_is_for(admin_client: Client, model: str) -> 
     assert "There is no" not in text_of(admin_client, page(model), {"q": "nothing"})
 
 
+def test_a_list_is_sorted_by_its_names(admin_client: Client) -> None:
+    Tool.objects.create(name="a", title="A")
+    assert "?o=-1" in text_of(admin_client, page("tool"), {"o": "1"})
+
+
 @pytest.mark.django_db
 def test_an_empty_list_offers_nothing_to_who_may_only_look(staff: Staff) -> None:
     text = text_of(staff("view_prompt"), page("prompt"))
