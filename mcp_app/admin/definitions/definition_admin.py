@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets
@@ -165,7 +165,7 @@ class DefinitionAdmin(
     readonly_fields = [*HISTORY]
     list_select_related = ["published"]
     # The stubs know no functions here.
-    sortable_by: Any = [name_column, problems, tokens]
+    sortable_by: ClassVar[Any] = [name_column, problems, tokens]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
         return super().get_queryset(request).defer("published__content")
