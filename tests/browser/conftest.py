@@ -27,6 +27,10 @@ POLICY: Final = (
 )
 AXE: Final = MODULES / "axe-core" / "axe.min.js"
 
+VIOLATIONS: Final = """async () =>
+    (await axe.run(document, {resultTypes: ["violations"]})).violations.map(each =>
+        [each.id, each.nodes.map(node => node.target).join(", ")])"""
+
 CLOSED: Final = "for-tokens"
 SIGNED: Final = "for-programs"
 KEEPER: Final = "kim"
@@ -202,6 +206,12 @@ def scriptless(
 def log_in(page: Page, name: str, password: str) -> None:
     fill_in_login(page, name, password)
     page.get_by_role("heading", name="Site administration").wait_for()
+
+
+def violations(page: Page) -> dict[str, str]:
+    """Return what axe finds: where, by the rule."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    return dict(page.evaluate(VIOLATIONS))
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,11 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import strictly, violations
+from tests.browser.listening import Listening
+from tests.browser.test_publishing import STILL
+from tests.marks import long_cases
+
 pytestmark = pytest.mark.xdist_group("browser")
 
 LINES: Final = """cell => {
@@ -14,7 +19,64 @@ LINES: Final = """cell => {
     range.selectNodeContents(cell)
     return new Set([...range.getClientRects()].map(each => Math.round(each.top))).size
 }"""
+SEVEN: Final = (
+    *("", "tool/add/", "tool/add/?kind=query&model=shop.Order", "call/"),
+    *("tool/1/publish/", "tool/1/try/", "server/stops/"),
+)
+"""Pages of the admin that staff see most."""
+ALL: Final = (
+    *SEVEN,
+    *(f"tool/{each}/" for each in ("1/change", "1/history", "1/who", "openapi")),
+    *(f"tool/add/?kind={each}" for each in ("text", "http&site=helpdesk", "function")),
+    *("prompt/add/?kind=text", "resource/add/?kind=text", "resource/", "prompt/"),
+    *("resourcetemplate/add/?kind=query", "server/add/", "server/", "server/import/"),
+    *(f"server/1/{each}/" for each in ("change", "connect", "check", "seen", "who")),
+    *(
+        "server/find/?q=order",
+        "session/",
+        "session/live/",
+        "call/refused/",
+        "call/1/",
+        "tool/",
+    ),
+    *("accesstoken/", "accesstoken/add/"),
+)
 PHONE: Final = {"width": 390, "height": 844}
+
+
+@pytest.mark.usefixtures("axe")
+@pytest.mark.parametrize(
+    ("pages", "scheme", "width"),
+    [
+        (SEVEN, "light", 1280),
+        *long_cases((ALL, "light", 1280), (ALL, "dark", 1280)),
+        *long_cases((ALL, "light", 390), (ALL, "dark", 390)),
+    ],
+)
+def test_every_page_can_be_read_and_keeps_to_a_strict_policy(
+    staff: Page, client: Listening, pages: tuple[str, ...], scheme: str, width: int
+) -> None:
+    client.ask("call_tool", "order_status", {"number": 1})
+    staff.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    staff.set_viewport_size({"width": width, "height": 800})
+    with strictly(staff):
+        for path in pages:
+            opened(staff, path)
+    staff.unroute_all(behavior="wait")
+    # axe itself has styles that a strict policy refuses.
+    for path in pages:
+        opened(staff, path)
+        assert violations(staff) == {}, path
+        assert staff.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def opened(page: Page, path: str) -> None:
+    answer = page.goto(f"/admin/mcp_app/{path}")
+    assert answer is not None
+    assert answer.ok, path
+    page.wait_for_load_state("load")
+    # Colours of the admin change slowly.
+    assert page.evaluate(STILL) == 0
 
 
 def test_a_list_on_a_phone(staff: Page) -> None:

@@ -17,7 +17,7 @@ import pytest
 from django.contrib.admin import site
 from playwright.sync_api import Browser, Page, StorageState, expect
 
-from tests.browser.conftest import AXE, open_page
+from tests.browser.conftest import open_page, violations
 from tests.browser.test_publishing import PICTURES, STILL
 from tests.drill.databases import prepared_file
 from tests.drill.ports import free_port
@@ -38,9 +38,6 @@ for model, each in admin.site._registry.items():
     print(model._meta.label, isinstance(each, ModelAdmin))
 """
 """Adds somebody who may do everything, and says which pages are unfold's."""
-FOUND: Final = """async () => (await axe.run(document, {resultTypes: ["violations"]}))
-    .violations.map(each =>
-        [each.id, each.nodes.map(node => node.target).join(", ")])"""
 BORDERLESS: Final = """() => [...document.querySelectorAll(
         "#content :is(input:not([type=checkbox], [type=radio]), select, textarea)")]
     .filter(field => !["hidden", "submit"].includes(field.type))
@@ -127,11 +124,6 @@ def opened(page: Page, path: str) -> None:
     assert page.evaluate(STILL) == 0
 
 
-def found(page: Page) -> dict[str, str]:
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    return dict(page.evaluate(FOUND))
-
-
 def pages(page: Page) -> dict[str, str]:
     opened(page, "mcp_app/tool/")
     tool = str(page.evaluate(LISTED)).removeprefix("/admin/").removesuffix("change/")
@@ -170,14 +162,14 @@ def test_pages_look_as_unfold_does(
         theirs: set[str] = set()
         for path in ("auth/user/", "auth/user/1/change/"):
             opened(page, path)
-            theirs |= found(page).keys()
+            theirs |= violations(page).keys()
         for name, path in pages(page).items():
             opened(page, path)
             picture(page, name, look)
             assert page.evaluate(BORDERLESS) == [], name
             assert page.evaluate("document.documentElement.scrollWidth") <= look.width
-            ours = {rule: at for rule, at in found(page).items() if rule not in theirs}
-            assert ours == {}, name
+            ours = violations(page)
+            assert {rule: ours[rule] for rule in ours.keys() - theirs} == {}, name
 
 
 def picture(page: Page, name: str, look: Look) -> None:

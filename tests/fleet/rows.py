@@ -32,6 +32,7 @@ def write_rows(people: dict[str, str], password: str) -> dict[str, str]:
         user.user_permissions.set(views.filter(codename__startswith="view_"))
         tokens[name] = str(AccessToken.objects.make(user=user, name="client")[1])
         _write_company(Company.objects.create(name=company, user=user), tenant)
+    User.objects.create_superuser("admin", password=password)
     return tokens
 
 

@@ -42,6 +42,7 @@ def fleet(folder: Path, **variables: str) -> Iterator[Fleet]:
     tokens = json.loads(
         run([*manage, "shell", "-v", "0", "-c", WRITE], CHECKOUT, environment)
     )
-    serve = ["uvicorn", "mcp_project.asgi:application", "--port", str(port)]
-    with serving([sys.executable, "-m", *serve], CHECKOUT, environment, port) as served:
+    serve = [*("uvicorn", "mcp_project.asgi:application"), "--no-access-log"]
+    command = [sys.executable, "-m", *serve, "--port", str(port)]
+    with serving(command, CHECKOUT, environment, port) as served:
         yield Fleet(served, database, tokens)
