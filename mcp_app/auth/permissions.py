@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from django.contrib import auth
 from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import BaseBackend
-from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin
+from django.contrib.auth.models import AbstractBaseUser, Permission, PermissionsMixin
 from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
 from django.db import DatabaseError
 from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, When
@@ -150,6 +150,19 @@ def in_groups(names: Collection[str], known: Iterable[KnownGroup]) -> Q:
         return superusers()
     members = all_users().filter(groups__in=keys)
     return Q(pk__in=members.values("pk")) | superusers()
+
+
+def permission_labels(permissions: Collection[str]) -> list[str]:
+    """Return what Django calls permissions: “Can view order”; one query.
+
+    What does not exist is called as it is written.
+    """
+    codenames = {each.partition(".")[2] for each in permissions}
+    rows = Permission.objects.filter(codename__in=codenames)
+    columns = ("content_type__app_label", "codename", "name")
+    found = rows.values_list(*columns) if codenames else ()
+    names = {f"{app}.{codename}": name for app, codename, name in found}
+    return [visible(names.get(each, each)) for each in permissions]
 
 
 def known_groups(demands: AccessRequirements) -> list[KnownGroup]:

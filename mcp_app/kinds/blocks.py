@@ -11,6 +11,8 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from mcp_app.interface.definitions import annotations_from_json, icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
 from mcp_app.kinds.kind import KindError, Uploads, refuse_unknown_members
@@ -24,6 +26,7 @@ from mcp_app.protocol.content import (
     Text,
 )
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.jsonrpc import pretty_text
 
 _EVERY = ("type", "annotations", "_meta")
 
@@ -40,6 +43,23 @@ def block_from_json(value: object, uploads: Uploads) -> Block:
         return maker(block, uploads)
     except ValueError as error:
         raise KindError(str(error)) from None
+
+
+def block_words(block: Any) -> str:
+    """Return a block as people read it: its text, its file, or else its JSON."""
+    if isinstance(block, dict) and block.keys() == {"type", "text"}:
+        return str(block["text"])
+    inside = block
+    if isinstance(block, dict) and block.keys() == {"type", "resource"}:
+        inside = block["resource"]
+    if isinstance(inside, dict) and "upload" in inside and inside.keys() <= _FILE:
+        parts = [str(inside[name]) for name in ("mimeType", "uri") if name in inside]
+        parts.append(_("fingerprint %(digest)s") % {"digest": inside["upload"]})
+        return _("File: %(about)s") % {"about": ", ".join(parts)}
+    return pretty_text(block)
+
+
+_FILE = frozenset({"type", "uri", "mimeType", "upload"})
 
 
 def require_object(value: object, what: str) -> JsonObject:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.catalog.registry import RegisteredFunction
@@ -28,6 +29,7 @@ from mcp_app.interface.questions import PromptOutput, ToolOutput
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     AnyDefinition,
+    Description,
     Incomplete,
     Kind,
     KindError,
@@ -91,6 +93,9 @@ class FunctionKind(Kind):
             return replace(definition, **changes)
         except RegistrationError as error:
             raise KindError(str(error)) from None
+
+    def describe(self, definition: Definition, config: JsonObject) -> Description:
+        return [(gettext("Function"), str(config.get("function", "")))]
 
     def tool_runnable(
         self,

@@ -14,13 +14,16 @@ A site or a package adds a kind: a subclass of `Kind`, named in `MCP["KINDS"]`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypeVar
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from mcp_app.catalog.callables import inspect_function
 from mcp_app.catalog.findings import Finding
@@ -36,7 +39,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.questions import PromptOutput, ToolOutput
-from mcp_app.protocol import schemas
+from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 
 Output = TypeVar("Output")
@@ -49,6 +52,10 @@ PARAMETERS: Final = ("definition", "config", "arguments")
 Uploads: TypeAlias = Mapping[str, bytes]
 """Uploaded content by its digest."""
 NO_UPLOADS: Uploads = MappingProxyType({})
+Description: TypeAlias = Sequence[tuple[str, str]]
+"""What a config says in words: pairs of a label and a text."""
+OUTSIDE: Final = gettext_lazy("Reaches outside this site")
+"""The label of the part that names what is outside."""
 
 
 class Effect(StrEnum):
@@ -138,6 +145,17 @@ class Kind:
         config, which fits the `schema` and may be one that `check` refuses.
         """
         return definition
+
+    def describe(self, definition: Definition, config: JsonObject) -> Description:
+        """Return what a config says, part by part, for the people who publish it.
+
+        Several parts may have one label.  It gets configs as `complete` does.
+        """
+        return _json_part(config)
+
+    def sentence(self, definition: Definition, config: JsonObject) -> str:
+        """Say in one sentence what it does; "" where the kind's name says enough."""
+        return ""
 
     def changes_elsewhere(
         self, definition: Definition, config: JsonObject
@@ -265,6 +283,30 @@ class Kind:
         except Exception as error:
             raise self._kind_error_from(error) from error
 
+    def describe_safely(
+        self, definition: Definition, config: JsonObject
+    ) -> Description:
+        """Return what a config says; as JSON where it does not fit, or on an error."""
+        described = self._say_safely(self.describe, definition, config)
+        return _json_part(config) if described is None else list(described)
+
+    def sentence_safely(self, definition: Definition, config: JsonObject) -> str:
+        """Say in one sentence what it does; "" where the config does not fit."""
+        return self._say_safely(self.sentence, definition, config) or ""
+
+    def _say_safely(
+        self,
+        say: Callable[[Definition, JsonObject], Output],
+        definition: Definition,
+        config: JsonObject,
+    ) -> Output | None:
+        try:
+            if not schemas.compile_schema(self.schema).violations(config):
+                return say(definition, deepcopy(config))
+        except Exception as error:
+            self._kind_error_from(error)
+        return None
+
     def config_problems(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
     ) -> list[Problem]:
@@ -305,6 +347,10 @@ class Kind:
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Return what lint says of this kind's configs, beside `config_problems`."""
         return []
+
+
+def _json_part(config: JsonObject) -> Description:
+    return [(_("Content as JSON"), jsonrpc.pretty_text(config))] if config else []
 
 
 def refuse_unknown_members(config: JsonObject, *known: str) -> None:

@@ -14,10 +14,11 @@ Blocks are those of `mcp_app.kinds.blocks`; placeholders may stand in each strin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar, cast
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -35,12 +36,14 @@ from mcp_app.interface.rules import visible
 from mcp_app.kinds import placeholders
 from mcp_app.kinds.blocks import (
     block_from_json,
+    block_words,
     content_bytes,
     require_object,
     text_member,
 )
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
+    Description,
     Effect,
     Incomplete,
     Kind,
@@ -51,6 +54,7 @@ from mcp_app.kinds.kind import (
 from mcp_app.protocol.content import Role
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.jsonrpc import pretty_text
 from mcp_app.protocol.uri_templates import UriTemplate
 
 Output = TypeVar("Output")
@@ -90,6 +94,9 @@ class TextKind(Kind):
         ResourceTemplateDefinition: "mcp_app.admin.forms.resource.TextTemplateForm",
         PromptDefinition: "mcp_app.admin.forms.prompt.TextPromptForm",
     }
+
+    def describe(self, definition: Definition, config: JsonObject) -> Description:
+        return [*_described_parts(config)]
 
     def tool_runnable(
         self,
@@ -186,6 +193,37 @@ class TextKind(Kind):
             message = _("The variable %(name)s is never used.")
         used = placeholders.names_in_value(config)
         return unused_findings(names, used, tell, message)
+
+
+def _described_parts(config: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield each text, file and message; what is none of them as JSON."""
+    rest = dict(config)
+    if isinstance(rest.get("text"), str):
+        yield _("Text"), rest.pop("text")
+    blocks, messages = (
+        rest.pop(name) if isinstance(rest.get(name), list) else ()
+        for name in ("content", "messages")
+    )
+    for number, block in enumerate(blocks, 1):
+        part = _("Part %(number)d of the answer") % {"number": number}
+        is_text = isinstance(block, dict) and block.keys() == {"type", "text"}
+        yield _("Text") if is_text and len(blocks) == 1 else part, block_words(block)
+    for number, message in enumerate(messages, 1):
+        yield _("Message %(number)d") % {"number": number}, _message_words(message)
+    if "upload" in rest:
+        digest = {"digest": rest.pop("upload")}
+        yield _("File"), _("fingerprint %(digest)s") % digest
+    if rest.pop("is_error", False):
+        yield _("The answer is"), _("an error")
+    for name, value in rest.items():
+        yield capfirst(name), pretty_text(value)
+
+
+def _message_words(message: Any) -> str:
+    if not isinstance(message, dict):
+        return pretty_text(message)
+    role = _("Assistant") if message.get("role") == "assistant" else _("User")
+    return f"{role}: {block_words(message.get('content'))}"
 
 
 class _Names:

@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Generic, TypeVar
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -35,7 +36,13 @@ from mcp_app.models.stops import stop_matcher
 from mcp_app.models.transactions import is_conflict
 from mcp_app.models.versions import hash_of
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.differences import Difference, breaking_reasons, differences
+from mcp_app.publishing.differences import (
+    Difference,
+    Shown,
+    breaking_reasons,
+    differences,
+    shown_content,
+)
 from mcp_app.publishing.overlays import (
     UNSERVABLE,
     Findings,
@@ -138,7 +145,7 @@ class NotReady(PublicationRefused):
         self.findings = findings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Proposal(Generic[Row]):
     """What would be published of a row, beside what clients see now."""
 
@@ -147,17 +154,25 @@ class Proposal(Generic[Row]):
     content: JsonObject
     content_hash: str
     judged: Findings
-    differences: Sequence[Difference]
+    before: Shown
+    after: Shown
 
     @property
     def number(self) -> int:
         """The number of the version that is served, 0 for none."""
         return 0 if self.served is None else self.served.number
 
+    @cached_property
+    def differences(self) -> list[Difference]:
+        """What changes for clients, in words."""
+        return differences(self.before, self.after)
+
     @property
     def breaks(self) -> list[str]:
         """Why old calls break; nothing breaks where nobody sees it yet."""
-        return [] if self.served is None else breaking_reasons(self.differences)
+        if self.served is None:
+            return []
+        return breaking_reasons(self.before.content, self.after.content)
 
     @property
     def is_served_already(self) -> bool:
@@ -178,9 +193,9 @@ def propose_all(rows: Sequence[Row], registry: Registry) -> list[Proposal[Row]]:
     for row, content in contents.items():
         judged = judge_content(row, content, registry, uploads_of(content))
         both = Findings([*others.get(row, ()), *judged.findings], judged.tokens)
-        compared = differences(_served_content(row), content)
+        shown = _both_shown(row, content, registry)
         hashed = hash_of(content)
-        proposals.append(Proposal(row, row.published, content, hashed, both, compared))
+        proposals.append(Proposal(row, row.published, content, hashed, both, *shown))
     return proposals
 
 
@@ -224,8 +239,16 @@ def propose_version(
         content,
         version.hash,
         Findings(blocking, judged.tokens),
-        differences(_served_content(row), content),
+        *_both_shown(row, content, registry),
     )
+
+
+def _both_shown(
+    row: PublishedRow, content: JsonObject, registry: Registry
+) -> Iterator[Shown]:
+    """Yield what clients get now, and with this content."""
+    for each in (_served_content(row), content):
+        yield shown_content(row, each, registry)
 
 
 def _served_content(row: PublishedRow) -> JsonObject:

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from django.contrib.auth import get_user_model
 from django.db.models import BooleanField, Case, Count, Q, QuerySet, Value, When
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from mcp_app.admin.access.conditions import (
     Condition,
@@ -201,8 +203,8 @@ def count_people(conditions: Sequence[Condition]) -> Mapping[str, int]:
     return totals
 
 
-def at_servers(row: PublishedRow, content: JsonObject) -> list[str]:
-    """Say which servers offer a definition once it is published, and if to anyone."""
+def who_sees(row: PublishedRow, content: JsonObject) -> list[str]:
+    """Say who sees a definition once this content is published, and what they need."""
     if not isinstance(row, DefinitionRow):
         return []
     tags, demands = tags_and_requirements(row, content)
@@ -215,43 +217,33 @@ def at_servers(row: PublishedRow, content: JsonObject) -> list[str]:
         if each.offers_definition(tags, key)
     ]
     if not names:
-        return [_("No published server offers it.")]
-    return [_("Servers that offer it: %(servers)s.") % {"servers": ", ".join(names)}]
-
-
-def in_numbers(row: PublishedRow, content: JsonObject) -> list[str]:
-    """Say how many people meet a definition's requirements, now and once published."""
-    if isinstance(row, Server):
-        return []
-    after = before = tags_and_requirements(row, content)[1]
+        return [_("Nobody: no published server offers it.")]
+    before = demands
     if not _is_unseen(row):
         before = tags_and_requirements(row, _published_content(row))[1]
-    if not before and not after:
-        return [
-            _("No permission is required: everyone whom a server lets in can use it.")
-        ]
-    groups = permissions.known_groups(before.combined_with(after))
-    sentence = _("People who have the required rights: %(after)s.")
-    if before != after:
-        sentence = _(
-            "People who have the required rights: %(before)s now,"
-            " %(after)s once this is published."
-        )
-    elif not _is_unseen(row):
-        sentence = _(
-            "People who have the required rights: %(after)s. Publishing"
-            " does not change this number."
-        )
-    counts = {"before": _eligible_count(before, groups)}
-    return [sentence % {**counts, "after": _eligible_count(after, groups)}]
+    groups = permissions.known_groups(before.combined_with(demands))
+    values = {"servers": join_required(names), "after": _people_text(demands, groups)}
+    sentence = _("%(after)s, at %(servers)s.")
+    if before != demands:
+        sentence = _("%(before)s now, then %(after)s, at %(servers)s.")
+        values["before"] = _people_text(before, groups)
+    sentences = [capfirst(sentence % values)]
+    needed = permissions.permission_labels(demands.permissions)
+    needed += [join_alternatives(each) for each in demands.groups]
+    if needed := [*needed, *map(visible, demands.rules)]:
+        sentences.append(_("They need: %(what)s.") % {"what": ", ".join(needed)})
+    return sentences
 
 
-def _eligible_count(demands: AccessRequirements, groups: Sequence[KnownGroup]) -> str:
-    """Return how many people meet requirements, as text."""
+def _people_text(demands: AccessRequirements, groups: Sequence[KnownGroup]) -> str:
+    """Return how many people meet requirements."""
+    if not demands:
+        return _("everybody whom a server lets in")
     needed = conditions(NO_REQUIREMENTS, demands, groups, is_server=False)
     counted = count_people(needed)
-    last = f"after_{len(needed) - 1}" if needed else "active"
-    return count_text(counted[last], at_most=any(each.which is None for each in needed))
+    number = counted[f"after_{len(needed) - 1}" if needed else "active"]
+    text = count_text(number, at_most=any(each.which is None for each in needed))
+    return ngettext("%(number)s person", "%(number)s people", number) % {"number": text}
 
 
 # -- people table ----------------------------------------------------------------------

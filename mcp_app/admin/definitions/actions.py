@@ -22,7 +22,11 @@ from mcp_app.admin.page.deleted_rows import broken_reason, is_broken_somewhere
 from mcp_app.admin.page.header import why_broken
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.bundles import ExportAction
-from mcp_app.admin.publishing.comparison import labeled_differences, served_label
+from mcp_app.admin.publishing.comparison import served_label
+from mcp_app.admin.publishing.difference_labels import (
+    labeled_differences,
+    unchanged_lines,
+)
 from mcp_app.admin.publishing.pages import (
     author_of,
     history_note,
@@ -98,7 +102,7 @@ class ListActions(ExportAction[Row]):
         proposals = publication.propose_all(rows, mcp)
         context = {
             "proposals": [self._proposal_context(each) for each in proposals],
-            "after_label": _("Working copy"),
+            "after_label": _("Then"),
             "back_url": request.get_full_path(),
         }
         title = _("Publish the chosen")
@@ -113,6 +117,7 @@ class ListActions(ExportAction[Row]):
             "row": proposal.row,
             "proposal": proposal,
             "differences": labeled_differences(proposal.row, proposal.differences),
+            "unchanged": unchanged_lines(proposal.row, proposal.before, proposal.after),
             "before_label": served_label(proposal.row),
             "reason": reason,
         }

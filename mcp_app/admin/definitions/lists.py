@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from contextlib import suppress
+from typing import Any, Final, cast
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.forms import kinds_for
 from mcp_app.admin.page.deleted_rows import is_broken_somewhere
 from mcp_app.admin.page.header import LOOKS, MEANS, page_url
+from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.row_loader import definition_of
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
+from mcp_app.kinds import usable_kinds
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server, State
 from mcp_app.models.fields import split_words
@@ -26,6 +31,8 @@ from mcp_app.models.stops import is_stopped
 from mcp_app.models.versions import PublishedRows
 
 STOPPED = State.STOPPED
+LONGEST_SENTENCE: Final = 160
+"""Characters of what a definition does."""
 NONE = "—"
 """What a column shows if it is empty."""
 
@@ -172,10 +179,22 @@ def try_it(row: DefinitionRow) -> SafeString:
     return format_html(text, page_url(row, "try"), _("Try it"), row)
 
 
+def _sentence(row: DefinitionRow) -> str:
+    """Say what the working copy does; the kind's name where that says enough."""
+    kind = usable_kinds(mcp).get(row.kind)
+    sentence = ""
+    with suppress(ValueError):
+        stored = definition_of((row.kind_of_row, ""), row.working_content(), {})
+        if kind is not None and stored.config:
+            sentence = kind.sentence_safely(stored.definition, stored.config)
+    short = Truncator(visible(sentence, None)).chars(LONGEST_SENTENCE)
+    return short or str(name_of_kind(row.kind))
+
+
 @admin.display(description=gettext_lazy("name"), ordering="title")
 def name_column(row: DefinitionRow) -> SafeString:
-    """Show the title, and below it the identity and the kind."""
-    behind = row.get_source_display() if row.from_code else name_of_kind(row.kind)
+    """Show the title, and below it the identity and what it does."""
+    behind = row.get_source_display() if row.from_code else _sentence(row)
     title, identity = str(row), visible(row.identity, None)
     html = "" if title == identity else format_html("<code>{}</code> · ", identity)
     text = '<span class="mcp-title">{}</span><br><span class="mcp-quiet">{}{}</span>'

@@ -24,7 +24,7 @@ from django.utils.translation import ngettext
 from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.header import render_page
 from mcp_app.admin.page.wording import CALL, EVERY, TOOL
-from mcp_app.admin.publishing.comparison import labeled_differences
+from mcp_app.admin.publishing.difference_labels import labeled_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
@@ -33,7 +33,7 @@ from mcp_app.kinds.openapi.reading import DocumentError, Offer
 from mcp_app.models import OpenApiDocument, Tool
 from mcp_app.models.fields import digest, parse_json
 from mcp_app.publishing import openapi
-from mcp_app.publishing.differences import differences
+from mcp_app.publishing.differences import differences, shown_content
 from mcp_app.publishing.openapi import ComparedOperation, Standing, make_tools
 
 PAGE: Final = 100
@@ -290,7 +290,8 @@ def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
         for each in compared.differences
         if each.is_own
     ]
-    changes = labeled_differences(tool, differences(before, now))
+    both = (shown_content(tool, each, mcp) for each in (before, now))
+    changes = labeled_differences(tool, differences(*both))
     return {"compared": compared, "differences": changes, "own": own}
 
 

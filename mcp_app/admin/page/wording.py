@@ -21,7 +21,7 @@ EVERY: Words = {
     "title": (_("Title"), _("What people see. A few words.")),
     "name": (_("Name"), _("The name that programs use.")),
     "description": (_("Description"), ""),
-    "kind": (_("What stands behind it"), ""),
+    "kind": (_("What it does"), ""),
     "function": (
         _("Function"),
         _(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from django.http import Http404, HttpRequest
@@ -11,22 +10,18 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.access.conditions import method_label
-from mcp_app.admin.access.visibility import (
-    at_servers,
-    in_numbers,
-    tags_and_requirements,
-)
-from mcp_app.admin.editors.hints import AUDIENCES, IMPORTANCES
-from mcp_app.admin.forms import editing_field, form_of
-from mcp_app.admin.forms.fields import seconds_of
+from mcp_app.admin.access.visibility import tags_and_requirements, who_sees
+from mcp_app.admin.forms import editing_field
 from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.header import page_url, why_broken
-from mcp_app.admin.page.wording import EVERY, HINTS, READABLE, SERVER, Words
+from mcp_app.admin.publishing.difference_labels import (
+    labeled_differences,
+    unchanged_lines,
+)
 from mcp_app.catalog.findings import Finding
-from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import load_servers
-from mcp_app.interface.definitions import Label
+from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.models import (
     DefinitionRow,
@@ -36,120 +31,22 @@ from mcp_app.models import (
     Session,
     Tool,
 )
-from mcp_app.models.fields import split_words
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty_text
-from mcp_app.publishing.differences import Difference, differences
+from mcp_app.publishing.differences import (
+    CHANGES,
+    Shown,
+    differences,
+    hint_words,
+    shown_content,
+)
+from mcp_app.publishing.overlays import whole_definition
 from mcp_app.publishing.publication import (
     Proposal,
     propose_publication,
     propose_version,
 )
 from mcp_app.site_time import time_text
-
-# -- difference labels -----------------------------------------------------------------
-# Differences in the words of the forms: labels of fields, and what choices say.
-
-SPLIT_COLUMNS: Final = frozenset({"arguments", "chosen", "config", "input_schema"})
-"""Columns whose parts have names that say enough."""
-PARTS: Final[Mapping[tuple[str, str], Label]] = {
-    ("annotations", "audience"): READABLE["audience"][0],
-    ("annotations", "priority"): READABLE["importance"][0],
-    **{("chosen", name): SERVER[name][0] for name in Server.CHOICES},
-}
-"""The fields of a form that edit a part of a column."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownDifference(Difference):
-    """A difference with the label of its field, and values as its form shows them."""
-
-    label: str = ""
-
-
-def labeled_differences(
-    row: PublishedRow, changes: Iterable[Difference]
-) -> list[ShownDifference]:
-    """Return differences with the labels and the words that the row's form uses."""
-    labels: Words = {**EVERY, **SERVER}
-    if isinstance(row, DefinitionRow):
-        labels = {**EVERY, **HINTS, **form_of(type(row), row.kind).WORDS}
-    return [
-        ShownDifference(
-            each.field,
-            each.part,
-            *_values_in_words(row, each),
-            each.breaks,
-            _difference_label(row, each, labels),
-        )
-        for each in changes
-    ]
-
-
-def _difference_label(row: PublishedRow, difference: Difference, labels: Words) -> str:
-    if (difference.field, difference.part) in PARTS:
-        return str(PARTS[difference.field, difference.part])
-    part = visible(difference.part)
-    if part and difference.field in SPLIT_COLUMNS:
-        return capfirst(part)
-    field = str(labels[difference.field][0]) if difference.field in labels else ""
-    if not field:
-        columns = {each.name: each for each in row._meta.get_fields()}
-        column = columns.get(difference.field)
-        field = str(getattr(column, "verbose_name", difference.field))
-    return capfirst(f"{field}, {part}" if part else field)
-
-
-def _values_in_words(
-    row: PublishedRow, difference: Difference
-) -> tuple[str | None, str | None]:
-    """Return the values as the form shows them, if they differ there."""
-    plain = difference.before, difference.after
-    field = difference.field
-    wording = _WORDINGS.get((field, difference.part)) or _WORDINGS.get((field, ""))
-    if wording is None:
-        return plain
-    before, after = (None if each is None else wording(row, each) for each in plain)
-    return plain if before == after else (before, after)
-
-
-def _chosen_of(choices: Mapping[str, Label]) -> Callable[[PublishedRow, str], str]:
-    return lambda _row, value: str(choices.get(value, value))
-
-
-def _method_labels(row: PublishedRow, value: str) -> str:
-    return "\n".join(map(method_label, split_words(value)))
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
-
-
-def _seconds_text(row: PublishedRow, value: str) -> str:
-    return seconds_of(int(value)) if _is_number(value) else value
-
-
-def _titles_wording(name: str) -> Callable[[PublishedRow, str], str]:
-    def row_titles(row: PublishedRow, value: str) -> str:
-        keys = [int(key) for key in value.splitlines() if _is_number(key)]
-        model: Any = type(row)._meta.get_field(name).related_model
-        known = model._default_manager.in_bulk(keys)
-        gone = _("one that was deleted")
-        return "\n".join(str(known.get(key, gone)) for key in keys)
-
-    return row_titles
-
-
-_WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] = {
-    ("selection", ""): _chosen_of(dict(Server.Selection.choices)),
-    ("listing", ""): _chosen_of(dict(Server.ToolList.choices)),
-    ("annotations", "audience"): _chosen_of(AUDIENCES),
-    ("annotations", "priority"): _chosen_of(IMPORTANCES),
-    ("access", ""): _method_labels,
-    ("ttl_ms", ""): _seconds_text,
-    **{("chosen", name): _titles_wording(name) for name in Server.CHOICES},
-}
-
 
 # -- comparison ------------------------------------------------------------------------
 
@@ -167,12 +64,15 @@ def publish_context(
     """Return the context of *Publish*; `?before=` and `?after=` compare others."""
     versions = list(_newest_versions(row))
     choices = [_version_choice(row, each) for each in versions]
-    served = _served_number(row)
+    served, number = _served_number(row), _next_number(versions)
     before = number_from(request.GET.get("before", ""), served)
     after = number_from(request.GET.get("after", ""), WORKING_COPY)
     context = _proposal_context(request, row, propose_publication(row, registry))
     if (before, after) != (served, WORKING_COPY):
-        context |= {"proposal": None, **_version_comparison(row, before, after)}
+        context |= _version_comparison(row, before, after, registry)
+    else:
+        context["before_label"] = served_label(row)
+        context["after_label"] = _("Then (version %(number)d)") % {"number": number}
     is_from_code = isinstance(row, DefinitionRow) and row.from_code
     return {
         **context,
@@ -183,10 +83,8 @@ def publish_context(
         ],
         "before": before,
         "after": after,
-        "before_label": _version_label(before),
-        "after_label": _version_label(after),
         "unpublish_url": "" if is_from_code else page_url(row, "unpublish"),
-        "next_number": _next_number(versions),
+        "next_number": number,
     }
 
 
@@ -197,23 +95,35 @@ def restoring(
     registry: Registry,
 ) -> dict[str, Any]:
     """Return the context of the page that rolls back to a version."""
+    numbers = {
+        "number": _next_number(list(_newest_versions(row))),
+        "old": version.number,
+    }
     return {
         **_proposal_context(request, row, propose_version(row, version, registry)),
         "restores": version.number,
-        "before_label": _version_label(_served_number(row)),
-        "after_label": _version_label(version.number),
-        "next_number": _next_number(list(_newest_versions(row))),
+        "before_label": served_label(row),
+        "after_label": _("Then (version %(number)d, as version %(old)d)") % numbers,
+        "next_number": numbers["number"],
     }
 
 
-def version_context(version: DefinitionVersion) -> dict[str, Any]:
+def version_context(
+    row: PublishedRow, version: DefinitionVersion, registry: Registry
+) -> dict[str, Any]:
     """Return the context of the page of one version."""
     sentence = _("%(author)s published it (%(at)s, fingerprint %(hash)s).") % {
         "author": version.author_name or _("a command"),
         "at": time_text(version.created),
         "hash": version.hash,
     }
-    return {"as_json": _content_json(version.read()), "sentence": sentence}
+    content = shown_content(row, version.read(), registry)
+    return {
+        "sentence": sentence,
+        "differences": labeled_differences(row, differences(Shown({}), content)),
+        "after_label": _version_label(version.number),
+        "as_json": _content_json(version.read()),
+    }
 
 
 def unpublishing(row: PublishedRow) -> list[str]:
@@ -228,7 +138,8 @@ def unpublishing(row: PublishedRow) -> list[str]:
             " again."
         ),
         _("If you only want to switch it off for a while, stop it instead."),
-        *_session_consequences(row),
+        _session_sentence(row),
+        _("Running calls finish with the version that they began with."),
     ]
 
 
@@ -260,18 +171,16 @@ def _proposal_context(
     return {
         "proposal": proposal,
         "differences": labeled_differences(row, proposal.differences),
+        "unchanged": unchanged_lines(row, proposal.before, proposal.after),
         "as_json": _content_json(proposal.content),
         "judged": proposal.judged,
         "to_fix": [*_findings_with_fields(row, proposal.judged.to_fix)],
         "advices": [*_findings_with_fields(row, proposal.judged.advices)],
         "breaks": proposal.breaks,
         "is_served_already": proposal.is_served_already,
-        "consequences": [
-            *_session_consequences(row, proposal.content),
-            *at_servers(row, proposal.content),
-            *in_numbers(row, proposal.content),
-            *_token_costs(row, proposal),
-        ],
+        "who": who_sees(row, proposal.content),
+        "hints": " · ".join([*_hints(row, proposal), *_token_costs(row, proposal)]),
+        "sessions": _session_sentence(row, proposal.content),
         "may_publish": has_right(request, "publish"),
         "reason": whom_to_ask(request, "publish"),
         "note": request.POST.get("note", ""),
@@ -289,10 +198,8 @@ def _findings_with_fields(
         yield each.message, field
 
 
-def _session_consequences(
-    row: PublishedRow, content: JsonObject | None = None
-) -> list[str]:
-    """Say how many sessions notice it, and what happens to running calls."""
+def _session_sentence(row: PublishedRow, content: JsonObject | None = None) -> str:
+    """Say how many sessions notice it."""
     servers = servers_offering(row, content)
     count = Session.objects.filter(server__in=servers).count() if servers else 0
     sentence = ngettext(
@@ -308,7 +215,7 @@ def _session_consequences(
         )
     if not servers:
         sentence = _("No server offers it, so no client notices.")
-    return [sentence, _("Running calls finish with the version that they began with.")]
+    return sentence
 
 
 def servers_offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
@@ -325,19 +232,25 @@ def servers_offering(row: PublishedRow, content: JsonObject | None) -> list[str]
     ]
 
 
-def _token_costs(row: PublishedRow, proposal: Proposal[Any]) -> Sequence[str]:
+def _hints(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
+    """Yield what clients are told that a tool does, as it is served."""
+    text = proposal.after.content.get(CHANGES, "")
+    if isinstance(row, DefinitionRow) and row.from_code:
+        whole = whole_definition(row, proposal.content, mcp)
+        text = hint_words(whole.hints) if isinstance(whole, ToolDefinition) else ""
+    if text:
+        yield capfirst(text)
+
+
+def _token_costs(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
     tokens = proposal.judged.tokens
     # Clients give a model only the tools with every request.
-    if not tokens or not isinstance(row, Tool):
-        return ()
-    return [
-        ngettext(
-            "It takes ≈ %(count)d token of a model's memory on every request.",
-            "It takes ≈ %(count)d tokens of a model's memory on every request.",
+    if tokens and isinstance(row, Tool):
+        yield ngettext(
+            "≈ %(count)d token of each request",
+            "≈ %(count)d tokens of each request",
             tokens,
-        )
-        % {"count": tokens}
-    ]
+        ) % {"count": tokens}
 
 
 def _newest_versions(row: PublishedRow) -> Iterable[DefinitionVersion]:
@@ -353,11 +266,10 @@ def _version_choice(row: PublishedRow, version: DefinitionVersion) -> dict[str, 
 
 
 def _version_label(number: int) -> str:
+    """Return the heading of a version; "" for nothing."""
     if number == WORKING_COPY:
         return _("Working copy")
-    if number < WORKING_COPY:
-        return _("What clients see now: nothing")
-    return _("Version %(number)d") % {"number": number}
+    return _("Version %(number)d") % {"number": number} if number > 0 else ""
 
 
 NOTHING: Final = -1
@@ -369,8 +281,10 @@ def _served_number(row: PublishedRow) -> int:
 
 
 def served_label(row: PublishedRow) -> str:
-    """Return the heading of what clients see now."""
-    return _version_label(_served_number(row))
+    """Return the heading of what clients see now; "" if that is nothing."""
+    if row.published is None:
+        return ""
+    return _("Now (version %(number)d)") % {"number": row.published.number}
 
 
 def number_from(text: str, default: int) -> int:
@@ -379,12 +293,19 @@ def number_from(text: str, default: int) -> int:
     return int(text) if is_number else default
 
 
-def _version_comparison(row: PublishedRow, before: int, after: int) -> dict[str, Any]:
-    old, new = (_version_content(row, number) for number in (before, after))
+def _version_comparison(
+    row: PublishedRow, before: int, after: int, registry: Registry
+) -> dict[str, Any]:
+    contents = [_version_content(row, number) for number in (before, after)]
+    both = [shown_content(row, each, registry) for each in contents]
     return {
-        "differences": labeled_differences(row, differences(old, new)),
-        "as_json": _content_json(new),
+        "proposal": None,
+        "differences": labeled_differences(row, differences(*both)),
+        "unchanged": unchanged_lines(row, *both),
+        "as_json": _content_json(contents[1]),
         "is_served_already": False,
+        "before_label": _version_label(before),
+        "after_label": _version_label(after),
     }
 
 

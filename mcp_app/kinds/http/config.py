@@ -16,8 +16,9 @@ from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import Site, header_problem, usable_sites
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.kinds import placeholders
-from mcp_app.kinds.kind import Incomplete, KindError
+from mcp_app.kinds.kind import OUTSIDE, Incomplete, KindError
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.jsonrpc import pretty_text
 
 # -- schema ----------------------------------------------------------------------------
 # The shape of the config of a call to another site, which a row holds.
@@ -263,7 +264,47 @@ def _header_problems(name: str, value: str, site: Site) -> Iterator[KindError]:
 
 
 # -- description -----------------------------------------------------------------------
-# What a call of another site does, in a sentence for staff.
+# What a call of another site does, part by part and in a sentence, for staff.
+
+
+def describe_call(config: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield what a config says as pairs of a label and a text."""
+    site = usable_sites().get(config.get("site", ""))
+    address = config.get("path", "") if site is None else site.url + config["path"]
+    yield _("Calls"), f"{config.get('method', 'GET')} {address}"
+    yield str(OUTSIDE), str(config.get("site", "") if site is None else site.title)
+    if config.get("segments"):
+        yield _("Last value of the path"), _("may have slashes in it")
+    for each in config.get("query", ()):
+        yield _("Pair after the “?”"), _pair_words(each)
+    for each in config.get("headers", ()):
+        yield _("Header"), _pair_words(each)
+    yield from ((_("Body"), text) for text in _body_texts(config.get("body", {})))
+    yield _("What clients get"), _result_words(config)
+    if limit := config.get("limit"):
+        yield _("At most"), _("%(limit)s entries") % {"limit": limit}
+    for status, sentence in config.get("errors", {}).items():
+        yield _("If the site refuses"), f"{status}: {sentence}"
+
+
+def _pair_words(pair: JsonObject) -> str:
+    style = f" ({pair['style']})" if pair.get("style", REPEAT) != REPEAT else ""
+    return f"{pair['name']}: {pair['value']}{style}"
+
+
+def _body_texts(body: JsonObject) -> Iterator[str]:
+    yield from map(_pair_words, body.get("form", ()))
+    media_type = f"{body['type']}: " if "type" in body else ""
+    if "json" in body:
+        yield media_type + pretty_text(body["json"])
+    elif "text" in body:
+        yield media_type + body["text"]
+
+
+def _result_words(config: JsonObject) -> str:
+    members = ", ".join(config.get("keep", ())) or _("all of it")
+    part = config.get("take")
+    return f"{part}: {members}" if part else members
 
 
 def call_sentence(call: HttpCall, definition: Definition) -> str:

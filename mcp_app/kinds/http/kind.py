@@ -36,11 +36,18 @@ from mcp_app.interface.errors import ExternalError
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds import placeholders
-from mcp_app.kinds.http.config import SCHEMA, HttpCall, read_http_config
+from mcp_app.kinds.http.config import (
+    SCHEMA,
+    HttpCall,
+    call_sentence,
+    describe_call,
+    read_http_config,
+)
 from mcp_app.kinds.http.request import Media, content_of, refusal_error, request_for
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     AnyDefinition,
+    Description,
     Effect,
     Kind,
     KindError,
@@ -111,6 +118,13 @@ class HttpKind(Kind):
         if isinstance(definition, ResourceDefinition | ResourceTemplateDefinition):
             return cast("AnyDefinition", replace(definition, public=False))
         return definition
+
+    def describe(self, definition: Definition, config: JsonObject) -> Description:
+        return list(describe_call(config))
+
+    def sentence(self, definition: Definition, config: JsonObject) -> str:
+        call, _problems = read_http_config(config, *allowed_names(definition))
+        return "" if call is None else call_sentence(call, definition)
 
     def changes_elsewhere(self, definition: Definition, config: JsonObject) -> str:
         """Return method and address of a call that changes something."""

@@ -34,6 +34,7 @@ from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds.kind import (
     NO_UPLOADS,
     AnyDefinition,
+    Description,
     Effect,
     Kind,
     KindError,
@@ -53,7 +54,9 @@ from mcp_app.kinds.query.config import (
     input_schema,
     output_schema,
 )
+from mcp_app.kinds.query.description import describe_query, query_sentence
 from mcp_app.kinds.query.groups import MOST_GROUPS, read_groups
+from mcp_app.kinds.query.labels import plain_text
 from mcp_app.kinds.query.reading import Page, RowReader, read_query_config
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.kinds.query.shapes import ForeignCursor
@@ -126,6 +129,12 @@ class QueryKind(Kind):
         public = template.public and not query.per_caller
         completed = replace(template, demands=demands, public=public)
         return cast("AnyDefinition", completed)
+
+    def describe(self, definition: Definition, config: JsonObject) -> Description:
+        return describe_query(config, self.registry.open_models)
+
+    def sentence(self, definition: Definition, config: JsonObject) -> str:
+        return plain_text(query_sentence(config, self.registry.open_models))
 
     def tool_runnable(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS

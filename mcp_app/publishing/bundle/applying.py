@@ -343,8 +343,9 @@ def _publication_lines(compared: ComparedEntry) -> Iterator[str]:
     ) % {"count": count}
     if publication.differences != compared.differences:
         yield from map(_difference, publication.differences)
-    for sentence in publication.breaks:
-        yield "  " + _("Breaks old calls: %(sentence)s") % {"sentence": sentence}
+    if publication.breaks:
+        sentence = _("Calls that work now will fail: %(which)s.")
+        yield "  " + sentence % {"which": ", ".join(publication.breaks)}
 
 
 def _entry_notes(compared: ComparedEntry) -> Iterator[str]:

@@ -37,9 +37,11 @@ from mcp_app.publishing.bundle.format import Bundle, Entry, Identity
 from mcp_app.publishing.bundle.site_rows import SiteRows
 from mcp_app.publishing.differences import (
     Difference,
+    Shown,
     breaking_reasons,
     differences,
     plain_differences,
+    shown_content,
 )
 from mcp_app.publishing.overlays import Findings, conflict_finding, judge_content
 
@@ -187,7 +189,7 @@ class _Comparer:
             problems = [*row_problems(row), *self._unknown_choices(after)]
         if not problems:
             # What breaks the rules is neither taken apart nor judged.
-            changes = differences(before, after)
+            changes = differences(*self._both_shown(row, before, after))
             judged = self._judge_content(row, in_columns(after))
         return ComparedEntry(
             entry=entry,
@@ -244,18 +246,24 @@ class _Comparer:
             *row_problems(published_row(entry, content)),
             *self._unknown_choices(content),
         ]
+        breaks: Sequence[str] = ()
         if problems:
             changes = plain_differences(served, content)
         else:
-            changes = differences(served, content)
+            now, then = self._both_shown(row, served, content)
+            changes = differences(now, then)
+            breaks = breaking_reasons(now.content, then.content)
             problems = list(self._obstacles(row, content))
         return Publication(
             number=published.number,
             content=content,
             differences=changes,
-            breaks=breaking_reasons(changes) if row.published else (),
+            breaks=breaks,
             problems=problems,
         )
+
+    def _both_shown(self, row: PublishedRow, *contents: JsonObject) -> list[Shown]:
+        return [shown_content(row, each, self._registry) for each in contents]
 
     def _obstacles(self, row: PublishedRow, content: JsonObject) -> Iterator[str]:
         # What code does not declare is seen by nobody, published or not.

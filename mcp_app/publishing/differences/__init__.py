@@ -1,46 +1,86 @@
-"""What is different between two contents of a row, field by field, in words.
+"""What is different between two contents of a row, column by column, in words.
 
-Parameters of a schema are matched by their names: to move one is no rewrite.  Contents
-are the same only where their JSON is: what differs in a type, in the order of members,
-or in being empty instead of missing, is never shown as no difference.
+Contents are the same only where their JSON is: what differs in a type, in the order of
+members, or in being empty instead of missing, is never shown as no difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import zip_longest
 
 from django.utils.translation import gettext as _
 
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.differences.columns import compare_columns
+from mcp_app.publishing.differences.breaking import breaking_reasons
 from mcp_app.publishing.differences.difference import (
+    ABSENT,
     Difference,
     Piece,
     changed_members,
     common_start,
+    is_same_json,
     readable_pair,
+)
+from mcp_app.publishing.differences.lines import (
+    CHANGES,
+    Shown,
+    hint_words,
+    shown_content,
 )
 
 __all__ = [
+    "CHANGES",
     "Difference",
     "Piece",
+    "Shown",
     "breaking_reasons",
     "common_start",
     "differences",
+    "hint_words",
     "plain_differences",
+    "shown_content",
+    "unchanged",
 ]
 
 
-def differences(before: JsonObject, after: JsonObject) -> list[Difference]:
+def differences(before: Shown, after: Shown) -> list[Difference]:
     """Return what differs between two contents of a row, in the order of columns.
 
     It is empty only where both are the same JSON.
     """
     changes: list[Difference] = []
-    for field, old, new in changed_members(before, after):
-        whole = Difference(field, "", *readable_pair(old, new))
-        changes += compare_columns(field, old, new) or [whole]
-    return changes or list(_order_differences(before, after))
+    for field in dict.fromkeys((*before.content, *after.content)):
+        found = list(_line_differences(field, before, after))
+        sides = [each.content.get(field, ABSENT) for each in (before, after)]
+        described = field == "config" and before.description == after.description
+        if not found and not described and not is_same_json(*sides):
+            found = [Difference(field, "", *readable_pair(*sides))]
+        changes += found
+    return changes or plain_differences(before.content, after.content)
+
+
+def _line_differences(field: str, before: Shown, after: Shown) -> Iterator[Difference]:
+    was, now = before.lines_of(field), after.lines_of(field)
+    for part in dict.fromkeys(each.part for each in (*was, *now)):
+        old, new = ({e.key: e for e in each if e.part == part} for each in (was, now))
+        pairs = [(old[key], new[key]) for key in old if key in new]
+        gone = (each for key, each in old.items() if key not in new)
+        added = (each for key, each in new.items() if key not in old)
+        for one, other in [*pairs, *zip_longest(gone, added)]:
+            if one != other:
+                texts = (None if each is None else each.text for each in (one, other))
+                yield Difference(field, part, *texts)
+
+
+def unchanged(before: Shown, after: Shown) -> list[Difference]:
+    """Return the lines that both contents have, each with two equal sides."""
+    return [
+        Difference(field, line.part, line.text, line.text)
+        for field in after.content
+        for line in after.lines_of(field)
+        if line in before.lines_of(field)
+    ]
 
 
 def plain_differences(before: JsonObject, after: JsonObject) -> list[Difference]:
@@ -55,8 +95,3 @@ def plain_differences(before: JsonObject, after: JsonObject) -> list[Difference]
 def _order_differences(before: JsonObject, after: JsonObject) -> Iterator[Difference]:
     if list(before) != list(after):
         yield Difference("content", _("order"), ", ".join(before), ", ".join(after))
-
-
-def breaking_reasons(changes: Sequence[Difference]) -> list[str]:
-    """Return why old calls break, each reason once."""
-    return list(dict.fromkeys(each.breaks for each in changes if each.breaks))

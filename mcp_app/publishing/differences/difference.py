@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 from enum import Enum
@@ -101,22 +101,20 @@ def common_start(one: Sequence[str], other: Sequence[str]) -> int:
 
 # -- difference ------------------------------------------------------------------------
 
+FEW_WORDS: Final = 2
+"""So many words that are the same between two changes are part of one."""
 ABSENT: Final = object()
 """Stands for a member that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`field` is a column, `part` what of it; None stands for "not there".
-
-    `breaks` says why calls that were right before are wrong now, "" where they are not.
-    """
+    """`field` is a column, `part` what of it; None stands for "not there"."""
 
     field: str
     part: str
     before: str | None
     after: str | None
-    breaks: str = ""
 
     def pieces_before(self) -> list[Piece]:
         """Return the old text with what was taken away marked."""
@@ -130,16 +128,22 @@ class Difference:
         before, after = (
             WORDS.findall(text or "") for text in (self.before, self.after)
         )
-        pieces = []
-        for operation, start, end, new_start, new_end in operations(before, after):
-            words = before[start:end]
-            if side is Change.ADDED:
-                words = after[new_start:new_end]
-            if words:
-                change = Change.SAME if operation == "equal" else side
-                # What nobody sees is part of the difference.
-                pieces.append(Piece(change, visible("".join(words), None)))
-        return pieces
+        runs: list[tuple[Change, list[str]]] = []
+        steps = [
+            each
+            for each in operations(before, after)
+            if each[0] != "equal" or each[1] < each[2]
+        ]
+        for place, (operation, start, end, *new) in enumerate(steps):
+            words = after[slice(*new)] if side is Change.ADDED else before[start:end]
+            is_inside = 0 < place < len(steps) - 1 and end - start <= FEW_WORDS
+            change = Change.SAME if operation == "equal" and not is_inside else side
+            if runs and runs[-1][0] is change:
+                runs[-1][1].extend(words)
+            elif words:
+                runs.append((change, words))
+        # What nobody sees is part of the difference.
+        return [Piece(change, visible("".join(words), None)) for change, words in runs]
 
 
 def is_same_json(old: object, new: object) -> bool:
@@ -158,9 +162,7 @@ def changed_members(old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
             yield name, was, now
 
 
-def readable_value(value: object) -> str | None:
-    if value is ABSENT:
-        return None
+def readable_value(value: object) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, str):
@@ -168,15 +170,12 @@ def readable_value(value: object) -> str | None:
     return jsonrpc.pretty_text(value)
 
 
-def readable_pair(
-    old: Any, new: Any, words: Callable[[Any], str | None] = readable_value
-) -> tuple[str | None, str | None]:
+def readable_pair(old: Any, new: Any) -> tuple[str | None, str | None]:
     """Return two different values as people read them; as JSON if that is the same."""
-    was, now = words(old), words(new)
-    if was == now:
-        was, now = (
-            None if each is ABSENT else jsonrpc.pretty_text(each) for each in (old, new)
-        )
+    for words in (readable_value, jsonrpc.pretty_text):
+        was, now = (None if each is ABSENT else words(each) for each in (old, new))
+        if was != now:
+            break
     return was, now
 
 

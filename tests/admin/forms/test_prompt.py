@@ -320,7 +320,7 @@ def test_suggestions_are_written_kept_and_shown(admin_client: Client) -> None:
     assert json.loads(shown["arguments-json"]) == suggesting
     assert '<option value="very brief">' in response.content.decode()
     published_page = text_of(admin_client, page_of(prompt, "publish"))
-    assert "Argument tone, suggestions" in published_page
+    assert "tone: suggestions: " in published_page
 
     published(prompt)
     save(admin_client, prompt, **{"arguments-0-suggestions": "kind"})

@@ -229,7 +229,7 @@ def test_suggestions_for_the_variables_of_a_template(admin_client: Client) -> No
     assert (shown["suggestions-m"], shown["suggestions-n"]) == ("", "1042\r\n7")
     save(admin_client, row, **{"suggestions-m": "8", "suggestions-n": ""})
     assert row.json("suggestions") == {"m": ["8"]}
-    assert "Suggestions, variable m" in text_of(admin_client, page_of(row, "publish"))
+    assert "m: 8" in text_of(admin_client, page_of(row, "publish"))
 
 
 def test_wrong_suggestions_are_told_and_kept(admin_client: Client) -> None:

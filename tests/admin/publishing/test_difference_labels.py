@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.publishing.comparison import labeled_differences
+from mcp_app.admin.publishing.difference_labels import labeled_differences
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import (
     Prompt,
     PublishedRow,
@@ -15,7 +16,7 @@ from mcp_app.models import (
     Server,
     Tool,
 )
-from mcp_app.publishing.differences import differences
+from mcp_app.publishing.differences import differences, shown_content
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +24,8 @@ Said = tuple[str, str | None, str | None]
 
 
 def said(row: PublishedRow, before: Any, after: Any) -> list[Said]:
-    shown = labeled_differences(row, differences(before, after))
+    contents = (shown_content(row, each, mcp) for each in (before, after))
+    shown = labeled_differences(row, differences(*contents))
     return [(each.label, each.before, each.after) for each in shown]
 
 
@@ -48,21 +50,17 @@ MINUTE = ("May be kept for", "0.5", "60")
             Tool(),
             {},
             {"read_only": True, "idempotent": False, "open_world": False},
-            [
-                ("Only reads", None, "yes"),
-                ("Twice does the same as once", None, "no"),
-                ("Reaches outside this site", None, "no"),
-            ],
+            [("What it changes", None, "only reads · stays inside this site")],
         ),
         (Tool(), {}, {"input_schema": EMPTY}, [("Parameters", None, "none")]),
-        (Tool(), {"input_schema": {}}, {}, [("Parameters", "none", None)]),
+        (Tool(), {}, {"kind": "text"}, [("What it does", None, "Answer with a text")]),
         (
             Tool(),
             {},
             {"input_schema": PARAMETERS},
             [
-                ("Parameter day", None, "type: Text"),
-                ("Parameter count", None, "type: Whole number"),
+                ("Parameters", None, "day: text, required"),
+                ("Parameters", None, "count: whole number, not required"),
             ],
         ),
         (Tool(kind="function"), {}, {"config": FIND}, [("Function", None, "shop.do")]),
@@ -86,7 +84,7 @@ MINUTE = ("May be kept for", "0.5", "60")
             Prompt(),
             {},
             {"arguments": [{"name": "order", "required": True}]},
-            [("Argument order", None, "order (required)")],
+            [("Arguments", None, "order: required")],
         ),
         (
             Server(),
@@ -127,5 +125,5 @@ def test_what_only_json_tells_apart_is_shown() -> None:
     orders = people, people[::-1]
     before, after = ({"annotations": {"audience": each}} for each in orders)
     [(label, *values)] = said(Resource(), before, after)
-    assert label == "For"
+    assert label == "Annotations"
     assert values[0] != values[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -29,7 +30,17 @@ from mcp_app.models import (
 )
 from mcp_app.models.stops import is_stopped
 from mcp_app.publishing.overlays import store_findings
-from tests.admin.pages import Queries, Staff, grant, page, page_of, text_after, text_of
+from tests.admin.pages import (
+    Queries,
+    Staff,
+    grant,
+    page,
+    page_of,
+    text_after,
+    text_of,
+    words_in,
+)
+from tests.kinds.query import shop
 from tests.models.recording import as_committed
 from tests.published import published, stopped
 
@@ -109,7 +120,7 @@ def test_only_tools_take_a_part_of_every_request(admin_client: Client) -> None:
     prompt = Prompt.objects.create(name="a", description="A.", config=messages)
     for row, expected in ((tool(), True), (prompt, False)):
         text = text_of(admin_client, page_of(row, "publish"))
-        assert ("memory on every request" in text) is expected
+        assert ("tokens of each request" in text) is expected
 
 
 def test_no_difference_has_nothing_to_press(admin_client: Client) -> None:
@@ -134,7 +145,58 @@ def test_old_calls_that_break_are_on_the_button(admin_client: Client) -> None:
     edited(row, name="hours")
     text = text_of(admin_client, page_of(row, "publish"))
     assert "Publish version 2 although old calls break" in text
-    assert "calls to opening_hours fail" in text
+    assert "those to “opening_hours”." in text
+
+
+TOTALS: dict[str, Any] = {
+    "model": "drill.Order",
+    "answer": "groups",
+    "group_by": ["customer"],
+    "measures": [{"aggregate": "sum", "path": "total", "name": "turnover"}],
+    "filters": [{"path": "created", "lookup": "period", "parameter": "created"}],
+    "limit": 50,
+}
+
+
+def test_a_query_changes_in_words(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the parameters and the hints that clients get, which no column has."""
+    monkeypatch.setattr(mcp, "open_models", shop.shop())
+    row = published(tool(kind="query", config=json.dumps(TOTALS), read_only=None))
+    filters = [
+        {"path": "due", "lookup": "exact", "parameter": "day", "required": True},
+        {"path": "state", "lookup": "in", "value": ["open", "back"]},
+    ]
+    edited(row, config=json.dumps({**TOTALS, "filters": filters, "limit": 10}))
+    text = words_in(admin_client.get(page_of(row, "publish")))
+    for said in (
+        "Part Now (version 1) Then (version 2)",
+        "At most removed: 50 groups added: 10 groups",
+        "removed: created is in the period created, the client says",
+        "added: due is on day, the client must say it",
+        "added: state is one of Waits to be sent, Came back, fixed",
+        "added: day: date, required",
+        "One group for each: customer",
+        "Calls that work now will fail: those with “created”, those without “day”.",
+        "Only reads · the same call gives the same · stays inside this site",
+    ):
+        assert said in text
+    listed = words_in(admin_client.get(page("tool")))
+    assert "Orders, for each customer: turnover (sum of total), at most 10." in listed
+    version = words_in(admin_client.get(page_of(row, "version", 1)))
+    assert "Only orders where created is in the period created, the client" in version
+    assert "removed:" not in version
+
+
+def test_a_call_of_another_site_reaches_outside(admin_client: Client) -> None:
+    """Whatever its column says: clients are told so, too."""
+    config = json.dumps({"site": "helpdesk", "path": "/tickets"})
+    row = tool(kind="http", config=config, open_world=False)
+    text = words_in(admin_client.get(page_of(row, "publish")))
+    assert "What clients will see Part Then (version 1)" in text
+    assert "Calls GET https://help.example.com/api/tickets" in text
+    assert text.count("reaches outside this site: Help desk") == 2
 
 
 def test_who_was_quicker_is_told(admin_client: Client) -> None:
@@ -207,10 +269,11 @@ def test_it_says_which_servers_offer_it_and_to_whom(admin_client: Client) -> Non
     Server.objects.filter(slug="default").update(access="public")
     published(Server.objects.get(slug="default"))
     url = page_of(row, "publish")
-    public = "default (public: anyone on the internet), team."
-    assert f"Servers that offer it: {public}" in text_of(admin_client, url)
+    public = "default (public: anyone on the internet) and team."
+    assert f"at {public}" in text_of(admin_client, url)
     edited(row, permission="mcp_app.view_tool")
-    assert "Servers that offer it: default, team." in text_of(admin_client, url)
+    text = text_of(admin_client, url)
+    assert "1 person, at default and team. They need: Can view tool." in text
 
 
 # -- history ------------------------------------------------------------------------

@@ -458,20 +458,20 @@ def test_publishing_says_how_many_that_is(
 ) -> None:
     row = Tool.objects.create(name="refund", title="Refund")
     url = page_of(row, "publish")
-    said = "No permission is required: everyone whom a server lets in can use it."
-    assert said in words_in(admin_client.get(url))
+    assert "Everybody whom a server lets in, at default." in words_in(
+        admin_client.get(url)
+    )
     row.groups = "Support"
     row.save()
-    said = "People who have the required rights:"
-    assert f"{said} 3." in words_in(admin_client.get(url))
+    said = "3 people, at default. They need: Support."
+    assert said in words_in(admin_client.get(url))
     published(row)
-    same = f"{said} 3. Publishing does not change this number."
-    assert same in words_in(admin_client.get(url))
+    assert said in words_in(admin_client.get(url))
     row.groups = ""
     row.save()
     with django_assert_max_num_queries(15):
         text = words_in(admin_client.get(url))
-    assert f"{said} 3 now, 4 once this is published." in text
-    assert said not in words_in(
+    assert "3 people now, then everybody whom a server lets in, at default." in text
+    assert "people, at" not in words_in(
         admin_client.get(page_of(Server.objects.get(), "publish"))
     )

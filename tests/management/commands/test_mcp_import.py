@@ -159,7 +159,7 @@ def test_differences_are_told_in_words(saved: Save) -> None:
     Tool.objects.publish([row])
     said = run(saved(file), "--publish")
     assert f"  title: “{'x' * 200}…” -> “Now”" in said
-    assert "  input_schema, parameter day: (not there) -> " in said
+    assert "  input_schema: (not there) -> “day: text, not required”" in said
     assert "⟦U+202E⟧" in said
     assert "Published: 4 differences from what clients see." in said
 
@@ -173,7 +173,7 @@ def test_old_calls_that_break_are_told(saved: Save) -> None:
     row.save()
     Tool.objects.publish([row])
     said = run(saved(file), "--publish")
-    assert "  Breaks old calls: The parameter day is gone." in said
+    assert "  Calls that work now will fail: those with “day”." in said
 
 
 def test_it_answers_when_every_process_knows(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import Prompt
 from mcp_app.protocol.jsonrpc import pretty_text
-from mcp_app.publishing.differences import differences
+from mcp_app.publishing.differences import Shown, differences, shown_content
 
 TEXT_PART = {"type": "text", "text": "a"}
 IMAGE = {"type": "image", "upload": "ab", "mimeType": "image/png"}
@@ -35,6 +37,11 @@ def as_told(part: str, before: Any, after: Any) -> tuple[str, str | None, str | 
     return part, was, now
 
 
+def shown(content: Any) -> Shown:
+    """Return a content that answers with a text."""
+    return shown_content(Prompt(name="a"), content, mcp)
+
+
 def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
-    found = differences(before, after)
+    found = differences(shown(before), shown(after))
     return [(each.part or each.field, each.before, each.after) for each in found]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_app.protocol import jsonrpc
-from mcp_app.publishing.differences import differences, plain_differences
+from mcp_app.publishing.differences import Shown, differences, plain_differences
 from tests.publishing.differences.contents import IMAGE, PDF
 
 SCALARS = st.sampled_from(
@@ -78,8 +78,10 @@ def test_what_differs_reads_as_a_difference(
     before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     """Each column that differs is named, and no difference has two sides alike."""
-    for compare in (differences, plain_differences):
-        found = compare(before, after)
+    for found in (
+        differences(Shown(before), Shown(after)),
+        plain_differences(before, after),
+    ):
         assert bool(found) is (jsonrpc.write(before) != jsonrpc.write(after))
         assert all(each.before != each.after for each in found)
         missing = object()
@@ -89,20 +91,3 @@ def test_what_differs_reads_as_a_difference(
                 jsonrpc.write(sides[0]) != jsonrpc.write(sides[1])
             )
             assert differ is any(each.field == field for each in found)
-
-
-@given(data=st.data())
-def test_one_part_hides_no_other(data: st.DataObject) -> None:
-    """What changes beside something else is shown as well."""
-    blocks = data.draw(st.lists(BLOCKS, min_size=3, max_size=4))
-    changed = list(blocks)
-    for place in data.draw(st.sets(st.integers(0, len(blocks) - 1))):
-        changed[place] = data.draw(BLOCKS)
-    found = differences(
-        {"config": {"content": blocks}}, {"config": {"content": changed}}
-    )
-    pairs = zip(blocks, changed, strict=True)
-    differ = [jsonrpc.write(old) != jsonrpc.write(new) for old, new in pairs]
-    assert [each.part for each in found] == [
-        f"part {number} of the answer" for number, each in enumerate(differ, 1) if each
-    ]

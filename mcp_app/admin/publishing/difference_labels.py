@@ -1,0 +1,137 @@
+"""Differences in the words of the forms: labels of fields, and what choices say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.access.conditions import method_label
+from mcp_app.admin.editors.hints import AUDIENCES, IMPORTANCES
+from mcp_app.admin.forms import form_of
+from mcp_app.admin.forms.fields import seconds_of
+from mcp_app.admin.page.wording import EVERY, HINTS, READABLE, SERVER, Words
+from mcp_app.interface.definitions import Label
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.registry import name_of_kind
+from mcp_app.models import DefinitionRow, PublishedRow, Server
+from mcp_app.models.fields import split_words
+from mcp_app.publishing.differences import Difference, Shown, unchanged
+
+SPLIT_COLUMNS: Final = frozenset({"chosen", "config"})
+"""Columns whose parts have names that say enough."""
+PARTS: Final[Mapping[tuple[str, str], Label]] = {
+    ("annotations", "audience"): READABLE["audience"][0],
+    ("annotations", "priority"): READABLE["importance"][0],
+    **{("chosen", name): SERVER[name][0] for name in Server.CHOICES},
+}
+"""The fields of a form that edit a part of a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDifference(Difference):
+    """A difference with the label of its field, and values as its form shows them."""
+
+    label: str = ""
+
+
+def labeled_differences(
+    row: PublishedRow, changes: Iterable[Difference]
+) -> list[ShownDifference]:
+    """Return differences with the labels and the words that the row's form uses."""
+    labels: Words = {**EVERY, **SERVER}
+    if isinstance(row, DefinitionRow):
+        labels = {**EVERY, **HINTS, **form_of(type(row), row.kind).WORDS}
+    return [
+        ShownDifference(
+            each.field,
+            each.part,
+            *_values_in_words(row, each),
+            _difference_label(row, each, labels),
+        )
+        for each in changes
+    ]
+
+
+LONGEST_LINE: Final = 60
+"""Characters of a line that is quoted where it stays the same."""
+
+
+def unchanged_lines(row: PublishedRow, before: Shown, after: Shown) -> list[str]:
+    """Return what stays the same: labels, with the texts that are short."""
+    lines: dict[str, None] = {}
+    for each in labeled_differences(row, unchanged(before, after)):
+        text = visible(each.after or "", None)
+        is_short = len(text) <= LONGEST_LINE and "\n" not in text
+        lines[f"{each.label}: {text}" if is_short else each.label] = None
+    return list(lines)
+
+
+def _difference_label(row: PublishedRow, difference: Difference, labels: Words) -> str:
+    if (difference.field, difference.part) in PARTS:
+        return str(PARTS[difference.field, difference.part])
+    part = visible(difference.part)
+    if part and difference.field in SPLIT_COLUMNS:
+        return capfirst(part)
+    field = str(labels[difference.field][0]) if difference.field in labels else ""
+    if not field:
+        columns = {each.name: each for each in row._meta.get_fields()}
+        column = columns.get(difference.field)
+        field = str(getattr(column, "verbose_name", difference.field))
+    return capfirst(f"{field}, {part}" if part else field)
+
+
+def _values_in_words(
+    row: PublishedRow, difference: Difference
+) -> tuple[str | None, str | None]:
+    """Return the values as the form shows them, if they differ there."""
+    plain = difference.before, difference.after
+    field = difference.field
+    wording = _WORDINGS.get((field, difference.part)) or _WORDINGS.get((field, ""))
+    if wording is None:
+        return plain
+    before, after = (None if each is None else wording(row, each) for each in plain)
+    is_hidden = before == after and plain[0] != plain[1]
+    return plain if is_hidden else (before, after)
+
+
+def _chosen_of(choices: Mapping[str, Label]) -> Callable[[PublishedRow, str], str]:
+    return lambda _row, value: str(choices.get(value, value))
+
+
+def _method_labels(row: PublishedRow, value: str) -> str:
+    return "\n".join(map(method_label, split_words(value)))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _seconds_text(row: PublishedRow, value: str) -> str:
+    return seconds_of(int(value)) if _is_number(value) else value
+
+
+def _titles_wording(name: str) -> Callable[[PublishedRow, str], str]:
+    def row_titles(row: PublishedRow, value: str) -> str:
+        keys = [int(key) for key in value.splitlines() if _is_number(key)]
+        model: Any = type(row)._meta.get_field(name).related_model
+        known = model._default_manager.in_bulk(keys)
+        gone = _("one that was deleted")
+        return "\n".join(str(known.get(key, gone)) for key in keys)
+
+    return row_titles
+
+
+_WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] = {
+    ("kind", ""): lambda _row, value: str(name_of_kind(value)),
+    ("selection", ""): _chosen_of(dict(Server.Selection.choices)),
+    ("listing", ""): _chosen_of(dict(Server.ToolList.choices)),
+    ("annotations", "audience"): _chosen_of(AUDIENCES),
+    ("annotations", "priority"): _chosen_of(IMPORTANCES),
+    ("access", ""): _method_labels,
+    ("ttl_ms", ""): _seconds_text,
+    **{("chosen", name): _titles_wording(name) for name in Server.CHOICES},
+}

@@ -1,0 +1,157 @@
+"""Which calls that one content of a row accepts are wrong for another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from operator import gt, lt
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.publishing.differences.difference import ABSENT, are_texts, changed_members
+
+
+def breaking_reasons(before: JsonObject, after: JsonObject) -> list[str]:
+    """Return which calls will fail, in words: “those with “days””; each once."""
+    return list(dict.fromkeys(_reasons(before, after)))
+
+
+def _reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
+    for field in ("name", "uri", "uri_template"):
+        if field in before and before[field] != after.get(field):
+            yield _("those to “%(name)s”") % {"name": before[field]}
+    if not before:
+        return
+    sides = [each.get("arguments", []) for each in (before, after)]
+    if all(map(are_arguments, sides)):
+        yield from _schema_reasons(*map(_arguments_schema, sides))
+    sides = [each.get("input_schema", {}) for each in (before, after)]
+    if all(map(is_schema, sides)):
+        yield from _schema_reasons(*sides)
+
+
+def are_arguments(value: object) -> bool:
+    """Whether it is a list of arguments, each with a name of its own."""
+    if not isinstance(value, list):
+        return False
+    names = {
+        each["name"]
+        for each in value
+        if isinstance(each, dict)
+        and isinstance(each.get("name"), str)
+        and are_texts(each.get("suggestions", []))
+    }
+    return len(names) == len(value)
+
+
+def _arguments_schema(arguments: list[JsonObject]) -> JsonObject:
+    names = {each["name"]: bool(each.get("required")) for each in arguments}
+    required = [name for name, needed in names.items() if needed]
+    return {"properties": {name: {} for name in names}, "required": required}
+
+
+def is_schema(value: object) -> bool:
+    """Whether it is a schema whose parameters can be told."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("properties", {}), dict)
+        and are_texts(value.get("required", []))
+    )
+
+
+def _schema_reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
+    old, new = (each.get("properties", {}) for each in (before, after))
+    for name, was in old.items():
+        if name not in new:
+            yield _("those with “%(name)s”") % {"name": name}
+        elif keywords := ", ".join(_narrowed(was, new[name])):
+            about = {"name": name, "what": keywords}
+            yield _("some with “%(name)s” (%(what)s)") % about
+    required = set(before.get("required", ()))
+    for name in after.get("required", ()):
+        if name not in required:
+            yield _("those without “%(name)s”") % {"name": name}
+    rests = (
+        {**_LEFT_OUT, **each, "properties": {}, "required": []}
+        for each in (before, after)
+    )
+    if keywords := ", ".join(_narrowed(*rests)):
+        yield _("some (%(what)s)") % {"what": keywords}
+
+
+_LEFT_OUT: Final = {"type": "object", "additionalProperties": True}
+"""What some keywords mean where they are left out."""
+
+
+def _narrowed(was: Any, now: Any) -> Iterator[str]:
+    """Yield the keywords of a schema that take less than before."""
+    if not isinstance(was, dict) or not isinstance(now, dict):
+        was, now = {"schema": was}, {"schema": now}
+    for keyword, old, new in changed_members(was, now):
+        if _is_narrowing(keyword, old, new):
+            yield _keyword_label(keyword)
+
+
+def _keyword_label(keyword: str) -> str:
+    labels = {
+        "type": _("type"),
+        "enum": _("choices"),
+        "minimum": _("smallest value"),
+        "maximum": _("largest value"),
+        "minLength": _("shortest text"),
+        "maxLength": _("longest text"),
+        "minItems": _("fewest entries"),
+        "maxItems": _("most entries"),
+        "pattern": _("pattern"),
+        "format": _("format"),
+    }
+    return labels.get(keyword, keyword)
+
+
+_ANNOTATIONS = ("$comment", "default", "deprecated", "description", "examples", "title")
+_TELLING: Final = frozenset((*_ANNOTATIONS, "$id", "$schema", "x-mcp-header"))
+
+
+def _is_narrowing(keyword: str, was: Any, now: Any) -> bool:
+    if keyword in _TELLING or now is ABSENT:
+        return False
+    narrower = _NARROWER.get(keyword)
+    if was is ABSENT or narrower is None:
+        return True
+    try:
+        return narrower(was, now)
+    except TypeError:
+        # One of them is nothing that the keyword takes.
+        return True
+
+
+def _fewer_choices(was: Any, now: Any) -> bool:
+    known = {_number_or_json(each) for each in now}
+    return not all(_number_or_json(each) in known for each in was)
+
+
+def _number_or_json(value: object) -> float | bytes:
+    """Return what is the same for equal values of JSON Schema: 1 and 1.0 are one."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return jsonrpc.canonical(value)
+
+
+def _fewer_types(was: Any, now: Any) -> bool:
+    before, after = (
+        {*each} if isinstance(each, list) else {str(each)} for each in (was, now)
+    )
+    # A number may be an integer.
+    return not before <= (after | {"integer"} if "number" in after else after)
+
+
+_NARROWER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), lt),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), gt),
+    "additionalProperties": lambda _was, now: now is not True and now != {},
+    "enum": _fewer_choices,
+    "type": _fewer_types,
+}
+"""By keyword whether (old value, new value) takes less; others may, if they differ."""

@@ -1,0 +1,229 @@
+"""A content in lines that people read: what each of its columns says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.row_loader import definition_of
+from mcp_app.interface.definitions import ToolDefinition, ToolHints
+from mcp_app.kinds import KindError, complete_definition, usable_kinds
+from mcp_app.kinds.kind import OUTSIDE, Description
+from mcp_app.models import DefinitionRow, PublishedRow, Tool
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.publishing.differences.breaking import are_arguments, is_schema
+from mcp_app.publishing.differences.difference import are_texts, readable_value
+
+
+class Line(NamedTuple):
+    """What a column says, or a part of it; lines with the same `key` are compared."""
+
+    part: str
+    key: str
+    text: str
+
+
+CHANGES: Final = "changes"
+"""Stands for the columns of a tool's hints, which are one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A content as clients get it: with the schema and the hints that follow from it.
+
+    `description` is the config in words, None where only its JSON is known.
+    """
+
+    content: JsonObject
+    description: Description | None = None
+
+    def lines_of(self, field: str) -> list[Line]:
+        """Return what a column says; nothing where it is not there."""
+        if field not in self.content:
+            return []
+        if field == "config" and self.description is not None:
+            return [Line(label, text, text) for label, text in self.description]
+        value = self.content[field]
+        fits, lines = _LINES.get(field, (lambda _value: False, iter))
+        if fits(value):
+            return list(lines(value))
+        return [Line("", "", readable_value(value))]
+
+
+def shown_content(row: PublishedRow, content: JsonObject, registry: Registry) -> Shown:
+    """Return a content of a row as clients get it and people read it."""
+    if not content or not isinstance(row, DefinitionRow) or row.from_code:
+        return Shown(content)
+    try:
+        stored = definition_of((row.kind_of_row, ""), {"kind": row.kind, **content}, {})
+        kinds = usable_kinds(registry)
+        served = complete_definition(stored, kinds).definition
+    except (ValueError, KindError):
+        return Shown(content)
+    kind = kinds.get(stored.kind)
+    described = None
+    if kind is not None and content.get("config"):
+        described = kind.describe_safely(stored.definition, stored.config)
+    if not isinstance(served, ToolDefinition):
+        return Shown(content, described)
+    shown = {name: each for name, each in content.items() if name not in Tool.HINTS}
+    if served.input_schema.get("properties"):
+        shown["input_schema"] = served.input_schema
+    outside = dict(described or ()).get(str(OUTSIDE), "")
+    if words := hint_words(served.hints, outside):
+        shown[CHANGES] = words
+    if outside:
+        described = [each for each in described or () if each[0] != str(OUTSIDE)]
+    return Shown(shown, described)
+
+
+def hint_words(hints: ToolHints, outside: str = "") -> str:
+    """Say what a tool's hints tell clients; `outside` names the other site."""
+    words = []
+    if hints.read_only:
+        words.append(_("only reads"))
+    elif hints.destructive is False:
+        words.append(_("adds or changes"))
+    elif hints.destructive or hints.read_only is False:
+        words.append(_("may delete or overwrite"))
+    if hints.idempotent and hints.read_only:
+        words.append(_("the same call gives the same"))
+    elif hints.idempotent:
+        words.append(_("twice does the same as once"))
+    if hints.open_world:
+        reaches = _("reaches outside this site")
+        words.append(f"{reaches}: {outside}" if outside else reaches)
+    elif hints.open_world is False:
+        words.append(_("stays inside this site"))
+    return " · ".join(words)
+
+
+# -- columns ---------------------------------------------------------------------------
+
+
+def _schema_lines(schema: JsonObject) -> Iterator[Line]:
+    properties = schema.get("properties", {})
+    required = schema.get("required", ())
+    for name, parameter in properties.items():
+        words = _parameter_words(parameter, name in required)
+        yield Line("", name, f"{name}: {words}")
+    known = ("type", "properties", "required")
+    rest = {name: value for name, value in schema.items() if name not in known}
+    if rest and rest != {"additionalProperties": False}:
+        yield Line(_("the rest of the schema"), "", readable_value(rest))
+    elif not properties:
+        yield Line("", "", _("none"))
+
+
+def _parameter_words(schema: Any, required: bool) -> str:
+    if not isinstance(schema, dict):
+        return readable_value(schema)
+    kind, *limits = _value_words(schema)
+    needed = _("required") if required else _("not required")
+    return ", ".join([kind, needed, *limits])
+
+
+def _value_words(schema: JsonObject) -> Iterator[str]:
+    """Yield the type of a value, its limits, and as JSON what has no words."""
+    rest = dict(schema)
+    yield _type_words(rest)
+    for keyword, label in _limits().items():
+        if keyword in rest:
+            yield label % {"value": readable_value(rest.pop(keyword))}
+    if rest:
+        yield readable_value(rest)
+
+
+def _type_words(schema: dict[str, Any]) -> str:
+    """Take what says the type of a value, and return it in words."""
+    name = schema.pop("type", "")
+    form = schema.pop("format", "")
+    if are_texts(schema.get("enum")):
+        choices = {"choices": ", ".join(schema.pop("enum"))}
+        return _("one of %(choices)s") % choices
+    if name == "array" and isinstance(schema.get("items"), dict):
+        items = ", ".join(_value_words(schema.pop("items")))
+        return _("list: %(items)s") % {"items": items}
+    names = name if isinstance(name, list) else [form or name]
+    types = {
+        "": _("anything"),
+        "string": _("text"),
+        "integer": _("whole number"),
+        "number": _("number"),
+        "boolean": _("yes or no"),
+        "object": _("several fields"),
+        "array": _("list"),
+        "null": _("nothing"),
+        "date": _("date"),
+        "date-time": _("date and time"),
+        "time": _("time"),
+    }
+    return _(" or ").join(types.get(str(each), str(each)) for each in names)
+
+
+def _limits() -> Mapping[str, str]:
+    return {
+        "title": _("called %(value)s"),
+        "minimum": _("at least %(value)s"),
+        "maximum": _("at most %(value)s"),
+        "minLength": _("%(value)s characters or more"),
+        "maxLength": _("at most %(value)s characters"),
+        "minItems": _("%(value)s entries or more"),
+        "maxItems": _("at most %(value)s entries"),
+        "pattern": _("pattern %(value)s"),
+        "default": _("if left out: %(value)s"),
+        "description": _("“%(value)s”"),
+    }
+
+
+def _argument_lines(arguments: list[JsonObject]) -> Iterator[Line]:
+    for each in arguments:
+        words = [str(each.get("title") or "")]
+        words.append(_("required") if each.get("required") else "")
+        if each.get("description"):
+            words.append(_("“%(text)s”") % {"text": each["description"]})
+        if each.get("suggestions"):
+            texts = {"values": ", ".join(each["suggestions"])}
+            words.append(_("suggestions: %(values)s") % texts)
+        about = ", ".join(filter(None, words))
+        name = str(each["name"])
+        yield Line("", name, f"{name}: {about}" if about else name)
+
+
+def _suggestion_lines(variables: Mapping[str, list[str]]) -> Iterator[Line]:
+    for name, values in variables.items():
+        yield Line("", name, f"{name}: {', '.join(values)}")
+
+
+def _member_lines(members: JsonObject) -> Iterator[Line]:
+    for name, value in members.items():
+        text = readable_value(value)
+        if isinstance(value, list) and not any(isinstance(e, dict) for e in value):
+            text = "\n".join(map(str, value))
+        if name == "audience" and are_texts(value):
+            text = " ".join(sorted({*value}, reverse=True))
+        yield Line(name, "", text)
+
+
+def _are_suggestions(value: object) -> bool:
+    return isinstance(value, dict) and all(map(are_texts, value.values()))
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+_LINES: Final[
+    Mapping[str, tuple[Callable[[object], bool], Callable[[Any], Iterator[Line]]]]
+] = {
+    "input_schema": (is_schema, _schema_lines),
+    "arguments": (are_arguments, _argument_lines),
+    "suggestions": (_are_suggestions, _suggestion_lines),
+    "annotations": (_is_object, _member_lines),
+    "chosen": (_is_object, _member_lines),
+}
+"""By column: whether a value is what has lines, and the lines."""

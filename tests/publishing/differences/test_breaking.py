@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_app.publishing.differences import breaking_reasons
+from tests.publishing.differences.contents import TEXT, schema
+
+NUMBER = {"type": "number"}
+
+
+def closed(is_open: object) -> Any:
+    """A schema that says whether it takes other parameters."""
+    return {"input_schema": {"type": "object", "additionalProperties": is_open}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        (schema(a=TEXT), schema(), "those with “a”"),
+        (schema(), schema("a", a=TEXT), "those without “a”"),
+        (schema(a=TEXT), schema("a", a=TEXT), "those without “a”"),
+        (schema(a=NUMBER), schema(a={"type": "integer"}), "some with “a” (type)"),
+        (schema(a=TEXT), schema(a={**TEXT, "maxLength": 5}), "longest text"),
+        (
+            schema(a={**NUMBER, "minimum": 1}),
+            schema(a={**NUMBER, "minimum": 2}),
+            "smallest value",
+        ),
+        (schema(a={"enum": [1, 2]}), schema(a={"enum": [1]}), "choices"),
+        (schema(a={"pattern": "a"}), schema(a={"pattern": "b"}), "pattern"),
+        (schema(a=True), schema(a=False), "schema"),
+        (schema(a={"minimum": "1"}), schema(a={"minimum": 1}), "smallest value"),
+        (schema(a={"enum": 1}), schema(a={"enum": [1]}), "choices"),
+        (schema(a={"enum": [1]}), schema(a={"enum": [True]}), "choices"),
+        (schema(a={"type": [{}]}), schema(a={"type": "string"}), "type"),
+        (closed(True), closed(False), "some (additionalProperties)"),
+        ({"input_schema": {"type": "object"}}, closed(False), "additionalProperties"),
+        (schema(a=TEXT), schema("b", a=TEXT), "those without “b”"),
+        (schema(), schema(a=TEXT), ""),
+        (schema("a", a=TEXT), schema(a=TEXT), ""),
+        (schema(a={"type": "integer"}), schema(a=NUMBER), ""),
+        (schema(a={**TEXT, "maxLength": 5}), schema(a={**TEXT, "maxLength": 6}), ""),
+        (schema(a={**TEXT, "maxLength": 5}), schema(a=TEXT), ""),
+        (schema(a={"enum": [1]}), schema(a={"enum": [1, 2]}), ""),
+        (schema(a={"enum": [1, "x"]}), schema(a={"enum": [1.0, "x"]}), ""),
+        (schema(a=TEXT), schema(a={**TEXT, "description": "d"}), ""),
+        (schema(a=TEXT, b=TEXT), schema(b=TEXT, a=TEXT), ""),
+        (closed(False), closed(True), ""),
+        (closed(False), {"input_schema": {"type": "object"}}, ""),
+        (schema("b", a=TEXT), schema(a=TEXT), ""),
+    ],
+)
+def test_what_breaks_old_calls(before: Any, after: Any, reason: str) -> None:
+    said = breaking_reasons(before, after)
+    assert len(said) == bool(reason)
+    assert reason in "".join(said)
