@@ -27,7 +27,7 @@ ROUNDS: Final = 5
 LIST: Final = "/admin/mcp_app/call/"
 PAGES: Final[Mapping[str, str]] = {
     "list": LIST,
-    "failed": f"{LIST}?outcome=failed&when=month",
+    "failed": f"{LIST}?outcome=any_failure&when=month",
     "filters": f"{LIST}?when=month&kind=tool&server=support&slower=5000",
     "person": f"{LIST}?when=month&user=person7",
     "search": f"{LIST}?when=month&q=tool3",

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db import router
 
 from mcp_app.conf import Limits
-from mcp_app.interface.call_record import FAILED
+from mcp_app.interface.call_record import FAILED, REFUSED
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import HOUR_S, MINUTE_S, CallQuerySet
 from mcp_app.models.expiry import (
@@ -24,7 +24,8 @@ MINUTE_RETENTION_MS: Final = 2 * HOUR_S * 1_000
 WRITER_RETENTION_MS: Final = 7 * 24 * HOUR_S * 1_000
 """Longer than any process retries a commit whose outcome it does not know."""
 RETAINED_FAILURES: Final = 50
-"""Calls of each failed outcome that outlast all others."""
+"""Calls of each outcome below that outlast all others."""
+RETAINED_OUTCOMES: Final = (*REFUSED, *FAILED)
 
 
 def expired_calls(limits: Limits) -> list[ExpiredRows]:
@@ -53,7 +54,7 @@ def surplus_calls(most: int, oldest_ms: Any) -> ExpiredRows:
 
 
 class _Surplus:
-    """The oldest calls above a number; of each failed outcome the newest stay.
+    """The oldest calls above a number; the newest of each bad outcome stay.
 
     Numbers are those of keys: counting the rows would read all of them.  So where the
     database leaves keys out, fewer rows stay.
@@ -95,10 +96,10 @@ class _Surplus:
             )
             end = newest - self._most
             # Where few calls stay, half of them may be any.
-            most = min(RETAINED_FAILURES, self._most // (2 * len(FAILED)))
+            most = min(RETAINED_FAILURES, self._most // (2 * len(RETAINED_OUTCOMES)))
             retained = frozenset(
                 key
-                for outcome in (FAILED if end >= oldest else ())
+                for outcome in (RETAINED_OUTCOMES if end >= oldest else ())
                 for key in rows.newest_that(outcome, most)
             )
             for each in sorted(retained):

@@ -102,4 +102,16 @@ class Outcome(StrEnum):
 
 FINE: Final = (Outcome.ANSWERED, Outcome.ASKED, Outcome.CANCELLED, Outcome.CLIENT_GONE)
 """Outcomes that are not failures: nobody needs to act."""
-FAILED: Final = tuple(each.value for each in Outcome if each not in FINE)
+REFUSED: Final = (
+    Outcome.ARGUMENTS,
+    Outcome.INVALID,
+    Outcome.UNKNOWN,
+    Outcome.FORBIDDEN,
+    Outcome.SWITCHED_OFF,
+    Outcome.LIMITED,
+    Outcome.INCAPABLE,
+    Outcome.TOOL_ERROR,
+)
+"""Outcomes by the caller's values or rights: nothing here is at fault."""
+FAILED: Final = tuple(each for each in Outcome if each not in (*FINE, *REFUSED))
+"""Outcomes by a fault of the tool, of this site or of another one."""

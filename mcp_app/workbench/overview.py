@@ -33,7 +33,7 @@ from django.utils import timezone
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.auth.permissions import active_condition, all_users
 from mcp_app.catalog.server_lint import MANY_TOOLS
-from mcp_app.interface.call_record import FAILED, Outcome
+from mcp_app.interface.call_record import FAILED, REFUSED, Outcome
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import (
@@ -123,10 +123,11 @@ class TokenCounts:
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """How many calls began in the hour from `start_ms`, and how many of them failed."""
+    """How many calls began in the hour from `start_ms`, by how they ended."""
 
     start_ms: int
     calls: int
+    refused: int
     failed: int
 
 
@@ -189,6 +190,10 @@ class Overview:
         return sum(each.calls for each in self.hours)
 
     @property
+    def refusal_count(self) -> int:
+        return sum(each.refused for each in self.hours)
+
+    @property
     def failure_count(self) -> int:
         return sum(each.failed for each in self.hours)
 
@@ -208,8 +213,11 @@ def read_overview(
     since_ms = period_start_ms(_milliseconds(now) - DAY_MS, HOUR_S)
     rows_of_hours = CallStatistic.objects.filter(seconds=HOUR_S, start_ms__gte=since_ms)
     counted = rows_of_hours.order_by("start_ms").values_list("start_ms")
-    failed = _sum_of_calls(outcome__in=FAILED)
-    counted = counted.annotate(sum=Sum("calls"), failed=failed)
+    counted = counted.annotate(
+        sum=Sum("calls"),
+        refused=_sum_of_calls(outcome__in=REFUSED),
+        failed=_sum_of_calls(outcome__in=FAILED),
+    )
     hours = [Hour(*map(int, each)) for each in counted] if viewer.calls else []
     return Overview(
         rows=rows,
@@ -380,8 +388,8 @@ def _ranked_counters(now_ms: int) -> QuerySet[Any, dict[str, Any]]:
     recent = Q(
         seconds=MINUTE_S, start_ms__gte=period_start_ms(now_ms - RECENT_MS, MINUTE_S)
     )
-    # What staff have stopped does not fail by itself.
-    recent &= ~Q(outcome=Outcome.SWITCHED_OFF)
+    # Where nothing ran, nothing says whether it works.
+    recent &= ~Q(outcome__in={*REFUSED} - {Outcome.TOOL_ERROR})
     day = Q(seconds=HOUR_S, start_ms__gte=period_start_ms(now_ms - DAY_MS, HOUR_S))
     rows: Any = CallStatistic.objects.filter(recent | day).exclude(name="").order_by()
     summed = rows.values("seconds", "kind", "name").annotate(

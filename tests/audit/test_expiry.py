@@ -12,10 +12,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.audit import expiry
-from mcp_app.audit.expiry import MINUTE_RETENTION_MS, WRITER_RETENTION_MS, expired_calls
+from mcp_app.audit.expiry import (
+    MINUTE_RETENTION_MS,
+    RETAINED_OUTCOMES,
+    WRITER_RETENTION_MS,
+    expired_calls,
+)
 from mcp_app.audit.writing import write
 from mcp_app.conf import Limits
-from mcp_app.interface.call_record import FAILED, FINE
+from mcp_app.interface.call_record import FINE
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 from mcp_app.models.expiry import ExpiredRows
@@ -110,12 +115,12 @@ def test_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_newest_of_each_failed_outcome_go_last() -> None:
-    most = 2 * len(FAILED) * 3
-    old = {each: calls(*[each] * 4) for each in (*FINE, *FAILED)}
+    most = 2 * len(RETAINED_OUTCOMES) * 3
+    old = {each: calls(*[each] * 4) for each in (*FINE, *RETAINED_OUTCOMES)}
     new = calls(*["answered"] * (most * 2))
     removed = remove(most)
     assert removed == len(old) * 4 + len(new) - most
-    kept = [key for each in FAILED for key in old[each][1:]]
+    kept = [key for each in RETAINED_OUTCOMES for key in old[each][1:]]
     assert left() == sorted([*kept, *new[-(most - len(kept)) :]])
     assert remove(most) == 0
     # Further calls do not move them, and the next failures take their place.
@@ -156,5 +161,5 @@ def test_where_few_are_kept_nothing_is_counted() -> None:
     rows = surplus(10)
     first, second = statements(rows), statements(rows)
     assert not any("COUNT" in each for each in (*first, *second))
-    assert sum("outcome" in each for each in first) == len(FAILED)
+    assert sum("outcome" in each for each in first) == len(RETAINED_OUTCOMES)
     assert not any("outcome" in each for each in second)

@@ -36,28 +36,28 @@ def refused(served: Serving) -> None:
     assert answer.whole().status == 415
 
 
-def test_a_failed_call_is_found_in_three_clicks(staff: Page, served: Serving) -> None:
+def test_a_refused_call_is_found_in_two_clicks(staff: Page, served: Serving) -> None:
     url = f"{served.url}/mcp"
     for number in range(12):
         called(url, "order_status", number=1_001 + number).whole()
         called(url, "order_status", number=1_001).whole()
     called(url, "order_status", number="many").whole()
     called(url, "order_status", number=999).whole()
-    until_written(staff, LIST, "Tool error")
+    until_written(staff, LIST, "Reported an error")
     staff.goto(HOME)
     picture(staff, "calls-home")
 
-    staff.get_by_role("link", name=re.compile("[0-9]+ failed")).click()
-    row = staff.get_by_role("row").filter(has_text="Tool error")
+    staff.get_by_role("link", name=re.compile("[0-9]+ were refused")).click()
+    row = staff.get_by_role("row").filter(has_text="Reported an error")
     row = row.filter(has_text="order_status")
     row.get_by_role("rowheader").get_by_role("link").click()
-    expect(staff.get_by_text("What it means")).to_be_visible()
+    expect(staff.get_by_text("What happened")).to_be_visible()
     expect(staff.locator(".mcp-code")).to_contain_text("There is no order 999.")
     picture(staff, "call")
 
     breadcrumbs = staff.locator(".breadcrumbs")
     breadcrumbs.get_by_role("link", name="Calls", exact=True).click()
-    expect(staff.locator(".mcp-box h2")).to_contain_text("failed (")
+    expect(staff.locator(".mcp-figure")).to_contain_text(["calls", "failed", "refused"])
     picture(staff, "calls")
 
 
@@ -69,11 +69,10 @@ def test_the_list_is_filtered_without_scripts(
     called(f"{served.url}/mcp", "order_status", number="many").whole()
     until_written(page, f"{LIST}?outcome=arguments", "order_status")
     page.goto(LIST)
-    page.get_by_label("Outcome").select_option("Wrong arguments")
+    page.get_by_label("Outcome").select_option("Wrong values")
     page.get_by_role("button", name="Show").click()
     expect(page).to_have_url(re.compile("outcome=arguments"))
-    states = page.locator("td[data-label='Outcome']").all_inner_texts()
-    assert set(states) == {"Wrong arguments"}
+    assert {*page.locator(".mcp-out").all_inner_texts()} == {"Wrong values"}
     page.get_by_role("link", name="order_status", exact=True).first.click()
     expect(page.locator(".mcp-chip")).to_have_text("Name: order_status")
     page.get_by_role("link", name="Remove").click()

@@ -1,4 +1,4 @@
-"""How many calls there were, how many failed, and how long they took.
+"""How many calls there were, how many were refused or failed, how long they took.
 
 Reads only counters, never call rows, of which there may be millions.
 """
@@ -14,14 +14,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import F, Max, QuerySet, Sum
 from django.db.models.functions import Lower
-from django.utils.formats import number_format
+from django.utils.formats import date_format, number_format
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.calls.filters import CallFilter, milliseconds, stored_time
-from mcp_app.interface.call_record import FAILED
+from mcp_app.admin.calls.filters import (
+    ANY_FAILURE,
+    ANY_REFUSAL,
+    CLASSES,
+    CallFilter,
+    milliseconds,
+    stored_time,
+)
+from mcp_app.admin.page.result import Plot, bar_plot
+from mcp_app.interface.definitions import Label
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, DURATIONS, HOUR_S, MINUTE_S
+from mcp_app.site_time import local_time
 
 if TYPE_CHECKING:
     # Processes that serve clients load the admin, and never need this.
@@ -29,8 +39,12 @@ if TYPE_CHECKING:
 
 BARS: Final = 32
 """The greatest number of bars; one more may be in progress."""
-WIDTH: Final = 640
-HEIGHT: Final = 96
+LOOKS: Final = {"": "ok", ANY_REFUSAL: "refused", ANY_FAILURE: "err"}
+"""The classes of outcomes, from below, with the CSS class of each."""
+TITLES: Final[Mapping[int, Label]] = {
+    HOUR_S * 1_000: gettext_lazy("Calls each hour"),
+    24 * HOUR_S * 1_000: gettext_lazy("Calls each day"),
+}
 STEPS: Final = tuple(
     minutes * MINUTE_S * 1_000
     for minutes in (5, 60, 120, 360, 720, 1440, 2880, 10080, 20160, 43200)
@@ -40,40 +54,41 @@ STEPS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of the chart, with its position in pixels."""
+    """What began in the time from `start` on: numbers of calls by how they ended."""
 
     start: datetime
-    calls: int
+    answered: int
+    refused: int
     failed: int
-    x: int
-    width: int
-    top: int
-    height: int
-    failed_top: int
-    failed_height: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallChart:
+    """The bars as numbers and as a drawing; `title` says how long each stands for."""
+
+    title: Label
+    bars: Sequence[Bar]
+    plot: Plot
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Figures of the filtered calls.
 
-    `calls` and `failed` ignore the filters by outcome and duration; `matching` counts
-    what they leave. Of 100 of these, 50 took at most `half` milliseconds and 95 at most
-    `most`, which are None if there are none.
+    `calls`, `refused` and `failed` ignore the filters by outcome and duration;
+    `matching` counts what they leave. Of 100 of these, 50 took at most `half`
+    milliseconds and 95 at most `most`, which are None if there are none.
     """
 
     calls: int
+    refused: int
     failed: int
     matching: int
     dropped: int
     half: int | None
     most: int | None
-    bars: tuple[Bar, ...]
+    chart: CallChart
     servers: tuple[str, ...]
-
-    @property
-    def failure_percent(self) -> float:
-        return 100 * self.failed / self.calls if self.calls else 0.0
 
 
 def call_figures(call_filter: CallFilter) -> Figures:
@@ -91,11 +106,10 @@ def call_figures(call_filter: CallFilter) -> Figures:
     servers = tuple(sorted({row["server"] for row in rows}))
     if call_filter.server:
         rows = [row for row in rows if row["server"] == call_filter.server]
-    calls, failed = Counter[int](), Counter[int]()
+    counts = Counter[tuple[int, str]]()
     for row in rows:
-        calls[row["since"]] += row["sum_calls"]
-        if row["outcome"] in FAILED:
-            failed[row["since"]] += row["sum_calls"]
+        those = (name for name, each in CLASSES.items() if row["outcome"] in each)
+        counts[row["since"], next(those, "")] += row["sum_calls"]
     wanted = call_filter.wanted_outcomes
     matching = [row for row in rows if not wanted or row["outcome"] in wanted]
     buckets = [
@@ -104,25 +118,18 @@ def call_figures(call_filter: CallFilter) -> Figures:
     ]
     longest = max((row["top"] for row in matching), default=0)
     times = range(0, max(step, end_ms - call_filter.start_ms), step)
+    chart = _chart(call_filter.start_ms, times, counts)
     return Figures(
-        calls=calls.total(),
-        failed=failed.total(),
+        calls=counts.total(),
+        refused=sum(bar.refused for bar in chart.bars),
+        failed=sum(bar.failed for bar in chart.bars),
         matching=sum(buckets),
         dropped=sum(row["sum_dropped"] for row in matching),
         half=percentile_bound(buckets, 50, longest),
         most=percentile_bound(buckets, 95, longest),
-        bars=tuple(_chart_bars(call_filter.start_ms, times, calls, failed)),
+        chart=chart,
         servers=servers,
     )
-
-
-def most_failing(call_filter: CallFilter) -> Mapping[str, Any] | None:
-    """Return kind, name and outcome of what failed most, and how often; one query."""
-    rows = _counter_rows(call_filter).filter(outcome__in=FAILED)
-    if call_filter.server:
-        rows = rows.filter(server=call_filter.server)
-    failures = rows.values("kind", "name", "outcome").annotate(sum=Sum("calls"))
-    return failures.order_by("-sum", "name").first()
 
 
 def names_with(call_filter: CallFilter, text: str, most: int) -> tuple[str, ...]:
@@ -134,14 +141,16 @@ def names_with(call_filter: CallFilter, text: str, most: int) -> tuple[str, ...]
     return tuple(names[:most])
 
 
-def hourly_bars(since_ms: int, hours: Iterable[Hour]) -> tuple[Bar, ...]:
+def hourly_chart(since_ms: int, hours: Iterable[Hour]) -> CallChart:
     """Return a bar for each hour of the day that begins then, and for this one."""
-    calls, failed = Counter[int](), Counter[int]()
+    counts = Counter[tuple[int, str]]()
     for each in hours:
-        calls[each.start_ms - since_ms] = each.calls
-        failed[each.start_ms - since_ms] = each.failed
+        answered = each.calls - each.refused - each.failed
+        numbers = (answered, each.refused, each.failed)
+        for look, number in zip(LOOKS, numbers, strict=True):
+            counts[each.start_ms - since_ms, look] = number
     hour_ms = HOUR_S * 1_000
-    return tuple(_chart_bars(since_ms, range(0, 25 * hour_ms, hour_ms), calls, failed))
+    return _chart(since_ms, range(0, 25 * hour_ms, hour_ms), counts)
 
 
 def count_similar(kind: str, name: str, outcome: str, start_ms: int) -> int:
@@ -183,44 +192,18 @@ def percentile_bound(
     return None
 
 
-def _chart_bars(
-    start_ms: int, times: range, calls: Counter[int], failed: Counter[int]
-) -> Iterable[Bar]:
-    most = max(calls.values(), default=0) or 1
-    width = WIDTH // len(times)
-    for place, since in enumerate(times):
-        # Round up: even one failed call must be visible.
-        height = -(-calls[since] * HEIGHT // most)
-        failing = -(-failed[since] * HEIGHT // most)
-        yield Bar(
-            start=stored_time(start_ms + since),
-            calls=calls[since],
-            failed=failed[since],
-            x=place * width,
-            width=max(1, width - 2),
-            top=HEIGHT - height,
-            height=height,
-            failed_top=HEIGHT - failing,
-            failed_height=failing,
-        )
-
-
-def failure_sentence(call_filter: CallFilter, totals: Figures, most: str) -> str:
-    """Say how many calls failed; `most` names what failed most."""
-    values = {
-        "failed": grouped_digits(totals.failed),
-        "calls": grouped_digits(totals.calls),
-        "percent": format_percent(totals.failure_percent),
-        "most": most,
-    }
-    if not totals.calls:
-        return ""
-    if not totals.failed:
-        return _("None of %(calls)s failed.") % values
-    if most:
-        text = _("%(failed)s of %(calls)s failed (%(percent)s), most often: %(most)s.")
-        return text % values
-    return _("%(failed)s of %(calls)s failed (%(percent)s).") % values
+def _chart(start_ms: int, times: range, counts: Counter[tuple[int, str]]) -> CallChart:
+    """Return a bar for each of these times after the start, in milliseconds."""
+    columns = [[counts[each, look] for look in LOOKS] for each in times]
+    bars = [
+        Bar(stored_time(start_ms + each), *column)
+        for each, column in zip(times, columns, strict=True)
+    ]
+    wording = "H:i" if times.stop <= 25 * HOUR_S * 1_000 else "j M"
+    labels = [date_format(local_time(each.start), wording) for each in bars]
+    title = TITLES.get(times.step, _("Calls over time"))
+    said = _("%(title)s; the table below says the same") % {"title": title}
+    return CallChart(title, bars, bar_plot(columns, labels, said, [*LOOKS.values()]))
 
 
 def grouped_digits(number: int) -> str:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.outcome_help import MEANINGS
-from mcp_app.interface.call_record import FAILED, Outcome
+from mcp_app.interface.call_record import FAILED, REFUSED, Outcome
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.rules import visible
@@ -29,9 +29,9 @@ DAY: Final = "day"
 BETWEEN: Final = "between"
 WHEN: Final[Mapping[str, Label]] = {
     LAST_HOUR: gettext_lazy("Last hour"),
-    DAY: gettext_lazy("24 hours"),
-    "week": gettext_lazy("7 days"),
-    "month": gettext_lazy("30 days"),
+    DAY: gettext_lazy("Last 24 hours"),
+    "week": gettext_lazy("Last 7 days"),
+    "month": gettext_lazy("Last 30 days"),
     BETWEEN: gettext_lazy("From … to"),
 }
 AGES: Final = {
@@ -47,9 +47,12 @@ KINDS: Final[Mapping[str, Label]] = {
     "prompt": gettext_lazy("Prompt"),
     "completion": gettext_lazy("Completion"),
 }
-ANY_FAILURE: Final = "failed"
+ANY_REFUSAL: Final = "any_refusal"
+ANY_FAILURE: Final = "any_failure"
+CLASSES: Final = {ANY_REFUSAL: REFUSED, ANY_FAILURE: FAILED}
 OUTCOMES: Final[Mapping[str, Label]] = {
-    ANY_FAILURE: gettext_lazy("Failed, in whatever way"),
+    ANY_FAILURE: gettext_lazy("All failed"),
+    ANY_REFUSAL: gettext_lazy("All refused"),
     **{name: meaning.label for name, meaning in MEANINGS.items()},
 }
 ORIGINS: Final[Mapping[str, Label]] = {CONSOLE: gettext_lazy("The page Try it")}
@@ -118,9 +121,8 @@ class CallFilter:
     @property
     def wanted_outcomes(self) -> tuple[str, ...]:
         """The outcomes to show; () for all."""
-        if self.outcome == ANY_FAILURE:
-            return FAILED
-        return (self.outcome,) if self.outcome else ()
+        one = (self.outcome,) if self.outcome else ()
+        return CLASSES.get(self.outcome, one)
 
     @property
     def is_countable(self) -> bool:

@@ -12,6 +12,7 @@ from asgiref.sync import sync_to_async
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.handlers.asgi import ASGIRequest
+from django.forms import Select
 from django.http import (
     Http404,
     HttpRequest,
@@ -27,22 +28,19 @@ from mcp_app.admin.calls import rejected_requests
 from mcp_app.admin.calls.charts import (
     Figures,
     call_figures,
-    failure_sentence,
+    format_percent,
     grouped_digits,
-    most_failing,
     names_with,
 )
 from mcp_app.admin.calls.filters import (
     ANY_FAILURE,
-    BETWEEN,
+    ANY_REFUSAL,
     CHOICES,
     ERROR_NUMBER,
-    KINDS,
     CallFilter,
     read_filter,
     stored_time,
 )
-from mcp_app.admin.calls.outcome_help import meaning_of
 from mcp_app.admin.calls.presentation import (
     Whole,
     call_line,
@@ -225,14 +223,16 @@ class CallAdmin(SettledAdmin[Call]):
                 " there are too many."
             )
             raise Http404(message % {"days": retention()})
-        context = {"whole": Whole(request, call), "kept": retention()}
-        return self._render_page(request, "call", _("One call"), context)
+        whole = Whole(request, call)
+        title = _("Call of %(what)s") % {"what": whole.what}
+        context = {"whole": whole, "kept": retention()}
+        return self._render_page(request, "call", title, context)
 
     def refused_view(self, request: HttpRequest) -> HttpResponse:
         """Show the requests that were refused before they became a call."""
         self._require_view_right(request)
         context = rejected_requests.turned_away()
-        return self._render_page(request, "refused", _("Refused at the door"), context)
+        return self._render_page(request, "refused", _("Refused requests"), context)
 
     def _require_view_right(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
@@ -272,9 +272,6 @@ def _list_context(wanted: CallFilter) -> dict[str, object]:
         (sought.rest and not older) if totals else not wanted.older
     ):
         looked = Call.objects.looked_for(sought, wanted.older)
-    most = ""
-    if totals and totals.failed and looked is None and not wanted.name:
-        most = _most_failing_text(wanted)
     back_to = looked and looked.back_to
     return {
         "asked": wanted,
@@ -282,16 +279,14 @@ def _list_context(wanted: CallFilter) -> dict[str, object]:
         "newer_url": newer and wanted.query_string(newer=newer),
         "older_url": older and wanted.query_string(older=older),
         "figures": totals,
-        "sentence": totals and failure_sentence(wanted, totals, most),
-        "pace": _duration_sentence(totals),
+        "cards": totals and totals.calls and _figure_cards(wanted, totals),
         "count": _count_sentence(totals, looked),
         "looked": back_to and stored_time(back_to.time_ms),
         "further_url": back_to and wanted.query_string(older=back_to),
-        "filters": _select_boxes(wanted, totals),
-        "between": wanted.when == BETWEEN,
+        "selects": _select_boxes(wanted, totals),
+        "has_more": any((wanted.kind, wanted.slower, wanted.origin, wanted.server)),
         "chips": _filter_chips(wanted),
         "export_url": reverse("admin:mcp_app_call_export") + wanted.query_string(),
-        "failed_url": wanted.query_string(outcome=ANY_FAILURE),
         "week_url": wanted.query_string(when="week"),
         "kept": retention(),
         "unkept": mcp_settings.audit == "off",
@@ -330,52 +325,53 @@ def _count_sentence(totals: Figures | None, looked: CallCount | None) -> str:
     return text % {"count": grouped_digits(count)}
 
 
-def _most_failing_text(wanted: CallFilter) -> str:
-    most = most_failing(wanted)
-    if most is None:
-        return ""
-    return _("%(name)s, %(outcome)s (%(count)s)") % {
-        "name": visible(most["name"]) or KINDS.get(most["kind"], most["kind"]),
-        "outcome": meaning_of(most["outcome"]).label,
-        "count": grouped_digits(most["sum"]),
-    }
-
-
-def _duration_sentence(totals: Figures | None) -> str:
-    if totals is None or totals.half is None or totals.most is None:
-        return ""
-    text = _("Half of them took at most %(half)s, and 95 of 100 at most %(most)s.")
-    return text % {
-        "half": milliseconds_text(totals.half),
-        "most": milliseconds_text(totals.most),
-    }
-
-
-def _select_boxes(wanted: CallFilter, totals: Figures | None) -> list[dict[str, Any]]:
-    """Return the select boxes, each with its choices and the current one."""
-    lists: list[tuple[str, Label, Iterable[tuple[str, Label]]]] = [
-        (name, label, choices.items()) for name, (label, choices) in CHOICES.items()
+def _figure_cards(wanted: CallFilter, totals: Figures) -> list[tuple[str, ...]]:
+    """Return figures: the number, what it counts, more about it, and a URL or ""."""
+    percent = format_percent(100 * totals.failed / totals.calls)
+    cards = [
+        (grouped_digits(totals.calls), _("calls"), "", ""),
+        (
+            grouped_digits(totals.failed),
+            _("failed"),
+            f"({percent})",
+            wanted.query_string(outcome=ANY_FAILURE) if totals.failed else "",
+        ),
+        (
+            grouped_digits(totals.refused),
+            _("refused"),
+            _("wrong values, no right"),
+            wanted.query_string(outcome=ANY_REFUSAL) if totals.refused else "",
+        ),
     ]
+    if totals.half is None or totals.most is None:
+        return cards
+    half, most = milliseconds_text(totals.half), milliseconds_text(totals.most)
+    return [
+        *cards,
+        (half, _("half of them took at most"), "", ""),
+        (most, _("95 of 100 took at most"), "", ""),
+    ]
+
+
+def _select_boxes(wanted: CallFilter, totals: Figures | None) -> dict[str, str]:
+    """Return a select box for each filter that has choices, as HTML."""
+    boxes: dict[str, tuple[Label, Mapping[str, Label]]] = {**CHOICES}
     slugs = {*(totals.servers if totals else ()), wanted.server} - {""}
     if slugs:
-        servers = [(slug, visible(slug)) for slug in sorted(slugs)]
-        lists.append(("server", _("Server"), servers))
-    return [
-        {
-            "name": name,
-            "label": label,
-            "any": name != "when",
-            "choices": [
-                {
-                    "value": value,
-                    "label": text,
-                    "chosen": value == getattr(wanted, name),
-                }
-                for value, text in choices
-            ],
-        }
-        for name, label, choices in lists
-    ]
+        boxes["server"] = (_("Server"), {each: visible(each) for each in sorted(slugs)})
+    return {
+        name: Select(
+            attrs={"aria-label": label}, choices=_choices(name, label, those)
+        ).render(name, getattr(wanted, name))
+        for name, (label, those) in boxes.items()
+    }
+
+
+def _choices(
+    name: str, label: Label, choices: Mapping[str, Label]
+) -> list[tuple[str, Label]]:
+    every = _("All outcomes") if name == "outcome" else f"{label}: {_('all')}"
+    return [*([] if name == "when" else [("", every)]), *choices.items()]
 
 
 def _filter_chips(wanted: CallFilter) -> list[dict[str, str]]:

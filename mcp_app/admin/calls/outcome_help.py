@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from django.utils.translation import gettext_lazy as _
@@ -25,13 +26,11 @@ class Advice:
 class Meaning:
     """Texts for an outcome; `look` is the CSS class of its mark.
 
-    `happened` ends the sentence about a call. `told` says what the client got if the
-    call log has no error text.
+    `told` says what the client got if the call log has no error text.
     """
 
     label: Label
     look: str
-    happened: Label
     means: Label
     advice: tuple[Advice, ...]
     told: Label
@@ -41,32 +40,31 @@ NOTHING_RAN: Final = _("Nothing ran.")
 NOBODY: Final = _(
     "The client was told nothing, because it no longer waited for the answer."
 )
-SHOW: Final = Advice(_("Check whether other calls ended like this."), "similar")
 
 
 def _meaning(
     label: Label,
-    happened: Label,
     means: Label,
     told: Label,
     *advice: Label | Advice,
     look: str = "bad",
 ) -> Meaning:
     steps = (each if isinstance(each, Advice) else Advice(each) for each in advice)
-    return Meaning(label, look, happened, means, tuple(steps), told)
+    return Meaning(label, look, means, tuple(steps), told)
+
+
+_refusal = partial(_meaning, look="warn")
 
 
 MEANINGS: Final[Mapping[str, Meaning]] = {
     Outcome.ANSWERED: _meaning(
         _("Answered"),
-        _("The call was answered."),
         _("The call did what it was asked to do, and its client has the answer."),
         _("The client got the answer."),
         look="good",
     ),
     Outcome.ASKED: _meaning(
         _("Asked"),
-        _("The call asked a question first."),
         _(
             "The call needs an answer from a person or from the client's model. When"
             " the client has this answer, it calls again; that second call has its"
@@ -82,15 +80,13 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         ),
         look="good",
     ),
-    Outcome.ARGUMENTS: _meaning(
-        _("Wrong arguments"),
-        _("The arguments that the client sent do not fit."),
+    Outcome.ARGUMENTS: _refusal(
+        _("Wrong values"),
         _(
             "Nothing ran. The model sent arguments that the parameters do not allow,"
             " and the answer named them. It usually tries again at once."
         ),
         _("The client was told that the arguments do not fit."),
-        _("Read what the client was told: which argument was wrong, and why."),
         Advice(
             _(
                 "If this happens often, the description of the parameter is unclear."
@@ -98,24 +94,19 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             ),
             "change",
         ),
-        SHOW,
     ),
-    Outcome.INVALID: _meaning(
+    Outcome.INVALID: _refusal(
         _("Wrong request"),
-        _("The request itself is wrong."),
         _(
             "Nothing ran. The client broke a rule of the protocol, or asked for"
             " something that this server does not offer. A model cannot repair such a"
             " request."
         ),
         _("The client was told that its request is wrong."),
-        _("Read what the client was told."),
         _("Bring the client up to date, or tell those who make it."),
-        SHOW,
     ),
-    Outcome.UNKNOWN: _meaning(
+    Outcome.UNKNOWN: _refusal(
         _("Unknown"),
-        _("There is nothing with the name that the client asked for."),
         _(
             "Nothing ran. The definition was renamed, taken off the lists or stopped,"
             " or it never existed. The client may have an old list."
@@ -126,11 +117,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             "If there should be a definition with this name, check whether it is"
             " published."
         ),
-        SHOW,
     ),
-    Outcome.FORBIDDEN: _meaning(
+    Outcome.FORBIDDEN: _refusal(
         _("No right"),
-        _("The caller lacks a right."),
         _(
             "Nothing ran. The definition exists, but this caller may not use it: a"
             " permission is missing, or the access token does not allow it. The"
@@ -141,11 +130,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             _("If this person should use it, check which right it requires."), "change"
         ),
         _("Give the right to one of their groups, or make another token."),
-        SHOW,
     ),
-    Outcome.SWITCHED_OFF: _meaning(
+    Outcome.SWITCHED_OFF: _refusal(
         _("Stopped"),
-        _("What was called is stopped."),
         _(
             "Nothing ran. Somebody has stopped this definition, its server, or all"
             " tools that change things. The client was told not to try again."
@@ -161,11 +148,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             ),
             "stop",
         ),
-        SHOW,
     ),
-    Outcome.LIMITED: _meaning(
+    Outcome.LIMITED: _refusal(
         _("Too often"),
-        _("The person called the tool too often."),
         _(
             "One person may call this tool only so many times a minute. The model was"
             " told how long to wait. Other people are not affected."
@@ -178,11 +163,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             ),
             "change",
         ),
-        SHOW,
     ),
-    Outcome.INCAPABLE: _meaning(
+    Outcome.INCAPABLE: _refusal(
         _("Client cannot"),
-        _("The client cannot do what the call needs."),
         _(
             "The call needs its client to do something, such as to ask a person or"
             " its model, but this client said that it cannot."
@@ -190,43 +173,34 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         _("The client was told that it lacks a capability."),
         _("Use another client, or a newer version of this one."),
         _("Or ask a developer to change the function so that it does not need this."),
-        SHOW,
     ),
-    Outcome.TOOL_ERROR: _meaning(
-        _("Tool error"),
-        _("The tool itself refused."),
+    Outcome.TOOL_ERROR: _refusal(
+        _("Reported an error"),
         _(
-            "The function ran, and refused with a message that the model reads. This"
-            " is often right, for example for an order that does not exist or a date"
-            " in the past."
+            "The tool ran, and refused with a message that the model reads. This is"
+            " often right, for example for an order that does not exist or a date in"
+            " the past."
         ),
         _("The message of the tool; its text is not stored."),
-        _("Read what the client was told."),
         Advice(_("If this happens often, add the rule to the description."), "change"),
-        SHOW,
     ),
     Outcome.OTHER_SITE: _meaning(
         _("Other site"),
-        _("The other site refused the call, or could not be reached."),
         _(
-            "The tool calls another site. That site refused the request, failed, took"
-            " too long, or was not there."
+            "The tool calls another site. That site did not accept this site's key,"
+            " was asked too often, failed, took too long, or was not there."
         ),
         _("The client was told that the other site did not do it."),
-        _("Read what the client was told."),
         _(
             "If the other site did not accept this site's key, ask a developer to"
             " change the key in the settings."
         ),
-        Advice(_("If it refuses what clients send, change the call."), "change"),
-        SHOW,
     ),
     Outcome.EGRESS: _meaning(
-        _("Call not allowed"),
-        _("This site's rules refused to call the other site. Nothing was sent."),
+        _("Not allowed"),
         _(
-            "The name of the other site led to an address that is not public, or a"
-            " value of the client would have led to another place of that site."
+            "Nothing was sent: the name of the other site led to an address that is"
+            " not public."
         ),
         _("The client was told that this site's rules refused the call."),
         _("Read the error: it names the rule."),
@@ -234,11 +208,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             "If the other site is in a private network, ask a developer to name that"
             " network in the settings."
         ),
-        SHOW,
     ),
     Outcome.CRASHED: _meaning(
         _("Crashed"),
-        _("The code behind the definition failed."),
         _(
             "The code has a fault, or met something unexpected. The same call will"
             " most likely fail again."
@@ -255,11 +227,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             ),
             "stop",
         ),
-        SHOW,
     ),
     Outcome.TIMED_OUT: _meaning(
         _("Too slow"),
-        _("The call took longer than its time limit."),
         _(
             "The call did not end within its time limit. Nobody knows whether it had"
             " an effect, because its code may still run in its thread."
@@ -272,7 +242,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     Outcome.TOO_LARGE: _meaning(
         _("Too large"),
-        _("The answer is larger than the limit."),
         _(
             "The call ran, but its answer was not sent, because no model could read"
             " so much."
@@ -286,11 +255,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             "change",
         ),
         _("The maximum size of an answer is in the setting MCP[“LIMITS”]."),
-        SHOW,
     ),
     Outcome.SHAPE: _meaning(
         _("Wrong shape"),
-        _("The result does not match the tool's output schema, or cannot be sent."),
         _(
             "The call ran. Its result does not match the output schema of the tool"
             " (“The answer's shape”), or cannot be written as JSON. Clients rely on"
@@ -304,11 +271,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             ),
             "change",
         ),
-        SHOW,
     ),
     Outcome.CANCELLED: _meaning(
         _("Cancelled"),
-        _("The call was cancelled."),
         _(
             "The client, or somebody who runs this site, cancelled the call before it"
             " had ended. Nobody knows whether it had an effect."
@@ -322,7 +287,6 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
     ),
     Outcome.CLIENT_GONE: _meaning(
         _("Client gone"),
-        _("The client went away before the answer."),
         _(
             "The connection broke, or the client stopped waiting, before there was an"
             " answer."
@@ -332,12 +296,10 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             "If this happens to many calls, look at the timeouts of the proxy in"
             " front of the site."
         ),
-        SHOW,
         look="",
     ),
     Outcome.SHUT_DOWN: _meaning(
         _("Shut down"),
-        _("The process that ran the call was stopped."),
         _(
             "The process was stopped, for example by a deployment, and the call did"
             " not end in time. Nobody knows whether it had an effect."
@@ -345,11 +307,9 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         _("The client was told that the process stopped before the call had ended."),
         _("Check whether the call has done its work before anybody repeats it."),
         _("If deployments cut off calls, raise the limit “drain” (MCP[“LIMITS”])."),
-        SHOW,
     ),
     Outcome.UNAVAILABLE: _meaning(
         _("Not available"),
-        _("The server could not run the call at that time."),
         _(
             "The database could not be reached, all threads were busy, or a limit was"
             " reached. Nothing is wrong with the call itself, so it may work if the"
@@ -363,18 +323,15 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
             "If this happens for a longer time, more processes or more threads"
             " (MCP[“THREADS”]) help."
         ),
-        SHOW,
     ),
     Outcome.FAILED: _meaning(
         _("Server failed"),
-        _("This server failed."),
         _(
             "A fault in the MCP server itself, not in the tool. The site's log says"
             " more."
         ),
         _("The client was told that the server failed."),
         _("Give the developers the time of the call, and the log of that time."),
-        SHOW,
     ),
 }
 
@@ -383,7 +340,6 @@ def meaning_of(outcome: str) -> Meaning:
     """Return the texts for an outcome; for one of a later release, just its name."""
     return MEANINGS.get(outcome) or _meaning(
         visible(outcome),
-        _("The call failed."),
         _("This version of the software does not know this outcome."),
         "",
     )

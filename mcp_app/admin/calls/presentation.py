@@ -13,12 +13,10 @@ from django.db.models import Q, Subquery
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.urls import NoReverseMatch, reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 
-from mcp_app.admin.calls.charts import count_similar
+from mcp_app.admin.calls.charts import count_similar, grouped_digits
 from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, stored_time
 from mcp_app.admin.calls.outcome_help import meaning_of
 from mcp_app.admin.operations.live import HANDLE
@@ -27,6 +25,7 @@ from mcp_app.admin.page.header import existing_users, page_url
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.audit.writing import may_be_cut
 from mcp_app.conf import mcp_settings
+from mcp_app.interface.call_record import FAILED, FINE, REFUSED
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import ANONYMOUS, CONSOLE
 from mcp_app.interface.rules import visible
@@ -41,7 +40,7 @@ from mcp_app.models import (
 )
 from mcp_app.models.calls import HOUR_S
 from mcp_app.models.tokens import APP
-from mcp_app.site_time import local_time
+from mcp_app.site_time import local_time, time_text
 
 MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
     "tool": Tool,
@@ -49,19 +48,9 @@ MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
     "template": ResourceTemplate,
     "prompt": Prompt,
 }
-DID: Final[Mapping[str, Label]] = {
-    "tool": gettext_lazy("{who} called {what} through {client}."),
-    "resource": gettext_lazy("{who} read {what} through {client}."),
-    "template": gettext_lazy("{who} read from {what} through {client}."),
-    "prompt": gettext_lazy("{who} used the prompt {what} through {client}."),
-    "completion": gettext_lazy(
-        "{who} asked for suggestions for {what} through {client}."
-    ),
-}
-TRIED: Final[Label] = gettext_lazy("{tester} tried {what} as {who} by {client}.")
 SHORT_DIGEST: Final = 4
 """Characters to show at each end of a digest."""
-SLOW_MS: Final = 10_000
+SLOW_MS: Final = 1_000
 DAY_S: Final = 86_400
 
 
@@ -69,20 +58,18 @@ def call_line(call: Call, call_filter: CallFilter) -> dict[str, Any]:
     """Return a row of the list; its names link to the list filtered by that name."""
     name_url = call_filter.query_string(kind=call.kind, name=call.name, q="")
     who_url = call_filter.query_string(user=call.user_name, q="")
+    meaning = meaning_of(call.outcome)
     return {
         "url": reverse("admin:mcp_app_call_change", args=[call.pk]),
         "at": stored_time(call.time_ms),
-        "meaning": meaning_of(call.outcome),
-        "kind": KINDS.get(call.kind, visible(call.kind)),
+        "label": meaning.label,
+        "look": meaning.look or "quiet",
         "name": called_name(call),
         "name_url": name_url if call.name else "",
-        "version": call.version,
         "who": caller_name(call),
         "who_url": who_url if call.user_name else "",
-        "client": client_of(call),
+        "client": visible(call.client_name),
         "took": milliseconds_text(call.took_us / 1_000),
-        "size": filesizeformat(call.size),
-        "failure": visible(call.failure),
     }
 
 
@@ -112,7 +99,7 @@ def client_of(call: Call) -> str:
 def milliseconds_text(milliseconds: float) -> str:
     """Format milliseconds; use seconds from `SLOW_MS` on."""
     if milliseconds < 1:
-        return _("under 1 ms")
+        return _("< 1 ms")
     if milliseconds < SLOW_MS:
         return _("%(n)d ms") % {"n": milliseconds}
     return _("%(n).1f s") % {"n": milliseconds / 1_000}
@@ -133,6 +120,7 @@ class Whole:
     def __init__(self, request: HttpRequest, call: Call) -> None:
         self.call = call
         self.meaning = meaning_of(call.outcome)
+        self.kind = KINDS.get(call.kind, visible(call.kind))
         self.row = _definition(call)
         self.user = _user_of_call(call) if call.user_id else None
         self.at = stored_time(call.time_ms)
@@ -152,22 +140,6 @@ class Whole:
         self._request = request
 
     @property
-    def sentence(self) -> SafeString:
-        """The sentence: who did what, through which client, and how it ended."""
-        did = DID.get(self.call.kind, DID["tool"])
-        tester = ""
-        if self.call.principal == CONSOLE:
-            did, tester = TRIED, visible(self.call.principal_client)
-        return format_html(
-            f"{did} {{happened}}",
-            tester=_strong_html(tester),
-            who=_strong_html(self.who),
-            what=self._versioned_name(),
-            client=_strong_html(self.client),
-            happened=self.meaning.happened,
-        )
-
-    @property
     def who(self) -> str:
         who = caller_name(self.call)
         gone = self.call.user_id and self.user is None
@@ -183,13 +155,14 @@ class Whole:
             return name
         return _("%(name)s (deleted)") % {"name": name}
 
-    def _versioned_name(self) -> SafeString:
-        """Return what was called, with its version."""
-        name = _strong_html(self.what)
-        if not self.call.version:
-            return name
-        version = _("(version %(number)d)") % {"number": self.call.version}
-        return format_html("{} {}", name, version)
+    @property
+    def weight(self) -> str:
+        """Whether the call counts as a failure."""
+        if self.call.outcome in FAILED:
+            return _("This counts as a failure.")
+        if self.call.outcome in REFUSED:
+            return _("This does not count as a failure: it is by the caller.")
+        return ""
 
     @property
     def fingerprint(self) -> str:
@@ -273,6 +246,9 @@ class Whole:
     @property
     def came_in(self) -> str:
         """How the caller was authenticated; of a token only its public prefix."""
+        if self.call.principal == CONSOLE:
+            tester = visible(self.call.principal_client)
+            return _("tried by %(name)s") % {"name": tester}
         if self.call.principal != "token":
             return visible(self.call.principal)
         if self.user is None or not self.user.token_prefix:
@@ -284,10 +260,14 @@ class Whole:
         return visible(text % values)
 
     @property
-    def alike(self) -> int:
+    def alike(self) -> str:
         """How many calls ended in the same way in the 24 hours from `hour_ms`."""
         call = self.call
-        return count_similar(call.kind, call.name, call.outcome, self.hour_ms)
+        count = count_similar(call.kind, call.name, call.outcome, self.hour_ms)
+        if count < 2 or call.outcome in FINE:  # noqa: PLR2004 - itself and another
+            return ""
+        text = _("%(count)s calls ended like this in the 24 hours from %(time)s on.")
+        return text % {"count": grouped_digits(count), "time": time_text(self.hour)}
 
     @property
     def similar_url(self) -> str:
@@ -304,10 +284,6 @@ class Whole:
             given=dict(zip(("from", "to"), times, strict=True)),
         )
         return reverse("admin:mcp_app_call_changelist") + similar.query_string()
-
-
-def _strong_html(text: str) -> SafeString:
-    return format_html("<strong>{}</strong>", text)
 
 
 def _definition(call: Call) -> DefinitionRow | None:

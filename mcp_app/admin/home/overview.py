@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.calls.charts import grouped_digits, hourly_bars, percentile_bound
-from mcp_app.admin.calls.filters import ANY_FAILURE
+from mcp_app.admin.calls.charts import grouped_digits, hourly_chart, percentile_bound
+from mcp_app.admin.calls.filters import ANY_FAILURE, ANY_REFUSAL
 from mcp_app.admin.calls.presentation import milliseconds_text
 from mcp_app.admin.home import attention
 from mcp_app.admin.home.attention import ServerLine
@@ -169,14 +169,16 @@ def _clients_text(clients: Clients) -> str:
 def _call_figures(overview: Overview) -> dict[str, object]:
     """Return the figures of a day: numbers, bars, and what was called most."""
     listed, failed = reverse("admin:mcp_app_call_changelist"), overview.failure_count
-    bars = hourly_bars(overview.since_ms, overview.hours) if overview.hours else ()
+    refused = overview.refusal_count
     return {
         "count": overview.call_count,
         "calls": grouped_digits(overview.call_count),
         "failed": grouped_digits(failed) if failed else "",
         "url": listed,
         "failed_url": f"{listed}?outcome={ANY_FAILURE}",
-        "bars": bars,
+        "refused": grouped_digits(refused) if refused else "",
+        "refused_url": f"{listed}?outcome={ANY_REFUSAL}",
+        "chart": hourly_chart(overview.since_ms, overview.hours),
         "most_called": [_pace_line(each) for each in overview.paces.most_called],
     }
 

@@ -365,12 +365,20 @@ def refusal_error(
         )
     else:
         message = f"{title} failed ({status})."
-    return ExternalError(message.rstrip(), Outcome.OTHER_SITE, f"{status}: {message}")
+    is_callers = status // 100 == CLIENT_ERROR and status not in _NOT_CALLERS
+    outcome = Outcome.TOOL_ERROR if is_callers else Outcome.OTHER_SITE
+    return ExternalError(message.rstrip(), outcome, f"{status}: {message}")
 
 
 CLIENT_ERROR: Final = 4
 """The first digit of a status."""
 _NO_KEY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+_NOT_CALLERS: Final = (
+    *_NO_KEY,
+    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
+    HTTPStatus.TOO_MANY_REQUESTS,
+)
+"""Refusals that a caller cannot help by other values."""
 
 
 def _answer_excerpt(answer: SiteAnswer) -> str:

@@ -8,15 +8,7 @@ import pytest
 from django.utils.translation import override
 
 from mcp_app.admin.calls import charts
-from mcp_app.admin.calls.charts import (
-    BARS,
-    HEIGHT,
-    STEPS,
-    WIDTH,
-    Figures,
-    failure_sentence,
-    format_percent,
-)
+from mcp_app.admin.calls.charts import BARS, STEPS, Figures, format_percent
 from mcp_app.admin.calls.filters import DAY, CallFilter, stored_time
 from mcp_app.models import CallStatistic
 from mcp_app.models.calls import BOUNDS_MS, HOUR_S
@@ -73,22 +65,6 @@ def test_what_is_not_nothing_is_not_0(percent: float, text: str) -> None:
         assert format_percent(percent).replace("\xa0", " ") == text
 
 
-@pytest.mark.parametrize(
-    ("calls", "failed", "most", "text"),
-    [
-        (0, 0, "", ""),
-        (5, 0, "add", "None of 5 failed."),
-        (4, 1, "", "1 of 4 failed (25.0 %)."),
-        (2_000, 2_000, "add", "2,000 of 2,000 failed (100.0 %), most often: add."),
-    ],
-)
-def test_the_sentence(calls: int, failed: int, most: str, text: str) -> None:
-    figures = Figures(calls, failed, 0, 0, None, None, (), ())
-    with override("en"):
-        said = failure_sentence(ASKED, figures, most)
-    assert said.replace("\xa0", " ") == text
-
-
 # -- counters ------------------------------------------------------------------------
 
 
@@ -111,17 +87,17 @@ def test_only_the_time_that_is_asked_for() -> None:
 
 
 @pytest.mark.django_db
-def test_bars_show_each_hour_and_every_failure() -> None:
+def test_bars_show_each_hour_and_how_its_calls_ended() -> None:
     count(0, calls=1_000)
     count(23, "crashed", calls=1)
-    bars = charts.call_figures(ASKED).bars
-    assert [bar.calls for bar in bars] == [1_000, *[0] * 22, 1]
-    first, last = bars[0], bars[-1]
-    assert (first.top, first.height, first.failed_height) == (0, HEIGHT, 0)
-    # One of a thousand is seen.
-    assert (last.height, last.failed_height) == (1, 1)
-    assert last.x + last.width <= WIDTH
-    assert last.start == stored_time(START_MS + 23 * HOUR_MS)
+    count(23, "arguments", calls=2)
+    chart = charts.call_figures(ASKED).chart
+    numbers = [(bar.answered, bar.refused, bar.failed) for bar in chart.bars]
+    assert numbers == [(1_000, 0, 0), *[(0, 0, 0)] * 22, (0, 2, 1)]
+    assert chart.bars[-1].start == stored_time(START_MS + 23 * HOUR_MS)
+    # Even one of a thousand is drawn, and the axis says how many the whole is.
+    assert all(path for _look, path in chart.plot.bars)
+    assert chart.plot.values == ["1000", "500", "0"]
 
 
 @pytest.mark.django_db
@@ -133,7 +109,7 @@ def test_of_all_calls_some_are_asked_for() -> None:
     def figures(**asked: Any) -> Figures:
         return charts.call_figures(CallFilter(DAY, ASKED.start, ASKED.end, **asked))
 
-    failed = figures(outcome="failed")
+    failed = figures(outcome="any_failure")
     assert (failed.calls, failed.failed, failed.matching) == (18, 3, 3)
     assert (failed.servers, failed.half) == (("default", "shop"), 150)
     shop = figures(server="shop")
@@ -143,15 +119,10 @@ def test_of_all_calls_some_are_asked_for() -> None:
 
 
 @pytest.mark.django_db
-def test_what_failed_most_and_how_often_it_did_again() -> None:
-    assert charts.most_failing(ASKED) is None
+def test_how_often_it_did_so_again() -> None:
     count(0, calls=99)
     count(0, "crashed", calls=2)
     count(1, "crashed", calls=2)
-    count(1, "timed_out", calls=3, name="find")
-    found = charts.most_failing(ASKED)
-    assert found is not None
-    assert (found["name"], found["outcome"], found["sum"]) == ("add", "crashed", 4)
     assert charts.count_similar("tool", "add", "crashed", START_MS) == 4
     assert charts.count_similar("tool", "add", "crashed", START_MS + HOUR_MS) == 2
     assert charts.count_similar("prompt", "add", "crashed", START_MS) == 0

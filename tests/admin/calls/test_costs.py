@@ -22,7 +22,12 @@ BUDGET = 8
 """Seven, and the strip that says what is stopped."""
 MINUTE = 60_000
 
-FILTERS = {"outcome": "failed", "kind": "tool", "server": "default", "slower": "100"}
+FILTERS = {
+    "outcome": "any_failure",
+    "kind": "tool",
+    "server": "default",
+    "slower": "100",
+}
 EVERY_FILTER = {**FILTERS, "name": "rare"}
 ASKED: list[dict[str, str]] = [
     {},

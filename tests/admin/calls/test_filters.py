@@ -165,7 +165,7 @@ def test_which_rows_are_meant(
 
 
 def test_any_failure_is_each_of_them() -> None:
-    sought = of(outcome="failed").call_query()
+    sought = of(outcome="any_failure").call_query()
     assert [*sought.ways] == [("outcome", "=", each) for each in FAILED]
     assert sought.rest == []
 

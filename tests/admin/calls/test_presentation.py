@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from mcp_app.admin.calls.presentation import milliseconds_text
-from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.call_record import FAILED, REFUSED, Outcome
 from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.definitions import Source
 from tests.account.apps import app
@@ -35,14 +35,12 @@ def test_a_call_that_failed_in_full(admin_client: Client) -> None:
     text = shown(admin_client, first)
     for said in (
         '<span class="mcp-state bad">Crashed</span>',
-        "Error number <strong>7f3a29cd</strong>",
-        "<strong>maria</strong> called <strong>Book a table</strong> (version 1) "
-        "through <strong>Claude Code 2.1</strong>. The code"
-        " behind the definition failed.",
+        "<h1>Call of Book a table</h1>",
+        "error number <code>7f3a29cd</code>",
+        "This counts as a failure. 2 calls ended like this in the 24 hours from",
         "The same call will most likely fail again.",
         "Give the error number to the developers",
         f'<a href="{page("tool", "stop", tool.pk)}">Stop it…</a>',
-        "2 calls of this definition ended like this",
         '<pre class="mcp-code">book_table failed. Its error number in the log is'
         " 7f3a29cd.</pre>",
         "fingerprint <code>9c1e…ab77</code>",
@@ -81,7 +79,7 @@ def test_such_calls_are_listed(admin_client: Client) -> None:
     answer = admin_client.get(page("call", "change", oldest.pk))
     lines = admin_client.get(answer.context["whole"].similar_url).context["lines"]
     same = ("book_table", "Crashed")
-    assert [(each["name"], each["meaning"].label) for each in lines] == [same, same]
+    assert [(each["name"], each["label"]) for each in lines] == [same, same]
 
 
 def test_a_call_of_a_connected_app_names_it(admin_client: Client) -> None:
@@ -94,9 +92,8 @@ def test_a_call_of_a_connected_app_names_it(admin_client: Client) -> None:
 def test_who_and_what_is_gone_keeps_its_name(admin_client: Client) -> None:
     (call,) = write({"user_id": "999", "principal_client": "f" * 32})
     text = shown(admin_client, call)
-    assert "<strong>maria (deleted)</strong>" in text
-    assert "<strong>book_table (deleted)</strong>" in text
-    assert "an access token that no longer exists" in text
+    assert "<td>maria (deleted), an access token that no longer exists</td>" in text
+    assert "<td>book_table (deleted)</td>" in text
     assert "/auth/user/999" not in text
 
 
@@ -107,30 +104,31 @@ def test_users_that_cannot_be(admin_client: Client, user_id: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "row", "said"),
+    ("kind", "row", "label"),
     [
-        ("prompt", Prompt(title="Greet"), "used the prompt"),
-        ("resource", Resource(uri="x:a", title="Greet"), "read"),
-        ("template", ResourceTemplate(uri_template="{a}", title="Greet"), "read from"),
+        ("prompt", Prompt(title="Greet"), "Prompt"),
+        ("resource", Resource(uri="x:a", title="Greet"), "Resource"),
+        ("template", ResourceTemplate(uri_template="{a}", title="Greet"), "Resource t"),
     ],
 )
-def test_what_is_no_tool(admin_client: Client, kind: str, row: Any, said: str) -> None:
+def test_what_is_no_tool(admin_client: Client, kind: str, row: Any, label: str) -> None:
     row.name = "a"
     row.save()
     (call,) = write({"kind": kind, "name": row.identity, "user_name": "maria"})
     text = shown(admin_client, call)
-    assert f"<strong>maria</strong> {said} <strong>Greet</strong>" in text
+    assert "<h1>Call of Greet</h1>" in text
+    assert f'<th scope="row">{label}' in text
 
 
 def test_what_nothing_is_called(admin_client: Client) -> None:
     (call,) = write({"name": "", "outcome": "unknown", "version": 0})
     text = shown(admin_client, call)
-    assert "called <strong>an unknown name</strong> through" in text
+    assert "<h1>Call of an unknown name</h1>" in text
     assert "(deleted)" not in text
     assert "<td>None: there is nothing with this name</td>" in text
     write(*[{"name": "", "outcome": "unknown", "version": 0}] * 2)
     text = shown(admin_client, call)
-    assert "3 calls of unknown names were made in the 24 hours" in text
+    assert "3 calls ended like this in the 24 hours" in text
 
 
 def test_what_answered_without_a_version(admin_client: Client) -> None:
@@ -147,8 +145,9 @@ def test_what_answered_without_a_version(admin_client: Client) -> None:
 def test_every_outcome_has_a_page(admin_client: Client, outcome: Outcome) -> None:
     (call,) = write({"outcome": outcome.value})
     text = shown(admin_client, call)
-    assert "What it means" in text
-    assert "What the client was told" in text
+    assert "What happened" in text
+    assert ("counts as a failure" in text) is (outcome in FAILED)
+    assert ("does not count" in text) is (outcome in REFUSED)
 
 
 @pytest.mark.parametrize("key", [999, 2**63, 2**70])
@@ -158,7 +157,7 @@ def test_a_call_that_is_gone(admin_client: Client, key: int) -> None:
 
 @pytest.mark.parametrize(
     ("milliseconds", "said"),
-    [(0.2, "under 1 ms"), (1, "1 ms"), (312.4, "312 ms"), (12_345, "12.3 s")],
+    [(0.2, "< 1 ms"), (1, "1 ms"), (312.4, "312 ms"), (2_345, "2.3 s")],
 )
 def test_times_in_words(milliseconds: float, said: str) -> None:
     assert milliseconds_text(milliseconds) == said

@@ -1,4 +1,4 @@
-"""Refused at the door: what processes say, added up, with its meaning and remedy."""
+"""Refused requests: what processes say, added up, with its meaning and remedy."""
 
 from __future__ import annotations
 

@@ -83,13 +83,18 @@ def test_the_calls_of_a_day(staff: Staff) -> None:
     write(*({"name": "often", "took_us": 90_000} for _ in range(20)))
     write(*(crash(name="often", took_us=90_000, ago_ms=HOUR) for _ in range(2)))
     write({"name": "often"}, {"ago_ms": 3 * DAY})
+    write({"name": "t0", "outcome": "limited", "took_us": 2_000})
     # Five are shown.
     write(*({"name": f"t{n % 5}", "took_us": 2_000} for n in range(55)))
     client = staff("view_call")
     text, context = shown(client), home(client).context["calls"]
     url = page("call")
-    assert f'<a href="{url}">Calls, last 24 hours</a>: 78' in text
-    assert sum(bar.calls for bar in context["bars"]) == 78
+    assert f'<a href="{url}">Calls, last 24 hours</a>: 79' in text
+    assert f'<a href="{url}?outcome=any_failure">2 failed</a>' in text
+    assert f'<a href="{url}?outcome=any_refusal">1 were refused</a>' in text
+    bars = context["chart"].bars
+    numbers = [(bar.answered, bar.refused, bar.failed) for bar in bars]
+    assert [sum(each) for each in zip(*numbers, strict=True)] == [76, 1, 2]
     often, *others = context["most_called"]
     figures = [often[each] for each in ("name", "calls", "failed", "most")]
     assert figures == ["often", "23", "2", "90 ms"]

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
 from pytest_django import DjangoDbBlocker, Settings
 
 from mcp_app.catalog.findings import Finding
@@ -28,6 +30,7 @@ from mcp_app.models import PublishedRow, Resource, ResourceTemplate, Tool
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import invocation
+from mcp_app.workbench.overview import read_paces
 from tests.audit.reading import kept
 from tests.egress.conftest import peer
 from tests.egress.peer import Peer, Received, answer
@@ -270,6 +273,27 @@ async def test_a_value_with_a_slash(ask: Any, served: Peer, process: Process) ->
     assert said == A_SEGMENT.format("queue")
     assert await logged(process) == (Outcome.ARGUMENTS, said)
     assert not served.received
+
+
+async def test_what_callers_ask_wrongly_makes_nothing_fail(
+    ask: Any, served: Peer, process: Process
+) -> None:
+    async def called_often(count: int, status: int, **values: object) -> list[str]:
+        served.send = answer({"ticket": {}}, status=status)
+        for _ in range(count):
+            await called(ask, "create_ticket", **values)
+        await kept(process)
+        found = await sync_to_async(read_paces)(timezone.now())
+        return [f"{each.name} {each.failed}/{each.calls}" for each in found.failing]
+
+    assert await called_often(20, 200, queue=5) == []
+    assert await called_often(20, 200, queue="1/keys") == []
+    assert await called_often(5, 200, queue="a") == []
+    assert await called_often(5, 503, queue="a") == ["create_ticket 5/10"]
+    assert await called_often(20, 404, queue="a") == []
+    assert {row.outcome for row in await kept(process)} == {
+        *(Outcome.ARGUMENTS, Outcome.ANSWERED, Outcome.OTHER_SITE, Outcome.TOOL_ERROR)
+    }
 
 
 async def test_an_address_with_a_slash(ask: Any, served: Peer) -> None:

@@ -425,7 +425,8 @@ def told(status: int, body: object = b"", media_type: str = "", **headers: str) 
     errors = {"409": "There is a ticket for {{subject}} already."}
     given = answer(body, media_type, status, **headers)
     error = refusal_error(call(errors=errors), given, {"subject": "cake"})
-    assert error.outcome == Outcome.OTHER_SITE
+    is_callers = status // 100 == 4 and status not in (401, 403, 407, 429)
+    assert error.outcome == (Outcome.TOOL_ERROR if is_callers else Outcome.OTHER_SITE)
     assert error.detail.startswith(f"{status}: ")
     return error.message
 
@@ -437,6 +438,7 @@ def told(status: int, body: object = b"", media_type: str = "", **headers: str) 
         (401, "Peer did not accept this site's key. Do not retry; tell the user."),
         (403, "Peer did not accept this site's key. Do not retry; tell the user."),
         (404, "Peer has nothing there."),
+        (407, "Peer did not take the request (407)."),
         (422, "Peer did not take the request (422)."),
         (499, "Peer did not take the request (499)."),
         (302, "Peer failed (302)."),
