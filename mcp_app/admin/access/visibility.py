@@ -222,12 +222,16 @@ def who_sees(row: PublishedRow, content: JsonObject) -> list[str]:
     if not _is_unseen(row):
         before = tags_and_requirements(row, _published_content(row))[1]
     groups = permissions.known_groups(before.combined_with(demands))
-    values = {"servers": join_required(names), "after": _people_text(demands, groups)}
-    sentence = _("%(after)s, at %(servers)s.")
+    who = _people_text(demands, groups)
     if before != demands:
-        sentence = _("%(before)s now, then %(after)s, at %(servers)s.")
-        values["before"] = _people_text(before, groups)
-    sentences = [capfirst(sentence % values)]
+        values = {"before": _people_text(before, groups), "after": who}
+        who = _("%(before)s now, then %(after)s") % values
+    at_servers = ngettext(
+        "%(who)s, at the server %(names)s.",
+        "%(who)s, at the servers %(names)s.",
+        len(names),
+    )
+    sentences = [capfirst(at_servers % {"who": who, "names": join_required(names)})]
     needed = permissions.permission_labels(demands.permissions)
     needed += [join_alternatives(each) for each in demands.groups]
     if needed := [*needed, *map(visible, demands.rules)]:

@@ -296,7 +296,12 @@ class _Values(NamedTuple):
         return lookup_label(self.lookup, self.kind, self.exclude)
 
     def _with_label(self, value: Spans | str) -> Spans:
-        before, gap, after = self._label().partition("…")
+        label = (
+            _("is … (any case)")
+            if (self.lookup, self.exclude) == ("iexact", False)
+            else self._label()
+        )
+        before, gap, after = label.partition("…")
         value = [Span(value)] if isinstance(value, str) else value
         return [Span(before if gap else f"{before} "), *value, Span(after)]
 

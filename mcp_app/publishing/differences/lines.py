@@ -133,7 +133,9 @@ def _value_words(schema: JsonObject) -> Iterator[str]:
     yield _type_words(rest)
     for keyword, label in _limits().items():
         if keyword in rest:
-            yield label % {"value": readable_value(rest.pop(keyword))}
+            value = readable_value(rest.pop(keyword))
+            is_least = (keyword, value) == ("minLength", "1")
+            yield _("not empty") if is_least else label % {"value": value}
     if rest:
         yield readable_value(rest)
 

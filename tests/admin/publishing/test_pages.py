@@ -270,10 +270,12 @@ def test_it_says_which_servers_offer_it_and_to_whom(admin_client: Client) -> Non
     published(Server.objects.get(slug="default"))
     url = page_of(row, "publish")
     public = "default (public: anyone on the internet) and team."
-    assert f"at {public}" in text_of(admin_client, url)
+    assert f"at the servers {public}" in text_of(admin_client, url)
     edited(row, permission="mcp_app.view_tool")
     text = text_of(admin_client, url)
-    assert "1 person, at default and team. They need: Can view tool." in text
+    assert (
+        "1 person, at the servers default and team. They need: Can view tool." in text
+    )
 
 
 # -- history ------------------------------------------------------------------------

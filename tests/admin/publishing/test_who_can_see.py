@@ -458,12 +458,12 @@ def test_publishing_says_how_many_that_is(
 ) -> None:
     row = Tool.objects.create(name="refund", title="Refund")
     url = page_of(row, "publish")
-    assert "Everybody whom a server lets in, at default." in words_in(
+    assert "Everybody whom a server lets in, at the server default." in words_in(
         admin_client.get(url)
     )
     row.groups = "Support"
     row.save()
-    said = "3 people, at default. They need: Support."
+    said = "3 people, at the server default. They need: Support."
     assert said in words_in(admin_client.get(url))
     published(row)
     assert said in words_in(admin_client.get(url))
@@ -471,7 +471,10 @@ def test_publishing_says_how_many_that_is(
     row.save()
     with django_assert_max_num_queries(15):
         text = words_in(admin_client.get(url))
-    assert "3 people now, then everybody whom a server lets in, at default." in text
+    assert (
+        "3 people now, then everybody whom a server lets in, at the server default."
+        in text
+    )
     assert "people, at" not in words_in(
         admin_client.get(page_of(Server.objects.get(), "publish"))
     )

@@ -154,7 +154,7 @@ ASKED: Final[list[tuple[str, str, Any, str]]] = [
     ("due", "range", [None, "2026-01-31"], "is between p_from and p_to, else up to"),
     ("created", "period", "last_month", "is in the period p, else last month"),
     ("note", "isempty", None, "is empty or not: p"),
-    ("number", "iexact", None, "is (any case) p"),
+    ("number", "iexact", None, "is p (any case)"),
 ]
 
 
