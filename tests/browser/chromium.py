@@ -58,6 +58,12 @@ def log_in(page: Page, name: str, password: str) -> None:
     page.get_by_role("button", name="Log in").click()
 
 
+def unfold(page: Page) -> None:
+    """Open all that is folded in the form of a definition."""
+    for each in page.locator("fieldset.mcp-fold:not(:has([open])) summary").all():
+        each.click()
+
+
 def allow(page: Page, **choices: str) -> None:
     for name, value in choices.items():
         page.locator(f'input[name="{name}"][value="{value}"]').check()

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.browser.chromium import unfold
 from tests.browser.inspector import ERAS, Inspector
 from tests.clients.facts import PNG
 from tests.marks import long_cases
@@ -193,6 +194,7 @@ def test_a_file_is_a_resource(staff: Page, inspector: Inspectors) -> None:
 
 def test_mistakes_are_told_beside_their_fields(staff: Page) -> None:
     add(staff, "prompt")
+    unfold(staff)
     staff.locator("#id_name").fill("greet someone")
     staff.get_by_role("button", name="Add an argument").click()
     staff.keyboard.type("name")

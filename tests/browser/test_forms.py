@@ -46,7 +46,7 @@ def schema(page: Page) -> dict[str, object]:
 def test_parameters_are_a_table_without_scripts(scriptless: Page) -> None:
     page = scriptless
     page.goto("/admin/mcp_app/tool/add/?kind=text")
-    page.locator("#id_name").fill("scriptless")
+    page.locator("#id_title").fill("scriptless")
     page.locator("#id_text").fill("{{city}} {{days}} {{unit}}")
     cell(page, 0, "name").fill("city")
     cell(page, 1, "name").fill("days")
@@ -83,7 +83,7 @@ def test_parameters_are_a_table_without_scripts(scriptless: Page) -> None:
 def test_parameters_are_added_moved_and_removed(strict: Page) -> None:
     page = strict
     page.goto("/admin/mcp_app/tool/add/?kind=text")
-    page.locator("#id_name").fill("scripted")
+    page.locator("#id_title").fill("scripted")
     expect(page.locator("[data-mcp-rows] > fieldset")).to_have_count(0)
     expect(button(page, "Save and add more")).to_be_hidden()
     for name in ("city", "days", "unit"):
@@ -128,7 +128,7 @@ def test_the_other_way_shows_what_was_typed(strict: Page) -> None:
 @pytest.mark.long
 def test_leaving_with_changes_is_asked(staff: Page) -> None:
     staff.goto("/admin/mcp_app/tool/add/?kind=text")
-    staff.locator("#id_name").press_sequentially("a")
+    staff.locator("#id_title").press_sequentially("a")
     asked: list[str] = []
 
     def stay(dialog: object) -> None:
@@ -140,7 +140,7 @@ def test_leaving_with_changes_is_asked(staff: Page) -> None:
     assert asked == ["beforeunload"]
     # Who has changed nothing is asked nothing.
     staff.goto("/admin/mcp_app/tool/add/?kind=text")
-    staff.locator("#id_name").click()
+    staff.locator("#id_title").click()
     staff.goto("/admin/")
     assert asked == ["beforeunload"]
 
@@ -182,7 +182,7 @@ def test_variables_follow_the_address_pattern(strict: Page) -> None:
     expect(variables).to_contain_text("The address pattern has no number")
     page.locator("#id_uri_template").fill("shop://{id}/{number}")
     expect(variables).not_to_contain_text("has no number")
-    page.locator("#id_name").fill("Order")
+    page.locator("#id_title").fill("Order")
     page.locator("#id_text").fill("{{id}} {{number}}")
     save_and_stay(page)
     expect(page.locator("[name='suggestions-number']")).to_have_value("1042\n7")
@@ -293,7 +293,7 @@ def test_a_name_is_said_as_it_is(staff: Page) -> None:
 def test_suggestions_and_a_file_without_scripts(scriptless: Page) -> None:
     page = scriptless
     page.goto("/admin/mcp_app/prompt/add/?kind=text")
-    page.locator("#id_name").fill("suggesting")
+    page.locator("#id_title").fill("suggesting")
     page.locator("[name='arguments-0-name']").fill("tone")
     page.locator("#id_arguments summary").first.click()
     page.locator("[name='arguments-0-suggestions']").fill("kind\nbrief")
@@ -302,7 +302,7 @@ def test_suggestions_and_a_file_without_scripts(scriptless: Page) -> None:
     expect(page.locator("#id_arguments summary").first).to_have_text("Suggestions: 2")
 
     page.goto("/admin/mcp_app/tool/add/?kind=text")
-    page.locator("#id_name").fill("sign")
+    page.locator("#id_title").fill("sign")
     page.locator("#id_text").fill("Our sign")
     page.get_by_label("File:", exact=True).set_input_files(
         {"name": "sign.png", "mimeType": "image/png", "buffer": b64decode(PNG)}

@@ -98,7 +98,6 @@ def test_a_name_in_the_history_is_not_broken(staff: Page) -> None:
     staff.goto("/admin/mcp_app/prompt/add/?kind=text")
     staff.wait_for_load_state("load")
     staff.locator("#id_title").fill("Somebody made this")
-    staff.locator("#id_name").fill("somebody-made-this")
     staff.locator("#id_description").fill("Says who has made it, and nothing more.")
     staff.locator("[name='config-0-text']").fill("Who has made this?")
     staff.get_by_role("button", name="Save and publish…").click()

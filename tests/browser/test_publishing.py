@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
 
+from tests.browser.chromium import unfold
 from tests.browser.conftest import AXE, PASSWORD, log_in, open_page
 from tests.browser.listening import Listening
 from tests.newcomer.programs import CHECKOUT, Serving
@@ -246,6 +247,7 @@ def test_lists_and_other_pages_can_be_read_by_everybody(staff: Page) -> None:
 def test_the_whole_way_without_scripts(scriptless: Page) -> None:
     page = scriptless
     page.goto("/admin/mcp_app/tool/add/?kind=text")
+    unfold(page)
     page.locator("#id_name").fill("opening_hours")
     page.locator("#id_description").fill("Tells when the shop is open.")
     page.locator("#id_text").fill("From nine to five.")

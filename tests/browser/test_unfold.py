@@ -17,6 +17,7 @@ import pytest
 from django.contrib.admin import site
 from playwright.sync_api import Browser, Page, StorageState, expect
 
+from tests.browser.chromium import unfold
 from tests.browser.conftest import open_page, violations
 from tests.browser.test_publishing import PICTURES, STILL
 from tests.drill.databases import prepared_file
@@ -187,9 +188,9 @@ def test_a_tool_is_made_and_published(
         opened(page, "mcp_app/tool/add/?kind=text")
         assert page.evaluate(BORDERLESS) == []
         page.locator("#id_title").press_sequentially(f"Hours {look.scheme}")
-        page.locator("#id_name").fill(f"hours-{look.scheme}")
         page.locator("#id_description").fill("Says when the shop is open.")
         page.locator("#id_text").fill("From nine to five.")
+        unfold(page)
         page.locator("#id_permission").fill("auth.view_usr")
         press(page, "Save and publish…")
         errors = page.get_by_role("region", name="Please correct the error below.")

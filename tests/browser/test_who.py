@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.chromium import unfold
 from tests.browser.test_publishing import add_user, picture, press, said, tab
 
 # They share one demo.
@@ -75,9 +76,9 @@ def _prompt_for_support(page: Page) -> None:
     page.goto("/admin/mcp_app/prompt/add/?kind=text")
     page.wait_for_load_state("load")
     page.locator("#id_title").fill("Answer kindly")
-    page.locator("#id_name").fill("answer-kindly")
     page.locator("#id_description").fill("Writes a kind answer to a complaint.")
     page.locator("[name='config-0-text']").fill("Answer kindly.")
+    unfold(page)
     page.locator("#id_groups").select_option(label="Support")
     press(page, "Save and publish…")
     press(page, "Publish version 1")

@@ -26,6 +26,8 @@ Row = TypeVar("Row", bound=DefinitionRow)
 
 logger = logging.getLogger("mcp_app.kinds")
 
+FIRST: Final = ("query", "http")
+"""The kinds that are offered before others."""
 PARTS: Final = (
     "arguments",
     "config",
@@ -65,7 +67,8 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         self, request: HttpRequest, obj: Row | None = None
     ) -> list[Fieldset]:
         form = form_of(self.model, self.kind_of_form(request, obj))
-        behind = form.kind_fields(obj.json("config") if obj is not None else None)
+        begun = {name: request.GET[name] for name in ("model",) if name in request.GET}
+        behind = form.kind_fields(begun if obj is None else obj.json("config"))
         looks = obj is not None and not self.has_change_permission(request, obj)
         read = dict(READ) if looks else {}
         if form.KIND not in OURS:
@@ -74,7 +77,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             fixed = own if looks else own & {*self.get_readonly_fields(request, obj)}
             read |= dict.fromkeys(fixed, READ["config"])
         fieldsets: list[Fieldset] = []
-        for heading, about in fieldsets_of(self.model, behind):
+        for heading, about in fieldsets_of(self.model, behind, obj):
             names = [read.get(str(name), str(name)) for name in about["fields"]]
             fieldsets.append((heading, {**about, "fields": [*dict.fromkeys(names)]}))
         return fieldsets
@@ -107,10 +110,9 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         lacks_kind = request.method == "GET" and request.GET.get("kind") not in known
         if lacks_kind and self.has_add_permission(request):
             title = _("Add %(what)s") % {"what": self.opts.verbose_name}
-            offers = [
-                self.offer_of_kind(request, *each)
-                for each in kinds_for(self.model).items()
-            ]
+            # Of those of a site, of text and of code in the order that they have.
+            keys = sorted(known, key=lambda key: key not in FIRST)
+            offers = [self.offer_of_kind(request, key, known[key]) for key in keys]
             context = {"offers": offers, **(extra_context or {})}
             return render_page(self, request, "choose_kind", title, context)
         return super().add_view(request, form_url, extra_context)

@@ -76,6 +76,9 @@ class JsonEditor(ABC):
         """
         return {}
 
+    def open_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:  # noqa: B027
+        """Open what was added or asked for with the form that is shown again."""
+
     def check_rows(self, rows: Rows) -> None:
         """Add an error to each row that repeats the name of an earlier one."""
         names: set[str] = set()
@@ -327,6 +330,7 @@ class SheetWidget(CompositeWidget):
         context = super().get_context(name, value, attrs)
         if isinstance(value, EditorInput) and value.is_submitted:
             content = _submitted_content(value)
+            self.sheet.open_rows(content["rows"], value.data)
         else:
             content = _stored_content(self.sheet, name, self.stored, self.own, None)
         return {**context, "sheet": content, "words": self.sheet.words, "name": name}

@@ -1,42 +1,47 @@
-"""The filters of a query as rows of forms."""
+"""The filters of a query: one line for each, which says in words what it does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
-from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
+from mcp_app.admin.editors.lines import LineForm, Lines, is_same, with_values
 from mcp_app.admin.editors.lookup_choices import (
-    COMPARISONS,
-    NONE,
-    field_label,
+    NOT,
+    comparison_choices,
     filter_entry,
     grouped_choices,
-    groups_of,
     text_entry,
 )
-from mcp_app.admin.editors.rows import (
-    LinesField,
-    NotRepresentable,
-    RowForm,
-    Rows,
-    formset_class_of,
+from mcp_app.admin.editors.lookup_values import (
+    RowTexts,
+    TypedField,
+    read_typed,
+    schema_of,
+    typed_text,
+    value_fields,
 )
+from mcp_app.admin.editors.rows import LinesField, NotRepresentable, stored_or_written
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import SEVERAL, comparisons_of, value_schema
+from mcp_app.kinds.query.comparisons import SEVERAL
 from mcp_app.kinds.query.config import MAX_NAME_LENGTH, MAX_PATHS, NAME_PATTERN
-from mcp_app.kinds.query.scoping import resolve_path
+from mcp_app.kinds.query.labels import Spans, filter_words, label_and_field_of
+from mcp_app.kinds.query.scoping import resolve_path, target_model
 from mcp_app.protocol.json_types import JsonObject
 
 MAX_FILTERS: Final = 20
 BY_CLIENT, FIXED = "asked", "fixed"
-_BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
+PK: Final = ".pk"
+_REDRAW: Final = {"data-mcp-redraw": "config"}
+_SAYS_NOTHING: Final[JsonObject] = {"description": "", "required": False}
 
 
 class NameField(forms.CharField):
@@ -53,210 +58,318 @@ class NameField(forms.CharField):
         super().__init__(required=False, max_length=MAX_NAME_LENGTH, **options)
 
 
-class FilterForm(RowForm):
-    """One filter; subclasses know which model it is of."""
+class FilterForm(LineForm):
+    """One filter; subclasses know which model it is of, and who sees which rows."""
 
     model: ClassVar[OpenModel]
     opened: ClassVar[OpenModels]
+    texts: ClassVar[RowTexts]
+    taken: ClassVar[set[str]]
+    """The names of parameters that other lines have."""
 
-    path = forms.ChoiceField(label=_("Field"), required=False)
-    comparison = forms.ChoiceField(
-        label=_("Compared how"),
-        choices=[NONE, *COMPARISONS.items()],
-        required=False,
+    path = forms.ChoiceField(
+        label=_("Field"), widget=forms.Select({"aria-label": _("Field"), **_REDRAW})
+    )
+    lookup = forms.ChoiceField(
+        label=_("Comparison"),
+        widget=forms.Select({"aria-label": _("Comparison"), **_REDRAW}),
     )
     given = forms.ChoiceField(
         label=_("Who says the value"),
-        choices=[(BY_CLIENT, _("Clients say it")), (FIXED, _("Always this"))],
-        initial=BY_CLIENT,
-        required=False,
-    )
-    value = LinesField(
-        label=_("Value"),
-        rows=1,
-        strip=False,
-        help_text=_(
-            "Several: one on each line. If clients say it, this is what holds when"
-            " they say nothing; it may be empty."
-        ),
+        choices=[(BY_CLIENT, _("the client says")), (FIXED, _("fixed"))],
+        widget=forms.Select({"aria-label": _("Who says the value"), **_REDRAW}),
     )
     others = forms.MultipleChoiceField(
-        label=_("Look in these fields, too"),
-        widget=forms.CheckboxSelectMultiple,
+        label=_("Search also in"),
+        widget=forms.CheckboxSelectMultiple({"class": "mcp-ticked"}),
         required=False,
     )
-    parameter = NameField(
-        label=_("Name of the parameter"),
-        help_text=_("If clients say the value. Empty: the name of the field."),
-    )
+    parameter = NameField(label=_("Name"))
     required = forms.BooleanField(label=_("Clients must say it"), required=False)
-    description = LinesField(label=_("Description of the parameter"), rows=1)
+    description = LinesField(label=_("Description"), rows=1)
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        chosen = [str(self.initial.get("path", ""))]
-        groups = [*groups_of(self.model, self.opened, "filters")]
-        paths = grouped_choices(groups, filter_entry, chosen)
-        self.offer_choices("path", [NONE, *paths])
-        chosen = self.initial.get("others", [])
-        texts = grouped_choices(groups, text_entry, chosen)
+    def __init__(
+        self,
+        data: Mapping[str, Any] | None = None,
+        *,
+        prefix: str,
+        initial: Mapping[str, Any] | None = None,
+    ) -> None:
+        if data is not None:
+            data = self._with_usual_values(data, prefix)
+        super().__init__(data, prefix=prefix, initial={**(initial or {})})
+        path, code = self.sent_value("path"), self.sent_value("lookup")
+        if self.is_bound:
+            self.taken.add(self.sent_value("parameter"))
+        self.found = self._found_field(path)
+        chosen = [path, *self.initial.get("others", ())]
+        paths = self.model, self.opened
+        fields = grouped_choices(*paths, filter_entry, chosen[:1], "filters")
+        self.offer_choices("path", fields)
+        texts = grouped_choices(*paths, text_entry, chosen[1:], "filters")
         self.offer_choices("others", texts)
+        shown = self.initial.get("typed")
+        if self.found is None:
+            self.offer_choices("lookup", [(code, code)])
+            self.fields["value"] = TypedField(forms.TextInput())
+            return
+        self.offer_choices("lookup", comparison_choices(self.found, code))
+        self.fields |= value_fields(self.found, code.lstrip(NOT), shown)
+        if self.found.kind is FieldKind.TO_ONE:
+            self.fields["value"].widget.attrs["list"] = f"{prefix}-texts"
+        if not self.is_wide or self.found.kind is not FieldKind.TEXT:
+            del self.fields["others"]
 
-    def legend(self) -> str:
-        """Return what the row says: “State is one of”; "" for a new one."""
-        path, comparison = self["path"].value(), self["comparison"].value()
-        if not path:
-            return ""
+    @classmethod
+    def begin_line(cls, path: str) -> dict[str, Any]:
+        field = resolve_path(path, cls.model, cls.opened, "filters").field
+        name = cls.free_name(_usual_name(path))
+        code = comparison_choices(field)[0][0]
+        return _initial_line(cls, {"path": path, "lookup": code, "parameter": name})
+
+    def _found_field(self, path: str) -> OpenField | None:
         try:
-            paths = [path, *(self["others"].value() or ())]
-            labels = [field_label(self._resolve_field(each)) for each in paths]
-        except KindError:
-            return str(path)
-        how = COMPARISONS.get(str(comparison), "")
-        return f"{capfirst(', '.join(labels))} {how}".strip()
+            return resolve_path(path, self.model, self.opened, "filters").field
+        except KindError as error:
+            self.path_problem = error.message
+            return None
 
-    def _resolve_field(self, path: str) -> OpenField:
-        return resolve_path(path, self.model, self.opened, "filters").field
+    def _with_usual_values(
+        self, data: Mapping[str, Any], prefix: str
+    ) -> Mapping[str, Any]:
+        """Return what was sent, with what fits where the page had another field."""
+
+        def sent(name: str) -> str:
+            return str(data.get(f"{prefix}-{name}", ""))
+
+        path, before = sent("path"), sent("was").partition(" ")
+        field = self._found_field(path)
+        if field is None or sent("was") == f"{path} {sent('lookup')}":
+            return data
+        offered = [code for code, _label in comparison_choices(field)]
+        code = sent("lookup") if sent("lookup") in offered else offered[0]
+        values: dict[str, Any] = {"lookup": code, "given": sent("given") or BY_CLIENT}
+        old = self._found_field(before[0]) if before[0] else None
+        if sent("parameter") in ("", _usual_name(before[0])):
+            values["parameter"] = self.free_name(_usual_name(path))
+        changed = with_values(data, prefix, **values)
+        if before[0] and (old is None or not _is_alike(old, before[2], field, code)):
+            for name in [
+                each for each in changed if each.startswith(f"{prefix}-value")
+            ]:
+                del changed[name]
+        return changed
+
+    @classmethod
+    def free_name(cls, name: str) -> str:
+        """Return a name for a parameter that no other line has."""
+        names = (name, *(f"{name[:37]}_{number}" for number in range(2, 999)))
+        return next(each for each in names if each not in cls.taken)
+
+    # -- what the page shows ----------------------------------------------------------
+
+    @property
+    def code(self) -> str:
+        return self.sent_value("lookup")
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it can search several texts."""
+        return self.code in SEVERAL
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.sent_value("given") == FIXED
+
+    @property
+    def picks_rows(self) -> bool:
+        """Whether its fixed value are rows, by their keys."""
+        is_relation = self.found is not None and self.found.kind is FieldKind.TO_ONE
+        return is_relation and self.is_fixed and self.code.lstrip(NOT) != "isempty"
+
+    @property
+    def was_value(self) -> str:
+        return f"{self.sent_value('path')} {self.code}"
+
+    def label(self) -> str:
+        return label_and_field_of(self.sent_value("path"), self.model, self.opened)[0]
+
+    def value_parts(self) -> list[forms.BoundField]:
+        return [self[each] for each in ("value", "value_to") if each in self.fields]
+
+    def parameter_words(self) -> list[str]:
+        name = self.sent_value("parameter")
+        is_range = self.code.lstrip(NOT) == "range"
+        return [f"{name}_from", f"{name}_to"] if is_range else [name]
+
+    def words(self) -> Spans:
+        """Return what the line says: “state is one of Booked, Back”."""
+        config = {} if self.is_wrong else self.line_config()
+        if not config:
+            config = {
+                "path": self.sent_value("path"),
+                "lookup": self.code.lstrip(NOT),
+                "exclude": self.code.startswith(NOT),
+                "value": self["value"].value(),
+            }
+        shown = self["value"].value() if self.picks_rows else ""
+        text = ", ".join(shown) if isinstance(shown, list) else str(shown or "")
+        path = config["path"]
+        if self.picks_rows and isinstance(path, str):
+            config = {**config, "path": path.removesuffix(PK)}
+        return filter_words(config, self.model, self.opened, text)
+
+    @cached_property
+    def suggested(self) -> Sequence[str]:
+        """Texts of rows to offer, where the value is one of a relation."""
+        if self.found is None or self.found.kind is not FieldKind.TO_ONE:
+            return ()
+        if self.code.lstrip(NOT) == "isempty":
+            return ()
+        typed = self["value"].value() if self.is_bound else ""
+        target = target_model(self.found, self.opened)
+        return self.texts.suggest(target, typed if isinstance(typed, str) else "")
+
+    def error_places(self, number: str) -> Any:
+        where = _("Filter %(number)s, %(field)s")
+        row = str(where) % {"number": number, "field": self.label()}
+        for _row, bound, message in super().error_places(number):
+            yield row, bound, message
+
+    # -- what was sent ----------------------------------------------------------------
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        if not self.errors and self.has_changed():
-            self._clean_filter()
+        if self.found is None:
+            self.add_error("path", self.path_problem)
+        elif not self.errors:
+            self._clean_value(self.found)
+            self._clean_others()
         return cleaned
 
-    def _clean_filter(self) -> None:
+    def _clean_value(self, field: OpenField) -> None:
         values = self.cleaned_data
-        if not values["path"]:
-            self.add_error("path", _("Choose a field, or remove this filter."))
-            return
         try:
-            field = self._resolve_field(values["path"])
-        except KindError as error:
-            self.add_error("path", error.message)
-            return
-        known = comparisons_of(field)
-        if values["others"]:
-            known = SEVERAL
-            self._clean_others(field)
-        values["comparison"] = values["comparison"] or known[0]
-        if values["comparison"] not in known:
-            names = ", ".join(str(COMPARISONS[each]) for each in known)
-            sentence = (
-                _("These comparisons can search several fields: %(names)s.")
-                if values["others"]
-                else _("This field can be compared by: %(names)s.")
-            )
-            self.add_error("comparison", sentence % {"names": names})
-            return
-        text = values["value"]
-        if values["given"] == FIXED and not text:
-            self.add_error("value", _("Write the value."))
-        schema = value_schema(field, values["comparison"])
-        try:
-            values["typed"] = read_text(schema, text) if text else None
+            values["typed"] = self._read_value(field)
         except ValidationError as error:
             self.add_error("value", error)
+            return
+        if values["typed"] is None and self.is_fixed:
+            self.add_error("value", _("Write the value."))
 
-    def _clean_others(self, field: OpenField) -> None:
+    def _read_value(self, field: OpenField) -> Any:
+        values, lookup = self.cleaned_data, self.code.lstrip(NOT)
+        schema = schema_of(field, lookup)
+        if lookup == "range":
+            sent = values["value"], values["value_to"]
+            ends: list[Any] = [read_typed(schema, e) if e else None for e in sent]
+            if None not in ends and ends[0] > ends[1]:
+                raise ValidationError(_("The first one is after the second one."))
+            return None if ends == [None, None] else ends
+        typed = values["value"]
+        if not typed or not self.picks_rows:
+            return read_typed(schema, typed) if typed else None
+        target = target_model(field, self.opened)
+        if isinstance(typed, list):
+            return [self.texts.key_of(target, each) for each in typed]
+        return self.texts.key_of(target, typed)
+
+    def _clean_others(self) -> None:
         values = self.cleaned_data
-        values["others"] = [each for each in values["others"] if each != values["path"]]
-        if field.kind is not FieldKind.TEXT:
-            self.add_error("others", _("The field chosen above is no text."))
-        elif len(values["others"]) >= MAX_PATHS:
+        others = [each for each in values.get("others", ()) if each != values["path"]]
+        values["others"] = others
+        if len(others) >= MAX_PATHS:
             most = _("One filter looks at %d fields at most.") % MAX_PATHS
             self.add_error("others", most)
 
-    def filter_config(self) -> JsonObject:
-        """Return the config of the valid row: as it was if nobody changed it."""
-        if not self.has_changed():
-            return dict(self.initial["filter"])
+    def line_config(self) -> JsonObject:
+        stored: JsonObject = self.initial.get("config", {})
+        if not self.is_bound:
+            return stored
         values = self.cleaned_data
-        config: JsonObject = {"path": values["path"], "lookup": values["comparison"]}
+        config: JsonObject = {
+            "path": values["path"],
+            "lookup": self.code.lstrip(NOT),
+        }
+        if self.code.startswith(NOT):
+            config["exclude"] = True
         if values["others"]:
             config["path"] = [values["path"], *values["others"]]
-        if values["given"] == FIXED:
-            return {**config, "value": values["typed"]}
-        config["parameter"] = values["parameter"] or values["path"].replace(".", "_")
-        for name in ("description", "required"):
-            if values[name]:
-                config[name] = values[name]
-        if values["typed"] is not None:
-            config["default"] = values["typed"]
-        return config
+        if self.is_fixed:
+            path = f"{values['path']}{PK}" if self.picks_rows else config["path"]
+            config |= {"path": path, "value": values["typed"]}
+        else:
+            config["parameter"] = values["parameter"] or _usual_name(values["path"])
+            members = {name: values[name] for name in _SAYS_NOTHING if values[name]}
+            config |= members
+            if values["typed"] is not None:
+                config["default"] = values["typed"]
+        return stored_or_written(stored, config, _SAYS_NOTHING)
 
 
-def filter_rows(model: OpenModel, opened: OpenModels) -> type[Rows]:
-    """Return the formset class for filters of a model."""
-    form = type("FilterForm", (FilterForm,), {"model": model, "opened": opened})
-    return formset_class_of(form, MAX_FILTERS)
+def _is_alike(old: OpenField, old_code: str, field: OpenField, code: str) -> bool:
+    """Return whether a value of one comparison can be one of the other."""
+    lookups = old_code.lstrip(NOT), code.lstrip(NOT)
+    if lookups[0] not in dict(comparison_choices(old, lookups[0])):
+        return False
+    kinds = old.kind is field.kind or FieldKind.TO_ONE not in (old.kind, field.kind)
+    alike = schema_of(old, lookups[0]) == schema_of(field, lookups[1])
+    return kinds and alike and ("range" in lookups) is (lookups[0] == lookups[1])
 
 
-def initial_of(filters: Iterable[JsonObject]) -> list[dict[str, Any]]:
-    """Return the rows that show filters; raise `NotRepresentable`."""
-    return [
-        {**_initial_row(each), "was": str(at), "filter": each}
-        for at, each in enumerate(filters)
-    ]
+def _usual_name(path: str) -> str:
+    return path.replace(".", "_")[:MAX_NAME_LENGTH]
 
 
-def _initial_row(config: JsonObject) -> dict[str, Any]:
+def filter_lines(
+    make: type[FilterForm],
+    data: Mapping[str, Any] | None,
+    prefix: str,
+    filters: Sequence[JsonObject],
+) -> Lines:
+    """Return the lines of filters; raise `NotRepresentable`."""
+    initial = [_initial_line(make, each) for each in filters]
+    add = grouped_choices(make.model, make.opened, filter_entry, (), "filters")
+    return Lines(make, data, prefix, initial, add, MAX_FILTERS)
+
+
+def _initial_line(make: type[FilterForm], config: JsonObject) -> dict[str, Any]:
     paths = config["path"]
     path, *others = paths if isinstance(paths, list) else [paths]
     is_by_client = "parameter" in config
     value = config.get("default" if is_by_client else "value")
-    text = typed_text(value)
-    if value is not None and not text:
-        raise NotRepresentable(_("a filter has an empty value"))
-    if isinstance(value, list) and _split_lines(text) != [*map(typed_text, value)]:
-        raise NotRepresentable(
-            _("a value begins or ends with a space, or has line breaks")
-        )
-    return {
+    sign = NOT if config.get("exclude") else ""
+    line = {
+        "config": config,
         "path": path,
         "others": others,
-        "comparison": config["lookup"],
+        "lookup": f"{sign}{config['lookup']}",
         "given": BY_CLIENT if is_by_client else FIXED,
-        "value": text,
+        "typed": value,
         "parameter": config.get("parameter", ""),
         "required": config.get("required", False),
         "description": config.get("description", ""),
     }
-
-
-def typed_text(value: object) -> str:
-    """Return a JSON value as staff type it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return "\n".join(map(typed_text, value))
-    return str(value)
-
-
-def read_text(schema: Mapping[str, Any], text: str) -> Any:
-    """Return what was typed as JSON; raise ValidationError for what is none."""
-    if "enum" in schema:
-        known = {str(each): each for each in schema["enum"]}
-        return known.get(text.strip(), text)
-    kind = schema.get("type")
-    if kind == "array":
-        return [read_text(schema["items"], each) for each in _split_lines(text)]
-    if kind == "boolean":
-        if text.strip().lower() not in _BOOLEANS:
-            raise ValidationError(_("Write yes or no."))
-        return _BOOLEANS[text.strip().lower()]
-    return _parse_number(text) if kind in ("integer", "number") else text
-
-
-def _split_lines(text: str) -> list[str]:
-    return [each.strip() for each in text.split("\n") if each.strip()]
-
-
-def _parse_number(text: str) -> float:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    raise ValidationError(_("Write a number."))
+    field = label_and_field_of(path, make.model, make.opened)[1]
+    if not is_by_client and path.endswith(PK) and field is not None:
+        line["path"] = path.removesuffix(PK)
+        target = target_model(field, make.opened)
+        keys = value if isinstance(value, list) else [value]
+        shown: Any = [make.texts.text_of(target, each) for each in keys]
+        line["value"] = shown if isinstance(value, list) else shown[0]
+        return line
+    line["value"] = typed_text(value)
+    if config["lookup"] == "range":
+        first, last = value if isinstance(value, list) else (None, None)
+        line["value"], line["value_to"] = typed_text(first), typed_text(last)
+        return line
+    choosing = (FieldKind.CHOICE, FieldKind.TO_ONE)
+    if isinstance(value, list) and (field is None or field.kind not in choosing):
+        line["value"] = "\n".join(line["value"])
+    if value is not None and field is not None:
+        schema = schema_of(field, config["lookup"])
+        with suppress(ValidationError):
+            if is_same(read_typed(schema, line["value"] or "\n"), value):
+                return line
+        raise NotRepresentable(_("a value is empty, or has spaces or line breaks"))
+    return line

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from django import forms
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.core.exceptions import NON_FIELD_ERRORS
+from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.files import Upload, is_usable
@@ -36,6 +37,8 @@ from mcp_app.protocol.json_types import JsonObject
 
 AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
 
+SHOW = "show-"
+"""With this begin the names of buttons that show the form again without saving it."""
 SHORT = {"rows": 3, "class": "vLargeTextField", "data-mcp-count": "tokens"}
 LONG = {"rows": 10, "class": "vLargeTextField mcp-text", "data-mcp-count": "tokens"}
 READ_BY_KINDS = {
@@ -81,6 +84,9 @@ class DefinitionForm(WatchedForm[AnyRow]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.initial["kind"] = self.KIND
+        if "name" in self.fields:
+            # It follows from the title.
+            self.fields["name"].required = False
         config = self.instance.json("config") or {}
         self._own_files = frozenset(digests_of({"config": config}))
 
@@ -101,6 +107,13 @@ class DefinitionForm(WatchedForm[AnyRow]):
         chosen = self.initial.get(member)
         is_new = self.instance.pk is None and chosen
         return written_text({member: str(chosen)}) if is_new else self.instance.config
+
+    def drafts(self) -> Mapping[str, str]:
+        """Return texts for fields that are left empty, by the names of the fields."""
+        return {}
+
+    def show_typed(self) -> None:
+        """Let panels show what was typed, before the form may be shown again."""
 
     def clean_kind(self) -> str:
         return self.KIND
@@ -137,7 +150,36 @@ class DefinitionForm(WatchedForm[AnyRow]):
             self.user is not None and is_usable(self.user, digest)
         )
 
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        drafts, values = self.drafts(), self.cleaned_data
+        for name, text in drafts.items():
+            values[name] = values.get(name, text) or text
+        if values.get("name") == "":
+            title = slugify(values.get("title", "")) or slugify(drafts.get("title", ""))
+            values["name"] = self._free_name(title or self.KIND if drafts else title)
+            if not values["name"]:
+                self.add_error("name", self.fields["name"].error_messages["required"])
+        return cleaned
+
+    def _free_name(self, name: str) -> str:
+        """Return the name, with a number if another definition has it."""
+        name, rows = name[:100], self._meta.model._default_manager
+        taken = {*rows.filter(name__startswith=name).values_list("name", flat=True)}
+        names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
+        return next(each for each in names if each not in taken) if name else ""
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        if self.is_bound and any(name.startswith(SHOW) for name in self.data):
+            self.show_again({name: self[name].data for name in self.fields})
+            self.note = self._with_files("")
+
     def _post_clean(self) -> None:
+        self._check_row()
+        self.show_typed()
+
+    def _check_row(self) -> None:
         self.instance.kind = self.KIND
         for column, value in self.column_values().items():
             setattr(self.instance, column, value)

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.parameter_tables import summaries
@@ -24,7 +25,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import KindError, complete_definition, usable_kinds
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
-from mcp_app.models.fields import DEMANDS
+from mcp_app.models.fields import DEMANDS, split_lines
 from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:
@@ -98,7 +99,6 @@ def _argument_members(argument: PromptArgument) -> Mapping[str, object]:
 
 Fieldset: TypeAlias = "tuple[Label | None, _FieldOpts]"
 
-WHO: Fieldset = (_("Who may use it"), {"fields": [*DEMANDS]})
 CHANGES: Fieldset = (
     _("What it changes"),
     {
@@ -175,7 +175,8 @@ class Behind(NamedTuple):
     """The fields of a form that belong to the kind of its definition.
 
     `more` are fields to edit as JSON; `description` and `classes` are those of the
-    fieldset. `without` are fields that nobody fills in, because they follow from it.
+    fieldset. `without` are fields that nobody fills in, because they follow from it;
+    `who` says who may use it because of what it does.
     """
 
     heading: Label
@@ -184,6 +185,7 @@ class Behind(NamedTuple):
     classes: Sequence[str] = ()
     more: Sequence[str] = ()
     without: Sequence[str] = ()
+    who: Label = ""
 
     @property
     def fieldset(self) -> Fieldset:
@@ -202,38 +204,44 @@ _FIELDSETS: Mapping[
 ] = {
     Tool: (
         (),
-        (PARAMETERS, None, CHANGES, WHO),
+        (None, PARAMETERS, CHANGES),
         ("calls_per_minute",),
         ("output_schema",),
     ),
-    Resource: (("uri",), (None, FOR_WHOM, WHO), ("ttl_ms", "public"), ("annotations",)),
+    Resource: (("uri",), (None, FOR_WHOM), ("ttl_ms", "public"), ("annotations",)),
     ResourceTemplate: (
         ("uri_template",),
-        (VARIABLES, None, FOR_WHOM, WHO),
+        (None, VARIABLES, FOR_WHOM),
         ("ttl_ms", "public"),
         ("annotations",),
     ),
-    Prompt: ((), (ARGUMENTS, None, WHO), (), ()),
+    Prompt: ((), (ARGUMENTS, None), (), ()),
 }
-"""Texts beside the name, fieldsets (None: the kind's), fields of *Where*, of *More*."""
+"""Texts beside the title, fieldsets (None: the kind's), limits, fields of *More*."""
 
 
-def fieldsets_of(model: type[DefinitionRow], behind: Behind) -> list[Fieldset]:
-    """Return the fieldsets of a definition; `behind` comes from its form."""
+def fieldsets_of(
+    model: type[DefinitionRow], behind: Behind, row: DefinitionRow | None = None
+) -> list[Fieldset]:
+    """Return the fieldsets of a definition; `behind` comes from its form.
+
+    What it does comes first. What is folded says what is inside for the row, None for
+    a new one.
+    """
     texts, middle, where, more = _FIELDSETS[model]
     fieldsets: list[Fieldset] = [
-        (_("What clients see"), {"fields": ("title", "name", *texts, "description")}),
         *(behind.fieldset if each is None else each for each in middle),
-        (
-            _("Where and how"),
-            {"fields": ("tags", "position", "timeout", *where, *OPENED, "kind")},
+        (_("What clients read"), {"fields": ("title", *texts, "description")}),
+        _fold(_("Who may use it"), _who_words(behind, row), DEMANDS),
+        _fold(
+            _("Name, tags, limits"),
+            _limits_words(row),
+            ("name", "tags", "position", "timeout", *where, *OPENED, "kind"),
         ),
-        (
-            _("More: JSON, icons, history"),
-            {
-                "classes": ["collapse"],
-                "fields": (*behind.more, *more, "icons", *HISTORY),
-            },
+        _fold(
+            _("More"),
+            _("JSON, icons, history"),
+            (*behind.more, *more, "icons", *HISTORY),
         ),
     ]
     return [
@@ -241,6 +249,33 @@ def fieldsets_of(model: type[DefinitionRow], behind: Behind) -> list[Fieldset]:
         for heading, about in fieldsets
         if (fields := [each for each in about["fields"] if each not in behind.without])
     ]
+
+
+def _fold(name: Label, inside: Label, fields: Sequence[str]) -> Fieldset:
+    text = '{} <span class="mcp-quiet">\N{EN DASH} {}</span>'
+    heading = format_html(text, name, visible(str(inside), None))
+    return heading, {"classes": ["collapse", "mcp-fold"], "fields": [*fields]}
+
+
+def _who_words(behind: Behind, row: DefinitionRow | None) -> Label:
+    own = "" if row is None else row.permission
+    names = "" if row is None else ", ".join(split_lines(row.groups))
+    rule = "" if row is None else row.rule
+    words = [str(each) for each in (behind.who, own, names, rule) if each]
+    return ", ".join(words) or _("everyone who may use the server")
+
+
+def _limits_words(row: DefinitionRow | None) -> Label:
+    if row is None:
+        return _("the name follows from the title")
+    limits = getattr(row, "calls_per_minute", None) or row.timeout
+    return ", ".join(
+        (
+            row.name,
+            row.tags or str(_("no tags")),
+            str(_("its own limits") if limits else _("the site's limits")),
+        )
+    )
 
 
 def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:

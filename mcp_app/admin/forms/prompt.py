@@ -30,7 +30,6 @@ from mcp_app.models import Prompt
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
 
-PREVIEW: Final = "show-preview"
 """The button that updates the preview."""
 _VALUE: Final = "preview-"
 
@@ -102,13 +101,8 @@ class TextPromptForm(PromptForm):
         files = [form.new_file for form in forms if isinstance(form, MessageForm)]
         return [file for file in files if file is not None]
 
-    def full_clean(self) -> None:
-        super().full_clean()
-        if self.is_bound:
-            self._show_preview()
-        if self.is_bound and PREVIEW in self.data:
-            self.show_again({name: self[name].data for name in self.fields})
-            self.note = self._with_files("")
+    def show_typed(self) -> None:
+        self._show_preview()
 
     def _post_clean(self) -> None:
         super()._post_clean()

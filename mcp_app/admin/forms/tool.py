@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar, cast
 
+from django.utils.text import get_text_list
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.files import FilePartField, FileValue, Upload
@@ -18,9 +19,9 @@ from mcp_app.admin.editors.hints import (
     answer_of,
     hints_of_answer,
 )
-from mcp_app.admin.editors.json_editor import SheetField
-from mcp_app.admin.editors.lookup import LookupSheet
-from mcp_app.admin.editors.lookup_choices import preview_of
+from mcp_app.admin.editors.json_editor import SheetField, parse_or_none
+from mcp_app.admin.editors.lookup import LookupSheet, begin_config, typed_query
+from mcp_app.admin.editors.lookup_preview import preview_of
 from mcp_app.admin.editors.messages import Message
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
 from mcp_app.admin.editors.site_call import CallSheet
@@ -31,6 +32,7 @@ from mcp_app.admin.forms.definition import (
     FunctionForm,
     JsonForm,
     TextForm,
+    written_text,
 )
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.forms.fieldsets import BEYOND_PARTS, Behind, own_json
@@ -43,7 +45,12 @@ from mcp_app.interface.definitions import Label
 from mcp_app.kinds import KindError
 from mcp_app.kinds.http.config import call_sentence
 from mcp_app.kinds.http.kind import configured_call
+from mcp_app.kinds.query.config import SCHEMA
+from mcp_app.kinds.query.description import draft_description, draft_title
+from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
+from mcp_app.models.fields import parse_json
+from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 
 HINTS = ("read_only", "destructive", "idempotent", "open_world")
@@ -172,12 +179,51 @@ class QueryForm(DefinitionForm[AnyRow]):
         super().__init__(*args, **options)
         if "config" in self.fields:
             field = cast("SheetField", self.fields["config"])
-            field.sheet_widget.sheet = LookupSheet(mcp.open_models, one=self.ONE)
+            sheet = LookupSheet(mcp.open_models, one=self.ONE, user=self.user)
+            field.sheet_widget.sheet = sheet
             field.set_stored_value(self.begun_config("model"))
+        self._show_config(parse_or_none(self.begun_config("model")) or {})
+
+    def begun_config(self, member: str) -> str:
+        config = super().begun_config(member)
+        if self.instance.pk is not None or config == self.instance.config:
+            return config
+        begun = begin_config(parse_json(config), mcp.open_models, one=self.ONE)
+        return written_text(begun)
+
+    def show_typed(self) -> None:
+        if "config" in self.fields:
+            self._show_config(*typed_query(self["config"].data))
+
+    def _show_config(self, config: JsonObject, left_out: Sequence[Label] = ()) -> None:
+        """Let panel and drafts be about a config that may not be saved."""
+        self._config = config
+        for name, text in self.drafts().items():
+            if name in self.fields:
+                self.fields[name].widget.attrs["placeholder"] = text
         if "now" in self.fields:
-            saved = self.instance.json("config") or {}
             panel = cast("PanelField", self.fields["now"])
-            panel.shows_later(partial(preview_of, saved, mcp.open_models, self.user))
+            panel.shows_later(partial(self._preview, config, left_out))
+
+    def _preview(
+        self, config: JsonObject, left_out: Sequence[Label]
+    ) -> Mapping[str, Any]:
+        may_read = "config" in self.fields
+        found = preview_of(config, mcp.open_models, self.user, may_read=may_read)
+        return {**found, "left_out": left_out, "drafts": self.drafts()}
+
+    def drafts(self) -> Mapping[str, str]:
+        config = self._config
+        if config.get("model") not in mcp.open_models:
+            return {}
+        return {
+            "title": draft_title(config, mcp.open_models)[:255],
+            "description": draft_description(config, mcp.open_models),
+        }
+
+    def clean(self) -> dict[str, Any] | None:
+        self.show_typed()
+        return super().clean()
 
     @classmethod
     def starts(cls) -> Sequence[tuple[Label, Mapping[str, str]]]:
@@ -187,9 +233,25 @@ class QueryForm(DefinitionForm[AnyRow]):
 
     @classmethod
     def kind_fields(cls, config: JsonObject | None) -> Behind:
-        heading = _("What it does: look up data of this site")
-        fields = ("config", *cls.BESIDE, "now")
-        return Behind(heading, fields, without=FOLLOWING)
+        return Behind(
+            _("What it looks up"),
+            ("config", *cls.BESIDE, "now"),
+            classes=["mcp-build"],
+            without=FOLLOWING,
+            who=_whoever_may_view(config or {}),
+        )
+
+
+def _whoever_may_view(config: JsonObject) -> str:
+    """Return who may use a query, as far as that follows from its models."""
+    if schemas.compile_schema(SCHEMA).violations(config):
+        return ""
+    query, _problems = read_query_config(config, mcp.open_models)
+    begun = [mcp.open_models[m] for m in (config.get("model"),) if m in mcp.open_models]
+    models = begun if query is None else query.models.values()
+    names = [str(m.model._meta.verbose_name_plural) for m in models if m.permission]
+    words = get_text_list(names, str(_("and")))
+    return str(_("whoever may view %(models)s")) % {"models": words} if names else ""
 
 
 class QueryToolForm(QueryForm[Tool], ToolForm):

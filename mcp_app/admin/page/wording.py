@@ -201,8 +201,13 @@ READABLE: Words = {
 }
 
 LOOKUP: Words = {
-    "config": (_("What is looked up"), ""),
-    "now": (_("What you would get now"), _("The saved working copy.")),
+    "title": (_("Title"), _("Empty: as drafted here.")),
+    "description": (
+        _("Description"),
+        _("Empty: as drafted here. Say also when a model should use it."),
+    ),
+    "config": (_("What it looks up"), ""),
+    "now": (_("Preview"), ""),
 }
 """What stands behind a definition that looks up data of the site."""
 

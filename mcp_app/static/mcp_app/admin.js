@@ -114,7 +114,7 @@
     const asked = new Map();
     const typedIn = (part) =>
         JSON.stringify(all("input, select, textarea", part).map(({ value, checked }) => [value, checked]));
-    async function draw(part, show = "") {
+    async function draw(part, extra = {}) {
         const old = document.getElementById(`id_${part}`);
         const mine = (asked.get(part) || 0) + 1;
         asked.set(part, mine);
@@ -122,7 +122,8 @@
         if (!form || !old || all("[type=file]", old).some((input) => input.files.length)) return;
         const body = new FormData(form);
         const sent = typedIn(old);
-        if (show) body.set(`show-${part}`, show);
+        Object.entries(extra).forEach(([name, value]) => body.set(name, value));
+        old.ariaBusy = true;
         try {
             const response = await fetch(`${address()}?part=${part}`, { method: "POST", body });
             const text = await response.text();
@@ -130,10 +131,11 @@
             if (!response.ok || response.redirected || mine !== asked.get(part)) return;
             // If somebody typed meanwhile, ask again instead of losing it.
             if (typedIn(old) === sent) put(old, text);
-            else await draw(part, show);
+            else await draw(part, extra);
         } catch {
             // If the server cannot be reached, leave the page unchanged.
         }
+        if (mine === asked.get(part)) old.ariaBusy = null;
     }
     function put(old, text) {
         const holder = document.createElement("div");
@@ -175,7 +177,24 @@
         const path = location.pathname.replace(/(add|change)\/$/, "");
         return `${path}preview/`;
     }
-    const preview = after(PAUSE, () => draw("preview"));
+    const preview = after(PAUSE, () => all("[data-mcp-typed]").forEach(({ dataset }) => draw(dataset.mcpPart)));
+    /* What is left empty is saved as drafted. */
+    function drafts({ dataset }) {
+        for (const name of ["title", "description"])
+            if (form?.elements[name]) form.elements[name].placeholder = dataset[`mcpDraft${name[0].toUpperCase()}${name.slice(1)}`] || "";
+    }
+    /* Draw the sheet around a button or select, and go on where that leads. */
+    async function redrawSheet(target, extra) {
+        const sheet = target.closest("[data-mcp-sheet]");
+        const part = target.dataset.mcpRedraw || sheet.dataset.mcpSheet;
+        const { id, name, value } = target;
+        await draw(part, extra);
+        const fresh = document.querySelector(`[data-mcp-sheet="${part}"]`);
+        const added = name.endsWith("-add") && (fresh.querySelector("[data-mcp-new] [name$=-lookup]") || fresh.querySelector("[data-mcp-new] :is(select, input:not([type=hidden]))"));
+        const after_ = name === "show-remove" && document.getElementById(`id_${value.replace(/-\d+$/, "-add")}`);
+        (added || after_ || document.getElementById(id) || fresh.querySelector("input:not([type=hidden]), select"))?.focus();
+        preview();
+    }
     const variables = after(PAUSE, () => draw("suggestions"));
 
     /* Names that can be inserted into a text */
@@ -233,6 +252,7 @@
         found("[data-mcp-sheet]").forEach(start);
         found("[data-mcp-count]").forEach(count);
         found("[data-mcp-chips]").forEach(chips);
+        found("[data-mcp-draft-title]").forEach(drafts);
     }
 
     let dirty = false;
@@ -260,8 +280,12 @@
         else if (button.matches("[data-mcp-move]")) move(sheet, button);
         else if (button.matches("button.mcp-chip")) return insert(button);
         else if (button.matches("[data-mcp-leave]")) return (dirty = false);
-        else if (button.name === "show-preview") return void (event.preventDefault(), draw("preview"));
-        else return;
+        else if (button.name?.startsWith("show-")) {
+            event.preventDefault();
+            const part = button.closest("[data-mcp-typed]")?.dataset.mcpPart;
+            if (part) return void draw(part);
+            redrawSheet(button, { [button.name]: button.value });
+        } else return;
         dirty = true;
         all("[data-mcp-chips]").forEach(chips);
         preview();
@@ -556,20 +580,14 @@
         if (way) {
             // Show the current values in the chosen way.
             const name = way.name.replace(/-as$/, "");
-            await draw(name, way.value);
+            await draw(name, { [`show-${name}`]: way.value });
             const fresh = document.querySelector(`[data-mcp-sheet="${name}"]`);
             fresh.querySelector(".mcp-of-json").open = wayOf(fresh) === "json";
             start(fresh);
             fresh.querySelector("[name$='-as']:checked").focus();
         }
-        const part = event.target.dataset.mcpRedraw;
-        if (part) {
-            // What can be chosen further depends on this.
-            await draw(part);
-            const fresh = document.querySelector(`[data-mcp-sheet="${part}"]`);
-            // A model that was chosen is a text now: go on with what follows.
-            (document.getElementById(event.target.id) || fresh.querySelector(".mcp-part input"))?.focus();
-        }
+        // What can be chosen further depends on this.
+        if (event.target.dataset.mcpRedraw) await redrawSheet(event.target);
         if (event.target.name === "function") {
             await draw("from_code");
             await draw("input_schema");

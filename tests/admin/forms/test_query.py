@@ -16,13 +16,15 @@ from mcp_app.models import ResourceTemplate, Tool
 from tests.admin.pages import (
     Queries,
     Staff,
-    add,
     errors,
     fill_in,
+    fill_in_again,
+    form_page,
     grant,
     page,
     page_of,
     save,
+    saved,
     shown_values,
     text_of,
 )
@@ -54,39 +56,75 @@ def _fill(client: Client, row: Any, **typed: Any) -> Any:
     return row.json("config")
 
 
-def _filter(at: int, path: str, comparison: str, **more: Any) -> dict[str, Any]:
-    typed = {"path": path, "comparison": comparison, **more}
+def _filter(at: int, path: str, lookup: str, **more: Any) -> dict[str, Any]:
+    typed = {"path": path, "lookup": lookup, "given": "asked", **more}
     return {f"filters-{at}-{name}": value for name, value in typed.items()}
 
 
+def _shown_again(client: Client, row: Any, **typed: Any) -> Any:
+    """Send the form of a row by a button that saves nothing."""
+    sent = {f"{ROW}-{name}": value for name, value in typed.items()}
+    response = fill_in(client, page_of(row), **sent, **{"show-add": "1"})
+    assert response.status_code == 200
+    return response
+
+
 def test_rows_of_everybody(admin_client: Client, monkeypatch: Any) -> None:
-    said = "This looks up the rows of everybody"
+    said = "Developers have opened items in full, but a item belongs to a"
     tool = _tool(model="drill.Item")
     assert said not in text_of(admin_client, tool)
     monkeypatch.setattr(mcp, "open_models", shop.shop(Item="all"))
     assert said in text_of(admin_client, tool)
 
 
+def test_a_new_tool_begins_with_what_most_want(admin_client: Client) -> None:
+    url = f"{form_page('tool', 'query')}&model=drill.Customer"
+    response = fill_in(admin_client, url, **{f"{ROW}-filters-add": "name"})
+    assert saved(response)
+    tool = Tool.objects.get()
+    assert tool.json("config") == {
+        "model": "drill.Customer",
+        "answer": "rows",
+        "fields": ["name", "email", "country"],
+        "filters": [{"path": "name", "lookup": "icontains", "parameter": "name"}],
+    }
+    # What is left empty is as drafted.
+    assert (tool.title, tool.name) == ("Customers by name", "customers-by-name")
+    assert tool.description.endswith("Give name, or a part of it.")
+
+
+def test_names_do_not_meet(admin_client: Client) -> None:
+    url = f"{form_page('tool', 'query')}&model=drill.Customer"
+    for title in ("", "", "العملاء"):
+        assert saved(fill_in(admin_client, url, title=title))
+    names = Tool.objects.order_by("pk").values_list("name", flat=True)
+    assert [*names] == ["customers", "customers-2", "customers-3"]
+
+
 def test_orders_of_the_week_by_state(admin_client: Client) -> None:
-    typed = {f"{ROW}-model": "drill.Order", "name": "lookup", "title": "Look up"}
-    tool = add(admin_client, Tool, "query", **typed)
-    assert tool.json("config") == {"model": "drill.Order"}
+    tool = _tool(fields=["number"])
     _fill(admin_client, tool, answer="groups")
     week = _filter(0, "created", "last_days", given="fixed", value="7")
-    told = {"measures_1": "count", "measures_2": "sum/total"}
-    groups = {"by_1": "state", "measures_2_name": "money"}
-    config = _fill(admin_client, tool, **groups, **told, **week)
+    told = {"measures-add": "sum/total", "group_by-add": "state", "limit": "10"}
+    config = _fill(admin_client, tool, **told, **week)
     assert config == {
         "model": "drill.Order",
         "answer": "groups",
+        "fields": ["number"],
         "filters": [{"path": "created", "lookup": "last_days", "value": 7}],
         "group_by": ["state"],
         "measures": [
-            {"aggregate": "count", "name": "count"},
-            {"aggregate": "sum", "path": "total", "name": "money"},
+            {"aggregate": "count", "name": "orders"},
+            {"aggregate": "sum", "path": "total", "name": "sum_total"},
         ],
+        "limit": 10,
     }
     assert shop.problems(config) == []
+    # The order goes along with the name of what it is by.
+    config = _fill(admin_client, tool, group_order="orders")
+    assert config["order"] == ["orders"]
+    config = _fill(admin_client, tool, **{"measures-0-name": "pieces"})
+    assert config["order"] == ["pieces"]
 
 
 def test_is_it_in_stock(admin_client: Client) -> None:
@@ -95,29 +133,26 @@ def test_is_it_in_stock(admin_client: Client) -> None:
     asked = {"path": "sku", "lookup": "iexact", "parameter": "sku"}
     assert _fill(admin_client, tool, shown=["sku", "level"], **sku) == {
         "model": "drill.Stock",
-        "answer": "rows",
         "filters": [{**asked, "description": "Which one.", "required": True}],
         "fields": ["sku", "level"],
     }
 
 
 def test_a_customer_with_open_invoices(admin_client: Client) -> None:
-    unpaid = {
-        f"list_invoices_{name}": value
-        for name, value in _filter(
-            0, "paid", "exact", given="fixed", value="no"
-        ).items()
-    }
+    tool = _tool(model="drill.Customer", fields=["name", "country.name"])
+    listed = _fill(admin_client, tool, **{"lists-add": "invoices"})["lists"][0]
+    # The way back to the customer is not preset.
+    assert "customer" not in listed["fields"]
+    unpaid = _filter(0, "paid", "exact", given="fixed", value="no")
     typed = {
-        "shown": ["name", "country.name"],
-        "order_1": "-name",
+        "order-add": "-name",
         "limit": "5",
         "count": "on",
-        "list_invoices": ["key", "order.number"],
-        "list_invoices_order_1": "order.number",
-        "list_invoices_limit": "3",
+        "lists-0-shown": ["key", "order.number"],
+        "lists-0-order": "order.number",
+        "lists-0-limit": "3",
         **_filter(0, "email", "exact"),
-        **unpaid,
+        **{f"lists-0-{name}": value for name, value in unpaid.items()},
     }
     invoices = {
         "path": "invoices",
@@ -126,9 +161,8 @@ def test_a_customer_with_open_invoices(admin_client: Client) -> None:
         "order": ["order.number"],
         "limit": 3,
     }
-    assert _fill(admin_client, _tool(model="drill.Customer"), **typed) == {
+    assert _fill(admin_client, tool, **typed) == {
         "model": "drill.Customer",
-        "answer": "rows",
         "filters": [{"path": "email", "lookup": "exact", "parameter": "email"}],
         "fields": ["name", "country.name"],
         "lists": [invoices],
@@ -140,15 +174,35 @@ def test_a_customer_with_open_invoices(admin_client: Client) -> None:
 
 def test_one_row_for_each_address(admin_client: Client) -> None:
     typed = {"name": "order", "title": "Order", "uri_template": "shop://o/{number}"}
-    model = {f"{ROW}-model": "drill.Order"}
-    row = add(admin_client, ResourceTemplate, "query", **typed, **model)
+    url = f"{form_page('resourcetemplate', 'query')}&model=drill.Order"
     number = _filter(0, "number", "exact")
-    assert _fill(admin_client, row, shown=["number"], **number) == {
+    sent = {f"{ROW}-{name}": each for name, each in number.items()}
+    chosen = {f"{ROW}-shown": ["number"]}
+    assert saved(fill_in(admin_client, url, **typed, **chosen, **sent))
+    assert ResourceTemplate.objects.get().json("config") == {
         "model": "drill.Order",
         "answer": "one",
         "filters": [{"path": "number", "lookup": "exact", "parameter": "number"}],
         "fields": ["number"],
     }
+
+
+def test_a_form_is_shown_again_without_saving(admin_client: Client) -> None:
+    """What a script draws anew, a button does without one."""
+    tool = _tool(fields=["number"])
+    response = _shown_again(admin_client, tool, **{"filters-add": "state"})
+    text = response.content.decode()
+    assert '<details class="mcp-filter" open' in text
+    assert "<strong>state</strong> is one of <em>state</em>" in text
+    assert 'type="checkbox" name="config-0-filters-0-value"' in text
+    sent = {**shown_values(response), f"{ROW}-filters-0-lookup": "exact"}
+    again = admin_client.post(page_of(tool), {**sent, "show-line": f"{ROW}-filters-0"})
+    assert '<select name="config-0-filters-0-value"' in again.content.decode()
+    sent = {**shown_values(again), "show-remove": f"{ROW}-filters-0"}
+    removed = admin_client.post(page_of(tool), sent)
+    assert f"{ROW}-filters-0-path" not in shown_values(removed)
+    tool.refresh_from_db()
+    assert tool.json("config") == {"model": "drill.Order", "fields": ["number"]}
 
 
 WHOLE: dict[str, Any] = {
@@ -185,91 +239,76 @@ def test_what_nobody_touches_stays(admin_client: Client, config: Any) -> None:
     tool = _tool(**config)
     save(admin_client, tool, title="B")
     assert tool.title == "B"
-    assert tool.json("config") == {"answer": "rows", **config}
+    assert tool.json("config") == config
 
 
 def test_what_the_other_answer_had_comes_back(admin_client: Client) -> None:
     tool = _tool(**WHOLE)
     _fill(admin_client, tool, answer="groups")
     assert f"{ROW}-shown" not in shown_values(admin_client.get(page_of(tool)))
-    assert _fill(admin_client, tool, answer="rows") == WHOLE
+    config = _fill(admin_client, tool, answer="rows")
+    # Rows and groups are not sorted by the same.
+    kept = WHOLE.keys() - {"order", "limit"}
+    assert {name: config[name] for name in kept} == {n: WHOLE[n] for n in kept}
 
 
 def test_a_filter_is_removed(admin_client: Client) -> None:
-    removed = {"filters-0-DELETE": "on", "filters-3-value": "last_week"}
-    config = _fill(admin_client, _tool(**WHOLE), **removed)
+    tool = _tool(**WHOLE)
+    removed = {"show-remove": f"{ROW}-filters-0", f"{ROW}-filters-3-value": "last_week"}
+    shown = fill_in(admin_client, page_of(tool), **removed)
+    assert saved(fill_in_again(admin_client, page_of(tool), shown))
+    tool.refresh_from_db()
     period = {"path": "due", "lookup": "period", "value": "last_week"}
     kept = WHOLE["filters"]
-    assert config["filters"] == [*kept[1:3], period, *kept[4:]]
+    assert tool.json("config")["filters"] == [*kept[1:3], period, *kept[4:]]
 
 
 def test_a_text_in_any_of_several_fields(admin_client: Client) -> None:
-    tool = _tool()
+    tool = _tool(fields=["number"])
     others = ["note", "customer.name", "customer.email"]
-    several = _filter(0, "customer.name", "", others=others, parameter="text")
-    config = _fill(admin_client, tool, shown=["number"], **several)
-    asked = {"lookup": "istartswith", "parameter": "text"}
+    several = _filter(0, "customer.name", "icontains", others=others, parameter="text")
+    config = _fill(admin_client, tool, **several)
+    asked = {"lookup": "icontains", "parameter": "text"}
     paths = ["customer.name", "note", "customer.email"]
     assert config["filters"] == [{"path": paths, **asked}]
     assert shop.problems(config) == []
-    assert "Name, note, email begins with" in text_of(admin_client, tool)
     config = _fill(admin_client, tool, **{"filters-0-others": []})
     assert config["filters"] == [{"path": "customer.name", **asked}]
 
 
 def test_each_line_is_a_value(admin_client: Client) -> None:
     names = {"given": "fixed", "value": "Smith, Ann\r\n\r\n Bo "}
-    asked = {
-        **_filter(0, "customer.name", "in", **names),
-        **_filter(1, "customer", "in", value="7\r\n12"),
-    }
+    asked = _filter(0, "customer.name", "in", **names)
     config = _fill(admin_client, _tool(), shown=["number"], **asked)
-    fixed, default = config["filters"]
-
-    assert fixed["value"] == ["Smith, Ann", "Bo"]
-    assert default["default"] == [7, 12]
+    assert config["filters"][0]["value"] == ["Smith, Ann", "Bo"]
 
 
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        (
-            _filter(0, "number", "exact", others=["note"]),
-            "These comparisons can search several fields: begins with, contains.",
-        ),
-        (
-            _filter(0, "total", "istartswith", others=["note"]),
-            "The field chosen above is",
-        ),
-        (_filter(0, "state", "exact", parameter="the state"), "Only letters without"),
-        (_filter(0, "", "exact", value="a"), "Choose a field, or remove this filter."),
-        (
-            _filter(0, "state", "istartswith"),
-            "This field can be compared by: is, is one of",
-        ),
+        (_filter(0, "state", "in", parameter="the state"), "Only letters without"),
         (_filter(0, "total", "gte", value="much"), "Write a number."),
         (_filter(0, "due", "last_days", given="fixed", value="x"), "Write a number."),
-        (_filter(0, "customer", "isempty", value="perhaps"), "Write yes or no."),
         (_filter(0, "state", "exact", given="fixed"), "Write the value."),
-        (_filter(0, "total", "gte", parameter="cursor"), "our own parameter"),
-        (_filter(0, "state", "exact", given="fixed", value="gone"), "does not fit"),
-        (_filter(0, "due", "last_days", value="9999"), "does not fit"),
         ({"limit": "500"}, "less than or equal to 200"),
-        ({"order_1": "note"}, "not one of the available choices"),
     ],
 )
 def test_what_is_wrong_is_told(
     admin_client: Client, typed: dict[str, Any], sentence: str
 ) -> None:
+    """At its field, in a line that is open; the preview goes on without it."""
     tool = _tool()
     given = {f"{ROW}-{name}": value for name, value in typed.items()}
     sent = {f"{ROW}-shown": ["number"], **given}
     response = fill_in(admin_client, page_of(tool), **sent)
     assert errors(response).keys() == {"config"}
-    assert sentence in response.content.decode()
+    text = response.content.decode()
+    assert sentence in text
+    if "limit" not in typed:
+        assert '<details class="mcp-filter wrong" open' in text
+        assert "Not shown: filter 1 has an error." in text
     shown = shown_values(response)
-    kept = {name: value for name, value in given.items() if "order_1" not in name}
-    assert {name: shown[name] for name in kept} == kept
+    assert {name: shown.get(name, value) for name, value in given.items()} == given
     tool.refresh_from_db()
     assert tool.json("config") == {"model": "drill.Order"}
 
@@ -284,7 +323,7 @@ def test_what_is_not_open_any_more_is_shown(
     assert "customer.name (not open any more)" in text_of(admin_client, tool)
     response = fill_in(admin_client, page_of(tool), title="B")
     assert "“name” of drill.Customer cannot be shown" in errors(response)["config"]
-    config = _fill(admin_client, tool, shown=["number"], order_2="")
+    config = _fill(admin_client, tool, shown=["number"], **{"order-1-path": ""})
     assert config["fields"] == ["number"]
 
 
@@ -292,7 +331,7 @@ def test_what_the_page_cannot_show_is_json(admin_client: Client) -> None:
     spaces = {"path": "note", "lookup": "in", "value": [" as it is"]}
     tool = _tool(**{**WHOLE, "filters": [spaces]})
     stored = tool.config
-    assert "a value begins or ends with a space" in text_of(admin_client, tool)
+    assert "a value is empty, or has spaces" in text_of(admin_client, tool)
     save(admin_client, tool, title="B")
     assert tool.config == stored
 
@@ -302,9 +341,8 @@ def test_what_it_gives_now(admin_client: Client) -> None:
         shop.order(f"a{number}", total=Decimal(number))
     text = text_of(admin_client, _tool(fields=["number"]))
     for number in range(7):
-        assert (f'<td data-label="number">a{number}</td>' in text) is (number < 5)
-    assert "There is more." in text
-    assert "tests.kinds.query.shop._not_hidden" in text
+        assert (f">a{number}<" in text) is (number < 5)
+    assert "The first 5 rows, as you would see them." in text
 
 
 @pytest.mark.parametrize("may", [False, True])
@@ -314,9 +352,9 @@ def test_only_what_one_may_see_oneself(
     opened = {"drill.Order": open_model(Order, fields=["number"], rows="all")}
     monkeypatch.setattr(mcp, "open_models", opened)
     shop.order("a1")
-    rights = ["view_tool", "change_tool", *(["view_order"] if may else [])]
+    rights = ["view_tool", "change_tool", "behind", *(["view_order"] if may else [])]
     text = text_of(staff(*rights), _tool(fields=["number"]))
-    assert ('<td data-label="number">a1</td>' in text) is may
+    assert (">a1<" in text) is may
     assert ("You may not see this data yourself (drill.view_order)." in text) is not may
 
 

@@ -1,0 +1,152 @@
+"""Small forms of which each is a line of a page; nothing empty is among them.
+
+A select with the suffix `-add` adds a line, and `show-remove` names one to leave out:
+both come with a form that is shown again, so that it needs no script.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from django.forms.boundfield import BoundField
+from django.http import QueryDict
+
+from mcp_app.admin.editors.rows import RowForm
+
+REMOVE: Final = "show-remove"
+OPEN: Final = "show-line"
+
+
+class LineForm(RowForm):
+    """One line; `values` are what it shows, or what was sent if that is right."""
+
+    is_open = False
+    """Whether the page shows it open: it was added just now, or asked for."""
+
+    def inner_lines(self) -> Sequence[Lines]:
+        """Return the lines inside of it."""
+        return ()
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self.cleaned_data if self.is_bound else self.initial
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.is_bound and bool(self.errors)
+
+    def label(self) -> str:
+        """Return what people call it."""
+        return self.sent_value("path")
+
+    @classmethod
+    def begin_line(cls, path: str) -> dict[str, Any]:
+        """Return what a line shows that was added for this choice."""
+        return {"path": path}
+
+    def line_config(self) -> Any:
+        """Return the part of the config that a line without errors makes."""
+        raise NotImplementedError
+
+    def sent_value(self, name: str) -> str:
+        """Return what was sent for a field, or what it shows."""
+        value = self.data.get(self.add_prefix(name)) if self.is_bound else None
+        return str(self.initial.get(name, "") if value is None else value)
+
+
+class Lines:
+    """The lines of one sort; `add` is what a select offers for one more."""
+
+    def __init__(
+        self,
+        make: type[LineForm],
+        data: Mapping[str, Any] | None,
+        prefix: str,
+        initial: Sequence[dict[str, Any]],
+        add: Sequence[Any],
+        most: int,
+    ) -> None:
+        self.prefix = prefix
+        self._make = make
+        self._initial = initial
+        if data is None:
+            self.forms = [
+                make(initial=each, prefix=f"{prefix}-{at}")
+                for at, each in enumerate(initial)
+            ]
+        else:
+            self.forms = list(self._sent_forms(data))
+        self.add = add if len(self.forms) < most else ()
+
+    def _sent_forms(self, data: Mapping[str, Any]) -> Iterator[LineForm]:
+        pattern = re.compile(rf"{re.escape(self.prefix)}-(\d+)-path")
+        found = [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
+        for number in sorted(found):
+            prefix = f"{self.prefix}-{number}"
+            if data.get(REMOVE) != prefix and data.get(f"{prefix}-path"):
+                initial = dict(enumerate(self._initial)).get(number, {})
+                yield self._make(data, prefix=prefix, initial=initial)
+        if added := str(data.get(f"{self.prefix}-add") or ""):
+            prefix = f"{self.prefix}-{max(found, default=-1) + 1}"
+            form = self._make(initial=self._make.begin_line(added), prefix=prefix)
+            yield form
+
+    def offered(self) -> Iterator[tuple[str, Sequence[Any]]]:
+        """Yield what can be added in groups: a label, "" for none, and choices."""
+        for value, label in self.add:
+            if isinstance(label, list):
+                yield value, label
+            elif value:
+                yield "", [(value, label)]
+
+    def __iter__(self) -> Iterator[LineForm]:
+        return iter(self.forms)
+
+    def open_lines(self, data: Mapping[str, Any]) -> None:
+        """Open the line that was added, and one that was asked for."""
+        for form in self.forms:
+            form.is_open = data.get(OPEN) == form.prefix
+            for inner in form.inner_lines():
+                inner.open_lines(data)
+                form.is_open |= any(each.is_open for each in inner)
+        if self.forms and data.get(f"{self.prefix}-add"):
+            self.forms[-1].is_open = True
+
+    @property
+    def wrong(self) -> list[LineForm]:
+        return [form for form in self.forms if form.is_wrong]
+
+    def is_valid(self) -> bool:
+        return not self.wrong
+
+    def configs(self) -> list[Any]:
+        """Return the parts of the config that lines without errors make."""
+        return [form.line_config() for form in self.forms if not form.is_wrong]
+
+    def error_places(self) -> Iterator[tuple[str, BoundField, str]]:
+        for at, form in enumerate(self.forms):
+            if form.is_wrong:
+                yield from form.error_places(str(at + 1))
+
+
+def with_values(
+    data: Mapping[str, Any], prefix: str, **values: str | Sequence[str]
+) -> QueryDict:
+    """Return what was sent with other values for the fields of a form."""
+    changed = QueryDict(mutable=True)
+    if isinstance(data, QueryDict):
+        changed = data.copy()
+    else:
+        changed.update(data)
+    for name, value in values.items():
+        texts = [value] if isinstance(value, str) else [*value]
+        changed.setlist(f"{prefix}-{name}", texts)
+    return changed
+
+
+def is_same(one: object, other: object) -> bool:
+    """Return whether two configs are written alike: 1 is neither true nor 1.0."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,0 +1,119 @@
+"""What a query would give now to who looks at its form, and what it needs."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, Final
+
+from django.contrib.auth.models import AbstractUser, AnonymousUser, Permission
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.editors.lookup_values import Person
+from mcp_app.admin.page.result import result_table
+from mcp_app.catalog.open_models import OpenModels
+from mcp_app.interface.errors import ToolError
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.kinds.query.config import GROUPS, SCHEMA, Query
+from mcp_app.kinds.query.description import query_sentence
+from mcp_app.kinds.query.groups import read_groups
+from mcp_app.kinds.query.kind import database_of
+from mcp_app.kinds.query.reading import RowReader, read_query_config
+from mcp_app.kinds.query.scoping import Scopes
+from mcp_app.pools.statement_time import TimeIsUp, time_limit
+from mcp_app.protocol import schemas
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.site_time import local_date
+
+MAX_ROWS: Final = 5
+MAX_GROUPS: Final = 10
+SECONDS: Final = 5
+MAX_BYTES: Final = 20_000
+"""Of the rows that are shown."""
+_turns: Final[defaultdict[Any, Lock]] = defaultdict(Lock)
+"""By person: each has one preview at a time in a process."""
+
+
+def preview_of(
+    config: JsonObject, opened: OpenModels, user: Person, *, may_read: bool = True
+) -> Mapping[str, Any]:
+    """Return the context of the panel: what is needed, whose rows, and the first ones.
+
+    What clients may say counts as not said.
+    """
+    if not config or schemas.compile_schema(SCHEMA).violations(config):
+        return {}
+    query, problems = read_query_config(config, opened)
+    if query is None:
+        return {"problem": str(problems[0])}
+    needed = query.demands.permissions
+    context = {
+        "sentence": query_sentence(config, opened),
+        "needs": _permission_names(needed),
+        "scopes": [*query.models.values()],
+    }
+    if user is None or not may_read:
+        return context
+    if any(not user.has_perm(each) for each in needed):
+        lacking = ", ".join(each for each in needed if not user.has_perm(each))
+        text = _("You may not see this data yourself (%(permissions)s).")
+        return {**context, "problem": text % {"permissions": lacking}}
+    if not _turns[user.pk].acquire(timeout=SECONDS):
+        return {**context, "problem": _("Another preview of yours still runs.")}
+    try:
+        return {**context, **_answer(query, user)}
+    finally:
+        _turns[user.pk].release()
+
+
+def _answer(query: Query, user: AbstractUser | AnonymousUser) -> Mapping[str, Any]:
+    using = database_of(query)
+    scopes = Scopes(AccessRequest.of_user(user), using)
+    begin = time.monotonic()
+    try:
+        with time_limit(using, SECONDS):
+            rows = _first_rows(query, scopes)
+    except TimeIsUp:
+        return {"problem": _("This took longer than %d seconds.") % SECONDS}
+    except ToolError as error:
+        return {"problem": str(error)}
+    except Exception as error:
+        # A function of the site may raise anything.
+        return {"problem": _("This failed: %(error)r") % {"error": error}}
+    milliseconds = round(1000 * (time.monotonic() - begin))
+    table = result_table({"rows": rows}, MAX_GROUPS)
+    groups = query.answer == GROUPS
+    return {"table": table, "count": len(rows), "groups": groups, "ms": milliseconds}
+
+
+def _first_rows(query: Query, scopes: Scopes) -> list[JsonObject]:
+    today = local_date()
+    defaults = {
+        name: each.value_for_column(each.default)
+        for name, each in query.parameters.items()
+        if each.default is not None
+    }
+    if query.answer == GROUPS:
+        lines, _more = read_groups(query, scopes, defaults, today)
+        return list(lines[:MAX_GROUPS])
+    limits = {"limit": MAX_ROWS, "size": MAX_BYTES}
+    reader = RowReader(
+        query=query, scopes=scopes, values=defaults, today=today, **limits
+    )
+    return list(reader.page_at_place(None).rows)
+
+
+def _permission_names(permissions: tuple[str, ...]) -> list[str]:
+    """Return what permissions are called; as they are written if there are none."""
+    wanted = Q()
+    for each in permissions:
+        app, _dot, codename = each.partition(".")
+        wanted |= Q(content_type__app_label=app, codename=codename)
+    found = Permission.objects.filter(wanted) if permissions else ()
+    names = {
+        f"{each.content_type.app_label}.{each.codename}": each.name for each in found
+    }
+    return [names.get(each, each) for each in permissions]
