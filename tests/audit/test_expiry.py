@@ -20,7 +20,7 @@ from mcp_app.audit.expiry import (
 )
 from mcp_app.audit.writing import write
 from mcp_app.conf import Limits
-from mcp_app.interface.call_record import FINE
+from mcp_app.interface.call_record import FINE, Outcome
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 from mcp_app.models.expiry import ExpiredRows
@@ -129,8 +129,8 @@ def test_the_newest_of_each_failed_outcome_go_last() -> None:
     assert left() == sorted([*kept, *more[-(most - len(kept)) :]])
     crashed = calls(*["crashed"] * 3)
     assert remove(most) == 3
-    assert set(left()) >= {*crashed} | {*kept} - {*old["crashed"]}
-    assert not set(left()) & {*old["crashed"]}
+    assert set(left()) >= {*crashed} | {*kept} - {*old[Outcome.CRASHED]}
+    assert not set(left()) & {*old[Outcome.CRASHED]}
 
 
 def test_many_failures_are_no_more_than_all_calls_may_be() -> None:

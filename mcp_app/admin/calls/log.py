@@ -325,7 +325,9 @@ def _count_sentence(totals: Figures | None, looked: CallCount | None) -> str:
     return text % {"count": grouped_digits(count)}
 
 
-def _figure_cards(wanted: CallFilter, totals: Figures) -> list[tuple[str, ...]]:
+def _figure_cards(
+    wanted: CallFilter, totals: Figures
+) -> list[tuple[str, str, str, str]]:
     """Return figures: the number, what it counts, more about it, and a URL or ""."""
     percent = format_percent(100 * totals.failed / totals.calls)
     cards = [
