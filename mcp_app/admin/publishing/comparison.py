@@ -115,7 +115,7 @@ def version_context(
     sentence = _("%(author)s published it (%(at)s, fingerprint %(hash)s).") % {
         "author": version.author_name or _("a command"),
         "at": time_text(version.created),
-        "hash": version.hash,
+        "hash": version.fingerprint,
     }
     content = shown_content(row, version.read(), registry)
     return {
