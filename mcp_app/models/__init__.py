@@ -11,6 +11,7 @@ from mcp_app.models.definitions import (
     ResourceTemplate,
     Tool,
 )
+from mcp_app.models.examples import Example
 from mcp_app.models.expiry import Blob
 from mcp_app.models.openapi import ImportedOperation, OpenApiDocument
 from mcp_app.models.questions import Counter, Once, Question, Topic
@@ -34,6 +35,7 @@ __all__ = [
     "DefinitionRow",
     "DefinitionVersion",
     "Event",
+    "Example",
     "ImportedOperation",
     "IssuedToken",
     "LoggedMessage",

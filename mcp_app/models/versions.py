@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.models.changes import Change, WatchedRow, WatchedRows
+from mcp_app.models.examples import Example
 from mcp_app.models.fields import (
     DigestField,
     ExactCharField,
@@ -351,11 +352,12 @@ def forget_versions(
     sender: type[models.Model], instance: models.Model, using: str, **_: object
 ) -> None:
     row = cast("PublishedRow", instance)
+    Example.objects.using(using).of(row).delete()
     DefinitionVersion.objects.using(using).of(row).delete()
 
 
 def publishable(model: type[Row]) -> type[Row]:
-    """Let the versions of a model go with their rows; a class decorator."""
+    """Let versions and examples of a model go with its rows; a class decorator."""
     name = f"versions {model.__name__}"
     post_delete.connect(forget_versions, sender=model, dispatch_uid=name)
     return model

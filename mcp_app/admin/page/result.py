@@ -90,6 +90,11 @@ class ResultTable:
     plot: Plot | None = None
     plotted: str = ""
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether not all rows are there."""
+        return self.count > len(self.rows) + len(self.more_rows)
+
 
 def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
     """Return the table of an answer, of which `first` rows are shown at once.

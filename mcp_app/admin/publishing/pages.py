@@ -137,6 +137,8 @@ class PublishedAdmin(LockingAdmin[Row]):
             if context["breaks"]:
                 button = _("Publish version %(number)d although old calls break")
             context["button"] = button % {"number": context["next_number"]}
+            if not context["is_served_already"]:
+                context.update(self.publish_boxes(request, row))
             return self._render_page(request, row, "publish", _("Publish"), context)
         self._require_right(request, "publish")
         return self._commit_change(
@@ -152,6 +154,10 @@ class PublishedAdmin(LockingAdmin[Row]):
             ),
             _("Published version %(number)d."),
         )
+
+    def publish_boxes(self, request: HttpRequest, row: Row) -> dict[str, Any]:
+        """Return more of the context of the page that publishes."""
+        return {}
 
     @redirect_missing_row
     def rollback_view(

@@ -276,6 +276,17 @@ def fill_in_fields(fields: Sequence[Field], data: QueryDict) -> list[Field]:
     return filled
 
 
+def with_value(field: Field, value: object) -> Field:
+    """Return a field filled in with a value; MISSING empties it."""
+    sent = value if isinstance(value, list) else [value]
+    options = [replace(each, chosen=each.sends in sent) for each in field.options]
+    if value is None:
+        value = MISSING
+    elif field.kind == "json" and value is not MISSING:
+        return replace(field, value=jsonrpc.pretty_text(value))
+    return replace(field, value=text_of_value(field.kind, value), options=options)
+
+
 def values_of(fields: Sequence[Field]) -> JsonObject:
     """Return the values by property; what is empty is left out.
 

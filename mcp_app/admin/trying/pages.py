@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.header import page_url
-from mcp_app.admin.trying import answers, presentation
+from mcp_app.admin.trying import answers, examples, presentation
 from mcp_app.admin.trying.fields import Unreadable
 from mcp_app.admin.trying.request import (
     Arguments,
@@ -28,6 +28,7 @@ from mcp_app.admin.trying.request import (
     request_of,
     suggestion_of,
     with_errors,
+    with_values,
 )
 from mcp_app.admin.trying.setup import Refusal, Setup, has_unpublished_changes, lets_in
 from mcp_app.auth.resources import server_url
@@ -36,7 +37,7 @@ from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import Effect, KindError, usable_kinds
-from mcp_app.models import DefinitionRow
+from mcp_app.models import DefinitionRow, Example
 from mcp_app.models.tokens import Secret
 from mcp_app.process.background import Unsuitable
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
@@ -96,8 +97,14 @@ class TryPage:
             for each in answers.read_questions(self._data)
         ]
         self._results: dict[str, JsonObject] = {}
+        self._notice = ""
+        sent = request.GET if data is None else self._data
+        self._example = examples.find_example(row, sent.get(examples.EXAMPLE, ""))
         if self._definition is not None:
             self._arguments = arguments_of(self._definition, data)
+            if self._example is not None:
+                values = self._example.read()
+                self._arguments = with_values(self._arguments, values)
             self._setup = self._create_setup(self._definition)
 
     def _create_setup(self, definition: Definition) -> Setup:
@@ -127,8 +134,12 @@ class TryPage:
     def run(self, log: Callable[[str], object]) -> HttpResponseBase | None:
         """Run what the form describes; return a response of lines if they are wanted.
 
-        `log` is as in `checked_plan`.
+        A button may keep the values as an example instead, or remove one.  `log` is as
+        in `checked_plan`.
         """
+        if examples.KEEP in self._data or examples.REMOVE in self._data:
+            self._change_examples(log)
+            return None
         plan = self.checked_plan(log)
         if plan is None:
             return None
@@ -160,7 +171,8 @@ class TryPage:
             if self._is_working and self._data.get("which") == PUBLISHED:
                 sentence = _("It is not published any more, so nothing was run.")
                 raise Refusal(sentence)
-            plan = self._build_plan(self._definition, self._setup)
+            values = {} if self._arguments is None else self._arguments.parsed_values
+            plan = self._build_plan(self._definition, self._setup, values)
             self._setup.check_choices()
             self._check_versions(self._setup)
             self._claim_run(self._setup)
@@ -179,6 +191,34 @@ class TryPage:
             name = visible(self._setup.person_name)
             log(_("Tried it as %(name)s.") % {"name": name})
         return plan
+
+    def _change_examples(self, log: Callable[[str], object]) -> None:
+        if self._arguments is None:
+            return
+        try:
+            self._notice = examples.change_examples(
+                self._row, self._data, self._arguments
+            )
+        except (Unreadable, ValueError) as error:
+            if not isinstance(error, examples.NotKept):
+                self._arguments = with_errors(self._arguments, error)
+                error = ValueError(_("Correct what is marked. Nothing was kept."))
+            self._problem = str(error)
+        else:
+            log(self._notice)
+
+    def example_plan(self, example: Example) -> Plan | None:
+        """Return how an example is run unasked; None for what does not only read.
+
+        Raises `Refusal`, and ValueError for values that do not fit any more.
+        """
+        setup = self._setup
+        if self._definition is None or setup is None:
+            raise Refusal(_("It cannot run."))
+        if setup.must_confirm or not setup.only_reads:
+            return None
+        setup.check_choices()
+        return self._build_plan(self._definition, setup, example.read())
 
     def refuse_run(self, sentence: str) -> None:
         """Say why nothing was run."""
@@ -208,8 +248,9 @@ class TryPage:
         self._trial = trial
         self._forms = [answers.question_form(each) for each in trial.questions]
 
-    def _build_plan(self, definition: Definition, setup: Setup) -> Plan:
-        values = {} if self._arguments is None else self._arguments.parsed_values
+    def _build_plan(
+        self, definition: Definition, setup: Setup, values: JsonObject
+    ) -> Plan:
         name = self._data.get(SUGGEST)
         if name is None:
             method, params = request_of(definition, values)
@@ -292,6 +333,10 @@ class TryPage:
             "is_setup_wrong": self._is_setup_wrong,
             "suggests": not isinstance(self._definition, ToolDefinition),
         }
+        # What is kept needs no name any more.
+        typed = QueryDict() if self._notice else self._data
+        context.update(examples.examples_context(self._row, typed))
+        context["notice"] = self._notice
         if setup is not None:
             context["once"] = Secret(self.next_ticket)
         return {**context, **(self.result_context() or self._open_questions())}
@@ -337,6 +382,8 @@ class TryPage:
             "tried_as": setup.as_whom_text,
             "who_url": self._who_can_see_url(trial, setup),
             "shown": presentation.present_trial(trial, self._definition),
+            "example": self._example
+            and examples.judged_line(self._row, self._example, trial),
             "messages_sent": [*answers.exchanges(trial.messages, address, revision)],
             "curl": Secret(answers.curl_command(trial.messages, address, revision)),
             "python": Secret(answers.python_example(trial.messages, address)),

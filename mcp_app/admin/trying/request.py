@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -10,12 +11,14 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.admin.editors.parameter import MISSING
 from mcp_app.admin.trying.fields import (
     Field,
     Unreadable,
     fields_of,
     fill_in_fields,
     values_of,
+    with_value,
 )
 from mcp_app.interface.definitions import (
     Definition,
@@ -72,6 +75,19 @@ def arguments_of(definition: Definition, data: QueryDict | None = None) -> Argum
     text = lines_from_browser(data.get(TEXT))
     typed = None if fields is None else fill_in_fields(fields, data)
     return Arguments(typed, text, by_json)
+
+
+def with_values(arguments: Arguments, values: JsonObject) -> Arguments:
+    """Return what is asked for, filled in with values: in the fields, if they can."""
+    fields = [
+        with_value(each, values.get(each.key, MISSING))
+        for each in arguments.fields or ()
+    ]
+    filled = Arguments(fields, jsonrpc.pretty_text(values))
+    with suppress(Unreadable):
+        if arguments.fields is not None and filled.parsed_values == values:
+            return filled
+    return replace(filled, fields=arguments.fields, by_json=True)
 
 
 def schema_of(definition: Definition) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from django.core.exceptions import (
+    PermissionDenied,
     RequestDataTooBig,
     SuspiciousOperation,
     TooManyFieldsSent,
@@ -27,6 +28,7 @@ from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
+from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.models import DefinitionRow, Server
@@ -98,6 +100,13 @@ class TryPages(PublishedAdmin[Definition]):
         response.status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return response
 
+    def publish_boxes(self, request: HttpRequest, row: Definition) -> dict[str, Any]:
+        """Return what came of the examples, for who may try it."""
+        from mcp_app.admin.trying import examples  # noqa: PLC0415
+
+        may_try = has_right(request, "try")
+        return {"examples": examples.run_examples(request, row) if may_try else []}
+
     @method_decorator(csrf_protect)
     def _try_definition(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         from mcp_app.admin.trying import pages  # noqa: PLC0415
@@ -107,6 +116,8 @@ class TryPages(PublishedAdmin[Definition]):
         page = pages.TryPage(request, row, data)
         if data is not None:
             self._require_right(request, "try")
+            if {"keep", "remove"} & data.keys() and not self._may_keep(request, row):
+                raise PermissionDenied
             lines = page.run(partial(self.log_change, request, row))
             if lines is not None:
                 return lines
@@ -115,9 +126,13 @@ class TryPages(PublishedAdmin[Definition]):
     def _render_try_page(
         self, request: HttpRequest, row: Definition, context: dict[str, Any]
     ) -> HttpResponse:
+        context["may_keep"] = context["may_try"] and self._may_keep(request, row)
         response = self._render_page(request, row, "try", _("Try it"), context, "try")
         response["Cache-Control"] = "no-store"
         return response
+
+    def _may_keep(self, request: HttpRequest, row: Definition) -> bool:
+        return self.has_change_permission(request, row)
 
 
 class ListsPages(PublishedAdmin[Listing]):
