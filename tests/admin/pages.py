@@ -80,7 +80,7 @@ class Fields(HTMLParser):
             self.values.setdefault(name, []).append(value)
             return
         default = "on" if kind in ("checkbox", "radio") else ""
-        self.values[name] = value or default
+        self.values[name] = default if value is None else value
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "template":

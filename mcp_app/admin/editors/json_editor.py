@@ -55,6 +55,10 @@ class JsonEditor(ABC):
     def initial_rows(self, value: Any) -> Initial:
         """Return the rows that show a value; raise `NotRepresentable`."""
 
+    def rows_again(self, value: Any, sent: Rows) -> Initial:
+        """Return the rows that show what was sent again, which is this value."""
+        return self.initial_rows(value)
+
     @abstractmethod
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
         """Return the value of valid rows; `base` is the value shown before,
@@ -251,18 +255,23 @@ def _error_summary(rows: Rows) -> str:
 
 
 def _stored_content(
-    sheet: JsonEditor, name: str, stored: str, own: str | None, way: str | None
+    sheet: JsonEditor,
+    name: str,
+    stored: str,
+    own: str | None,
+    way: str | None,
+    sent: Rows | None = None,
 ) -> dict[str, Any]:
-    """Return what a page shows of a sheet."""
+    """Return what a page shows of a sheet; `sent` are rows that made this text."""
     text = json_texts.formatted_text(stored or own or "")
     value, rows, beyond = parse_or_none(text), None, ""
     try:
         if value is None and text.strip():
             raise NotRepresentable(_("it is not JSON"))
-        rows = sheet.formset(
-            initial=sheet.initial_rows(value),
-            prefix=name,
-        )
+        initial = sheet.initial_rows(value)
+        if sent is not None:
+            initial = sheet.rows_again(value, sent)
+        rows = sheet.formset(initial=initial, prefix=name)
     except NotRepresentable as error:
         beyond = str(sheet.words["beyond"]) % {"reason": error}
     chosen = way or ("own" if own is not None and not stored else "table")
@@ -289,7 +298,8 @@ def _submitted_content(sent: EditorInput) -> dict[str, Any]:
         way = sent.data.get(f"show-{sent.name}")
         if way not in WAYS:
             way = "own" if not result.text and sent.own is not None else result.way
-        return _stored_content(sent.sheet, sent.name, result.text, sent.own, way)
+        stored, own = result.text, sent.own
+        return _stored_content(sent.sheet, sent.name, stored, own, way, rows)
     content = _stored_content(
         sent.sheet, sent.name, sent.displayed_text, sent.own, result.way
     )

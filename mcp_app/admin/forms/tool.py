@@ -24,7 +24,6 @@ from mcp_app.admin.editors.lookup import LookupSheet, begin_config, typed_query
 from mcp_app.admin.editors.lookup_preview import preview_of
 from mcp_app.admin.editors.messages import Message
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
-from mcp_app.admin.editors.site_call import CallSheet
 from mcp_app.admin.editors.text_answer import Parts, config_of, parts_of_config
 from mcp_app.admin.forms.definition import (
     WIDGETS,
@@ -36,19 +35,14 @@ from mcp_app.admin.forms.definition import (
 )
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.forms.fieldsets import BEYOND_PARTS, Behind, own_json
-from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
-from mcp_app.admin.page.header import page_url
-from mcp_app.admin.page.wording import CALL, LOOKUP, RESOURCE, RESOURCE_TEMPLATE, TOOL
+from mcp_app.admin.forms.resource import ResourceTemplateForm
+from mcp_app.admin.page.wording import LOOKUP, RESOURCE_TEMPLATE, TOOL
 from mcp_app.catalog.registry import mcp
-from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.definitions import Label
-from mcp_app.kinds import KindError
-from mcp_app.kinds.http.config import call_sentence
-from mcp_app.kinds.http.kind import configured_call
 from mcp_app.kinds.query.config import SCHEMA
 from mcp_app.kinds.query.description import draft_description, draft_title
 from mcp_app.kinds.query.reading import read_query_config
-from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
+from mcp_app.models import DefinitionRow, ResourceTemplate, Tool
 from mcp_app.models.fields import parse_json
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
@@ -265,70 +259,3 @@ class QueryTemplateForm(QueryForm[ResourceTemplate], ResourceTemplateForm):
 
     WORDS = {**RESOURCE_TEMPLATE, **LOOKUP}
     ONE = True
-
-
-# -- http ------------------------------------------------------------------------------
-# The forms of what calls another site.
-
-
-class HttpForm(DefinitionForm[AnyRow]):
-    """What is called, in a form and in a sentence."""
-
-    ONLY_READS: ClassVar[bool] = True
-
-    config = SheetField(CallSheet(only_reads=True))
-    calls = PanelField("mcp_app/widgets/site_call_now.html")
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.set_stored_value("config", self.begun_config("site"))
-        if "calls" in self.fields:
-            panel = cast("PanelField", self.fields["calls"])
-            panel.shows_later(self._call_context)
-
-    def _call_context(self) -> Mapping[str, Any]:
-        """Return the context of the panel: what the saved working copy does."""
-        if not self.instance.json("config"):
-            return {}
-        try:
-            definition = self.row_definition().definition
-            call = configured_call(definition, self.instance.json("config"))
-        except (KindError, ValueError) as error:
-            return {"problem": str(error)}
-        context = {
-            "sentence": call_sentence(call, definition),
-            "per_caller": call.site.per_caller,
-        }
-        if self.user is not None and self.user.has_perm("mcp_app.try"):
-            context["url"] = page_url(self.instance, "try")
-        return context
-
-    @classmethod
-    def starts(cls) -> Sequence[tuple[Label, Mapping[str, str]]]:
-        return [(each.title, {"site": key}) for key, each in usable_sites().items()]
-
-    @classmethod
-    def kind_fields(cls, config: JsonObject | None) -> Behind:
-        heading = _("What it does: call another site")
-        return Behind(heading, ("config", *cls.BESIDE, "calls"))
-
-
-class HttpToolForm(HttpForm[Tool], ToolForm):
-    """A tool that calls another site."""
-
-    WORDS = {**TOOL, **CALL}
-    REACHES_OUTSIDE = True
-
-    config = SheetField(CallSheet(only_reads=False))
-
-
-class HttpResourceForm(HttpForm[Resource], ResourceForm):
-    """A resource that another site has."""
-
-    WORDS = {**RESOURCE, **CALL}
-
-
-class HttpTemplateForm(HttpForm[ResourceTemplate], ResourceTemplateForm):
-    """A template whose resources another site has."""
-
-    WORDS = {**RESOURCE_TEMPLATE, **CALL}

@@ -212,8 +212,7 @@ LOOKUP: Words = {
 """What stands behind a definition that looks up data of the site."""
 
 CALL: Words = {
-    "config": (_("What is called"), ""),
-    "calls": (_("What it does"), _("The saved working copy.")),
+    "config": (_("What it calls"), ""),
 }
 """What stands behind a definition that calls another site."""
 

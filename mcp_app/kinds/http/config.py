@@ -188,62 +188,76 @@ def _config_problems(
     config: JsonObject, site: Site, names: Collection[str], noun: str
 ) -> Iterator[KindError]:
     yield from _placeholder_problems(config, names, noun)
-    yield from _path_problems(config["path"])
-    for each in config.get("query", ()):
-        if each["name"] in site.secret_query:
-            yield KindError(
-                _("“%(name)s” is set by the settings of the site. Leave it out.")
-                % {"name": each["name"]}
-            )
-    for each in config.get("headers", ()):
-        yield from _header_problems(each["name"], each["value"], site)
+    for message in _path_problems(config["path"]):
+        yield KindError(message, place="path")
+    yield from _pair_problems(config, site)
     body, method = config.get("body"), config.get("method", "GET")
     if body is not None and method == "GET":
-        yield KindError(_("GET has no body. Choose POST, or leave the body out."))
+        message = _("GET has no body. Choose POST, or leave the body out.")
+        yield KindError(message, place="method")
     media_type = "" if body is None else body.get("type", "")
     if problem := header_problem("Content-Type", media_type):
-        yield KindError(_("The type of the body is a header %s") % problem)
+        message = _("The type of the body is a header %s") % problem
+        yield KindError(message, place="media_type")
     for path, other in product(config.get("keep", ()), repeat=2):
         if other.startswith(f"{path}."):
             message = _("“%(path)s” holds “%(other)s” already. Leave one of them out.")
-            yield KindError(message % {"path": path, "other": other})
+            yield KindError(message % {"path": path, "other": other}, place="keep")
+
+
+def _pair_problems(config: JsonObject, site: Site) -> Iterator[KindError]:
+    for at, each in enumerate(config.get("query", ())):
+        if each["name"] in site.secret_query:
+            message = _("“%(name)s” is set by the settings of the site. Leave it out.")
+            yield KindError(message % {"name": each["name"]}, place=f"query.{at}.name")
+    for at, each in enumerate(config.get("headers", ())):
+        for message in _header_problems(each["name"], each["value"], site):
+            yield KindError(message, place=f"headers.{at}.name")
 
 
 def _placeholder_problems(
     config: JsonObject, names: Collection[str], noun: str
 ) -> Iterator[KindError]:
-    parts = [config["path"], config.get("query"), config.get("headers")]
-    parts += [config.get("body"), config.get("errors")]
-    try:
-        placeholders.check_placeholders(parts, names, noun)
-        body = config.get("body") or {}
-        placeholders.refuse_single_braces([*parts[:3], body.get("form")])
-        placeholders.refuse_single_braces(body.get("json"))
-    except KindError as error:
-        yield error
+    body = config.get("body") or {}
+    sent = [
+        ("path", config["path"]),
+        ("body", body.get("json")),
+        ("body", body.get("form")),
+    ]
+    for part in ("query", "headers"):
+        pairs = enumerate(config.get(part, ()))
+        sent += [(f"{part}.{at}.value", each) for at, each in pairs]
+    own = [("body", body.get("text")), ("errors", config.get("errors"))]
+    for place, value in (*sent, *own):
+        try:
+            placeholders.check_placeholders(value, names, noun)
+            if (place, value) in sent:
+                placeholders.refuse_single_braces(value)
+        except KindError as error:
+            yield KindError(error.message, place=place)
 
 
 _OWN_TEXT: Final = re.compile(r"[?#\\\x00-\x1f\x7f]")
 _LONE_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-def _path_problems(path: str) -> Iterator[KindError]:
+def _path_problems(path: str) -> Iterator[str]:
     if not path.startswith("/"):
-        yield KindError(_("The path must begin with “/”, such as /tickets."))
+        yield _("The path must begin with “/”, such as /tickets.")
         return
     own = "x".join(placeholders.split_pieces(path)[0::2])
     if match := _OWN_TEXT.search(own):
         message = _(
             "The path has %(what)r. Write what follows a “?” in the rows below."
         )
-        yield KindError(message % {"what": match.group()})
+        yield message % {"what": match.group()}
     elif _LONE_PERCENT.search(own):
-        yield KindError(_("The path has a “%%” that encodes nothing: write %%25.") % ())
+        yield _("The path has a “%%” that encodes nothing: write %%25.") % ()
     else:
         try:
             check_path(quoted_path(own))
         except Forbidden as error:
-            yield KindError(error.message)
+            yield error.message
 
 
 def quoted_path(text: str) -> str:
@@ -251,16 +265,16 @@ def quoted_path(text: str) -> str:
     return quote(text, safe="/%!$&'()*+,;=:@-._~")
 
 
-def _header_problems(name: str, value: str, site: Site) -> Iterator[KindError]:
+def _header_problems(name: str, value: str, site: Site) -> Iterator[str]:
     if RESERVED_HEADERS.fullmatch(name) or name.lower() in site.secret_names:
         message = _(
             "The header %(name)s cannot be set here: it belongs to the settings."
         )
-        yield KindError(message % {"name": name})
+        yield message % {"name": name}
         return
     own = "x".join(placeholders.split_pieces(value)[0::2])
     if problem := header_problem(name, own):
-        yield KindError(_("There is a header %s") % problem)
+        yield _("There is a header %s") % problem
 
 
 # -- description -----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -69,6 +70,10 @@ UNTRUSTED: Final = {"untrusted": True}
 DONE: Final = "Done."
 SUCCESS: Final = 2
 """The first digit of a status."""
+OBSERVER: Final[ContextVar[Callable[[SiteAnswer], object] | None]] = ContextVar(
+    "observer", default=None
+)
+"""What sees each answer of a site before anything is left out of it."""
 
 
 class HttpKind(Kind):
@@ -90,9 +95,9 @@ class HttpKind(Kind):
     effect = Effect.ELSEWHERE
     schema = SCHEMA
     forms = {
-        ToolDefinition: "mcp_app.admin.forms.tool.HttpToolForm",
-        ResourceDefinition: "mcp_app.admin.forms.tool.HttpResourceForm",
-        ResourceTemplateDefinition: "mcp_app.admin.forms.tool.HttpTemplateForm",
+        ToolDefinition: "mcp_app.admin.forms.http.HttpToolForm",
+        ResourceDefinition: "mcp_app.admin.forms.http.HttpResourceForm",
+        ResourceTemplateDefinition: "mcp_app.admin.forms.http.HttpTemplateForm",
     }
 
     def missing(self) -> Missing | None:
@@ -191,7 +196,7 @@ class HttpKind(Kind):
             tell = partial(must_fix, UNUSED, "input_schema")
             findings += unused_findings(names, used, tell, message)
             findings += _hint_findings(definition, config.get("method", "GET"))
-        findings += _shared_key(definition, config)
+        findings += shared_key_findings(definition, config)
         return findings
 
 
@@ -240,7 +245,10 @@ def _hint_findings(definition: ToolDefinition, method: str) -> Iterator[Finding]
         yield must_fix("hints-contradict", "hints", message % {"method": method})
 
 
-def _shared_key(definition: Definition, config: JsonObject) -> Iterator[Finding]:
+def shared_key_findings(
+    definition: Definition, config: JsonObject
+) -> Iterator[Finding]:
+    """Tell that everybody acts with the site's key, if nothing says who may."""
     site = usable_sites().get(str(config.get("site")))
     if site is None or site.per_caller or definition.demands:
         return
@@ -315,9 +323,12 @@ class SiteCaller:
             raise ExternalError(error.message, Outcome.ARGUMENTS) from None
         try:
             own = through or connections()
-            return await own.call_site(self.call.site, request, access_request)
+            answer = await own.call_site(self.call.site, request, access_request)
         except EgressError as error:
             raise self._egress_failure(error) from None
+        if (observe := OBSERVER.get()) is not None:
+            observe(answer)
+        return answer
 
     async def read_content(
         self, answer: SiteAnswer, values: Mapping[str, object]

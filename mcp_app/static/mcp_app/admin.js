@@ -158,6 +158,23 @@
         again.focus({ preventScroll: true });
         if (selectionStart != null) again.setSelectionRange(selectionStart, selectionEnd);
     }
+    /* The form as it would be: the server shows it again, and saves nothing */
+    async function showAgain(button) {
+        const body = new FormData(form, button);
+        button.disabled = true;
+        try {
+            const response = await fetch(button.formAction, { method: "POST", body });
+            const page = new DOMParser().parseFromString(await response.text(), "text/html");
+            const parts = all("[data-mcp-sheet], [data-mcp-part], .mcp-hints", form).filter((old) => page.getElementById(old.id));
+            if (!response.ok || response.redirected || !parts.length) throw new Error(response.statusText);
+            parts.forEach((old) => put(old, page.getElementById(old.id).outerHTML));
+        } catch {
+            // What a refusal or a login is, the browser shows best.
+            button.disabled = false;
+            delete button.dataset.mcpAgain;
+            form.requestSubmit(button);
+        }
+    }
     const firstName = (details) => details.querySelector("[name]")?.name || "";
     /* Find the element of a fresh part that corresponds to the focused one. */
     function sameIn(fresh, focused, old) {
@@ -280,6 +297,7 @@
         else if (button.matches("[data-mcp-move]")) move(sheet, button);
         else if (button.matches("button.mcp-chip")) return insert(button);
         else if (button.matches("[data-mcp-leave]")) return (dirty = false);
+        else if (button.matches("[data-mcp-again]")) return void (event.preventDefault(), showAgain(button));
         else if (button.name?.startsWith("show-")) {
             event.preventDefault();
             const part = button.closest("[data-mcp-typed]")?.dataset.mcpPart;

@@ -19,6 +19,7 @@ from tests.admin.pages import (
     save,
     shown_values,
     text_of,
+    words_of,
 )
 
 pytestmark = [pytest.mark.django_db]
@@ -181,14 +182,13 @@ def test_what_is_wrong_is_told(
     assert tool.config == before
 
 
-def test_the_sentence(admin_client: Client) -> None:
-    shown = text_of(admin_client, _tool(TICKET))
-    assert (
-        "This tool calls POST https://help.example.com/api/tickets/{{queue}} of Help"
-        " desk and gives id, user.name of “ticket”. It adds or changes things." in shown
-    )
+def test_what_it_calls_is_told(admin_client: Client) -> None:
+    shown = words_of(admin_client, _tool(TICKET))
+    called = "It calls <strong>POST https://help.example.com/api/tickets/{{queue}}"
+    assert called in shown
     # The page says whose key is sent, and does not show it.
-    assert "This site&#x27;s key is sent" in shown or "This site's key is sent" in shown
+    assert "This site's key is sent, whoever calls." in shown
+    assert "Ask for a permission or a group if not everybody may." in shown
     assert "a-key-of-the-help-desk" not in shown
 
 

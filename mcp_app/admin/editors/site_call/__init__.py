@@ -1,0 +1,1 @@
+"""How staff describe a call of another site."""

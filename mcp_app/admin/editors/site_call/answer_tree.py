@@ -1,0 +1,193 @@
+"""What another site answered, as a tree whose ticks say what clients get of it."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from mcp_app.interface.rules import visible
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+
+MAX_LEVELS: Final = 3
+MAX_MEMBERS: Final = 60
+MAX_PARTS: Final = 12
+MAX_ENTRIES: Final = 20
+"""Entries of a list whose members are looked at."""
+MAX_SAMPLE: Final = 40
+MAX_PATH: Final = 200
+
+
+@dataclass(slots=True)
+class Member:
+    """A member of a part; `path` begins at the part."""
+
+    path: str
+    sample: str = ""
+    ticked: bool = True
+    members: list[Member] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The last name of the path."""
+        return visible(self.path.rpartition(".")[2])
+
+
+@dataclass(slots=True)
+class Part:
+    """A part of the answer that clients may get; "" is all of it."""
+
+    path: str
+    sample: str = ""
+    members: list[Member] = field(default_factory=list)
+    chosen: bool = False
+    more: int = 0
+    """Members that have no tick: too many, or with a name that nothing can say."""
+
+
+# -- from an answer --------------------------------------------------------------------
+
+
+def parts_of_answer(answer: object) -> list[Part]:
+    """Return the parts of a JSON answer, the whole of it first."""
+    found = [*_containers("", answer, MAX_LEVELS)][:MAX_PARTS]
+    return [_part_of(path, value) for path, value in found]
+
+
+def _containers(path: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
+    if not isinstance(value, dict | list):
+        return
+    yield path, value
+    for name, inner in value.items() if isinstance(value, dict) else ():
+        if levels > 1 and _is_plain(name):
+            yield from _containers(_joined(path, name), inner, levels - 1)
+
+
+def _part_of(path: str, value: object) -> Part:
+    levels = MAX_LEVELS - len(path.split(".") if path else ())
+    part, left = Part(path, _sample_of(value)), MAX_MEMBERS
+    waiting = deque([(part.members, "", value, max(levels, 1))])
+    while waiting:
+        place, above, holder, depth = waiting.popleft()
+        for name, inner in _members_of(holder, is_part=not above).items():
+            if not left or not _is_plain(name) or len(above) + len(name) >= MAX_PATH:
+                part.more += 1
+                continue
+            member = Member(_joined(above, name), _sample_of(inner))
+            place.append(member)
+            left -= 1
+            if depth > 1 and isinstance(inner, dict):
+                waiting.append((member.members, member.path, inner, depth - 1))
+    return part
+
+
+def _members_of(value: object, *, is_part: bool) -> JsonObject:
+    """Return the members of an object, or those of all entries of a list."""
+    if not isinstance(value, list) or not is_part:
+        return value if isinstance(value, dict) else {}
+    entries = [each for each in value[:MAX_ENTRIES] if isinstance(each, dict)]
+    return {name: inner for each in reversed(entries) for name, inner in each.items()}
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a path can say a name."""
+    return bool(name) and "." not in name
+
+
+def _joined(above: str, name: str) -> str:
+    return f"{above}.{name}" if above else name
+
+
+def _sample_of(value: object) -> str:
+    """Return how a value looks, in a few characters."""
+    if isinstance(value, dict):
+        count = len(value)
+        text = ngettext("an object with %d member", "an object with %d members", count)
+        return text % count
+    if isinstance(value, list):
+        count = len(value)
+        return ngettext("a list of %d entry", "a list of %d entries", count) % count
+    text = value if isinstance(value, str) else jsonrpc.write(value).decode()
+    cut = visible(text[:MAX_SAMPLE]) + ("…" if len(text) > MAX_SAMPLE else "")
+    return f"“{cut}”" if isinstance(value, str) else cut
+
+
+# -- names and ticks -------------------------------------------------------------------
+
+
+def names_of_parts(parts: Iterable[Part]) -> str:
+    """Return the names that a page sends back, as JSON."""
+    return json.dumps(
+        {part.path: [each.path for each in _all(part.members)] for part in parts}
+    )
+
+
+def parts_of_names(text: str) -> list[Part]:
+    """Return the parts that a page has sent back, without samples."""
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    if not isinstance(names, dict):
+        return []
+    parts = []
+    for path, members in names.items():
+        part, known = Part(path), dict[str, list[Member]]()
+        for each in members if isinstance(members, list) else ():
+            if isinstance(each, str) and each not in known:
+                member = Member(each)
+                known[each] = member.members
+                known.get(each.rpartition(".")[0], part.members).append(member)
+        parts.append(part)
+    return parts
+
+
+def tick(parts: list[Part], take: str, keep: Collection[str]) -> None:
+    """Tick what a config takes and keeps; what the answer lacks is put beside it."""
+    lacks = _("not in this answer")
+    part = next((each for each in parts if each.path == take), None)
+    if part is None:
+        part = Part(take, lacks)
+        parts.append(part)
+    for other in parts:
+        other.chosen = other is part
+    known = {each.path: each for each in _all(part.members)}
+    part.members += [Member(each, lacks) for each in keep if each not in known]
+    for each in _all(part.members):
+        each.ticked = not keep or any(
+            f"{path}.".startswith(f"{each.path}.")
+            or f"{each.path}.".startswith(f"{path}.")
+            for path in keep
+        )
+
+
+def kept_paths(part: Part, ticked: Collection[str]) -> list[str] | None:
+    """Return the paths to keep; [] for all, None if nothing is left.
+
+    A member with all its members ticked is kept as it is, whatever it has later.
+    """
+    for each in _all(part.members):
+        each.ticked = each.path in ticked
+    if all(each.ticked for each in _all(part.members)):
+        return []
+    return [*_kept(part.members)] or None
+
+
+def _kept(members: Iterable[Member]) -> Iterator[str]:
+    for each in members:
+        if each.ticked and all(inner.ticked for inner in _all(each.members)):
+            yield each.path
+        elif each.ticked:
+            yield from _kept(each.members)
+
+
+def _all(members: Iterable[Member]) -> Iterator[Member]:
+    for each in members:
+        yield each
+        yield from _all(each.members)

@@ -1,0 +1,552 @@
+"""The config of a call of another site as a form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, ClassVar, Final, cast
+from urllib.parse import parse_qsl
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors import json_texts
+from mcp_app.admin.editors.json_editor import Initial
+from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.admin.editors.lookup_choices import NONE
+from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, OneRow
+from mcp_app.admin.editors.rows import (
+    LinesField,
+    NotRepresentable,
+    RowForm,
+    Rows,
+    formset_class_of,
+)
+from mcp_app.admin.editors.site_call import answer_tree
+from mcp_app.admin.editors.site_call.parameters import (
+    MAX_PARTS,
+    NAME,
+    CallPart,
+    NamedPart,
+    name_parts,
+    parts_of_call,
+)
+from mcp_app.admin.editors.site_call.paste import NoCall, PastedCall, call_from_text
+from mcp_app.conf import KIB
+from mcp_app.egress.sites import usable_sites
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.http.config import (
+    BRACKETS,
+    COMMAS,
+    MAX_ENTRIES,
+    MAX_PAIRS,
+    METHODS,
+    PIPES,
+    REPEAT,
+    SCHEMA,
+    SEVERAL,
+    SPACES,
+)
+from mcp_app.kinds.http.request import is_json_type
+from mcp_app.kinds.placeholders import split_pieces
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+
+# -- sheet -----------------------------------------------------------------------------
+# The config of a call of another site as a page: the form, or the same as JSON.
+
+
+class CallSheet(OneFormSheet):
+    """The config of the kind `http`; resources only read.
+
+    `parameters` is the schema that the page shows; None if the names are others'.
+    `beside` returns what the page shows beside the form, and `answer` is what the site
+    has answered just now, as parts.
+    """
+
+    row_template = "mcp_app/widgets/site_call.html"
+
+    def __init__(self, *, only_reads: bool, **options: Any) -> None:
+        super().__init__(CallForm, SCHEMA, only_reads=only_reads, **options)
+        self._only_reads = only_reads
+
+    def initial_rows(self, value: Any) -> Initial:
+        rows = super().initial_rows(value)
+        for name in ("method", "body"):
+            if self._only_reads and (value or {}).get(name, "GET") != "GET":
+                raise NotRepresentable(f"“{name}”")
+        return rows
+
+    def rows_again(self, value: Any, sent: Rows) -> Initial:
+        """Return the rows of a page that is shown again, with what it said before."""
+        rows = self.initial_rows(value)
+        for form in sent.forms:
+            if isinstance(form, CallForm) and form.is_valid():
+                rows[0]["names"] = form.cleaned_data["names"]
+                rows[0]["note"] = form.pasted.sentence if form.pasted else ""
+        return rows
+
+
+# -- pair rows -------------------------------------------------------------------------
+# Names and values of a call as rows: after the “?”, headers, a form, own words.
+
+STYLES: Final = {
+    REPEAT: _("name=a&name=b"),
+    COMMAS: _("name=a,b"),
+    SPACES: _("name=a b"),
+    PIPES: _("name=a|b"),
+    BRACKETS: _("name[a]=b"),
+}
+"""How lists and objects are written."""
+
+
+class MemberForm(RowForm):
+    """A row that stays as it was if nobody changed it."""
+
+    key_field: ClassVar[str] = "name"
+
+    def legend(self) -> str:
+        return str(self[self.key_field].value() or "")
+
+    def config_member(self) -> JsonObject:
+        """Return the member of the config that the valid row makes."""
+        if not self.has_changed():
+            return dict(self.initial["member"])
+        values = self.cleaned_data
+        member = {"name": values[self.key_field], "value": values["value"]}
+        if values.get("style", "") not in ("", REPEAT):
+            member["style"] = values["style"]
+        return member
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        missing = self.has_changed() and not self.cleaned_data.get(self.key_field)
+        if missing and self.key_field not in self.errors:
+            self.add_error(self.key_field, _("Write it, or remove this row."))
+        return cleaned
+
+
+class PairForm(MemberForm):
+    """A pair of a query or of a form."""
+
+    name = forms.CharField(label=_("Name"), required=False, max_length=200)
+    value = forms.CharField(label=_("Value"), required=False, strip=False)
+    style = forms.ChoiceField(
+        label=_("Lists and objects as"),
+        choices=[*STYLES.items()],
+        initial=REPEAT,
+        required=False,
+    )
+
+
+class HeaderForm(MemberForm):
+    """A header."""
+
+    name = forms.CharField(label=_("Name"), required=False, max_length=200)
+    value = forms.CharField(label=_("Value"), required=False)
+
+
+class ErrorForm(MemberForm):
+    """What clients read if the other site answers with a status."""
+
+    key_field = "status"
+
+    status = forms.TypedChoiceField(
+        label=_("Status"),
+        choices=[
+            NONE,
+            *(
+                (str(each.value), f"{each.value} {each.phrase}")
+                for each in HTTPStatus
+                if each.value >= HTTPStatus.MULTIPLE_CHOICES
+            ),
+        ],
+        required=False,
+    )
+    value = LinesField(label=_("What clients read"), rows=2)
+
+
+def initial_pairs(members: Iterable[JsonObject]) -> list[dict[str, Any]]:
+    """Return the rows that show the pairs of a config."""
+    return [
+        {
+            "name": each["name"],
+            "status": each["name"],
+            "value": each["value"],
+            "style": each.get("style", REPEAT),
+            "was": str(at),
+            "member": each,
+        }
+        for at, each in enumerate(members)
+    ]
+
+
+class PartForm(RowForm):
+    """A value of the call, which may become a parameter."""
+
+    name = forms.CharField(required=False)
+    description = forms.CharField(required=False, max_length=1_000)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.part: CallPart = self.initial.get("part", CallPart((), "", ""))
+        self.is_new = bool(self.part.name) and not self.initial.get("is_known")
+        self.shown = shown = visible(str(self.part.value))
+        for field, label, size in (
+            ("name", _("Parameter for %(value)s"), 10),
+            ("description", _("What %(value)s means"), 22),
+        ):
+            widget, values = self.fields[field].widget, {"value": shown[:40]}
+            widget.attrs |= {"aria-label": label % values, "size": size}
+            if field == "name" and self.is_new and not self.part.place:
+                widget.attrs["readonly"] = True
+            self.fields[field].label = label % values
+        always = _("always %(value)s") % {"value": shown[:20]}
+        self.fields["name"].widget.attrs["placeholder"] = always
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"]).strip("{} ")
+        if name and not NAME.fullmatch(name):
+            message = _(
+                "“%(name)s” cannot name a parameter: it begins with a letter, and has"
+                " only letters of a to z, digits, _ and -."
+            )
+            raise ValidationError(message, params={"name": visible(name)[:80]})
+        return name
+
+    def named_part(self) -> NamedPart:
+        """Return what the valid row says of its part."""
+        return NamedPart(
+            self.part, self.cleaned_data["name"], self.cleaned_data["description"]
+        )
+
+
+class PairRows(Rows):
+    """Rows with names, and a sentence that has them."""
+
+    def in_words(self) -> str:
+        """Return the names and values, "" if there is none."""
+        members = (form.initial.get("member") for form in self.initial_forms)
+        pairs = [f"{each['name']}={each['value']}" for each in members if each]
+        return visible(", ".join(pairs))
+
+
+def _rows_of(form: type[RowForm]) -> type[Rows]:
+    made = formset_class_of(form, MAX_PAIRS)
+    return type(made.__name__, (PairRows, made), {"extra": 1})
+
+
+ROWS: Final[Mapping[str, type[Rows]]] = {
+    "query": _rows_of(PairForm),
+    "headers": _rows_of(HeaderForm),
+    "form": _rows_of(PairForm),
+    "errors": _rows_of(ErrorForm),
+}
+"""The rows inside the form, by what they are."""
+PARTS: Final[type[Rows]] = forms.formset_factory(  # type: ignore[assignment]
+    PartForm, formset=OneRow, extra=0, max_num=2 * MAX_PARTS, absolute_max=2 * MAX_PARTS
+)
+
+
+# -- call form -------------------------------------------------------------------------
+# The form behind a call of another site.
+
+NO_BODY, JSON, FORM, TEXT = "", "json", "form", "text"
+BODIES: Final = {
+    NO_BODY: _("Nothing"),
+    JSON: _("JSON"),
+    FORM: _("The fields of a form"),
+    TEXT: _("A text"),
+}
+ADD: Final = "add "
+"""What the value of a button begins with that makes a parameter of a placeholder."""
+
+
+class CallForm(OneForm):
+    """All of the config; subclasses say whether it may only read."""
+
+    only_reads: ClassVar[bool] = False
+    parameters: ClassVar[JsonObject | None] = None
+    beside: ClassVar[Callable[[], Mapping[str, Any]]] = dict
+    answer: ClassVar[Sequence[answer_tree.Part]] = ()
+    pasted: PastedCall | None = None
+
+    paste = LinesField(
+        label=_("Paste an address or a curl command"),
+        max_length=64 * KIB,
+        widget=forms.Textarea(
+            {"class": "mcp-grow", "rows": 2, "cols": 50, "spellcheck": "false"}
+        ),
+    )
+    site = forms.ChoiceField(label=_("Site"), required=False)
+    method = forms.ChoiceField(
+        label=_("Method"), choices=[(each, each) for each in METHODS], required=False
+    )
+    path = forms.CharField(
+        label=_("Path"),
+        required=False,
+        max_length=4_000,
+        widget=forms.TextInput(
+            {"class": "mcp-grow", "placeholder": "/tickets/{{number}}"}
+        ),
+    )
+    several = forms.BooleanField(
+        label=_("Its last value may have several segments, such as docs/plan.txt"),
+        required=False,
+    )
+    sends = forms.ChoiceField(
+        label=_("Body"),
+        choices=[*BODIES.items()],
+        widget=forms.RadioSelect,
+        required=False,
+    )
+    body = LinesField(
+        label=_("JSON or text"),
+        rows=6,
+        help_text=_(
+            "In JSON, a text that is only {{name}} becomes the value itself: a number"
+            " stays a number. If a client leaves it out, so does the call."
+        ),
+    )
+    media_type = forms.CharField(
+        label=_("Type of the JSON or text"), required=False, max_length=200
+    )
+    take = forms.CharField(label=_("Part"), required=False, max_length=200)
+    keep = forms.CharField(label=_("Of that only"), required=False)
+    names = forms.CharField(required=False, widget=forms.HiddenInput)
+    limit = forms.IntegerField(
+        label=_("at most … entries"),
+        required=False,
+        min_value=1,
+        max_value=MAX_ENTRIES,
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        config = self.base
+        chosen = config.get("site", "")
+        offered = {key: each.title for key, each in usable_sites().items()}
+        if chosen:
+            offered.setdefault(chosen, chosen)
+        self.offer_choices("site", [NONE, *offered.items()])
+        if self.only_reads:
+            for name in ("method", "sends", "body", "media_type"):
+                del self.fields[name]
+        self.initial.update(_initial_values(config))
+        self._rows = {
+            name: self.make_rows(ROWS[name], f"{name}s", initial_pairs(members))
+            for name, members in _members_by_name(config).items()
+            if name != FORM or not self.only_reads
+        }
+        known = (self.parameters or {}).get("properties", {})
+        parts = parts_of_call(config) if self.parameters is not None else []
+        self._rows["parts"] = self.make_rows(
+            PARTS, "parts", [_initial_part(each, known) for each in parts]
+        )
+        self.named: list[NamedPart] = []
+        self.typed_config: JsonObject = {}
+
+    def inner_formsets(self) -> Sequence[Rows]:
+        return [*self._rows.values()]
+
+    def rows(self) -> dict[str, Rows]:
+        """Return the rows by what they are, for the template."""
+        return self._rows
+
+    def tree(self) -> Sequence[answer_tree.Part]:
+        """Return the parts of the answer, ticked as the config says."""
+        parts = [*self.answer]
+        if not parts:
+            parts = answer_tree.parts_of_names(str(self["names"].value() or ""))
+        if parts:
+            take, keep = self._ticked() or (self.base.get("take", ""), None)
+            kept = self.base.get("keep", []) if keep is None else keep
+            answer_tree.tick(parts, take, kept)
+        return parts
+
+    @property
+    def tree_name(self) -> str:
+        """The name of the radio buttons of the tree."""
+        return self.add_prefix("tree")
+
+    def url_pieces(self) -> list[tuple[str, str]]:
+        """Return the saved address, its own texts and its placeholders in turn."""
+        site = usable_sites().get(self.base.get("site", ""))
+        if site is None or not self.base.get("path"):
+            return []
+        pairs = [
+            f"{each['name']}={each['value']}" for each in self.base.get("query", ())
+        ]
+        query = f"?{'&'.join(pairs)}" if pairs else ""
+        pieces = [*split_pieces(f"{site.url}{self.base['path']}{query}"), ""]
+        names = [f"{{{{{each}}}}}" if each else "" for each in pieces[1::2]]
+        return [*zip(pieces[0::2], names, strict=True)]
+
+    def sent_in_words(self) -> str:
+        """Return what is sent as the body, in a word or two."""
+        return str(BODIES.get(str(self["sends"].value() or ""), ""))
+
+    def tree_names(self) -> str:
+        """Return the names of the tree, which the page sends back."""
+        return answer_tree.names_of_parts(self.tree())
+
+    def _ticked(self) -> tuple[str, list[str] | None] | None:
+        """Return part and paths that are ticked in a tree that was sent.
+
+        The paths are [] for all, and None if nothing is ticked.
+        """
+        parts = answer_tree.parts_of_names(self._sent("names"))
+        take = self._sent("tree")
+        part = next((each for each in parts if each.path == take), None)
+        if part is None:
+            return None
+        sent = cast("QueryDict", self.data)
+        ticked = sent.getlist(self.add_prefix(f"tree-{take}"))
+        return take, answer_tree.kept_paths(part, ticked)
+
+    def _sent(self, name: str) -> str:
+        return str(self.data.get(self.add_prefix(name)) or "") if self.is_bound else ""
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        values = self.cleaned_data
+        if values.get("sends") == JSON and values.get("body"):
+            try:
+                values["json"] = json_texts.parse_strict_json(values["body"])
+            except ValueError as error:
+                self.add_error("body", str(error))
+        for name in ("paste", "path"):
+            text = values.get(name, "")
+            if text and (name == "paste" or "://" in text):
+                try:
+                    self.pasted = call_from_text(text)
+                except NoCall as error:
+                    self.add_error(name, str(error))
+                break
+        if (self._ticked() or ("", []))[1] is None:
+            self.add_error("names", _("Tick something: clients would get nothing."))
+        if self.pasted and self.only_reads and self.pasted.config.get("method"):
+            self.add_error("paste", _("A resource is read with GET."))
+        return cleaned
+
+    def blame(self, place: str, message: str) -> None:
+        """Show an error at its field, if what was typed stands there still."""
+        part, _dot, rest = place.partition(".")
+        if self.pasted is not None or self.named:
+            return
+        if part in self.fields:
+            self.add_error(part, message)
+        elif rest and part in self._rows:
+            number, _dot, name = rest.partition(".")
+            rows = [*self._rows[part].ordered_forms][int(number) :][:1]
+            for row in rows:
+                row.add_error(name, message)
+
+    def build_config(self) -> JsonObject:
+        config = self._typed_config()
+        if self.pasted is not None:
+            # What was said of another call is left behind, apart from its own words.
+            own = {"errors": config["errors"]} if config.get("errors") else {}
+            config = {**self.pasted.config, **own}
+        self.typed_config = config
+        added = str(self.data.get("show-config", "")).removeprefix(ADD)
+        self.named = [
+            form.named_part()
+            for form in self._rows["parts"].forms
+            if isinstance(form, PartForm)
+            and (form.has_changed() or (form.is_new and form.part.name == added))
+        ]
+        return name_parts(config, self.parameters or {}, self.named)[0]
+
+    def _typed_config(self) -> JsonObject:
+        values, config = self.cleaned_data, dict(self.base)
+        path, query = _split_query(values["path"])
+        sends: JsonObject = {}
+        if not self.only_reads:
+            sends = {"method": values["method"] or "GET", "body": self._request_body()}
+        errors = self._members("errors")
+        names = [*filter(None, map(str.strip, values["keep"].split(",")))]
+        take, keep = self._ticked() or (values["take"], names)
+        for name, value in {
+            "site": values["site"],
+            "path": path,
+            "segments": SEVERAL if values["several"] else "",
+            **sends,
+            "query": [*self._members("query"), *query],
+            "headers": self._members("headers"),
+            "take": take,
+            "keep": keep,
+            "limit": values["limit"],
+            "errors": {each["name"]: each["value"] for each in errors},
+        }.items():
+            self.put_member(config, name, value)
+        return config
+
+    def _members(self, name: str) -> list[JsonObject]:
+        """Return what valid rows make, in their order."""
+        rows: list[Any] = self._rows[name].ordered_forms
+        return [form.config_member() for form in rows]
+
+    def _request_body(self) -> JsonObject:
+        values = self.cleaned_data
+        media_type = values["media_type"]
+        if values["sends"] == JSON and "json" in values:
+            is_json = is_json_type(media_type)
+            return {"json": values["json"], **({"type": media_type} if is_json else {})}
+        if values["sends"] == FORM:
+            return {"form": self._members(FORM)}
+        if values["sends"] == TEXT:
+            media_type = media_type or "text/plain; charset=utf-8"
+            return {"text": values["body"], "type": media_type}
+        return {}
+
+
+def _initial_part(part: CallPart, known: Mapping[str, Any]) -> dict[str, Any]:
+    about = known.get(part.name)
+    description = about.get("description") if isinstance(about, dict) else ""
+    return {
+        "part": part,
+        "name": part.name,
+        "description": description,
+        "is_known": part.name in known,
+    }
+
+
+def _members_by_name(config: JsonObject) -> dict[str, list[JsonObject]]:
+    """Return the members that rows show."""
+    errors = config.get("errors", {}).items()
+    return {
+        "query": config.get("query", []),
+        "headers": config.get("headers", []),
+        FORM: (config.get("body") or {}).get("form", []),
+        "errors": [{"name": name, "value": value} for name, value in errors],
+    }
+
+
+def _initial_values(config: JsonObject) -> dict[str, Any]:
+    body = config.get("body") or {}
+    sends = next((each for each in (JSON, FORM, TEXT) if each in body), NO_BODY)
+    text = jsonrpc.pretty_text(body["json"]) if sends == JSON else body.get("text", "")
+    return {
+        "site": config.get("site", ""),
+        "method": config.get("method", "GET"),
+        "path": config.get("path", ""),
+        "several": config.get("segments") == SEVERAL,
+        "sends": sends,
+        "body": lines_from_browser(text),
+        "media_type": body.get("type", ""),
+        "take": config.get("take", ""),
+        "keep": ", ".join(config.get("keep", ())),
+        "limit": config.get("limit"),
+    }
+
+
+def _split_query(path: str) -> tuple[str, list[JsonObject]]:
+    """Take a path apart: what follows the “?” becomes pairs."""
+    before, mark, after = path.partition("?")
+    if not mark or "?" not in "".join(split_pieces(path)[0::2]):
+        return path, []
+    pairs = parse_qsl(after, keep_blank_values=True)
+    return before, [{"name": name, "value": value} for name, value in pairs]

@@ -1,0 +1,158 @@
+"""What changes from call to call: values of a config that become parameters."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from mcp_app.kinds.placeholders import names_in_value, only_name
+from mcp_app.protocol.json_types import JsonObject
+
+Place: TypeAlias = "tuple[str | int, ...]"
+"""Where a value stands in a config; of the path the number of its segment."""
+
+MAX_PARTS: Final = 60
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+"""What both a placeholder and a parameter can be called."""
+NUMBERS: Final = (int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class CallPart:
+    """A plain value of a call; `label` says where it stands.
+
+    `place` is () for a name that stands only within texts.
+    """
+
+    place: Place
+    label: str
+    value: object
+
+    @property
+    def name(self) -> str:
+        """The parameter that the value is, "" if it is always the same."""
+        return only_name(self.value) if isinstance(self.value, str) else ""
+
+    @property
+    def is_required(self) -> bool:
+        return self.place[:1] == ("path",)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPart:
+    """A part that is to have this parameter; "" makes it fixed again."""
+
+    part: CallPart
+    name: str
+    description: str = ""
+
+
+def parts_of_call(config: JsonObject) -> list[CallPart]:
+    """Return the values that can change, then the names within other texts."""
+    parts = [*_plain_values(config)][:MAX_PARTS]
+    known = {each.name for each in parts}
+    names = sorted(names_in_value(config) - known)
+    return [*parts, *(CallPart((), "", f"{{{{{each}}}}}") for each in names)]
+
+
+def _plain_values(config: JsonObject) -> Iterator[CallPart]:
+    segments = str(config.get("path", "")).split("/")
+    for at, segment in enumerate(segments):
+        if segment:
+            yield CallPart(("path", at), f"path, {at}", segment)
+    body = config.get("body") or {}
+    for label, place, pairs in (
+        ("?", ("query",), config.get("query", ())),
+        ("header", ("headers",), config.get("headers", ())),
+        ("form", ("body", "form"), body.get("form", ())),
+    ):
+        for at, pair in enumerate(pairs):
+            where = (*place, at, "value")
+            yield CallPart(where, f"{label} {pair['name']}", pair["value"])
+    if "json" in body:
+        yield from _json_values(("body", "json"), "", body["json"])
+
+
+def _json_values(place: Place, label: str, value: object) -> Iterator[CallPart]:
+    if isinstance(value, dict | list):
+        members = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, inner in members:
+            where = f"{label}.{name}" if label else str(name)
+            yield from _json_values((*place, name), where, inner)
+    elif value is not None:
+        yield CallPart(place, f"body {label}".strip(), value)
+
+
+def name_parts(
+    config: JsonObject, schema: JsonObject, named: Iterable[NamedPart]
+) -> tuple[JsonObject, JsonObject]:
+    """Return config and input schema in which these parts have their parameters.
+
+    A new parameter has the value as its example.  One that no part has any more goes.
+    A part whose value is another one by now stays as it is.
+    """
+    config, schema = copy.deepcopy(config), copy.deepcopy(schema)
+    properties: JsonObject = schema.setdefault("properties", {})
+    schema.setdefault("type", "object")
+    for each in named:
+        part, old = each.part, each.part.name
+        if part.place and not _put(config, part, _new_value(each, properties)):
+            continue
+        is_gone = old and old != each.name and old not in names_in_value(config)
+        about = properties.pop(old, None) if is_gone else None
+        if is_gone and old in schema.get("required", ()):
+            schema["required"].remove(old)
+        if not each.name:
+            continue
+        if each.name not in properties:
+            properties[each.name] = about or _property_of(part)
+            if part.is_required:
+                schema.setdefault("required", []).append(each.name)
+        if each.description:
+            properties[each.name]["description"] = each.description
+    return config, schema
+
+
+def _new_value(named: NamedPart, properties: JsonObject) -> object:
+    if named.name:
+        return f"{{{{{named.name}}}}}"
+    examples = properties.get(named.part.name, {}).get("examples") or [""]
+    return examples[0]
+
+
+def _property_of(part: CallPart) -> JsonObject:
+    value = part.value
+    if part.name:
+        return {"type": "string"}
+    kind = "number" if isinstance(value, NUMBERS) else "string"
+    return {"type": "boolean" if isinstance(value, bool) else kind, "examples": [value]}
+
+
+def _put(config: JsonObject, part: CallPart, value: object) -> bool:
+    """Put a value in the place of a part; say whether the part was still there."""
+    if part.place[0] == "path":
+        segments = str(config.get("path", "")).split("/")
+        if not _is_at(segments, part.place[1:], part.value):
+            return False
+        segments[int(part.place[1])] = str(value)
+        config["path"] = "/".join(segments)
+        return True
+    if not _is_at(config, part.place, part.value):
+        return False
+    holder: Any = config
+    for step in part.place[:-1]:
+        holder = holder[step]
+    holder[part.place[-1]] = value
+    return True
+
+
+def _is_at(holder: Any, place: Place, value: object) -> bool:
+    try:
+        for step in place:
+            holder = holder[step]
+    except (LookupError, TypeError):
+        return False
+    return bool(holder == value)

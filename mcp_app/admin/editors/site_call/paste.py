@@ -1,0 +1,278 @@
+"""A pasted address or curl command, taken apart into the config of a call."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from django.utils.translation import gettext as _
+
+from mcp_app.egress.sites import PORTS, Site, usable_sites
+from mcp_app.interface.log_secrets import names_secret
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.http.config import METHODS, RESERVED_HEADERS
+from mcp_app.kinds.http.request import FORM, JSON, is_json_type
+from mcp_app.protocol.json_types import JsonObject
+
+CONFIG_MEMBERS: Final = ("site", "method", "path", "query", "headers", "body")
+"""The members of a config that a pasted call says anew."""
+
+
+class NoCall(ValueError):
+    """What was pasted is no call of a site of the settings; the message says why."""
+
+
+@dataclass
+class PastedCall:
+    """The config of a call; `left_out` says what of the text is not in it."""
+
+    site: Site
+    config: JsonObject
+    left_out: list[str] = field(default_factory=list)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, for people."""
+        method = self.config.get("method", "GET")
+        details = {"method": method, "site": self.site.title}
+        sentence = _("%(method)s at %(site)s.") % details
+        if not self.left_out:
+            return sentence
+        names = ", ".join(dict.fromkeys(self.left_out))
+        return f"{sentence} {_('Left out: %(names)s.') % {'names': names}}"
+
+
+def call_from_text(text: str) -> PastedCall:
+    """Take an address or a curl command apart; raises `NoCall`."""
+    text = text.strip()
+    if re.match(r"curl(\.exe)?\s", text):
+        return _call_from_curl(text)
+    if text.startswith(("<", "{", "[")) or re.search(r"\s", text):
+        message = _(
+            "This is no address and no curl command, but perhaps the content of a page."
+            " Paste what stands in the browser's address bar, such as %(example)s."
+        )
+        example = next((f"{each.url}/…" for each in usable_sites().values()), "")
+        raise NoCall(message % {"example": example or "https://api.example.com/…"})
+    return _call_at(text)
+
+
+def _call_at(address: str) -> PastedCall:
+    """Return a GET of an address: its site, path and pairs."""
+    if "://" not in address:
+        address = f"https://{address}"
+    try:
+        parts = urlsplit(address)
+        place = parts.hostname or "", parts.port or PORTS.get(parts.scheme)
+    except ValueError:
+        message = _("“%(address)s” is no address.") % {"address": visible(address)[:80]}
+        raise NoCall(message) from None
+    # User and password stand before the host, and are never repeated.
+    start = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    fitting = [
+        each
+        for each in usable_sites().values()
+        if (each.scheme, (each.host, each.port)) == (parts.scheme, place)
+        and f"{parts.path}/".startswith(f"{each.prefix}/")
+    ]
+    if not fitting:
+        message = _(
+            "No site of the settings begins with %(start)s. Ask a developer to add it."
+        )
+        raise NoCall(message % {"start": visible(start)[:200]})
+    site = max(fitting, key=lambda each: len(each.prefix))
+    path = parts.path.removeprefix(site.prefix) or "/"
+    call = PastedCall(site, {"site": site.key, "path": path})
+    if "@" in parts.netloc:
+        call.left_out.append(_key_of("user:password@"))
+    _add_pairs(call, parse_qsl(parts.query, keep_blank_values=True))
+    return call
+
+
+def _key_of(what: str) -> str:
+    return _("%(what)s (the site's key is in the settings)") % {"what": what}
+
+
+def _add_pairs(call: PastedCall, pairs: list[tuple[str, str]]) -> None:
+    for name, value in pairs:
+        if name in call.site.secret_query or names_secret(name):
+            call.left_out.append(_key_of(f"?{visible(name)[:40]}"))
+        elif name:
+            query = call.config.setdefault("query", [])
+            query.append({"name": name, "value": value})
+
+
+# -- curl ------------------------------------------------------------------------------
+
+_FLAGS: Final = """
+    -k --insecure -L --location -s --silent -S --show-error -v --verbose -i --include
+    -f --fail --compressed -g --globoff -N --no-buffer -# --progress-bar
+    --http1.1 --http2
+"""
+_OPTIONS: Final = {
+    "method": ("-X", "--request"),
+    "headers": ("-H", "--header"),
+    "form": ("-F", "--form", "--form-string"),
+    "url": ("--url",),
+    "user": ("-u", "--user", "--oauth2-bearer"),
+    "cookies": ("-b", "--cookie", "-c", "--cookie-jar"),
+    "browser": ("-A", "--user-agent", "-e", "--referer"),
+    "files": ("-T", "--upload-file", "-o", "--output"),
+    "others": ("-m", "--max-time", "--connect-timeout", "-x", "--proxy", "--retry"),
+}
+"""The options of curl that have a value, by what we do with them."""
+_DATA: Final = ("-d", "--data", "--data-ascii", "--data-binary", "--data-raw", "--json")
+_OF_BROWSERS: Final = re.compile(
+    r"sec-.*|user-agent|referer|origin|accept-encoding|cache-control|pragma|dnt"
+    r"|priority|upgrade-insecure-requests",
+    re.IGNORECASE,
+)
+"""Headers that browsers send by themselves."""
+_ANSI_TEXT: Final = re.compile(r"\$'((?:[^'\\]|\\.)*)'")
+"""Bash's way to write a text with escapes, which browsers copy."""
+
+
+class _Curl(argparse.ArgumentParser):
+    """Reads the options of curl as curl does: -sSXPOST, --request POST."""
+
+    def __init__(self) -> None:
+        super().__init__(add_help=False, allow_abbrev=False)
+        for flag in _FLAGS.split():
+            self.add_argument(flag, dest="flags", action="append_const", const=flag)
+        self.add_argument("-G", "--get", action="store_true")
+        self.add_argument("-I", "--head", action="store_true")
+        for name, options in _OPTIONS.items():
+            self.add_argument(*options, dest=name, action="append", default=[])
+        for option in (*_DATA, "--data-urlencode"):
+            self.add_argument(option, dest="data", action=_Data)
+        self.set_defaults(data=[], flags=[])
+
+    def error(self, message: str) -> NoReturn:
+        sentence = _("This curl command cannot be read: %(why)s.")
+        raise NoCall(sentence % {"why": visible(message)[:200]})
+
+
+class _Data(argparse.Action):
+    def __call__(self, _parser: Any, found: Any, value: Any, option: Any = "") -> None:
+        found.data = [*found.data, (option, value)]
+
+
+def _call_from_curl(text: str) -> PastedCall:
+    text = _ANSI_TEXT.sub(_unescaped, re.sub(r"\\\r?\n", " ", text))
+    try:
+        words = shlex.split(text)[1:]
+    except ValueError:
+        message = _("This curl command cannot be read: a quote is not closed.")
+        raise NoCall(message) from None
+    found, rest = _Curl().parse_known_args(words)
+    bare = [each for each in rest if not each.startswith("-")]
+    addresses = [*found.url, *sorted(bare, key=lambda each: "://" not in each)]
+    if not addresses:
+        raise NoCall(_("This curl command has no address."))
+    call = _call_at(addresses[0])
+    _tell_left_out(call, found, [each for each in rest if each.startswith("-")])
+    media_type = _read_headers(call, found.headers)
+    data = [each for each in map(_data_piece, found.data) if each is not None]
+    if len(data) < len(found.data):
+        call.left_out.append(_("files"))
+    if found.get:
+        _add_pairs(call, parse_qsl("&".join(data), keep_blank_values=True))
+    elif data or found.form:
+        is_json = any(option == "--json" for option, _value in found.data)
+        body = _body_of("&".join(data), JSON if is_json else media_type)
+        call.config["body"] = _form_body(call, found.form) if found.form else body
+    usual = "HEAD" if found.head else "POST" if "body" in call.config else "GET"
+    _set_method(call, (found.method or [usual])[-1].upper())
+    return call
+
+
+def _set_method(call: PastedCall, method: str) -> None:
+    if method not in METHODS:
+        message = _("%(method)s cannot be called, only %(methods)s.")
+        details = {"method": visible(method)[:20], "methods": ", ".join(METHODS)}
+        raise NoCall(message % details)
+    if method != "GET":
+        call.config["method"] = method
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    text = match[1].replace("\\'", "'").replace('"', '\\"')
+    try:
+        return shlex.quote(str(json.loads(f'"{text}"', strict=False)))
+    except ValueError:
+        return shlex.quote(match[1])
+
+
+def _tell_left_out(call: PastedCall, found: Any, unknown: list[str]) -> None:
+    """Say what of the command is dropped; what is unknown is named without a value."""
+    told = call.left_out
+    told += [_key_of("-u")] if found.user else []
+    told += [_("cookies")] if found.cookies else []
+    told += [_("files")] if found.files else []
+    told += [_("headers of the browser")] if found.browser else []
+    told += [each for each in found.flags if each in {"-k", "-L"}]
+    told += [visible(each.partition("=")[0])[:40] for each in unknown]
+
+
+def _read_headers(call: PastedCall, lines: list[str]) -> str:
+    """Take over the headers; return the type of the body."""
+    media_type = ""
+    for line in lines:
+        name, _colon, value = (each.strip() for each in line.partition(":"))
+        shown = _("the header %(name)s") % {"name": visible(name)[:40]}
+        if name.lower() == "content-type":
+            media_type = value
+        elif name.lower() == "cookie":
+            call.left_out.append(_("cookies"))
+        elif _OF_BROWSERS.fullmatch(name):
+            call.left_out.append(_("headers of the browser"))
+        elif name.lower() in call.site.secret_names or names_secret(name):
+            call.left_out.append(_key_of(shown))
+        elif RESERVED_HEADERS.fullmatch(name) or not name:
+            call.left_out.append(shown)
+        else:
+            headers = call.config.setdefault("headers", [])
+            headers.append({"name": name, "value": value})
+    return media_type
+
+
+def _data_piece(piece: tuple[str, str]) -> str | None:
+    """Return a piece of a body; None for one that curl reads from a file."""
+    option, value = piece
+    if option == "--data-urlencode":
+        name, equals, text = value.partition("=")
+        if not equals and "@" in value:
+            return None
+        name, text = (name, text) if equals else ("", value)
+        return f"{name}={quote(text)}" if name else quote(text)
+    return None if value.startswith("@") and option != "--data-raw" else value
+
+
+def _body_of(text: str, media_type: str) -> JsonObject:
+    """Return a body as a config has it; JSON is known by its type, or by itself."""
+    bare = media_type.partition(";")[0].strip().lower()
+    if not bare or is_json_type(bare):
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        if bare or isinstance(value, dict | list):
+            own = {"type": media_type} if bare not in ("", JSON) else {}
+            return {"json": text if value is None else value, **own}
+    if bare in ("", FORM):
+        pairs = parse_qsl(text, keep_blank_values=True)
+        return {"form": [{"name": name, "value": value} for name, value in pairs]}
+    return {"text": text, "type": media_type}
+
+
+def _form_body(call: PastedCall, fields: list[str]) -> JsonObject:
+    pairs = [(name, value) for name, _eq, value in (f.partition("=") for f in fields)]
+    kept = [(name, value) for name, value in pairs if not value.startswith(("@", "<"))]
+    if len(kept) < len(pairs):
+        call.left_out.append(_("files"))
+    return {"form": [{"name": name, "value": value} for name, value in kept]}

@@ -1,0 +1,205 @@
+"""The forms of what calls another site."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
+
+from django.forms.utils import ErrorDict
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.editors.hints import ADDS, DELETES, READS, Answer
+from mcp_app.admin.editors.json_editor import EditorInput, SheetField, parse_or_none
+from mcp_app.admin.editors.site_call.form import CallForm, CallSheet
+from mcp_app.admin.editors.site_call.parameters import name_parts
+from mcp_app.admin.forms.definition import DefinitionForm, written_text
+from mcp_app.admin.forms.fieldsets import Behind
+from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
+from mcp_app.admin.forms.tool import ToolForm
+from mcp_app.admin.page.wording import CALL, RESOURCE, RESOURCE_TEMPLATE, TOOL
+from mcp_app.admin.trying.request import arguments_of
+from mcp_app.egress.sites import usable_sites
+from mcp_app.interface.definitions import Label
+from mcp_app.kinds import KindError
+from mcp_app.kinds.http.config import read_http_config
+from mcp_app.kinds.http.kind import allowed_names, configured_call, shared_key_findings
+from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
+from mcp_app.models.tokens import Secret
+from mcp_app.protocol.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from mcp_app.admin.trying.fetching import Fetched
+
+AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
+
+SHOW: Final = "show-config"
+"""The button that shows the form as it would be, and saves nothing."""
+
+
+class HttpForm(DefinitionForm[AnyRow]):
+    """What is called, and what the site answers."""
+
+    ONLY_READS: ClassVar[bool] = True
+    fetched: ClassVar[Fetched | None] = None
+    """What a call that was made just now has brought."""
+
+    config = SheetField(CallSheet(only_reads=True))
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "config" in self.fields:
+            field = cast("SheetField", self.fields["config"])
+            field.sheet_widget.sheet = CallSheet(
+                only_reads=self.ONLY_READS,
+                parameters=self.shown_schema(),
+                beside=staticmethod(self._context_beside),
+                answer=self.fetched.parts if self.fetched else (),
+            )
+            field.set_stored_value(self.begun_config("site"))
+
+    def shown_schema(self) -> JsonObject | None:
+        """Return the schema of the parameters that the page shows, if it has any."""
+        return None
+
+    @classmethod
+    def starts(cls) -> Sequence[tuple[Label, Mapping[str, str]]]:
+        return [(each.title, {"site": key}) for key, each in usable_sites().items()]
+
+    @classmethod
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
+        return Behind(_("What it calls"), ("config", *cls.BESIDE))
+
+    # -- beside the form ---------------------------------------------------------------
+
+    def _context_beside(self) -> Mapping[str, Any]:
+        """Return what the page says of the call as it is described now."""
+        fetched = self.fetched
+        context: dict[str, Any] = {"fetched": fetched}
+        try:
+            definition = self.row_definition().definition
+            call = configured_call(definition, self.instance.json("config") or {})
+        except (KindError, ValueError) as error:
+            return {**context, "problem": str(error)}
+        needed = ("mcp_app.try", "mcp_app.behind")
+        may_fetch = self.user is not None and self.user.has_perms(needed)
+        if may_fetch:
+            fields = fetched.fields if fetched else ()
+            context["arguments"] = fields or arguments_of(definition).fields
+        if may_fetch and not call.only_reads:
+            from mcp_app.workbench.trying.trial import new_ticket  # noqa: PLC0415
+
+            ticket = new_ticket(cast("Any", self.user).pk, self.instance)
+            context["once"] = Secret(ticket)
+        return {
+            **context,
+            "call": call,
+            "findings": shared_key_findings(definition, self.instance.json("config")),
+            "may_fetch": may_fetch,
+        }
+
+    # -- shown again -------------------------------------------------------------------
+
+    def call_form(self) -> CallForm | None:
+        """Return the form of the call as it was sent; None if nothing was chosen."""
+        if "config" not in self.fields or not self.is_bound:
+            return None
+        sent: EditorInput = self["config"].data
+        rows = sent.submitted_rows
+        is_read = rows is not None and sent.result.way == "table" and rows.is_valid()
+        form = rows.forms[0] if rows is not None and is_read else None
+        return form if isinstance(form, CallForm) else None
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        form = self.call_form()
+        is_pasted = form is not None and form.cleaned_data.get("paste")
+        if self.is_bound and (is_pasted or self.fetched or SHOW in self.data):
+            errors = self._errors
+            self.show_again(self.values_again())
+            if "config" in errors:
+                self._errors = ErrorDict({"config": errors["config"]})
+
+    def values_again(self) -> dict[str, Any]:
+        """Return the values of the form as it is shown again."""
+        return {name: self[name].data for name in self.fields}
+
+    def _post_clean(self) -> None:
+        super()._post_clean()
+        form = self.call_form()
+        if form is not None and self.has_error("config"):
+            definition = self.row_definition().definition
+            config = self.instance.json("config") or {}
+            for error in read_http_config(config, *allowed_names(definition))[1]:
+                form.blame(error.place, error.message)
+
+
+class HttpToolForm(HttpForm[Tool], ToolForm):
+    """A tool that calls another site."""
+
+    WORDS = {**TOOL, **CALL}
+    REACHES_OUTSIDE = True
+    ONLY_READS = False
+
+    def shown_schema(self) -> JsonObject | None:
+        shown = self.data.get("input_schema-shown") if self.is_bound else None
+        schema = parse_or_none(self.instance.input_schema if shown is None else shown)
+        known = schema.get("properties", {}) if isinstance(schema, dict) else {}
+        return schema or {} if isinstance(known, dict) else None
+
+    def clean(self) -> dict[str, Any] | None:
+        cleaned = super().clean()
+        form = self.call_form()
+        schema = self.cleaned_data.get("input_schema")
+        if form is not None and form.named and schema is not None:
+            base = parse_or_none(schema) or {}
+            _config, merged = name_parts(form.typed_config, base, form.named)
+            self.cleaned_data["input_schema"] = written_text(merged)
+        return cleaned
+
+    def column_values(self) -> Mapping[str, object]:
+        answer = self.cleaned_data.get("changes")
+        config = parse_or_none(self.cleaned_data.get("config", "")) or {}
+        before = _effect_of(self.instance.json("config") or {})
+        # Nobody has said anything else than the method did.
+        if (
+            isinstance(answer, Answer)
+            and answer.effect in ("", before)
+            and config.get("path")
+        ):
+            self.cleaned_data["changes"] = replace(answer, effect=_effect_of(config))
+        return super().column_values()
+
+    def values_again(self) -> dict[str, Any]:
+        values = super().values_again()
+        schema = self.cleaned_data.get("input_schema")
+        sent = values.get("input_schema")
+        if schema is not None and isinstance(sent, EditorInput):
+            data = {
+                "as": sent.data.get("input_schema-as"),
+                "shown": schema,
+                "json": schema,
+            }
+            data = {f"input_schema-{name}": each for name, each in data.items()}
+            values["input_schema"] = replace(sent, data=data)
+        if "changes" in self.cleaned_data:
+            values["changes"] = self.cleaned_data["changes"]
+        return values
+
+
+def _effect_of(config: JsonObject) -> str:
+    """Return what a method does (RFC 9110, section 9.2)."""
+    method = config.get("method", "GET")
+    return {"GET": READS, "DELETE": DELETES}.get(method, ADDS)
+
+
+class HttpResourceForm(HttpForm[Resource], ResourceForm):
+    """A resource that another site has."""
+
+    WORDS = {**RESOURCE, **CALL}
+
+
+class HttpTemplateForm(HttpForm[ResourceTemplate], ResourceTemplateForm):
+    """A template whose resources another site has."""
+
+    WORDS = {**RESOURCE_TEMPLATE, **CALL}
