@@ -5,6 +5,7 @@ Tests make rows of their own names, and leave on what was on.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from tests.browser.chromium import PATIENCE_MS, chromium, page_of
 from tests.browser.chromium import log_in as fill_in_login
 from tests.browser.listening import Listening
 from tests.clients.node import MODULES
+from tests.egress.peer import Peer, Received, answer, peer_in_thread
 from tests.helpdesk.running import HelpDesk, help_desk
 from tests.newcomer.demo import demo, demo_environment, password
 from tests.newcomer.programs import CHECKOUT, Serving, run
@@ -51,7 +53,7 @@ for slug, title, access in (
     row = Server.objects.create(slug=slug, title=title, access=access)
     row.rows().publish([row])
 rights = Permission.objects.filter(content_type__app_label="mcp_app")
-names = "view_tool add_tool change_tool view_server behind publish".split()
+names = "view_tool add_tool change_tool view_server behind publish try".split()
 shop = Permission.objects.filter(content_type__app_label="shop")
 for name in ({KEEPER!r}, {HELPER!r}):
     user = User.objects.create_user(name, password={PASSWORD!r}, is_staff=True)
@@ -60,6 +62,68 @@ kim = User.objects.get(username={KEEPER!r})
 kim.user_permissions.add(*shop.filter(codename__startswith="view_"))
 print(AccessToken.objects.make(user=kim, name="browser", may="change")[1])
 """
+
+PART: Final = {
+    "name": "Hydraulic hose 2 m",
+    "price": 48.9,
+    "stock": 17,
+    "internal_cost": 21.35,
+    "supplier": {"name": "Hydra GmbH", "iban": "DE12 5001 0517"},
+}
+ANSWERS_ABOUT_PARTS: Final = {
+    "GET /api/parts/P-100": PART,
+    "GET /api/parts": [{"sku": "P-100", "name": "Hydraulic hose 2 m"}],
+    "GET /api/openapi.json": {
+        "openapi": "3.1.0",
+        "info": {"title": "Parts"},
+        "paths": {
+            "/parts": {
+                "get": {
+                    "operationId": "listParts",
+                    "summary": "List parts",
+                    "description": "Lists all parts of the supplier.",
+                }
+            },
+            "/parts/{sku}": {
+                "get": {
+                    "operationId": "getPart",
+                    "summary": "One part by its SKU",
+                    "description": "Tells what is known of one part.",
+                    "parameters": [
+                        {
+                            "name": "sku",
+                            "in": "path",
+                            "required": True,
+                            "description": "The supplier's number, such as P-100",
+                            "schema": {"type": "string"},
+                        }
+                    ],
+                    "responses": {
+                        "200": {
+                            "content": {
+                                "application/json": {
+                                    "schema": {
+                                        "type": "object",
+                                        "properties": {"name": {}, "price": {}},
+                                    }
+                                }
+                            }
+                        }
+                    },
+                }
+            },
+            "/photos": {
+                "post": {
+                    "summary": "Upload a photo",
+                    "requestBody": {
+                        "required": True,
+                        "content": {"multipart/form-data": {"schema": {}}},
+                    },
+                }
+            },
+        },
+    },
+}
 
 # It has its own, of five seconds; a page of ours is drawn again each five.
 expect.set_options(timeout=PATIENCE_MS)
@@ -77,12 +141,31 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HelpDesk]:
 
 
 @pytest.fixture(scope="package")
-def served_shop(database: Path, desk: HelpDesk) -> Iterator[tuple[Serving, str]]:
-    """Serve the demo, which has two more servers, more staff and the help desk.
+def parts() -> Iterator[Peer]:
+    """Serve a supplier of parts, whose answers have more than clients may see."""
+    with peer_in_thread() as peer:
+        peer.send = _answer_about_parts
+        yield peer
+
+
+async def _answer_about_parts(request: Received, writer: asyncio.StreamWriter) -> None:
+    target = request.target.partition("?")[0]
+    content = ANSWERS_ABOUT_PARTS.get(f"{request.method} {target}")
+    status = 200 if content else 404
+    writer.write(answer(content or {"error": "There is no such part."}, status))
+    await writer.drain()
+
+
+@pytest.fixture(scope="package")
+def served_shop(
+    database: Path, desk: HelpDesk, parts: Peer
+) -> Iterator[tuple[Serving, str]]:
+    """Serve the demo, which has two more servers, more staff and two more sites.
 
     With it comes an access token of who keeps the shop.
     """
-    with demo(database, {"helpdesk": desk.site}) as served:
+    supplier = {**parts.settings()["peer"], "title": "Parts supplier"}
+    with demo(database, {"helpdesk": desk.site, "parts": supplier}) as served:
         manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
         token = run(manage, CHECKOUT, demo_environment(database))
         yield served, token.strip()

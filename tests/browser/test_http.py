@@ -35,7 +35,7 @@ def _described(keeper: Page) -> None:
     write(page, part(page, "path"), "/articles/{sku}")
     write(page, part(page, "take"), "article")
     write(page, part(page, "keep"), "name, price")
-    strike(page, page.get_by_role("button", name="Save"))
+    strike(page, page.get_by_role("button", name="Save", exact=True))
 
 
 def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
@@ -45,9 +45,9 @@ def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
     part(keeper, "path").fill("/articles/{{sku}}")
     press(keeper, "Save")
     said(keeper, "Saved.")
-    panel = keeper.locator("#id_calls")
-    expect(panel).to_contain_text("This tool calls GET http://127.0.0.1:")
-    expect(panel).to_contain_text("/supplier/articles/{{sku}} of Supplier")
+    panel = keeper.locator(".mcp-beside")
+    expect(panel).to_contain_text("It calls GET http://127.0.0.1:")
+    expect(panel).to_contain_text("/supplier/articles/{{sku}}")
     part(keeper, "site").evaluate("each => each.closest('fieldset').scrollIntoView()")
     picture(keeper, "http")
 

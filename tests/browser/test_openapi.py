@@ -46,7 +46,7 @@ def _publish_tool(keeper: Page, client: Listening) -> None:
     keeper.wait_for_load_state("load")
     path.fill("/api/tickets/")
     press(keeper, "Save")
-    expect(keeper.locator("#id_calls")).to_contain_text("This tool calls POST")
+    expect(keeper.locator(".mcp-beside")).to_contain_text("It calls POST")
     press(keeper, "Save and publish…")
     press(keeper, "Publish version 1")
     said(keeper, "Version 1 is published.")

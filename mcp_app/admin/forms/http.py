@@ -182,6 +182,9 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
             }
             data = {f"input_schema-{name}": each for name, each in data.items()}
             values["input_schema"] = replace(sent, data=data)
+            field = cast("SheetField", self.fields["config"])
+            shown = cast("Any", field.sheet_widget.sheet.formset).form
+            shown.parameters = parse_or_none(schema) or {}
         if "changes" in self.cleaned_data:
             values["changes"] = self.cleaned_data["changes"]
         return values

@@ -218,9 +218,9 @@ class PartForm(RowForm):
 
     def named_part(self) -> NamedPart:
         """Return what the valid row says of its part."""
-        return NamedPart(
-            self.part, self.cleaned_data["name"], self.cleaned_data["description"]
-        )
+        values, is_told = self.cleaned_data, "description" in self.changed_data
+        description = values["description"] if is_told else ""
+        return NamedPart(self.part, values["name"], description)
 
 
 class PairRows(Rows):
@@ -277,7 +277,13 @@ class CallForm(OneForm):
         label=_("Paste an address or a curl command"),
         max_length=64 * KIB,
         widget=forms.Textarea(
-            {"class": "mcp-grow", "rows": 2, "cols": 50, "spellcheck": "false"}
+            {
+                "class": "mcp-grow",
+                "rows": 2,
+                "cols": 50,
+                "spellcheck": "false",
+                "aria-label": _("Address or curl command"),
+            }
         ),
     )
     site = forms.ChoiceField(label=_("Site"), required=False)
@@ -505,11 +511,12 @@ class CallForm(OneForm):
 
 def _initial_part(part: CallPart, known: Mapping[str, Any]) -> dict[str, Any]:
     about = known.get(part.name)
-    description = about.get("description") if isinstance(about, dict) else ""
+    text = about.get("description", "") if isinstance(about, dict) else ""
     return {
         "part": part,
         "name": part.name,
-        "description": description,
+        # An input has one line.
+        "description": " ".join(str(text).split()),
         "is_known": part.name in known,
     }
 
