@@ -171,9 +171,17 @@ class DefinitionForm(WatchedForm[AnyRow]):
 
     def full_clean(self) -> None:
         super().full_clean()
-        if self.is_bound and any(name.startswith(SHOW) for name in self.data):
-            self.show_again({name: self[name].data for name in self.fields})
+        if self.is_bound and self.shows_again():
+            self.show_again(self.values_again())
             self.note = self._with_files("")
+
+    def shows_again(self) -> bool:
+        """Return whether the form is shown with what was typed, and not saved."""
+        return any(name.startswith(SHOW) for name in self.data)
+
+    def values_again(self) -> dict[str, Any]:
+        """Return the values of the form as it is shown again."""
+        return {name: self[name].data for name in self.fields}
 
     def _post_clean(self) -> None:
         self._check_row()

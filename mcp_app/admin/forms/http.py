@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from django.forms.utils import ErrorDict
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.hints import ADDS, DELETES, READS, Answer
@@ -17,12 +16,12 @@ from mcp_app.admin.forms.definition import DefinitionForm, written_text
 from mcp_app.admin.forms.fieldsets import Behind
 from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
 from mcp_app.admin.forms.tool import ToolForm
-from mcp_app.admin.page.wording import CALL, RESOURCE, RESOURCE_TEMPLATE, TOOL
+from mcp_app.admin.page.wording import CALL, DRAFTED, RESOURCE, RESOURCE_TEMPLATE, TOOL
 from mcp_app.admin.trying.request import arguments_of
 from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.definitions import Label
 from mcp_app.kinds import KindError
-from mcp_app.kinds.http.config import read_http_config
+from mcp_app.kinds.http.config import draft_texts, read_http_config
 from mcp_app.kinds.http.kind import allowed_names, configured_call, shared_key_findings
 from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 from mcp_app.models.tokens import Secret
@@ -33,14 +32,12 @@ if TYPE_CHECKING:
 
 AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
 
-SHOW: Final = "show-config"
-"""The button that shows the form as it would be, and saves nothing."""
-
 
 class HttpForm(DefinitionForm[AnyRow]):
     """What is called, and what the site answers."""
 
     ONLY_READS: ClassVar[bool] = True
+    _config_errors: Any = None
     fetched: ClassVar[Fetched | None] = None
     """What a call that was made just now has brought."""
 
@@ -57,6 +54,7 @@ class HttpForm(DefinitionForm[AnyRow]):
                 answer=self.fetched.parts if self.fetched else (),
             )
             field.set_stored_value(self.begun_config("site"))
+        self.show_typed()
 
     def shown_schema(self) -> JsonObject | None:
         """Return the schema of the parameters that the page shows, if it has any."""
@@ -110,22 +108,20 @@ class HttpForm(DefinitionForm[AnyRow]):
         form = rows.forms[0] if rows is not None and is_read else None
         return form if isinstance(form, CallForm) else None
 
-    def full_clean(self) -> None:
-        super().full_clean()
+    def shows_again(self) -> bool:
         form = self.call_form()
         is_pasted = form is not None and form.cleaned_data.get("paste")
-        if self.is_bound and (is_pasted or self.fetched or SHOW in self.data):
-            errors = self._errors
-            self.show_again(self.values_again())
-            if "config" in errors:
-                self._errors = ErrorDict({"config": errors["config"]})
+        return bool(is_pasted or self.fetched) or super().shows_again()
 
-    def values_again(self) -> dict[str, Any]:
-        """Return the values of the form as it is shown again."""
-        return {name: self[name].data for name in self.fields}
+    def full_clean(self) -> None:
+        super().full_clean()
+        if not self.is_bound and self._config_errors:
+            # What is wrong with the call is told at once.
+            self._errors["config"] = self._config_errors
 
     def _post_clean(self) -> None:
         super()._post_clean()
+        self._config_errors = self.errors.get("config")
         form = self.call_form()
         if form is not None and self.has_error("config"):
             definition = self.row_definition().definition
@@ -137,7 +133,7 @@ class HttpForm(DefinitionForm[AnyRow]):
 class HttpToolForm(HttpForm[Tool], ToolForm):
     """A tool that calls another site."""
 
-    WORDS = {**TOOL, **CALL}
+    WORDS = {**TOOL, **CALL, **DRAFTED}
     REACHES_OUTSIDE = True
     ONLY_READS = False
 
@@ -146,6 +142,16 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
         schema = parse_or_none(self.instance.input_schema if shown is None else shown)
         known = schema.get("properties", {}) if isinstance(schema, dict) else {}
         return schema or {} if isinstance(known, dict) else None
+
+    def drafts(self) -> Mapping[str, str]:
+        typed = self.cleaned_data if hasattr(self, "cleaned_data") else {}
+        config = parse_or_none(typed.get("config", self.instance.config)) or {}
+        return draft_texts(config)
+
+    def show_typed(self) -> None:
+        for name, text in self.drafts().items():
+            if name in self.fields:
+                self.fields[name].widget.attrs["placeholder"] = text
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()

@@ -200,12 +200,17 @@ READABLE: Words = {
     ),
 }
 
-LOOKUP: Words = {
+DRAFTED: Words = {
     "title": (_("Title"), _("Empty: as drafted here.")),
     "description": (
         _("Description"),
         _("Empty: as drafted here. Say also when a model should use it."),
     ),
+}
+"""What is drafted from what a definition does."""
+
+LOOKUP: Words = {
+    **DRAFTED,
     "config": (_("What it looks up"), ""),
     "now": (_("Preview"), ""),
 }

@@ -321,6 +321,29 @@ def _result_words(config: JsonObject) -> str:
     return f"{part}: {members}" if part else members
 
 
+def draft_texts(config: JsonObject) -> dict[str, str]:
+    """Return title and description for clients; {} if nothing is called yet.
+
+    The config may lack anything.
+    """
+    site = usable_sites().get(config.get("site", ""))
+    path = str(config.get("path", ""))
+    words = [each for each in path.split("/") if each and "{" not in each]
+    if site is None or not words:
+        return {}
+    method = str(config.get("method", "GET"))
+    details = {"site": site.title, "what": words[-1], "call": f"{method} {path}"}
+    sentence = _("Answers with %(what)s of %(site)s%(by)s%(kept)s.")
+    if method != "GET":
+        sentence = _("Calls %(call)s of %(site)s%(by)s%(kept)s.")
+    names = placeholders.names_in_value({**config, "errors": {}})
+    by = _(" by %(names)s") % {"names": ", ".join(sorted(names))} if names else ""
+    kept = ", ".join(each.rpartition(".")[2] for each in config.get("keep", ()))
+    details |= {"by": by, "kept": f": {kept}" if kept else ""}
+    title = _("%(site)s: %(what)s") % details
+    return {"title": title, "description": sentence % details}
+
+
 def call_sentence(call: HttpCall, definition: Definition) -> str:
     """Return what a tool or resource calls, what it gives, and what it changes."""
     details = {"method": call.method, "url": call.url, "site": call.site.title}
