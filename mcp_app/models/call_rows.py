@@ -225,6 +225,7 @@ def count_statement(
 class CallingClient(NamedTuple):
     """Who made some calls and with what, how many, and when the newest began."""
 
+    server: str
     session: str
     principal: str
     user_id: str

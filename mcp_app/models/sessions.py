@@ -163,6 +163,10 @@ class SessionQuerySet(RecordedRows["Session"]):
             | models.Q(created_ms__lt=created_before_ms)
         )
 
+    def recent(self) -> SessionQuerySet:
+        """Return those whose client has asked in the last 15 minutes."""
+        return self.filter(seen_ms__gte=NowMilliseconds() - RECENT_MS)
+
     def anonymous(self) -> SessionQuerySet:
         return self.filter(principal_key=Principal.ANONYMOUS.key)
 

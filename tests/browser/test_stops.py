@@ -56,8 +56,8 @@ def test_everything_is_stopped_and_started_again(staff: Page, served: Serving) -
     expect(staff.locator(".messagelist .success")).to_contain_text("Stopped")
     refused = looked_up(served)
     assert (refused.status, "retry-after" in refused.headers) == (503, True)
-    state = staff.get_by_role("row").filter(has_text="Everything")
-    expect(state.locator(".mcp-state").first).to_have_text("Stopped")
+    box = staff.locator(".mcp-stopgrid > div").filter(has_text="No client can")
+    expect(box.locator(".mcp-state")).to_have_text("Stopped")
     picture(staff, "stop")
 
     staff.goto(f"{HOME}tool/")
@@ -81,7 +81,7 @@ def test_everything_is_stopped_and_started_again(staff: Page, served: Serving) -
 def test_one_tool_is_stopped_on_a_telephone(phone: Page, served: Serving) -> None:
     """What was stopped by itself stays so when everything is started again."""
     phone.goto(f"{HOME}server/stop/")
-    phone.get_by_label("One tool").fill("order")
+    phone.get_by_label("One thing").fill("order")
     phone.get_by_role("button", name="Find").click()
     button = phone.get_by_role("button", name=re.compile("^Stop order_status"))
     button.wait_for()

@@ -19,9 +19,8 @@ from django.utils.translation import ngettext
 from mcp_app.admin.calls.charts import count_similar, grouped_digits
 from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, stored_time
 from mcp_app.admin.calls.outcome_help import meaning_of
-from mcp_app.admin.operations.live import HANDLE
 from mcp_app.admin.page.concurrency import has_right
-from mcp_app.admin.page.header import existing_users, page_url
+from mcp_app.admin.page.header import HANDLE, existing_users, page_url
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.audit.writing import may_be_cut
 from mcp_app.conf import mcp_settings
@@ -38,6 +37,7 @@ from mcp_app.models import (
     ResourceTemplate,
     Tool,
 )
+from mcp_app.models.call_rows import CallingClient
 from mcp_app.models.calls import HOUR_S
 from mcp_app.models.tokens import APP
 from mcp_app.site_time import local_time, time_text
@@ -78,7 +78,7 @@ def called_name(call: Call) -> str:
     return visible(call.name) or _("an unknown name")
 
 
-def caller_name(call: Call) -> str:
+def caller_name(call: Call | CallingClient) -> str:
     """Return the caller: the copied user name, or else the kind of principal."""
     if call.user_name or call.user_id:
         return visible(call.user_name or call.user_id)
@@ -90,7 +90,7 @@ def caller_name(call: Call) -> str:
     return _("nobody (%(kind)s)") % values
 
 
-def client_of(call: Call) -> str:
+def client_of(call: Call | CallingClient) -> str:
     """Return the name that a client gives itself, with its version."""
     name = f"{call.client_name} {call.client_version}".strip()
     return visible(name) or _("a client without a name")

@@ -56,6 +56,15 @@ class Line:
         return "stopped" if self.stops or self.is_off else "good"
 
     @property
+    def notes(self) -> list[str]:
+        """Who stopped it, when and why, and what the stop did."""
+        return [
+            text
+            for stop in self.stops
+            for text in (header.stop_sentence(stop), header.stop_result(stop))
+        ]
+
+    @property
     def start_url(self) -> str:
         return header.start_url(self.target) if self.stops else ""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -13,6 +14,7 @@ from django.db import models, router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
+from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -28,10 +30,9 @@ from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Session, Stop
-from mcp_app.models.sessions import RECENT_MS
 from mcp_app.models.stops import Running, Scope, scope_of
-from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.publishing.publication import count_changing
+from mcp_app.workbench.overview import calling_clients
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -112,9 +113,9 @@ class StopPages(SettledAdmin[Row]):
         context = {
             "sentences": [
                 (header.stop_sentence(each), header.stop_result(each))
-                for each in [*header.wide_stops(on), *by_itself[:MAX_SINGLE_STOPS]]
+                for each in header.wide_stops(on)
             ],
-            "lines": [*_stop_lines(on, with_clients=not wish.sought)],
+            "boxes": [*_stop_lines(on)],
             "singles": singles[:MAX_SINGLE_STOPS],
             "more": max(len(singles) - MAX_SINGLE_STOPS, 0),
             "found": [*search_definitions(wish.sought, on)],
@@ -232,30 +233,24 @@ def _stops_of_target(target: str, on: Sequence[Stop]) -> list[Stop]:
     ]
 
 
-def _stop_lines(on: Sequence[Stop], *, with_clients: bool) -> Iterator[Line]:
+def _stop_lines(on: Sequence[Stop]) -> Iterator[Line]:
+    """Yield the wide stops as boxes: what changes things, each server, everything."""
     everything = _stops_in_scope(on, Scope.EVERYTHING)
-    yield Line(
-        title=_("Everything"),
-        about=_("No client can do anything. The site itself keeps running."),
-        button=_("Stop everything"),
-        target=Scope.EVERYTHING,
-        stops=everything,
-    )
     count = count_changing(mcp, on)
     about = ngettext(
-        "This stops %(count)d tool, but no tool that only reads.",
-        "This stops %(count)d tools, but no tool that only reads.",
+        "%(count)d tool. Tools that only read go on.",
+        "%(count)d tools. Tools that only read go on.",
         count,
     )
     yield Line(
         title=_("All tools that change things"),
         about=_with_everything(about % {"count": count}, everything),
-        button=_("Stop all changes"),
+        button=_("Stop what changes things"),
         target=Scope.CHANGES,
         stops=_stops_in_scope(on, Scope.CHANGES),
         is_off=bool(everything),
     )
-    clients = _session_counts() if with_clients else None
+    clients = _client_counts()
     for server in Server.rows().filter(published__isnull=False):
         yield Line(
             title=_("Server %(name)s") % {"name": server},
@@ -265,6 +260,13 @@ def _stop_lines(on: Sequence[Stop], *, with_clients: bool) -> Iterator[Line]:
             stops=header.stops_of_row(on, server),
             is_off=bool(everything),
         )
+    yield Line(
+        title=_("Everything"),
+        about=_("No client can do anything. The site itself goes on."),
+        button=_("Stop everything"),
+        target=Scope.EVERYTHING,
+        stops=everything,
+    )
 
 
 def _with_everything(about: str, everything: Sequence[Stop]) -> str:
@@ -275,24 +277,24 @@ def _stops_in_scope(on: Sequence[Stop], scope: str) -> list[Stop]:
     return [each for each in on if each.scope == scope]
 
 
-def _server_summary(server: Server, clients: dict[str, int] | None) -> str:
+def _server_summary(server: Server, clients: Mapping[str, int]) -> str:
     address = "/mcp" if server.slug == DEFAULT_SLUG else f"/mcp/{server.slug}"
-    if clients is None:
-        return address
     count = clients.get(server.slug, 0)
     summary = ngettext(
-        "%(address)s · %(count)d session in the last 15 minutes.",
-        "%(address)s · %(count)d sessions in the last 15 minutes.",
+        "%(address)s, %(count)d client in the last 15 minutes.",
+        "%(address)s, %(count)d clients in the last 15 minutes.",
         count,
     )
     return summary % {"address": address, "count": count}
 
 
-def _session_counts() -> dict[str, int]:
-    """Return the number of recently seen sessions of each server."""
-    recent = Session.objects.filter(seen_ms__gte=NowMilliseconds() - RECENT_MS)
-    counted = recent.order_by().values_list("server")
-    return dict(counted.annotate(count=models.Count("pk")))
+def _client_counts() -> Counter[str]:
+    """Count the clients of the last 15 minutes at each server, by its slug."""
+    counted = Session.objects.recent().order_by().values_list("server")
+    counts = Counter(dict(counted.annotate(count=models.Count("pk"))))
+    callers = calling_clients(int(now().timestamp() * 1_000))
+    counts.update(each.server for each in callers if not each.session)
+    return counts
 
 
 def _single_lines(on: Sequence[Stop]) -> Iterator[Line]:

@@ -313,6 +313,8 @@ def render_part(
 # -- people ----------------------------------------------------------------------------
 # Users by the primary keys that rows store as text.
 
+HANDLE: Final = 8
+"""Characters of a digest to show as a short name."""
 GREATEST: Final = 2**63 - 1
 """The greatest number that a column can hold."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -12,19 +13,23 @@ from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 
-from mcp_app.admin.operations import live
+from mcp_app.admin.operations import live, live_parts
 from mcp_app.interface.principal import Principal
-from mcp_app.models import CallWriter, Change, Session, Stream, Worker
+from mcp_app.models import Change, Session, Stop, Stream, Worker
 from mcp_app.models.fields import digest
+from mcp_app.models.stops import By, Scope
+from mcp_app.models.streams import Event
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import Report
 from mcp_app.server import call as identity
+from tests.admin.calls.rows import write
 from tests.admin.pages import Queries, Staff, page, text_of, words_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("slept")]
 
 
 MARKUP = "<img src=x onerror=alert(1)>"
+NONE = "\N{EN DASH}"
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
@@ -89,9 +94,27 @@ def pressed(client: Client, what: str, key: int) -> str:
 
 def test_where_nothing_is_the_page_says_so(admin_client: Client) -> None:
     text = shown(admin_client)
-    for said in ("No process has served a request yet.", "Nobody is connected."):
+    for said in (
+        "Ready</span> 0 processes · 0 calls · 0 sessions",
+        "No process has served a request yet.",
+        "No client has asked in the last 15 minutes.",
+        "Calls that can be cancelled (0)",
+    ):
         assert said in text
-    assert "No listed call is running." in text
+
+
+def test_the_strip_counts_what_there_is(admin_client: Client) -> None:
+    worker(calls={"support": 4}, code="c")
+    call(session())
+    write({"session": ""})
+    text = shown(admin_client, "state")
+    numbers = "1 process · 5 calls · 1 session · 1 client without a session"
+    assert f"Serving</span> {numbers}" in text
+    assert "and 4 short ones, which are only counted" in shown(admin_client, "calls")
+    Worker.objects.all().delete()
+    assert "No process</span>" in shown(admin_client, "state")
+    Stop.objects.make(Scope.EVERYTHING, by=By("lee"))
+    assert "Stopped</span>" in shown(admin_client, "state")
 
 
 def test_processes_say_what_they_run(admin_client: Client) -> None:
@@ -103,27 +126,28 @@ def test_processes_say_what_they_run(admin_client: Client) -> None:
         secrets=3,
         code="ab" * 32,
     )
-    worker("old", age_ms=20_000, streams={"past": 1}, calls={"gone": 1})
-    call(session(), owner="old")
+    worker("well", code="ab" * 32)
+    worker("old", age_ms=20_000, streams={"past": 7}, calls={"gone": 9})
+    call(session(), owner="w")
+    call(session(2), 2, owner="old")
     text = shown(admin_client, "workers")
     for said in (
-        "host-w, process 7",
-        "<code>support</code> 1",
-        'data-label="Open streams">3<',
-        'data-label="Other calls">4<',
-        '<span class="mcp-state warn">5</span>',
-        'data-label="Dropped messages">12<',
-        '<span class="mcp-state warn">3</span>',
-        '<code class="mcp-handle">abababab</code>',
-        "3 h ago",
+        "Processes (2)",
+        '<th scope="row">host-w, 7</th>',
+        'data-label="Runs for">3 h<',
+        'data-label="Streams" class="mcp-number">3<',
+        'data-label="Calls now" class="mcp-number">5<',
+        "5 threads still run although their calls have ended",
+        "12 messages were dropped",
+        "3 secrets were taken out of log messages",
         "Silent",
-        "20 s ago",
-        'data-label="Calls with a row">1<',
+        "last heard of 20 s ago",
+        # What a silent one had, nobody has any more.
+        f'data-label="Streams" class="mcp-number">{NONE}<',
+        'data-label="Remarks"></td>',
     ):
         assert said in text
-    # What a silent one had, nobody has any more.
-    assert "past" not in text
-    assert "gone" not in text
+    assert "its code is" not in text
 
 
 @pytest.mark.parametrize(
@@ -136,7 +160,7 @@ def test_other_code_is_told(
         worker(name, code=code)
     # One that is silent runs nothing.
     worker("gone", age_ms=HOUR, code="c")
-    assert ("Not all the same" in shown(admin_client, "workers")) is said
+    assert ("its code is b" in shown(admin_client, "workers")) is said
 
 
 def test_a_process_of_an_older_release_says_nothing(admin_client: Client) -> None:
@@ -144,62 +168,63 @@ def test_a_process_of_an_older_release_says_nothing(admin_client: Client) -> Non
     Worker.objects.filter(pk=row.pk).update(report="")
     text = shown(admin_client, "workers")
     assert "Serving" in text
-    assert 'data-label="Open streams">—<' in text
+    assert f'data-label="Streams" class="mcp-number">{NONE}<' in text
 
 
-def test_sessions(admin_client: Client) -> None:
+def test_clients_with_a_session_and_without(admin_client: Client, staff: Staff) -> None:
     maria = User.objects.create_user("maria")
     first = session(1, str(maria.pk))
-    session(2, "", seen_ms=NowMilliseconds(), created_ms=NowMilliseconds() - 72 * HOUR)
+    session(2, "", seen_ms=NowMilliseconds())
+    session(3, "", seen_ms=NowMilliseconds() - HOUR, client_info='{"name": "Past"}')
     worker(sessions=(first.pk,), code="c")
-    text = shown(admin_client, "sessions")
-    assert text.index("nobody") < text.index("maria")
-    assert "Claude Code 2.1" in text
-    assert "3 days ago" in text
-    assert first.digest[:8] in text
+    write(
+        *({"session": first.digest[:16]} for _ in range(3)),
+        *({"session": "", "client_name": "Cursor", "ago_ms": 90_000} for _ in range(2)),
+    )
+    text = shown(admin_client, "clients")
+    places = [text.index(each) for each in ("nobody", "Cursor 2.1", "5 min ago")]
+    assert places == sorted(places)
+    for said in (
+        "Clients of the last 15 minutes (3)",
+        "Claude Code 2.1",
+        'data-label="Connected by">no session<',
+        'data-label="Calls" class="mcp-number">3<',
+        'data-label="Calls" class="mcp-number">2<',
+        first.digest[:8],
+    ):
+        assert said in text
+    assert text.count(", listens") == 1
     assert first.digest[:9] not in text
-    assert text.count('data-label="Open stream">yes<') == 1
-    assert text.count('data-label="Open stream">no<') == 1
-
-
-def test_of_an_older_release_nobody_knows_who_listens(admin_client: Client) -> None:
-    session()
-    worker(code="c")
-    worker("older")
-    assert 'data-label="Open stream">unknown<' in shown(admin_client, "sessions")
-
-
-def test_streams_that_were_not_told(
-    admin_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(live, "MOST_SESSIONS", 1)
-    first, _second = session(1), session(2)
-    worker(sessions=(first.pk,))
-    text = shown(admin_client, "sessions")
-    assert 'data-label="Open stream">yes<' in text
-    assert 'data-label="Open stream">unknown<' in text
+    assert "Past" not in text
+    # Who may not view calls reads nothing of them.
+    text = shown(staff("view_session"), "clients")
+    assert "Clients of the last 15 minutes (2)" in text
+    assert "Cursor" not in text
+    assert 'data-label="Calls"' not in text
 
 
 def test_calls(admin_client: Client) -> None:
     worker()
     worker("dead", age_ms=HOUR)
     maria = session(1, str(User.objects.create_user("maria").pk))
-    call(maria, 1)
-    call(maria, 2, tool="", requests='"a"')
+    progress = {"progress": 3, "total": 12, "message": "months"}
+    message = {"method": "notifications/progress", "params": progress}
+    streams = call(maria, 1), call(maria, 2, tool="", requests='"a"')
+    for stream, payload in zip(streams, (json.dumps(message), "[]"), strict=True):
+        Event.objects.create(stream=stream, seq=4, payload=payload, size=99)
     call(maria, 3, tool="", requests="[1, 2, 3]", owner="dead")
     call(maria, 4, owner="forgotten")
     call(maria, 5, tool="over", state=Stream.State.COMPLETED, ended_ms=1)
     text = shown(admin_client, "calls")
     for said in (
+        "Calls that can be cancelled (4)",
         "book_table",
         "maria",
-        "1 min ago",
-        'data-label="Messages">4<',
+        'data-label="Runs for">1 min<',
+        'data-label="Progress">3 of 12 months<',
+        f'data-label="Progress">{NONE}<',
         "a request that does not call a tool",
         "a batch of 3",
-        "host-w, process 7",
-        "host-dead, process 7",
-        "a process that is gone",
     ):
         assert said in text
     assert "over<" not in text
@@ -215,8 +240,8 @@ def test_hostile_texts_are_no_markup(admin_client: Client) -> None:
     user = User.objects.create(username=hostile)
     call(session(1, str(user.pk), client_info=name, server=hostile), tool=hostile)
     live_page = page("session", "live")
-    pages = [f"{live_page}?part={part}" for part in live.PARTS]
-    for url in (live_page, *pages):
+    parts = [f"{live_page}?part={part}" for part in live_parts.PARTS if part != "state"]
+    for url in (live_page, *parts):
         text = text_of(admin_client, url)
         assert MARKUP not in text
         assert "\u202e" not in text
@@ -225,13 +250,10 @@ def test_hostile_texts_are_no_markup(admin_client: Client) -> None:
 
 
 def test_few_queries_for_many_rows(
-    staff: Staff,
-    django_assert_max_num_queries: Queries,
-    monkeypatch: pytest.MonkeyPatch,
+    staff: Staff, django_assert_max_num_queries: Queries
 ) -> None:
     client = staff("view_session", "delete_session")
-    monkeypatch.setattr(live, "COUNTED", 5)
-    for number in range(live.SHOWN + 3):
+    for number in range(live_parts.SHOWN + 3):
         user = User.objects.create(username=f"user_{number}")
         worker(f"w{number}", streams={"default": 3}, code="ab" * 32)
         call(session(number, str(user.pk)), number, owner=f"w{number}")
@@ -240,12 +262,12 @@ def test_few_queries_for_many_rows(
     assert text.count("and 3 more") == 3
     assert "All sessions" in text
     for number in range(60, 63):
-        session(number)
-    for part in live.PARTS:
-        with django_assert_max_num_queries(8):
+        worker(f"w{number}")
+    for part in live_parts.PARTS:
+        with django_assert_max_num_queries(9):
             text = shown(client, part)
         assert len(text) <= 20_000
-    assert "and more than 5 more" in text
+    assert "and 6 more" in text
 
 
 def test_a_part_that_there_is_not(admin_client: Client) -> None:
@@ -411,17 +433,4 @@ def test_a_call_that_nobody_runs(admin_client: Client) -> None:
     ],
 )
 def test_how_long_ago(age_ms: int, ago: str) -> None:
-    assert live._moment_ago(age_ms).ago == ago
-
-
-@pytest.mark.parametrize(
-    ("count", "more"),
-    [(2, ""), (3, "and 1 more"), (6, "and 4 more"), (7, "and more than 4 more")],
-)
-def test_how_many_more(count: int, more: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "SHOWN", 2)
-    monkeypatch.setattr(live, "COUNTED", 4)
-    for number in range(count):
-        CallWriter.objects.create(id=str(number), number=1, written_ms=0)
-    rows = CallWriter.objects.order_by("pk")
-    assert live._more_text(rows, [*rows[:3]]) == more
+    assert live_parts._moment_ago(age_ms).ago == ago

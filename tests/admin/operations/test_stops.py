@@ -16,6 +16,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.models import Prompt, Resource, Server, Stop, Tool
 from mcp_app.models.stops import By, Running, Scope
 from mcp_app.models.transactions import NowMilliseconds
+from tests.admin.calls.rows import HOUR, write
 from tests.admin.operations.test_live import session
 from tests.admin.pages import Queries, Staff, grant, page, page_of, text_of
 from tests.published import published
@@ -57,14 +58,16 @@ def press(client: Client, target: str, **sent: str) -> str:
 
 def test_what_it_says_where_nothing_is_stopped(admin_client: Client) -> None:
     session(seen_ms=NowMilliseconds())
+    write({"session": ""}, {"session": "", "ago_ms": HOUR})
     text = shown(admin_client)
     for said in (
+        "No client can do anything. The site itself goes on. ■ Stop everything",
         "Why (staff see it, clients do not)",
-        "No client can do anything. The site itself keeps running.",
-        "This stops 2 tools, but no tool that only reads.",
-        "Stop all changes",
-        "Server Support desk /mcp · 1 session in the last 15 minutes. Serving",
-        "Server Partners /mcp/partners · 0 sessions",
+        "One thing A tool, resource, template or prompt.",
+        "All tools that change things 2 tools. Tools that only read go on.",
+        "Stop what changes things",
+        "Server Support desk /mcp, 2 clients in the last 15 minutes.",
+        "Server Partners /mcp/partners, 0 clients",
         "Stop Partners",
     ):
         assert said in text
@@ -376,5 +379,5 @@ def test_few_queries(staff: Staff, django_assert_max_num_queries: Queries) -> No
             Stop.objects.make(Scope.SERVER, server, by=LEE)
     again = f"{AGAIN}?what=server:{Stop.objects.on().wide()[0].ref}"
     for url in (STOPS, f"{STOPS}?q=more", again):
-        with django_assert_max_num_queries(8):
+        with django_assert_max_num_queries(10):
             shown(client, url)

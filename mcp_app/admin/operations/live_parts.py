@@ -1,0 +1,325 @@
+"""What the live page shows: calls that have a row, clients, and processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import Count, F, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import cached_property
+from django.utils.timezone import now
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from mcp_app.admin.calls import presentation as calls_presentation
+from mcp_app.admin.page.header import (
+    HANDLE,
+    active_stops,
+    client_of,
+    session_user_name,
+    user_names,
+)
+from mcp_app.interface.rules import visible
+from mcp_app.models import CallStatistic, Session, Stream, Worker
+from mcp_app.models.call_rows import CallingClient
+from mcp_app.models.fields import parse_json
+from mcp_app.models.stops import Scope
+from mcp_app.models.streams import Event
+from mcp_app.models.transactions import NowMilliseconds
+from mcp_app.models.workers import LIVE_MS, Report
+from mcp_app.server.recording import SESSION_HANDLE
+from mcp_app.streams.event_ids import answers_batch, request_ids
+from mcp_app.workbench.overview import calling_clients
+from mcp_app.workbench.viewer import viewer_of
+
+SHOWN: Final = 25
+"""Rows of each kind on the page."""
+MAX_PROGRESS: Final = 4_096
+"""The page reads the last message of a call if it has no more bytes."""
+PROGRESS: Final = "notifications/progress"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time, and in words how long ago it was."""
+
+    at: datetime
+    age: str
+
+    @property
+    def ago(self) -> str:
+        return _("%(age)s ago") % {"age": self.age}
+
+
+def _moment_ago(age_ms: int) -> Moment:
+    """Return the moment of this age; ages are measured by the database's clock."""
+    seconds = max(0, age_ms) // 1_000
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        text = _("%(n)d s") % {"n": seconds}
+    elif (minutes := seconds // 60) < 60:  # noqa: PLR2004 - an hour
+        text = _("%(n)d min") % {"n": minutes}
+    elif (hours := minutes // 60) < 48:  # noqa: PLR2004 - two days
+        text = _("%(n)d h") % {"n": hours}
+    else:
+        text = ngettext("%(n)d day", "%(n)d days", hours // 24) % {"n": hours // 24}
+    return Moment(now() - timedelta(milliseconds=max(0, age_ms)), text)
+
+
+def _with_ages(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:
+    """Annotate the age of each of these columns, by the database's clock."""
+    ages = {f"age_{each}": NowMilliseconds() - F(each) for each in columns}
+    aged: QuerySet[Any] = rows.annotate(**ages)
+    return aged
+
+
+def _more_text(count: int) -> str:
+    """Say how many of so many rows are not shown; "" for none."""
+    more = max(0, count - SHOWN)
+    return _("and %(count)d more") % {"count": more} if more else ""
+
+
+class Look:
+    """What several parts of the page need; each is asked of the database once."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self.request = request
+        self.now_ms = int(now().timestamp() * 1_000)
+        self.counts_calls = viewer_of(request.user).calls
+
+    @cached_property
+    def reports(self) -> dict[str, Report]:
+        """What the live processes report, by the keys of their rows."""
+        return {each.pk: each.report_of_process() for each in Worker.objects.live()}
+
+    @cached_property
+    def callers(self) -> list[CallingClient]:
+        """Who called recently, if the person may view calls."""
+        return calling_clients(self.now_ms) if self.counts_calls else []
+
+    @cached_property
+    def sessions(self) -> int:
+        return Session.objects.recent().order_by().count()
+
+    @cached_property
+    def calls(self) -> int:
+        """How many calls have a row."""
+        return Stream.objects.open().order_by().count()
+
+
+def state_context(look: Look) -> dict[str, object]:
+    """Return the context of the strip: what serves whom, in numbers."""
+    processes, sessions = len(look.reports), look.sessions
+    calls = look.calls + sum(map(_calls_without_row, look.reports.values()))
+    numbers = [
+        ngettext("%(n)d process", "%(n)d processes", processes) % {"n": processes},
+        ngettext("%(n)d call", "%(n)d calls", calls) % {"n": calls},
+        ngettext("%(n)d session", "%(n)d sessions", sessions) % {"n": sessions},
+    ]
+    if look.counts_calls:
+        others = len([each for each in look.callers if not each.session])
+        text = ngettext(
+            "%(n)d client without a session",
+            "%(n)d clients without a session",
+            others,
+        )
+        numbers.append(text % {"n": others})
+    stops = active_stops(look.request)
+    return {
+        "is_stopped": any(each.scope == Scope.EVERYTHING for each in stops),
+        "serves": processes,
+        "was_asked": processes
+        or Session.objects.exists()
+        or CallStatistic.objects.exists(),
+        "numbers": " · ".join(numbers),
+    }
+
+
+def _calls_without_row(report: Report) -> int:
+    return sum(report.calls.values())
+
+
+def workers_context(_look: Look) -> dict[str, object]:
+    """Return the context of the part about processes."""
+    rows = Worker.objects.order_by("-seen_ms", "pk")
+    first_rows = list(_with_ages(rows, "seen_ms", "started_ms")[: SHOWN + 1])
+    count = len(first_rows) if len(first_rows) <= SHOWN else rows.count()
+    counts = Stream.objects.open().order_by().values_list("owner").annotate(Count("pk"))
+    logged = dict(counts.filter(owner__in=[each.pk for each in first_rows[:SHOWN]]))
+    live = [each for each in first_rows if each.age_seen_ms <= LIVE_MS]
+    codes = {code for each in live if (code := each.report_of_process().code)}
+    lines = [_worker_line(each, logged, len(codes) > 1) for each in first_rows[:SHOWN]]
+    return {
+        "workers": lines,
+        "worker_count": len(live),
+        "more_workers": _more_text(count),
+    }
+
+
+def _worker_line(
+    worker: Any, logged: Mapping[str, int], differ: bool
+) -> dict[str, object]:
+    """Return a process, with what its last heartbeat reported.
+
+    Numbers are None if that is not current; a process of an older release sends none.
+    """
+    report = worker.report_of_process()
+    live = worker.age_seen_ms <= LIVE_MS
+    tells = live and bool(report.code)
+    calls = logged.get(worker.pk, 0)
+    return {
+        "name": f"{visible(worker.host)}, {worker.pid}",
+        "live": live,
+        "started": _moment_ago(worker.age_started_ms),
+        "calls": calls + _calls_without_row(report) if tells else calls or None,
+        "streams": sum(report.streams.values()) if tells else None,
+        "remarks": [*_remarks(worker, report if tells else Report(), live, differ)],
+    }
+
+
+def _remarks(worker: Any, report: Report, live: bool, differ: bool) -> Iterator[str]:
+    """Say what is unusual about a process; `differ` if live ones run other code."""
+    if not live:
+        yield _("last heard of %(ago)s") % {"ago": _moment_ago(worker.age_seen_ms).ago}
+    if differ and report.code:
+        yield _("its code is %(code)s, not all run the same") % {
+            "code": report.code[:HANDLE]
+        }
+    if report.lost:
+        yield ngettext(
+            "%(n)d thread still runs although its call has ended",
+            "%(n)d threads still run although their calls have ended",
+            report.lost,
+        ) % {"n": report.lost}
+    if report.dropped:
+        yield ngettext(
+            "%(n)d message was dropped: its client takes JSON alone",
+            "%(n)d messages were dropped: their clients take JSON alone",
+            report.dropped,
+        ) % {"n": report.dropped}
+    if report.secrets:
+        yield ngettext(
+            "%(n)d secret was taken out of log messages to clients",
+            "%(n)d secrets were taken out of log messages to clients",
+            report.secrets,
+        ) % {"n": report.secrets}
+
+
+def clients_context(look: Look) -> dict[str, object]:
+    """Return the context of the part about clients; the last seen come first.
+
+    Those without a session are known by their calls, to who may view calls.
+    """
+    rows = Session.objects.recent().order_by("-seen_ms", "-pk").defer("capabilities")
+    sessions = list(_with_ages(rows, "seen_ms")[:SHOWN])
+    calls = Counter[str]()
+    for each in look.callers:
+        calls[each.session] += each.calls
+    others = [each for each in look.callers if not each.session]
+    count = look.sessions + len(others)
+    names = user_names(each.user_id for each in sessions)
+    reports = look.reports.values() if sessions else ()
+    listening = {key for report in reports for key in report.sessions}
+    aged = [
+        *((each.age_seen_ms, _session_line(each, names, calls)) for each in sessions),
+        *((look.now_ms - each.newest_ms, _caller_line(each)) for each in others),
+    ]
+    lines = [
+        {
+            **line,
+            "seen": _moment_ago(age_ms),
+            "listens": line.get("pk") in listening,
+        }
+        for age_ms, line in sorted(aged, key=lambda each: each[0])[:SHOWN]
+    ]
+    return {
+        "clients": lines,
+        "client_count": count,
+        "counts_calls": look.counts_calls,
+        "more_clients": _more_text(count),
+    }
+
+
+def _session_line(
+    session: Session, names: dict[str, str], calls: Mapping[str, int]
+) -> dict[str, object]:
+    return {
+        "pk": session.pk,
+        "handle": session.digest[:HANDLE],
+        "client": client_of(session),
+        "who": session_user_name(session, names),
+        "calls": calls.get(session.digest[:SESSION_HANDLE], 0),
+    }
+
+
+def _caller_line(caller: CallingClient) -> dict[str, object]:
+    return {
+        "client": calls_presentation.client_of(caller),
+        "who": calls_presentation.caller_name(caller),
+        "calls": caller.calls,
+    }
+
+
+def calls_context(look: Look) -> dict[str, object]:
+    """Return the context of the part about calls with a row; the oldest come first."""
+    rows = Stream.objects.open().order_by("created_ms", "pk")
+    columns = rows.select_related("session").defer("session__capabilities")
+    displayed = list(_with_ages(columns, "created_ms")[:SHOWN])
+    names = user_names(each.session.user_id for each in displayed)
+    last = Event.objects.filter(stream__in=displayed, size__lte=MAX_PROGRESS)
+    last = last.filter(seq=F("stream__head_seq"))
+    payloads = dict(last.values_list("stream", "payload"))
+    lines = [
+        {
+            "tool": call_name(each),
+            "client": client_of(each.session),
+            "who": session_user_name(each.session, names),
+            "began": _moment_ago(each.age_created_ms),
+            "progress": _progress_text(payloads.get(each.pk, "")),
+            "live": each.owner in look.reports,
+            "cancel_url": reverse("admin:mcp_app_session_cancel", args=[each.pk]),
+        }
+        for each in displayed
+    ]
+    return {
+        "calls": lines,
+        "call_count": look.calls,
+        "more_calls": _more_text(look.calls),
+        "short_calls": sum(map(_calls_without_row, look.reports.values())),
+    }
+
+
+def _progress_text(payload: str) -> str:
+    """Return how far a call is by its last message; "" if that says nothing of it."""
+    message = parse_json(payload or "{}")
+    if not isinstance(message, dict) or message.get("method") != PROGRESS:
+        return ""
+    said = message["params"]
+    done, total = said.get("progress"), said.get("total")
+    numbers = f"{done:g}"
+    if total:
+        numbers = _("%(done)s of %(total)s") % {"done": numbers, "total": f"{total:g}"}
+    return f"{numbers} {visible(said.get('message') or '')}".strip()
+
+
+def call_name(stream: Stream) -> str:
+    """Return the name of a call: its tool, or what kind of request it is."""
+    if stream.tool:
+        return visible(stream.tool)
+    if answers_batch(stream.requests):
+        count = len(request_ids(stream.requests))
+        text = ngettext("a batch of %(n)d", "a batch of %(n)d", count)
+        return text % {"n": count}
+    return _("a request that does not call a tool")
+
+
+PARTS: Final[Mapping[str, Callable[[Look], dict[str, object]]]] = {
+    "state": state_context,
+    "calls": calls_context,
+    "clients": clients_context,
+    "workers": workers_context,
+}
