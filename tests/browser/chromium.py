@@ -60,8 +60,9 @@ def log_in(page: Page, name: str, password: str) -> None:
 
 def unfold(page: Page) -> None:
     """Open all that is folded in the form of a definition."""
-    for each in page.locator("fieldset.mcp-fold:not(:has([open])) summary").all():
-        each.click()
+    folded = page.locator("fieldset.mcp-fold:not(:has([open])) summary")
+    while folded.count():
+        folded.first.click()
 
 
 def allow(page: Page, **choices: str) -> None:
