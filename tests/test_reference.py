@@ -9,7 +9,12 @@ from typing import Final
 import pytest
 
 import mcp_app
-from mcp_app.catalog.decorators import ResourceOptions, RuleOptions, ToolOptions
+from mcp_app.catalog.decorators import (
+    ModelOptions,
+    ResourceOptions,
+    RuleOptions,
+    ToolOptions,
+)
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import Context
 from tests.apart import ROOT
@@ -17,9 +22,9 @@ from tests.apart import ROOT
 MEMBERS: Final = {name for name in dir(Context) if not name.startswith("_")}
 OPTIONS: Final = {
     name
-    for options in (ToolOptions, ResourceOptions, RuleOptions)
+    for options in (ToolOptions, ResourceOptions, RuleOptions, ModelOptions)
     for name in options.__annotations__
-} | {*signature(Registry.open_model).parameters} - {"self", "model"}
+} | {*signature(Registry.open_model).parameters} - {"self", "model", "options"}
 
 
 @pytest.mark.parametrize("names", [{*mcp_app.__all__}, OPTIONS, MEMBERS])

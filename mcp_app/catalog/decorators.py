@@ -101,6 +101,23 @@ class ResourceOptions(DefinitionOptions, total=False):
     public: bool
 
 
+class ModelOptions(TypedDict, total=False):
+    """What `open_model` takes beside fields and rows.
+
+    Whoever uses what a row makes of the model needs the `permission`, by default
+    Django's to view it, and those of the `permissions` of single fields that it names.
+    `text` is the field that stands for a row where others refer to it, by default the
+    first text of the fields, else the key.  `scope` says for staff whose rows there
+    are, by default in the first line of the docstring of `rows`.
+    """
+
+    permission: str | None
+    permissions: Mapping[str, str] | None
+    title: str
+    text: str | None
+    scope: str
+
+
 class RuleOptions(TypedDict, total=False):
     """With `arguments` a rule is asked at each call, too, with its arguments."""
 

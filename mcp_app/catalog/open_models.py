@@ -5,13 +5,13 @@ Nothing else of the site's data can be named by staff.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 from functools import cached_property
-from itertools import product
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack
 
 from django.contrib.auth import get_permission_codename, get_user_model
 from django.contrib.sessions.base_session import AbstractBaseSession
@@ -19,8 +19,12 @@ from django.db import models
 from django.db.models import Model, QuerySet
 from django.db.models.fields.related import RelatedField
 from django.db.models.fields.reverse_related import ForeignObjectRel
+from django.utils.translation import gettext_lazy as _
 
+from mcp_app.catalog.decorators import ModelOptions
+from mcp_app.catalog.findings import check_options
 from mcp_app.catalog.form_fields import is_secret_name
+from mcp_app.interface.definitions import Label
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import AccessRequest
 
@@ -171,6 +175,10 @@ class OpenModel:
     rows: Rows = field(repr=False)
     permission: str
     title: str
+    text: str = ""
+    """The field that stands for a row; "" if its key does."""
+    scope: Label = ""
+    """Whose rows there are, for staff."""
 
     @property
     def label(self) -> str:
@@ -206,19 +214,18 @@ def open_model(
     fields: object,
     rows: object,
     filters: object = None,
-    permission: str | None = None,
-    permissions: Mapping[str, str] | None = None,
-    title: str = "",
+    **options: Unpack[ModelOptions],
 ) -> OpenModel:
     """Return an open model; raise `RegistrationError` for what cannot be one."""
     opened = _checked_model(model)
     owner = opened._meta.label
+    check_options(owner, "open_model", ModelOptions, options)
     if rows != ALL and not callable(rows):
         raise RegistrationError(
             f'{owner}: rows is {rows!r}. It must be "all", or a function that takes an'
             " AccessRequest and returns a queryset of the rows that this caller sees."
         )
-    single = dict(permissions or {})
+    single = dict(options.get("permissions") or {})
     make = _FieldMaker(opened, single)
     visible_fields = make.open_fields("fields", fields)
     if filters is not None:
@@ -231,17 +238,35 @@ def open_model(
             f"{owner}: permissions names {name!r}, which is neither in fields nor in"
             " filters."
         )
+    permission, text = options.get("permission"), options.get("text")
     if permission is None:
         codename = get_permission_codename("view", opened._meta)
         permission = f"{opened._meta.app_label}.{codename}"
+    texts = [n for n, f in visible_fields.items() if f.kind is FieldKind.TEXT]
+    if text is not None and text not in texts:
+        raise RegistrationError(
+            f"{owner}: text is {text!r}. It must be a text among the fields, such as"
+            f" {texts[:1] or ['name']!r}."
+        )
     return OpenModel(
         model=opened,
         fields=visible_fields,
         filters=filter_fields,
         rows=rows,
         permission=permission,
-        title=title or str(opened._meta.verbose_name_plural).capitalize(),
+        title=options.get("title")
+        or str(opened._meta.verbose_name_plural).capitalize(),
+        text=text or next(iter(texts), ""),
+        scope=options.get("scope") or _scope_words(rows),
     )
+
+
+def _scope_words(rows: Rows) -> Label:
+    """Say whose rows there are, from the function that chooses them."""
+    if not callable(rows):
+        return _("rows of everybody")
+    lines = (inspect.getdoc(rows) or "").splitlines()
+    return lines[0].rstrip(".") if lines else _("only rows that the caller may see")
 
 
 def _checked_model(model: object) -> type[Model]:
@@ -366,18 +391,24 @@ def missing_targets(opened: OpenModels) -> Iterator[tuple[str, str]]:
 def rows_of_everybody(opened: OpenModels) -> Iterator[tuple[OpenModel, OpenModel, str]]:
     """Yield each model with all rows that belongs to a limited one, which, and how.
 
-    How is a lookup: its own relation leads there, or the other has a list of its rows.
+    How is a lookup over foreign keys, opened or not: "order__customer".
     """
-    for model, other in product(opened.values(), repeat=2):
-        if model.per_caller or not other.per_caller:
-            continue
-        for each in model.all_fields.values():
-            if each.is_relation and each.target_model is other.model:
-                yield model, other, each.source.name
-        for each in other.all_fields.values():
-            reverse = each.is_relation and not each.source.concrete
-            if reverse and each.target_model is model.model:
-                yield model, other, each.source.field.name
+    limited = {each.model: each for each in opened.values() if each.per_caller}
+    for each in opened.values():
+        if not each.per_caller:
+            for way, target in _ways_over_keys(each.model):
+                if target in limited:
+                    yield each, limited[target], way
+
+
+def _ways_over_keys(
+    model: type[Model], steps: int = 3
+) -> Iterator[tuple[str, type[Model]]]:
+    for key in model._meta.concrete_fields if steps else ():
+        if isinstance(target := key.related_model, type):
+            yield key.name, target
+            for way, further in _ways_over_keys(target, steps - 1):
+                yield f"{key.name}__{way}", further
 
 
 def exposure_advice(opened: OpenModels) -> Iterator[str]:

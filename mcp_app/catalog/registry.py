@@ -5,12 +5,13 @@ User code imports `mcp`, the registry that is served, from `mcp_app`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from mcp_app.catalog.callables import MISSING, build_rule, object_rule
 from mcp_app.catalog.decorators import (
     DefinitionOptions,
+    ModelOptions,
     ResourceOptions,
     RuleOptions,
     RunOptions,
@@ -238,16 +239,12 @@ class Registry:
         fields: Sequence[str] = (),
         rows: Rows | None = None,
         filters: Sequence[str] | None = None,
-        permission: str | None = None,
-        permissions: Mapping[str, str] | None = None,
-        title: str = "",
+        **options: Unpack[ModelOptions],
     ) -> None:
         """Open a model for rows of the kind `query`.
 
         `fields` may be shown, `filters` (default: `fields`) may be asked by; `rows` is
-        "all", or says which rows a caller sees.  Whoever uses what a row makes of it
-        needs the `permission`, by default Django's to view it, and those of the
-        `permissions` of single fields that it names.
+        "all", or says which rows a caller sees.
         """
         # Models can be imported only where the app registry is ready.
         from mcp_app.catalog import open_models  # noqa: PLC0415
@@ -257,9 +254,7 @@ class Registry:
             fields=fields,
             rows=rows,
             filters=filters,
-            permission=permission,
-            permissions=permissions,
-            title=title,
+            **options,
         )
         origin = origin_of(getattr(model, "__module__", ""))
         place = ("open model", opened.label)

@@ -176,7 +176,10 @@ def _demanded_permissions() -> Iterator[tuple[str, str]]:
 def check_open_models(app_configs: object, **_: Any) -> Messages:
     """Report fields and rows that tell more than their developer may want."""
     opened = mcp.open_models
-    everybody = {each[0].label: each for each in rows_of_everybody(opened)}
+    longest_first = sorted(
+        rows_of_everybody(opened), key=lambda each: -each[2].count("__")
+    )
+    everybody = {each[0].label: each for each in longest_first}
     return [
         *(checks.Warning(each, id="mcp_app.W023") for each in exposure_advice(opened)),
         *(_warn_of_everybody(*each) for each in everybody.values()),
@@ -193,7 +196,7 @@ def _warn_of_everybody(
         f'{model.label} is opened with rows="all", but it belongs to {other.label}, of'
         f" which a caller sees only some rows. Who looks up {model.label} gets the rows"
         " of everybody, and counts and sums of them.",
-        hint=f"If that is not meant: rows=lambda request: {objects}.distinct()",
+        hint=f"If that is not meant: rows=lambda request: {objects}",
         id="mcp_app.W025",
     )
 

@@ -6,9 +6,11 @@ column itself, because a form's field would tell which rows exist.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from django import forms
@@ -28,19 +30,21 @@ MAX_VALUES: Final = 100
 MAX_DAYS: Final = 3_650
 
 PERIODS: Final = (
-    "today",
-    "yesterday",
-    "this_week",
-    "last_week",
-    "this_month",
-    "last_month",
-    "this_year",
+    *("today", "yesterday", "tomorrow"),
+    *(
+        f"{which}_{unit}"
+        for which in ("this", "last", "next")
+        for unit in ("week", "month", "quarter", "year")
+    ),
 )
-_ORDERED: Final = ("exact", "gte", "lte")
-_DATED: Final = (*_ORDERED, "last_days", "period")
+RANGE: Final = "range"
+ENDS: Final = ("from", "to")
+"""What a range becomes where a config is read: two filters, whose values both fit."""
+_ORDERED: Final = (RANGE, "exact", "gte", "lte")
+_DATED: Final = (RANGE, "period", "last_days", "next_days", "exact", "gte", "lte")
 COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
-    FieldKind.TEXT: ("exact", "iexact", "in", "istartswith", "icontains"),
-    FieldKind.CHOICE: ("exact", "in"),
+    FieldKind.TEXT: ("icontains", "istartswith", "iexact", "exact", "in"),
+    FieldKind.CHOICE: ("in", "exact"),
     FieldKind.YES_NO: ("exact",),
     FieldKind.NUMBER: _ORDERED,
     FieldKind.FLOAT: _ORDERED,
@@ -49,12 +53,14 @@ COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
     FieldKind.DATETIME: _DATED,
     FieldKind.TIME: _ORDERED,
     FieldKind.KEY: ("exact", "in"),
-    FieldKind.TO_ONE: ("exact", "in"),
+    FieldKind.TO_ONE: ("in", "exact"),
 }
-"""What each kind of field can be compared by, beside `isempty`."""
+"""What each kind of field can be compared by, beside `isempty`: the usual one first."""
 EMPTY: Final = "isempty"
-SEVERAL: Final = ("istartswith", "icontains")
-"""What can look at several texts at once."""
+SEVERAL: Final = ("icontains", "istartswith")
+"""What can look at several texts at once, and at the text of a relation."""
+IN_ANY_CASE: Final[Mapping[str, str]] = {"exact": "iexact", "in": "iin"}
+"""How the text of a relation is compared, which clients know from answers alone."""
 
 Value: TypeAlias = Any
 """A value in the type of its column."""
@@ -71,14 +77,21 @@ def value_schema(field: OpenField, lookup: str) -> JsonObject:
     if lookup in _FIXED:
         return dict(_FIXED[lookup])
     one = _schema_of_one(field, exact=lookup in ("exact", "in"))
-    if lookup == "in":
+    if lookup in (RANGE, *ENDS) and field.kind is FieldKind.DATETIME:
+        one = dict(_TYPES[FieldKind.DATE])
+    if lookup == RANGE:
+        end = {**one, "type": [one["type"], "null"]}
+        return {"type": "array", "items": end, "minItems": 2, "maxItems": 2}
+    if lookup in ("in", "iin"):
         return {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_VALUES}
     return one
 
 
+_DAYS: Final[JsonObject] = {"type": "integer", "minimum": 1, "maximum": MAX_DAYS}
 _FIXED: Final[Mapping[str, JsonObject]] = {
     EMPTY: {"type": "boolean"},
-    "last_days": {"type": "integer", "minimum": 1, "maximum": MAX_DAYS},
+    "last_days": _DAYS,
+    "next_days": _DAYS,
     "period": {"type": "string", "enum": list(PERIODS)},
 }
 
@@ -86,7 +99,10 @@ _FIXED: Final[Mapping[str, JsonObject]] = {
 def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
     column = field.value_column
     if field.kind is FieldKind.CHOICE:
-        return {"enum": [value for value, _label in column.flatchoices]}
+        values = [value for value, _label in column.flatchoices]
+        kinds = {"string": str, "integer": int}.items()
+        fitting = [n for n, t in kinds if all(isinstance(v, t) for v in values)]
+        return {**({"type": fitting[0]} if fitting else {}), "enum": values}
     if field.kind in _LIKE:
         return text_like(_LIKE[field.kind])
     is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE)
@@ -131,11 +147,28 @@ def clean_value(field: OpenField, lookup: str, value: object) -> Value:
     """
     if lookup in _FIXED:
         return value
-    if lookup == "in":
-        return [_clean_one(field, each) for each in value]  # type: ignore[attr-defined]
+    if isinstance(value, list):
+        one = {RANGE: "from", "in": "exact", "iin": "iexact"}[lookup]
+        return [
+            None if each is None else clean_value(field, one, each) for each in value
+        ]
     if lookup in ("iexact", *SEVERAL):
         return _valid_text(value)
+    if lookup in ENDS and field.kind is FieldKind.DATETIME:
+        return _clean_day(value, is_last=lookup == "to")
     return _clean_one(field, value)
+
+
+def _clean_day(value: object, *, is_last: bool) -> Value:
+    """Return the moment at which a day begins, or ends if it is the last one."""
+    try:
+        day = date.fromisoformat(str(value)) + timedelta(days=is_last)
+        moment = site_time(datetime.combine(day, time.min))
+        if timezone.is_aware(moment):
+            moment.astimezone(UTC)
+    except OverflowError:
+        raise Unfit(_OUT_OF_TIME % value) from None
+    return moment
 
 
 def _clean_one(field: OpenField, value: object) -> Value:
@@ -162,9 +195,11 @@ def _clean_one(field: OpenField, value: object) -> Value:
         message = with_example(message, _schema_of_one(field, exact=True))
         raise Unfit(f"{message}.") from None
     except OverflowError:
-        limits = "before the year 1 or after the year 9999 in UTC"
-        raise Unfit(f"“{value}” is {limits}.") from None
+        raise Unfit(_OUT_OF_TIME % value) from None
     return cleaned
+
+
+_OUT_OF_TIME: Final = "“%s” is before the year 1 or after the year 9999 in UTC."
 
 
 _KEYS: Final = frozenset(
@@ -219,37 +254,58 @@ class Days(NamedTuple):
 
 def last_days(today: date, count: int) -> Days:
     """Return the last so many days, today included."""
-    try:
-        first = today - timedelta(days=count - 1)
-    except OverflowError:
-        first = date.min
-    return Days(first, today + timedelta(days=1))
+    return Days(_shift(today, 1 - count), _shift(today, 1))
+
+
+def next_days(today: date, count: int) -> Days:
+    """Return the next so many days, today included."""
+    return Days(today, _shift(today, count))
 
 
 def period_days(today: date, name: str) -> Days:
     """Return the days of a period; weeks begin on Monday."""
-    day, week = timedelta(days=1), timedelta(days=7)
-    monday, first = today - today.weekday() * day, today.replace(day=1)
-    periods = {
-        "today": Days(today, today + day),
-        "yesterday": Days(today - day, today),
-        "this_week": Days(monday, monday + week),
-        "last_week": Days(monday - week, monday),
-        "this_month": Days(first, (first + 31 * day).replace(day=1)),
-        "last_month": Days((first - day).replace(day=1), first),
-        "this_year": Days(first.replace(month=1), date(today.year + 1, 1, 1)),
-    }
-    return periods[name]
+    if name in (days := {"yesterday": -1, "today": 0, "tomorrow": 1}):
+        return Days(_shift(today, days[name]), _shift(today, days[name] + 1))
+    which, _underscore, unit = name.partition("_")
+    step = {"last": -1, "this": 0, "next": 1}[which]
+    if unit == "week":
+        monday = _shift(today, 7 * step - today.weekday())
+        return Days(monday, _shift(monday, 7))
+    months = {"month": 1, "quarter": 3, "year": 12}[unit]
+    now = 12 * today.year + today.month - 1
+    first = now - now % months + step * months
+    return Days(
+        *(date(each // 12, each % 12 + 1, 1) for each in (first, first + months))
+    )
+
+
+def _shift(day: date, days: int) -> date:
+    try:
+        return day + timedelta(days=days)
+    except OverflowError:
+        return date.min if days < 0 else date.max
+
+
+_DAYS_BY_LOOKUP: Final[Mapping[str, Callable[[date, Any], Days]]] = {
+    "last_days": last_days,
+    "next_days": next_days,
+    "period": period_days,
+}
 
 
 def condition(field: OpenField, lookup: str, value: Value, today: date) -> Q:
     """Return the condition on a column of its own table."""
     name = field.key_column if field.is_relation else field.source.attname
-    if lookup in ("last_days", "period"):
-        days = (last_days if lookup == "last_days" else period_days)(today, value)
+    if lookup in _DAYS_BY_LOOKUP:
+        days = _DAYS_BY_LOOKUP[lookup](today, value)
         first, end = days
         if field.kind is not FieldKind.DATE:
             # A day begins at its first moment in the site's zone.
             first, end = (site_time(datetime.combine(each, time.min)) for each in days)
         return Q(**{f"{name}__gte": first, f"{name}__lt": end})
+    if lookup in ENDS:
+        last = "lt" if field.kind is FieldKind.DATETIME else "lte"
+        lookup = "gte" if lookup == "from" else last
+    if lookup == "iin":
+        return reduce(or_, (Q(**{f"{name}__iexact": each}) for each in value))
     return Q(**{f"{name}__{lookup}": value})

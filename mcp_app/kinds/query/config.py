@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.utils.text import get_text_list
 from django.utils.translation import gettext as _
@@ -26,13 +26,14 @@ from mcp_app.protocol.json_types import JsonObject
 class Filter:
     """A condition; clients give the value if it has a `parameter`.
 
-    With several `paths` one of them has to fit.  `related` is what a path that ends at
-    a relation leads to.
+    With several `paths` one of them has to fit; with `exclude` none may.  `lookup` is
+    that of the config, but one of the `ENDS` for each half of a range, and a lookup in
+    any case for the text of a relation.
     """
 
     paths: tuple[Path, ...]
-    related: OpenModel | None
     lookup: str
+    exclude: bool = False
     parameter: str = ""
     description: str = ""
     required: bool = False
@@ -56,6 +57,13 @@ class Term:
     """What rows are sorted by."""
 
     path: Path
+    descending: bool
+
+
+class GroupTerm(NamedTuple):
+    """What groups are sorted by: the name of a group or of a measure."""
+
+    name: str
     descending: bool
 
 
@@ -106,6 +114,7 @@ class Query:
     count: bool
     group_by: tuple[Group, ...]
     measures: tuple[Measure, ...]
+    group_order: tuple[GroupTerm, ...]
 
     @property
     def parameters(self) -> Mapping[str, Filter]:
@@ -136,7 +145,6 @@ class Query:
         open_models = [self.model, *(each.model for each in self.lists)]
         for path in self._all_paths:
             open_models += path.models
-        open_models += [each.related for each in self._all_filters if each.related]
         return {each.label: each for each in open_models}
 
     @property
@@ -167,8 +175,8 @@ class Query:
 #                 "order": ["sku"], "limit": 20}],
 #      "order": ["-created"], "limit": 50, "count": true}
 #
-# or `"answer": "groups"` with `group_by` and `measures`.  `"answer": "one"` is for
-# templates.
+# or `"answer": "groups"` with `group_by` and `measures`, whose names `order` then has.
+# `"answer": "one"` is for templates.
 
 MAX_ROWS: Final = 200
 USUAL_ROWS: Final = 50
@@ -224,6 +232,7 @@ _FILTERS: Final[JsonObject] = _array_schema(
         ["path", "lookup"],
         path={"anyOf": [_PATH, {**_array_schema(_PATH, MAX_PATHS), "minItems": 1}]},
         lookup={"enum": [*dict.fromkeys(sum(COMPARISONS.values(), ())), EMPTY]},
+        exclude={"type": "boolean"},
         parameter=_NAME,
         description={"type": "string", "maxLength": 1000},
         required={"type": "boolean"},
@@ -323,7 +332,8 @@ def _choice_titles(query_filter: Filter) -> str:
 
 def query_sentence(query: Query) -> str:
     """Say for people what is looked up, by what, and what comes of it."""
-    filter_texts = [each.paths[0].text for each in query.parameters.values()]
+    asked = (each.paths[0].text for each in query.parameters.values())
+    filter_texts = list(dict.fromkeys(asked))
     # Of rows, or of groups: the others are empty.
     answer_texts = [each.name for each in query.group_by]
     answer_texts += [each.name for each in query.measures]

@@ -28,16 +28,8 @@ from django.utils import timezone
 
 from mcp_app.catalog.open_models import FieldKind, OpenField
 from mcp_app.kinds.query.comparisons import EMPTY, condition
-from mcp_app.kinds.query.config import (
-    DATES,
-    Filter,
-    Group,
-    Measure,
-    Query,
-    RelatedList,
-    Term,
-)
-from mcp_app.kinds.query.scoping import Hop, Scopes
+from mcp_app.kinds.query.config import Filter, Group, Measure, Query, RelatedList, Term
+from mcp_app.kinds.query.scoping import TEXT, Hop, Scopes
 from mcp_app.kinds.query.shapes import (
     Columns,
     Shape,
@@ -67,7 +59,8 @@ def conditions(
     for each in filters:
         value = values.get(each.parameter) if each.parameter else each.value
         if value is not None:
-            whole &= _filter_condition(each, scopes, value, today)
+            fits = _filter_condition(each, scopes, value, today)
+            whole &= ~fits if each.exclude else fits
     return scopes.where(before, whole) if before else whole
 
 
@@ -77,13 +70,10 @@ def _filter_condition(
     any_of_them = Q()
     for path in query_filter.paths:
         if query_filter.lookup == EMPTY:
-            fits = scopes.empty(path, query_filter.related, wanted=value)
+            fits = scopes.empty(path, wanted=value)
         else:
             fits = condition(path.field, query_filter.lookup, value, today)
-            hops = path.hops
-            if query_filter.related is not None:
-                hops = (*hops, Hop(path.field, query_filter.related))
-            fits = scopes.where(hops, fits)
+            fits = scopes.where(path.hops, fits)
         any_of_them |= fits
     return any_of_them
 
@@ -194,8 +184,6 @@ def read_list(
 
 # -- groups ----------------------------------------------------------------------------
 
-MOST_GROUPS: Final = 200
-
 _AGGREGATES: Final[Mapping[str, type[Aggregate]]] = {
     "sum": Sum,
     "avg": Avg,
@@ -207,7 +195,7 @@ _AGGREGATES: Final[Mapping[str, type[Aggregate]]] = {
 def read_groups(
     query: Query, scopes: Scopes, values: Mapping[str, Any], today: date
 ) -> tuple[Sequence[JsonObject], bool]:
-    """Return the lines of at most `MOST_GROUPS` groups, and whether there are more.
+    """Return the lines of the first groups, and whether there are more.
 
     Without anything to group by it is one line.
     """
@@ -222,14 +210,20 @@ def read_groups(
     }
     if not groups:
         return [_group_line(query, rows.aggregate(**measures))], False
+    # Rows with the same text stay apart.
+    keys = {
+        f"mcp_k{at}": scopes.key_of_row(each.path.hops)
+        for at, each in enumerate(query.group_by)
+        if each.path.stand_in == TEXT
+    }
     lines = (
-        rows.annotate(**groups)
-        .values(*groups)
+        rows.annotate(**groups, **keys)
+        .values(*groups, *keys)
         .annotate(**measures)
-        .order_by(*_group_order(query))[: MOST_GROUPS + 1]
+        .order_by(*_group_order(query), *keys)[: query.limit + 1]
     )
     read = [_group_line(query, each) for each in lines]
-    return read[:MOST_GROUPS], len(read) > MOST_GROUPS
+    return read[: query.limit], len(read) > query.limit
 
 
 def _aggregate(measure: Measure, scopes: Scopes) -> Aggregate:
@@ -255,13 +249,15 @@ def _expression(group: Group, scopes: Scopes) -> Any:
 
 
 def _group_order(query: Query) -> list[OrderBy]:
-    """Return the order: by dates, else by the first measure, the largest first."""
-    dated = [each.path.field.kind in DATES for each in query.group_by]
-    places = sorted(range(len(dated)), key=lambda index: not dated[index])
-    ordered = [OrderBy(F(f"mcp_g{index}"), nulls_last=True) for index in places]
-    if any(dated):
-        return ordered
-    return [OrderBy(F("mcp_m0"), descending=True, nulls_last=True), *ordered]
+    """Return the order of the query, and that of the groups where it is equal."""
+    columns = {each.name: f"mcp_g{at}" for at, each in enumerate(query.group_by)}
+    terms = dict(query.group_order)
+    terms |= {name: False for name in columns if name not in terms}
+    columns |= {each.name: f"mcp_m{at}" for at, each in enumerate(query.measures)}
+    return [
+        OrderBy(F(columns[name]), descending=descending, nulls_last=True)
+        for name, descending in terms.items()
+    ]
 
 
 def _group_line(query: Query, values: Mapping[str, Any]) -> JsonObject:

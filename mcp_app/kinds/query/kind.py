@@ -55,7 +55,7 @@ from mcp_app.kinds.query.config import (
     output_schema,
 )
 from mcp_app.kinds.query.description import describe_query, query_sentence
-from mcp_app.kinds.query.groups import MOST_GROUPS, read_groups
+from mcp_app.kinds.query.groups import read_groups
 from mcp_app.kinds.query.labels import plain_text
 from mcp_app.kinds.query.reading import Page, RowReader, read_query_config
 from mcp_app.kinds.query.scoping import Scopes
@@ -158,7 +158,7 @@ class QueryKind(Kind):
         if query is None or not isinstance(definition, ResourceTemplateDefinition):
             return []
         paths = [each.paths[0] for each in query.parameters.values()]
-        if _are_unique({path.field.name for path in paths if not path.hops}, query):
+        if _are_unique({path.field.name for path in paths if path.is_own}, query):
             return []
         message = gettext(
             "Several rows may have the same address: none of the fields is unique."
@@ -214,7 +214,8 @@ def _are_unique(names: Collection[str], query: Query) -> bool:
 
 def _tool_errors(definition: ToolDefinition, query: Query) -> Iterator[KindError]:
     if query.answer == ONE:
-        yield KindError("One row is what templates answer. Choose rows or groups.")
+        message = "One row is what templates answer. Choose rows or groups."
+        yield KindError(message, place="answer")
     if definition.input_schema not in (EMPTY_SCHEMA, input_schema(query)):
         message = "The parameters of a query are those of its filters. Leave them out."
         yield KindError(message, "input_schema")
@@ -224,7 +225,8 @@ def _template_errors(
     definition: ResourceTemplateDefinition, query: Query
 ) -> Iterator[KindError]:
     if query.answer != ONE:
-        yield KindError('A template answers with one row: "answer" must be "one".')
+        message = 'A template answers with one row: "answer" must be "one".'
+        yield KindError(message, place="answer")
     variables = UriTemplate.parse(definition.uri_template).variables
     for name in variables:
         query_filter = query.parameters.get(name)
@@ -274,9 +276,7 @@ class Lookup:
                 structured = self._rows_answer(ctx, scopes, values, arguments)
                 return ToolOutput((), structured=structured, meta=UNTRUSTED)
             groups, more = read_groups(self.query, scopes, values, local_date())
-        note = (
-            f"These are the first {MOST_GROUPS} groups; there are more. Ask for less."
-        )
+        note = f"These are the first {self.query.limit} groups; there are more."
         structured = {GROUPS: groups, **({"note": note} if more else {})}
         return ToolOutput((), structured=structured, meta=UNTRUSTED)
 

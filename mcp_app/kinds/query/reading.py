@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from django.conf import settings
@@ -16,11 +17,19 @@ from django.utils import timezone
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
 from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.kind import Incomplete, KindError
-from mcp_app.kinds.query.comparisons import SEVERAL, Unfit, comparisons_of
+from mcp_app.kinds.query.comparisons import (
+    ENDS,
+    IN_ANY_CASE,
+    RANGE,
+    SEVERAL,
+    Unfit,
+    comparisons_of,
+)
 from mcp_app.kinds.query.config import (
     CURSOR,
     DATES,
     GROUPS,
+    MAX_ROWS,
     MAX_SORTED_LENGTH,
     MEASURES,
     ROWS,
@@ -28,19 +37,14 @@ from mcp_app.kinds.query.config import (
     USUAL_ROWS,
     Filter,
     Group,
+    GroupTerm,
     Measure,
     Query,
     RelatedList,
     Term,
 )
 from mcp_app.kinds.query.groups import Sorting, conditions, read_list
-from mcp_app.kinds.query.scoping import (
-    Path,
-    Scopes,
-    resolve_path,
-    target_model,
-    with_relation,
-)
+from mcp_app.kinds.query.scoping import TEXT, Path, Scopes, resolve_path, target_model
 from mcp_app.kinds.query.shapes import Columns, Place, Shape, Total
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
@@ -148,9 +152,10 @@ def read_query_config(
     """Return what a config that fits the `SCHEMA` says, or what is wrong with it."""
     label = config.get("model")
     if not label:
-        return None, [Incomplete("Choose what to look up.")]
+        return None, [Incomplete("Choose what to look up.", place="model")]
     if label not in opened:
-        return None, [KindError(f"No code opens the model “{label}” (any more).")]
+        message = f"No code opens the model “{label}” (any more)."
+        return None, [KindError(message, place="model")]
     reader = _Reader(opened)
     query = reader.build_query(config, opened[label])
     return (None if reader.problems else query), reader.problems
@@ -160,30 +165,38 @@ class _Reader:
     def __init__(self, opened: OpenModels) -> None:
         self._opened = opened
         self._parameters: set[str] = set()
+        self._group_names: list[str] = []
         self.problems: list[KindError] = []
 
     def build_query(self, config: JsonObject, model: OpenModel) -> Query:
-        filters = self._read_parts(config, "filters", self._read_filter, model)
         answer = config.get("answer", ROWS)
         if answer == GROUPS:
             rows, groups = {}, config
             if not config.get("measures"):
-                self.problems.append(Incomplete("Choose what to count or to add up."))
+                message = "Choose what to count or to add up."
+                self.problems.append(Incomplete(message, place="measures"))
         else:
             rows, groups = config, {}
             if not config.get("fields") and not config.get("lists"):
-                self.problems.append(Incomplete("Choose at least one field to show."))
+                message = "Choose at least one field to show."
+                self.problems.append(Incomplete(message, place="fields"))
+        group_by = self._read_parts(groups, "group_by", self._read_group, model)
+        measures = self._read_parts(groups, "measures", self._read_measure, model)
+        self._group_names = [each.name for each in group_by]
+        self._group_names += [each.name for each in measures]
         query = Query(
             model=model,
-            filters=filters,
+            filters=self._read_filters(config, model),
             answer=answer,
             fields=self._read_parts(rows, "fields", self._visible_path, model),
             lists=self._read_parts(rows, "lists", self._read_related_list, model),
             order=self._read_parts(rows, "order", self._read_sort_term, model),
-            limit=config.get("limit", USUAL_ROWS),
+            limit=config.get("limit", MAX_ROWS if answer == GROUPS else USUAL_ROWS),
             count=config.get("count", False),
-            group_by=self._read_parts(groups, "group_by", self._read_group, model),
-            measures=self._read_parts(groups, "measures", self._read_measure, model),
+            group_by=group_by,
+            measures=measures,
+            group_order=self._read_parts(groups, "order", self._read_group_term, model)
+            or usual_group_order(group_by, measures),
         )
         if not self.problems:
             self._check_names(query)
@@ -198,39 +211,81 @@ class _Reader:
         model: OpenModel,
     ) -> tuple[Part, ...]:
         parts: list[Part] = []
-        for item in config.get(name, ()):
+        for at, item in enumerate(config.get(name, ())):
+            before = len(self.problems)
             try:
                 parts.append(read(item, model))
             except KindError as error:
                 self.problems.append(error)
+            for problem in self.problems[before:]:
+                place = problem.place if isinstance(item, dict) else ""
+                problem.place = f"{name}.{at}.{place}".rstrip(".")
         return tuple(parts)
 
     def _visible_path(self, text: str, model: OpenModel) -> Path:
         path = resolve_path(text, model, self._opened, "fields")
         if path.field.kind is FieldKind.TO_MANY:
             raise KindError(
-                f"“{path.text}” leads to many rows. Show them as a list instead."
+                f"“{path.text}” leads to many rows. Show them as a list instead.",
+                place="path",
             )
-        if path.field.kind is FieldKind.TO_ONE:
-            return with_relation(path, self._opened)
         return path
 
-    def _read_filter(self, config: JsonObject, model: OpenModel) -> Filter:
+    def _read_filters(self, config: JsonObject, model: OpenModel) -> tuple[Filter, ...]:
+        parts = self._read_parts(config, "filters", self._read_filter, model)
+        return tuple(chain.from_iterable(parts))
+
+    def _read_filter(self, config: JsonObject, model: OpenModel) -> tuple[Filter, ...]:
+        """Return one filter, or two of a range."""
         texts = config["path"] if isinstance(config["path"], list) else [config["path"]]
         opened = self._opened
         paths = tuple(resolve_path(text, model, opened, "filters") for text in texts)
-        lookup, field = config["lookup"], paths[0].field
+        lookup, exclude = config["lookup"], config.get("exclude", False)
         for path in paths:
             _check_lookup(path, lookup, several=len(paths) > 1)
-        related = None
-        if field.kind is FieldKind.TO_ONE:
-            related = target_model(field, self._opened)
-        read = partial(Filter, paths=paths, related=related, lookup=lookup)
+        if paths[0].stand_in == TEXT:
+            lookup = IN_ANY_CASE.get(lookup, lookup)
+        read = partial(Filter, paths=paths, exclude=exclude)
+        if lookup != RANGE:
+            return (self._filter_with_value(config, partial(read, lookup=lookup)),)
+        if exclude:
+            raise KindError("A range cannot be excluded.", place="exclude")
+        return self._read_range(config, read)
+
+    def _read_range(
+        self, config: JsonObject, read: Callable[..., Filter]
+    ) -> tuple[Filter, ...]:
+        halves = {end: dict(config) for end in ENDS}
+        for name in ("value", "default"):
+            if config.get(name) is not None:
+                _fitting_value(read(lookup=RANGE), config[name], name)
+                for half, value in zip(halves.values(), config[name], strict=True):
+                    half[name] = value
+        if "parameter" in config:
+            for end, half in halves.items():
+                half["parameter"] = f"{config['parameter']}_{end}"
+        elif config.get("value") is not None:
+            halves = {
+                e: half for e, half in halves.items() if half["value"] is not None
+            }
+        if not halves:
+            message = "A range needs a beginning or an end."
+            raise KindError(message, place="value")
+        return tuple(
+            self._filter_with_value(half, partial(read, lookup=end))
+            for end, half in halves.items()
+        )
+
+    def _filter_with_value(
+        self, config: JsonObject, read: Callable[..., Filter]
+    ) -> Filter:
         if "parameter" in config:
             return self._parameter_filter(config, read)
         if "value" not in config:
+            text = read().paths[0].text
             raise KindError(
-                f"The filter of “{paths[0].text}” has neither a value nor a parameter."
+                f"The filter of “{text}” has neither a value nor a parameter.",
+                place="value",
             )
         return read(value=_fitting_value(read(), config["value"], "value"))
 
@@ -240,9 +295,11 @@ class _Reader:
         name = config["parameter"]
         if name == CURSOR or name in self._parameters:
             why = "used twice" if name != CURSOR else "the name of our own parameter"
-            raise KindError(f"The parameter “{name}” is {why}. Choose another name.")
+            message = f"The parameter “{name}” is {why}. Choose another name."
+            raise KindError(message, place="parameter")
         if "value" in config:
-            raise KindError(f"The parameter “{name}” has a fixed value, too.")
+            message = f"The parameter “{name}” has a fixed value, too."
+            raise KindError(message, place="value")
         self._parameters.add(name)
         query_filter = read(
             parameter=name,
@@ -266,13 +323,14 @@ class _Reader:
     def _read_related_list(self, config: JsonObject, model: OpenModel) -> RelatedList:
         path = resolve_path(config["path"], model, self._opened, "fields")
         if path.hops or path.field.kind is not FieldKind.TO_MANY:
-            raise KindError(f"“{path.text}” is no relation of {model.label} to many.")
+            message = f"“{path.text}” is no relation of {model.label} to many."
+            raise KindError(message, place="path")
         listed = target_model(path.field, self._opened)
         return RelatedList(
             field=path.field,
             model=listed,
             fields=self._read_parts(config, "fields", self._visible_path, listed),
-            filters=self._read_parts(config, "filters", self._read_filter, listed),
+            filters=self._read_filters(config, listed),
             order=self._read_parts(config, "order", self._read_sort_term, listed),
             limit=config.get("limit", USUAL_LISTED),
         )
@@ -282,9 +340,10 @@ class _Reader:
         path, unit = self._visible_path(plain["path"], model), plain["unit"]
         kind = path.field.kind
         if kind is FieldKind.OTHER:
-            raise KindError(f"Rows cannot be grouped by “{path.text}”.")
+            raise KindError(f"Rows cannot be grouped by “{path.text}”.", place="path")
         if unit and kind not in DATES:
-            raise KindError(f"“{path.text}” is no date, so it has no {unit}.")
+            message = f"“{path.text}” is no date, so it has no {unit}."
+            raise KindError(message, place="unit")
         if unit and kind is FieldKind.DATETIME:
             _check_zones(path)
         return Group(path, unit)
@@ -293,24 +352,37 @@ class _Reader:
         aggregate, text = config["aggregate"], config.get("path")
         if aggregate == "count":
             if text is not None:
-                raise KindError("A count counts rows, and takes no path.")
+                raise KindError("A count counts rows, and takes no path.", place="path")
             return Measure(aggregate, None, config["name"])
         if text is None:
-            raise KindError(f"Choose of which field the {aggregate} is.")
+            message = f"Choose of which field the {aggregate} is."
+            raise KindError(message, place="path")
         path = resolve_path(text, model, self._opened, "fields")
         if (kind := path.field.kind) not in MEASURES[aggregate]:
-            raise KindError(
-                f"“{path.text}” is a {kind.value}, which has no {aggregate}."
-            )
+            message = f"“{path.text}” is a {kind.value}, which has no {aggregate}."
+            raise KindError(message, place="aggregate")
         return Measure(aggregate, path, config["name"])
 
+    def _read_group_term(self, text: str, _model: OpenModel) -> GroupTerm:
+        name = text.removeprefix("-")
+        if name not in self._group_names:
+            known = ", ".join(self._group_names)
+            raise KindError(f"Groups cannot be sorted by “{name}”. There is: {known}.")
+        return GroupTerm(name, text.startswith("-"))
+
     def _check_names(self, query: Query) -> None:
-        names = [each.name for each in query.group_by]
-        names += [each.name for each in query.measures]
-        names += [each.text for each in query.fields]
-        names += [each.field.name for each in query.lists]
+        named = [
+            (each.name, f"group_by.{at}") for at, each in enumerate(query.group_by)
+        ]
+        for at, measure in enumerate(query.measures):
+            named.append((measure.name, f"measures.{at}.name"))
+        named += [(path.text, f"fields.{at}") for at, path in enumerate(query.fields)]
+        for at, listed in enumerate(query.lists):
+            named.append((listed.field.name, f"lists.{at}.path"))
+        names = [name for name, _place in named]
         for name in sorted({each for each in names if names.count(each) > 1}):
-            self.problems.append(KindError(f"“{name}” is there twice."))
+            place = dict(named)[name]
+            self.problems.append(KindError(f"“{name}” is there twice.", place=place))
 
     def _check_databases(self, query: Query) -> None:
         read_from = {
@@ -325,14 +397,17 @@ class _Reader:
 
 
 def _check_lookup(path: Path, lookup: str, *, several: bool) -> None:
-    known = comparisons_of(path.field)
+    known = comparisons_of(path.named_field)
+    if path.stand_in == TEXT:
+        known += SEVERAL
     if several:
         known = SEVERAL if path.field.kind is FieldKind.TEXT else ()
     if lookup not in known:
-        what = "several texts" if several else f"a {path.field.kind.value}"
+        what = "several texts" if several else f"a {path.named_field.kind.value}"
         raise KindError(
             f"“{path.text}” cannot be asked by “{lookup}”. For {what} there is:"
-            f" {', '.join(known) or 'nothing'}."
+            f" {', '.join(known) or 'nothing'}.",
+            place="lookup",
         )
 
 
@@ -340,11 +415,25 @@ def _fitting_value(query_filter: Filter, value: object, what: str) -> Any:
     prefix = f"The {what} of “{query_filter.paths[0].text}” does not fit"
     validator = schemas.compile_schema(query_filter.value_schema())
     for violation in validator.violations(value):
-        raise KindError(f"{prefix}: {violation.message}")
+        raise KindError(f"{prefix}: {violation.message}", place=what)
     try:
         return query_filter.value_for_column(value)
     except Unfit as error:
-        raise KindError(f"{prefix}: {error}") from None
+        raise KindError(f"{prefix}: {error}", place=what) from None
+
+
+def usual_group_order(
+    group_by: Sequence[Group], measures: Sequence[Measure]
+) -> tuple[GroupTerm, ...]:
+    """Return the order that a config leaves out.
+
+    That is by dates, else by the first sum or the first measure, the largest first.
+    """
+    dated = [each.name for each in group_by if each.path.field.kind in DATES]
+    if dated:
+        return tuple(GroupTerm(name, False) for name in dated)
+    largest = sorted(measures, key=lambda each: each.aggregate != "sum")[:1]
+    return tuple(GroupTerm(each.name, True) for each in largest)
 
 
 def is_sortable(field: OpenField) -> bool:

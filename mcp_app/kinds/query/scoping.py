@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -29,6 +29,11 @@ Use: TypeAlias = Literal["fields", "filters"]
 """Whether a path names what is shown, or what is asked by."""
 
 
+TEXT: Final = "text"
+KEY: Final = "pk"
+"""What stands for the row that a relation leads to; names beside other members."""
+
+
 class Hop(NamedTuple):
     """A step to another model: the relation, and the open model that it leads to."""
 
@@ -38,12 +43,17 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True)
 class Path:
-    """A field, and the hops on the way to it from `model`."""
+    """A field, and the hops on the way to it from `model`.
+
+    A path that ends at a relation has it as its last hop.  `stand_in` says what stands
+    for the row there: `TEXT`, then `field` is one of the target, or `KEY`; else "".
+    """
 
     text: str
     model: OpenModel
     hops: tuple[Hop, ...]
     field: OpenField
+    stand_in: str = ""
 
     @property
     def name(self) -> str:
@@ -54,6 +64,11 @@ class Path:
     def owner(self) -> OpenModel:
         """The open model that has the field."""
         return self.hops[-1].model if self.hops else self.model
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a column of `model` itself, such as the key of a relation."""
+        return len(self.hops) == (self.stand_in == KEY)
 
     @property
     def models(self) -> Iterator[OpenModel]:
@@ -69,13 +84,13 @@ class Path:
         yield self.field.permission
 
     @property
-    def is_relation(self) -> bool:
-        """Whether it ends at a relation, which is its last hop, too."""
-        return bool(self.hops) and self.hops[-1].field is self.field
+    def named_field(self) -> OpenField:
+        """The field that the text names: of a relation not what stands for it."""
+        return self.hops[-1].field if self.stand_in else self.field
 
     def prepend_hops(self, hops: tuple[Hop, ...]) -> Path:
         """Return the same path from where these hops begin."""
-        return Path(self.text, self.model, (*hops, *self.hops), self.field)
+        return replace(self, hops=(*hops, *self.hops))
 
     @property
     def nullable(self) -> bool:
@@ -86,41 +101,47 @@ class Path:
 def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -> Path:
     """Return the path that a text names; raise `KindError` if there is none.
 
-    A relation at its end stands for its key, and is a hop of its own, too: see
-    `with_relation`.
+    A relation to one at its end stands for the text of its row, and for its key with
+    `.pk` behind it, or if its model opens no text for this use.
     """
     names = text.split(".") if isinstance(text, str) else []
-    if not names or len(names) > MAX_PATH_STEPS or not all(names):
+    is_key = names[-1:] == [KEY]
+    steps = names[:-1] if is_key else names
+    if not steps or len(steps) > MAX_PATH_STEPS or not all(steps):
         raise KindError(
             f"“{text}” is no path. Write up to {MAX_PATH_STEPS} names of fields with"
-            " dots between them, such as customer.country.name."
+            " dots between them, such as customer.country.name.",
+            place="path",
         )
     hops: list[Hop] = []
     here = model
-    for name in names[:-1]:
-        relation = _open_field(name, here, use)
-        if relation.kind is not FieldKind.TO_ONE:
+    for at, name in enumerate(steps, 1):
+        field = _open_field(name, here, use)
+        if field.kind is FieldKind.TO_ONE:
+            here = target_model(field, opened)
+            hops.append(Hop(field, here))
+        elif at < len(names):
             raise KindError(
-                f"“{text}”: {name} of {here.label} is a {relation.kind.value}, and a"
-                " path goes on only over relations to one."
+                f"“{text}”: {name} of {here.label} is a {field.kind.value}, and a"
+                " path goes on only over relations to one.",
+                place="path",
             )
-        here = target_model(relation, opened)
-        hops.append(Hop(relation, here))
-    return Path(".".join(names), model, tuple(hops), _open_field(names[-1], here, use))
+    stand_in = ""
+    if field.kind is FieldKind.TO_ONE:
+        open_fields = here.fields if use == "fields" else here.filters
+        stand_in = KEY
+        if not is_key and here.text in open_fields:
+            field, stand_in = open_fields[here.text], TEXT
+    return Path(".".join(names), model, tuple(hops), field, stand_in)
 
 
 def target_model(relation: OpenField, opened: OpenModels) -> OpenModel:
     """Return the open model that a relation leads to."""
     label = relation.target_model._meta.label
     if label not in opened:
-        raise KindError(f"“{relation.name}” leads to {label}, which no code opens.")
+        message = f"“{relation.name}” leads to {label}, which no code opens."
+        raise KindError(message, place="path")
     return opened[label]
-
-
-def with_relation(path: Path, opened: OpenModels) -> Path:
-    """Return a path to a relation with the relation as its last hop."""
-    hop = Hop(path.field, target_model(path.field, opened))
-    return Path(path.text, path.model, (*path.hops, hop), path.field)
 
 
 def _open_field(name: str, model: OpenModel, use: Use) -> OpenField:
@@ -130,9 +151,8 @@ def _open_field(name: str, model: OpenModel, use: Use) -> OpenField:
     close = get_close_matches(name, open_fields, 1)
     meant = f" Did you mean “{close[0]}”?" if close else ""
     verb = "shown" if use == "fields" else "asked by"
-    raise KindError(
-        f"“{name}” of {model.label} cannot be {verb}: no code opens it for that.{meant}"
-    )
+    message = f"“{name}” of {model.label} cannot be {verb}: no code opens it for that."
+    raise KindError(f"{message}{meant}", place="path")
 
 
 # -- scoping ---------------------------------------------------------------------------
@@ -158,7 +178,7 @@ class Scopes:
 
     def path_value(self, path: Path) -> Any:
         """Return what a path shows: null where a row on the way is hidden."""
-        if path.is_relation:
+        if path.stand_in == KEY:
             return self.key_of_row(path.hops)
         return self._value_over_hops(path.hops, path.field)
 
@@ -171,18 +191,21 @@ class Scopes:
         if not hops:
             return condition
         first, rest = hops[0], hops[1:]
-        rows = self.rows(first.model).filter(self.where(rest, condition))
         link = first.field.join_columns
+        # Where the condition is turned round, one null would leave no row.
+        known = Q(**{f"{link.there}__isnull": False})
+        rows = self.rows(first.model).filter(known, self.where(rest, condition))
         return Q(**{f"{link.here}__in": rows.values(link.there)})
 
-    def empty(self, path: Path, related: OpenModel | None, wanted: bool) -> Q:
+    def empty(self, path: Path, wanted: bool) -> Q:
         """Return the condition that a field has nothing, or something if not `wanted`.
 
         A hidden row is nothing.  The rows on the way to the field must be visible.
         """
-        field = path.field
-        if related is not None:
-            link = field.join_columns
+        field, hops = path.field, [*path.hops]
+        if path.stand_in:
+            relation, related = hops.pop()
+            link = relation.join_columns
             rows = self.rows(related).filter(**{link.there: OuterRef(link.here)})
             nothing = ~Q(Exists(rows))
         else:
@@ -190,7 +213,7 @@ class Scopes:
             is_text = field.kind in (FieldKind.TEXT, FieldKind.CHOICE)
             if is_text and field.source.empty_strings_allowed:
                 nothing |= Q(**{field.source.attname: ""})
-        return self.where(path.hops, nothing if wanted else ~nothing)
+        return self.where(hops, nothing if wanted else ~nothing)
 
     def _value_over_hops(
         self, hops: Sequence[Hop], field: OpenField, related: OpenModel | None = None

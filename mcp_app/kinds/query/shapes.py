@@ -1,7 +1,8 @@
 """Rows as objects: which expressions are read, and how their values become members.
 
-A relation that is shown is its key; with members beside it, it is an object with the
-key as `key`.  Where a row on the way is hidden or missing, the relation is null.
+A relation that is shown is its text; with members beside it, it is an object with the
+text as `text`, and with the key as `pk` if that is shown.  Where a row on the way is
+hidden or missing, the relation is null.
 """
 
 from __future__ import annotations
@@ -195,8 +196,6 @@ def _cursor_sealer() -> Sealer:
 
 # -- shapes ----------------------------------------------------------------------------
 
-KEY: Final = "key"
-
 
 @dataclass
 class Columns:
@@ -250,19 +249,23 @@ class Shape:
                 return
             row = row.setdefault(name, {})
         json_value = field_to_json(path.field, value)
-        name = path.field.name
-        expanded = path.is_relation and path.text in self._expanded
-        if expanded and value is not None:
-            row.setdefault(name, {})[KEY] = json_value
-        else:
+        name = _last_name(path)
+        if path.text not in self._expanded:
             row[name] = json_value
+        elif values[self._keys[path.text]] is None:
+            row[name] = None
+        else:
+            row.setdefault(name, {})[path.stand_in] = json_value
 
 
 def _hop_prefixes(path: Path) -> list[tuple[str, tuple[Hop, ...]]]:
-    """Return the hops on the way to a field, by the text of the path up to each."""
-    hops = path.hops[:-1] if path.is_relation else path.hops
-    names = [hop.field.name for hop in hops]
-    return [(".".join(names[:at]), hops[:at]) for at in range(1, len(hops) + 1)]
+    """Return the hops on the way to a member, by the text of the path up to each."""
+    *names, _last = path.text.split(".")
+    return [(".".join(names[:at]), path.hops[:at]) for at in range(1, len(names) + 1)]
+
+
+def _last_name(path: Path) -> str:
+    return path.text.rpartition(".")[2]
 
 
 def _expanded_places(paths: Sequence[Path]) -> frozenset[str]:
@@ -278,10 +281,11 @@ def row_schema(paths: Sequence[Path]) -> JsonObject:
         for _place, hops in _hop_prefixes(path):
             here = _member_schemas(here, hops[-1].field.name)
         schema = field_schema(path.field, nullable=path.field.nullable)
-        if path.is_relation and path.text in expanded:
-            _member_schemas(here, path.field.name)[KEY] = schema
+        name = _last_name(path)
+        if path.text in expanded:
+            _member_schemas(here, name)[path.stand_in] = schema
         else:
-            here[path.field.name] = schema
+            here[name] = schema
     return {"type": "object", "properties": properties}
 
 

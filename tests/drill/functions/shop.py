@@ -9,7 +9,7 @@ from mcp_app import AccessRequest, mcp
 from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 
 FIELDS: Final[Mapping[Any, Sequence[str]]] = {
-    Country: ["code", "name", "customers", "supplies"],
+    Country: ["name", "code", "customers", "supplies"],
     Customer: ["name", "email", "country", "country_id", "orders", "invoices"],
     Stock: ["sku", "level", "price", "items"],
     Order: [

@@ -31,6 +31,13 @@ RELATIONS: Final = {
     ("Order", "invoice"): ("Invoice", "key"),
 }
 """Relations to one: where they lead, and by what they are shown."""
+TEXTS: Final = {
+    "Country": "name",
+    "Customer": "name",
+    "Order": "number",
+    "Stock": "sku",
+}
+"""What is shown of a row that a relation leads to, in place of its key."""
 LISTS: Final[Mapping[tuple[str, str], tuple[str, Belongs]]] = {
     ("Country", "customers"): (
         "Customer",
@@ -62,7 +69,10 @@ class Interpreter:
         chosen = [row for row in self.visible[name] if self._fits(config, row, values)]
         groups: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
         for row in chosen:
-            groups[tuple(self._by(row, by) for by in config["group_by"])].append(row)
+            group = [
+                (self._by(row, by), self._key(row, by)) for by in config["group_by"]
+            ]
+            groups[tuple(group)].append(row)
         if not config["group_by"]:
             groups.setdefault((), [])
         names = [
@@ -70,7 +80,10 @@ class Interpreter:
             for by in config["group_by"]
         ]
         return [
-            dict(zip([each.replace(".", "_") for each in names], key, strict=True))
+            {
+                n.replace(".", "_"): text
+                for n, (text, _key) in zip(names, key, strict=True)
+            }
             | {each["name"]: self._measure(rows, each) for each in config["measures"]}
             for key, rows in groups.items()
         ]
@@ -102,7 +115,7 @@ class Interpreter:
                     break
                 here = here.setdefault(step, {})
             else:
-                here[last] = self._json(at, last)
+                here[last] = to_json(self._raw(row, path))
         for listed in config.get("lists", []):
             name, belongs = LISTS[type(row).__name__, listed["path"]]
             below = [each for each in self.visible[name] if belongs(row, each)]
@@ -129,17 +142,23 @@ class Interpreter:
         return row, last
 
     def _raw(self, row: Any, path: str) -> Any:
-        at, last = self._at(row, path)
+        at, last = self._at(row, path.removesuffix(".pk"))
         if at is None:
             return None
         relation = RELATIONS.get((type(at).__name__, last))
         if relation is None:
             return getattr(at, last)
+        name, column = relation
+        if not path.endswith(".pk"):
+            column = TEXTS.get(name, column)
         target = self._target(at, last)
-        return None if target is None else getattr(target, relation[1])
+        return None if target is None else getattr(target, column)
 
-    def _json(self, row: Any, name: str) -> Any:
-        return to_json(self._raw(row, name))
+    def _is_text(self, row: Any, path: str) -> bool:
+        """Whether a path shows the text of a relation, which is asked in any case."""
+        at, last = self._at(row, path)
+        name, _column = RELATIONS.get((type(at).__name__, last), ("", ""))
+        return name in TEXTS
 
     def _fits(self, config: JsonObject, row: Any, values: JsonObject) -> bool:
         return all(
@@ -147,14 +166,21 @@ class Interpreter:
         )
 
     def _fits_one(self, asked: JsonObject, row: Any, values: JsonObject) -> bool:
-        wanted = values.get(asked.get("parameter", ""), asked.get("value"))
-        if wanted is None:
-            return True
         paths = asked["path"] if isinstance(asked["path"], list) else [asked["path"]]
-        return any(self._compare(row, path, asked["lookup"], wanted) for path in paths)
+        name, lookup = asked.get("parameter", ""), asked["lookup"]
+        demands = [(lookup, values.get(name, asked.get("value")))]
+        if lookup == "range":
+            ends = {"gte": "from", "lte": "to"}.items()
+            demands = [(each, values.get(f"{name}_{end}")) for each, end in ends]
+        return all(
+            any(self._compare(row, path, each, wanted) for path in paths)
+            is not asked.get("exclude", False)
+            for each, wanted in demands
+            if wanted is not None
+        )
 
     def _compare(self, row: Any, path: str, comparison: str, wanted: Any) -> bool:
-        at, _last = self._at(row, path)
+        at, _last = self._at(row, path.removesuffix(".pk"))
         if at is None:
             # Rows on the way are not visible: nothing is known of them.
             return False
@@ -163,23 +189,34 @@ class Interpreter:
             return (value in (None, "")) is wanted
         if value is None:
             return False
-        if comparison in ("last_days", "period"):
+        if isinstance(value, datetime):
+            value = timezone.localtime(value).date()
+        if comparison in ("last_days", "next_days", "period"):
             first, end = self._days(comparison, wanted)
-            day = (
-                timezone.localtime(value).date()
-                if isinstance(value, datetime)
-                else value
+            return bool(first <= value < end)
+        if self._is_text(row, path) and comparison in ("exact", "in"):
+            wanted = (
+                [each.lower() for each in wanted]
+                if comparison == "in"
+                else wanted.lower()
             )
-            return bool(first <= day < end)
+            value = value.lower()
         return COMPARE[comparison](value, wanted)
 
     def _days(self, comparison: str, wanted: Any) -> tuple[date, date]:
         tomorrow = self.today + timedelta(days=1)
         if comparison == "last_days":
             return tomorrow - timedelta(days=wanted), tomorrow
-        every = [date(2025, 1, 1) + timedelta(days=count) for count in range(800)]
+        if comparison == "next_days":
+            return self.today, self.today + timedelta(days=wanted)
+        every = [date(2025, 1, 1) + timedelta(days=count) for count in range(1_100)]
         days = [day for day in every if PERIODS[wanted](day, self.today)]
         return days[0], days[-1] + timedelta(days=1)
+
+    def _key(self, row: Any, by: Any) -> Any:
+        """Return the key of the row whose text stands for a group."""
+        is_text = isinstance(by, str) and self._is_text(row, by)
+        return self._raw(row, f"{by}.pk") if is_text else None
 
     def _by(self, row: Any, by: Any) -> Any:
         if isinstance(by, str):
@@ -237,24 +274,27 @@ MEASURE: Final[Mapping[str, Callable[[Sequence[Any]], Any]]] = {
 }
 
 
-def _week(day: date) -> tuple[int, int]:
-    return day.isocalendar()[:2]
+UNIT_NUMBERS: Final[Mapping[str, Callable[[date], int]]] = {
+    "week": lambda day: (day.toordinal() - 1) // 7,
+    "month": lambda day: day.year * 12 + day.month,
+    "quarter": lambda day: day.year * 4 + (day.month - 1) // 3,
+    "year": lambda day: day.year,
+}
+"""Numbers that grow by one from each week, month, … to the next."""
 
 
-def _month(day: date) -> tuple[int, int]:
-    return day.year, day.month
+def _period(number: Callable[[date], int], step: int) -> Callable[[date, date], bool]:
+    return lambda day, today: number(day) - number(today) == step
 
 
 PERIODS: Final[Mapping[str, Callable[[date, date], bool]]] = {
-    "today": lambda day, today: day == today,
-    "yesterday": lambda day, today: (today - day).days == 1,
-    "this_week": lambda day, today: _week(day) == _week(today),
-    "last_week": lambda day, today: _week(day) == _week(today - timedelta(days=7)),
-    "this_month": lambda day, today: _month(day) == _month(today),
-    "last_month": lambda day, today: (
-        _month(day) == _month(today - timedelta(days=today.day))
-    ),
-    "this_year": lambda day, today: day.year == today.year,
+    "yesterday": _period(date.toordinal, -1),
+    "today": _period(date.toordinal, 0),
+    "tomorrow": _period(date.toordinal, 1),
+} | {
+    f"{which}_{unit}": _period(number, step)
+    for which, step in (("last", -1), ("this", 0), ("next", 1))
+    for unit, number in UNIT_NUMBERS.items()
 }
 FIRST_DAY: Final[Mapping[str, Callable[[date], date]]] = {
     "day": lambda day: day,

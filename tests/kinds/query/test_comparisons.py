@@ -16,6 +16,7 @@ from mcp_app.kinds.query.comparisons import (
     clean_value,
     comparisons_of,
     last_days,
+    next_days,
     period_days,
     value_schema,
 )
@@ -34,14 +35,14 @@ def field(path: str) -> OpenField:
 @pytest.mark.parametrize(
     ("path", "comparisons"),
     [
-        ("Order.number", "exact iexact in istartswith icontains"),
-        ("Order.note", "exact iexact in istartswith icontains isempty"),
-        ("Order.state", "exact in"),
-        ("Order.total", "exact gte lte"),
-        ("Order.created", "exact gte lte last_days period"),
-        ("Order.due", "exact gte lte last_days period isempty"),
+        ("Order.number", "icontains istartswith iexact exact in"),
+        ("Order.note", "icontains istartswith iexact exact in isempty"),
+        ("Order.state", "in exact"),
+        ("Order.total", "range exact gte lte"),
+        ("Order.created", "range period last_days next_days exact gte lte"),
+        ("Order.due", "range period last_days next_days exact gte lte isempty"),
         ("Order.id", "exact in"),
-        ("Order.customer", "exact in isempty"),
+        ("Order.customer", "in exact isempty"),
         ("Invoice.paid", "exact isempty"),
         ("Order.items", "isempty"),
     ],
@@ -56,7 +57,7 @@ def test_what_each_field_can_be_asked_by(path: str, comparisons: str) -> None:
         ("Order.number", "exact", TEXT),
         ("Customer.email", "exact", {**TEXT, "format": "email"}),
         ("Customer.email", "icontains", TEXT),
-        ("Order.state", "exact", {"enum": ["open", "sent", "back"]}),
+        ("Order.state", "exact", {"type": "string", "enum": ["open", "sent", "back"]}),
         ("Order.total", "gte", {"type": "number"}),
         ("Order.weight", "lte", {"type": "number"}),
         ("Order.id", "exact", {"type": "integer"}),
@@ -67,12 +68,21 @@ def test_what_each_field_can_be_asked_by(path: str, comparisons: str) -> None:
         ("Invoice.paid", "exact", {"type": "boolean"}),
         ("Order.due", "gte", {"type": "string", "format": "date"}),
         ("Order.created", "exact", text_like("date-time")),
+        ("Order.created", "from", {"type": "string", "format": "date"}),
+        ("Order.total", "to", {"type": "number"}),
+        (
+            *("Order.total", "range"),
+            {
+                **{"type": "array", "minItems": 2, "maxItems": 2},
+                "items": {"type": ["number", "null"]},
+            },
+        ),
         ("Order.note", "isempty", {"type": "boolean"}),
         ("Order.due", "period", {"type": "string", "enum": [*PERIODS]}),
         ("Order.due", "last_days", {"type": "integer", "minimum": 1, "maximum": 3650}),
         (
             *("Order.state", "in"),
-            {**SOME, "items": {"enum": ["open", "sent", "back"]}},
+            {**SOME, "items": {"type": "string", "enum": ["open", "sent", "back"]}},
         ),
     ],
 )
@@ -105,6 +115,9 @@ TEN = datetime(2026, 11, 2, 10, tzinfo=UTC)
         ("Order.note", "isempty", True, True),
         ("Order.due", "period", "today", "today"),
         ("Order.note", "icontains", "50%", "50%"),
+        ("Order.total", "range", [None, 3], [None, Decimal(3)]),
+        ("Order.created", "from", "2026-11-02", datetime(2026, 11, 2, tzinfo=UTC)),
+        ("Order.created", "to", "2026-11-02", datetime(2026, 11, 3, tzinfo=UTC)),
     ],
 )
 def test_values_as_the_column_has_them(
@@ -143,6 +156,7 @@ def test_values_as_the_column_has_them(
             "“9999-12-31T23:59:59-23:59” is before the year 1 or after the year 9999",
         ),
         ("Order.created", "lte", "0001-01-01T00:00:00+23:59", "before the year 1"),
+        ("Order.created", "to", "9999-12-31", "after the year 9999"),
         ("Customer.email", "exact", "nobody", "Enter a valid email address."),
     ],
 )
@@ -163,6 +177,14 @@ def test_values_that_the_column_cannot_have(
         ("this_month", ("2026-11-01", "2026-12-01")),
         ("last_month", ("2026-10-01", "2026-11-01")),
         ("this_year", ("2026-01-01", "2027-01-01")),
+        ("tomorrow", ("2026-11-26", "2026-11-27")),
+        ("next_week", ("2026-11-30", "2026-12-07")),
+        ("next_month", ("2026-12-01", "2027-01-01")),
+        ("last_quarter", ("2026-07-01", "2026-10-01")),
+        ("this_quarter", ("2026-10-01", "2027-01-01")),
+        ("next_quarter", ("2027-01-01", "2027-04-01")),
+        ("last_year", ("2025-01-01", "2026-01-01")),
+        ("next_year", ("2027-01-01", "2028-01-01")),
     ],
 )
 def test_periods(name: str, days: tuple[str, str]) -> None:
@@ -178,7 +200,9 @@ def test_periods_at_the_turn_of_a_year() -> None:
     assert period_days(date(2026, 1, 1), "last_week").first == date(2025, 12, 22)
 
 
-def test_last_days() -> None:
+def test_last_and_next_days() -> None:
+    assert next_days(shop.TODAY, 1) == (date(2026, 11, 25), date(2026, 11, 26))
+    assert next_days(date(9999, 1, 1), 3650).end == date.max
     assert last_days(shop.TODAY, 1) == (date(2026, 11, 25), date(2026, 11, 26))
     assert last_days(shop.TODAY, 7).first == date(2026, 11, 19)
     assert last_days(date(5, 1, 1), 3650).first == date.min

@@ -41,7 +41,7 @@ def test_arguments_are_those_of_the_filters() -> None:
         "properties": {
             "states": {
                 "type": "array",
-                "items": {"enum": ["open", "sent", "back"]},
+                "items": {"type": "string", "enum": ["open", "sent", "back"]},
                 "minItems": 1,
                 "maxItems": 100,
                 "description": "open: Waits to be sent; back: Came back.",

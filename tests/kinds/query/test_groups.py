@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import override_settings
 
-from mcp_app.kinds.query import groups as groups_module
 from mcp_app.kinds.query.groups import read_groups
 from mcp_app.kinds.query.scoping import Scopes
 from tests.drill.models import Country, Customer, Item, Order, Stock
@@ -105,22 +105,49 @@ def test_over_a_relation_what_is_hidden_is_nothing() -> None:
         shop.order(name, customer=customer)
     shop.order("none")
     key = Customer.objects.get(name="ann").pk
-    for by, value in (("customer.name", "ann"), ("customer", key)):
+    for by, value in (
+        ("customer.name", "ann"),
+        ("customer", "ann"),
+        ("customer.pk", key),
+    ):
         lines = shop.groups({"group_by": [by], "measures": [COUNT]})
         name = by.replace(".", "_")
         assert lines == [{name: None, "orders": 2}, {name: value, "orders": 1}]
 
 
-def test_more_groups_than_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups_module, "MOST_GROUPS", 2)
-    config = {"answer": "groups", "group_by": ["number"], "measures": [COUNT]}
+def test_rows_with_the_same_text_are_groups_of_their_own() -> None:
+    one, other = (
+        Customer.objects.create(name="ann", email=f"{at}@example.org") for at in (1, 2)
+    )
+    for number, customer in (("a", one), ("b", other), ("c", other)):
+        shop.order(number, customer=customer)
+    for by, counts in (("customer", [2, 1]), ("customer.name", [3])):
+        lines = shop.groups({"group_by": [by], "measures": [COUNT]})
+        assert [each["orders"] for each in lines] == counts
+
+
+TOTAL = {"aggregate": "sum", "path": "total", "name": "total"}
+
+
+@pytest.mark.parametrize(
+    ("config", "numbers"),
+    [
+        ({"measures": [COUNT]}, "b a c"),
+        # The first sum decides, wherever it is.
+        ({"measures": [COUNT, TOTAL]}, "c b a"),
+        ({"measures": [COUNT, TOTAL], "order": ["-orders", "total"]}, "b a c"),
+        ({"measures": [COUNT, TOTAL], "order": ["note"]}, "a b c"),
+        ({"measures": [TOTAL], "order": ["-note"], "limit": 2}, "c b"),
+    ],
+)
+def test_groups_are_sorted_and_limited(config: Any, numbers: str) -> None:
+    for at, (note, total) in enumerate((("a", 1), ("b", 2), ("b", 3), ("c", 9))):
+        shop.order(str(at), note=note, total=total)
     scopes = Scopes(shop.request(), "default")
-    for count, more in ((2, False), (3, True)):
-        shop.order(str(count))
-        if count == 2:
-            shop.order("1")
-        lines, rest = read_groups(shop.query(config), scopes, {}, shop.TODAY)
-        assert (len(lines), rest) == (2, more)
+    query = shop.query({"answer": "groups", "group_by": ["note"], **config})
+    lines, more = read_groups(query, scopes, {}, shop.TODAY)
+    assert [each["note"] for each in lines] == numbers.split()
+    assert more is ("limit" in config)
 
 
 # -- lists -----------------------------------------------------------------------------

@@ -220,13 +220,15 @@ async def test_orders_of_the_week_by_state(ask: Any, version: str) -> None:
     }
 
 
-async def test_more_groups_than_fit(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("groups", "kind"):
-        monkeypatch.setattr(f"mcp_app.kinds.query.{module}.MOST_GROUPS", 1)
+@pytest.fixture
+def one_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_app.kinds.query.reading.MAX_ROWS", 1)
+
+
+async def test_more_groups_than_fit(one_group: None, ask: Any) -> None:
     answer = await called(ask, "by_state")
     assert len(answer["groups"]) == 1
-    note = "These are the first 1 groups; there are more. Ask for less."
-    assert answer["note"] == note
+    assert answer["note"] == "These are the first 1 groups; there are more."
 
 
 @pytest.mark.databases

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.scoping import Use, resolve_path, with_relation
+from mcp_app.kinds.query.scoping import Use, resolve_path
 from tests.kinds.query import shop
 
 OPENED = shop.shop()
@@ -18,7 +18,7 @@ def test_over_relations_to_a_field() -> None:
     assert path.name == "customer_country_name"
     assert [each.label for each in path.models] == ["drill.Order", *hops]
     assert path.nullable
-    assert not path.is_relation
+    assert path.stand_in == ""
 
 
 def test_a_field_of_its_own() -> None:
@@ -26,10 +26,17 @@ def test_a_field_of_its_own() -> None:
     assert (path.hops, path.owner, path.nullable) == ((), ORDER, False)
 
 
-def test_a_relation_is_a_hop_of_its_own() -> None:
-    path = with_relation(resolve_path("customer", ORDER, OPENED, "fields"), OPENED)
-    assert path.is_relation
-    assert [hop.model.label for hop in path.hops] == ["drill.Customer"]
+def test_a_relation_is_its_text_or_its_key() -> None:
+    for text, field, name in (
+        ("customer", "name", "customer"),
+        ("customer.pk", "customer", "customer_pk"),
+        ("customer.country.pk", "country", "customer_country_pk"),
+        ("invoice", "invoice", "invoice"),
+    ):
+        path = resolve_path(text, ORDER, OPENED, "filters")
+        assert (path.field.name, path.name) == (field, name)
+        assert path.stand_in == ("text" if field == "name" else "pk")
+        assert path.hops[-1].field.name == path.named_field.name
 
 
 @pytest.mark.parametrize(
@@ -60,7 +67,7 @@ def test_a_relation_is_a_hop_of_its_own() -> None:
             "items of drill.Order is a relation to many, and a ",
         ),
         ("items", "filters", "“items” of drill.Order cannot be asked by"),
-        ("customer.pk", "fields", "“pk” of drill.Customer cannot be shown"),
+        ("number.pk", "fields", "number of drill.Order is a text, and a path goes"),
         ("customer__name", "fields", "“customer__name” of drill.Order cannot be shown"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -72,6 +73,20 @@ def test_groups() -> None:
     assert [each.name for each in query.measures] == ["orders", "total"]
 
 
+def test_a_range_is_two_filters() -> None:
+    due = {"path": "due", "lookup": "range"}
+    days = ["2026-11-01", "2026-11-30"]
+    query = shop.query({**_asked(**due, parameter="due", default=[days[0], None])})
+    halves = [
+        (name, each.lookup, each.default) for name, each in query.parameters.items()
+    ]
+    assert halves == [("due_from", "from", days[0]), ("due_to", "to", None)]
+    first, last = shop.query(_asked(**due, value=days)).filters
+    assert (first.value, last.value) == (date(2026, 11, 1), date(2026, 11, 30))
+    [only] = shop.query(_asked(**due, value=[None, days[1]])).filters
+    assert (only.lookup, only.value) == ("to", date(2026, 11, 30))
+
+
 def test_what_is_demanded() -> None:
     opened = {
         "drill.Order": open_model(
@@ -90,10 +105,11 @@ def test_what_is_demanded() -> None:
     asked = [{"path": "margin", "lookup": "gte", "parameter": "least"}]
     for config, permissions in (
         ({"fields": ["number"]}, own),
-        ({"fields": ["customer"]}, also + own),
+        ({"fields": ["customer.pk"]}, also + own),
         ({"fields": ["customer.name"]}, ("drill.name", *also, *own)),
+        ({"fields": ["customer"]}, ("drill.name", *also, *own)),
         ({"fields": ["number"], "filters": asked}, ("drill.view_margin", *own)),
-        ({"fields": ["number"], "order": ["customer"]}, also + own),
+        ({"fields": ["number"], "order": ["customer.pk"]}, also + own),
     ):
         query = shop.query(config, opened)
         assert query.demands == AccessRequirements(permissions=permissions)
@@ -167,7 +183,16 @@ def _group(**changes: Any) -> Any:
             _asked(["number", "total"], "icontains", parameter="a"),
             "For several texts th",
         ),
-        (_asked(["number", "note"], "exact", parameter="a"), "istartswith, icontains."),
+        (_asked(["number", "note"], "exact", parameter="a"), "icontains, istartswith."),
+        (_asked("due", "range", value=[None, None]), "A range needs a beginning"),
+        (_asked("due", "range", value="2026-11-01"), "The value of “due” does not fit"),
+        (_asked("due", "range", parameter="a", exclude=True), "A range cannot be ex"),
+        (_asked("customer", "iexact", value="a"), "For a relation to one there is: in"),
+        (_asked("invoice", "icontains", value="a"), "cannot be asked by “icontains”"),
+        (
+            _group(order=["-sum"]),
+            "Groups cannot be sorted by “sum”. There is: state, cr",
+        ),
         (_group(group_by=["suppliers"]), "“suppliers” leads to many rows."),
         (
             _group(group_by=[{"path": "state", "unit": "day"}]),
@@ -211,8 +236,26 @@ def test_a_parameter_is_named_once_in_lists_too() -> None:
     ]
 
 
-def test_all_that_is_wrong_is_told() -> None:
-    assert len(shop.problems({"fields": ["a", "b"], "order": ["c"]})) == 3
+def test_all_that_is_wrong_is_told_with_its_place() -> None:
+    listed = {
+        **{"path": "items", "fields": ["amount", "a"], "order": ["-b"]},
+        "filters": [{"path": "amount", "lookup": "gte", "value": "c"}],
+    }
+    asked = [{"path": "state", "lookup": "in", "parameter": "a", "default": ["gone"]}]
+    config = {"model": "drill.Order", "fields": ["d"], "filters": asked, "order": ["e"]}
+    for each, places in (
+        (
+            {**config, "lists": [listed]},
+            "fields.0 lists.0.fields.1 lists.0.filters.0.value lists.0.order.0 order.0"
+            " filters.0.default",
+        ),
+        (_group(measures=[{"aggregate": "sum", "name": "n"}]), "measures.0.path"),
+        (_group(order=["n"]), "order.0"),
+        ({"fields": ["id", "id"]}, "fields.1"),
+        ({}, "fields"),
+    ):
+        _query, wrong = read_query_config({"model": "drill.Order", **each}, shop.shop())
+        assert {problem.place for problem in wrong} == {*places.split()}
 
 
 class Router:

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any, Final
 
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from mcp_app.catalog.open_models import OpenModels
 from mcp_app.interface.errors import ToolError
-from mcp_app.kinds.query.comparisons import PERIODS
+from mcp_app.kinds.query.comparisons import ENDS, PERIODS
 from mcp_app.kinds.query.config import UNITS
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.protocol.json_types import JsonObject
@@ -86,6 +87,7 @@ PATHS: Final = {
     "Order": [
         *("id", "number", "state", "total", "weight", "created", "due", "note"),
         *("customer_id", "customer", "customer.name", "customer.country"),
+        *("customer.pk", "customer.country.pk"),
         *("customer.country.name", "invoice", "invoice.paid", "invoice.customer"),
         *("invoice.customer.email", "invoice.key"),
     ],
@@ -101,6 +103,7 @@ SORTED: Final = {
     name: [path for path in paths if path not in ("note", "invoice", "invoice.key")]
     for name, paths in PATHS.items()
 }
+_DAYS: Final = st.dates(date(2026, 9, 1), date(2026, 12, 24))
 FILTERS: Final[Mapping[str, Sequence[tuple[Any, str, st.SearchStrategy[Any]]]]] = {
     "Order": [
         ("state", "in", st.lists(st.sampled_from(["open", "sent"]), min_size=1)),
@@ -113,15 +116,21 @@ FILTERS: Final[Mapping[str, Sequence[tuple[Any, str, st.SearchStrategy[Any]]]]] 
         ("created", "period", st.sampled_from(PERIODS)),
         ("due", "period", st.sampled_from(PERIODS)),
         ("due", "gte", st.just(shop.TODAY)),
+        ("created", "range", st.tuples(st.none() | _DAYS, st.none() | _DAYS)),
+        ("due", "range", st.tuples(st.none() | _DAYS, st.none() | _DAYS)),
+        ("due", "next_days", st.integers(1, 9)),
         ("customer.name", "exact", st.sampled_from(["name 1", "name 3"])),
         (
             ["customer.name", "note"],
             "istartswith",
             st.sampled_from(["NAME 1", "f", "c"]),
         ),
+        ("customer", "exact", st.sampled_from(["NAME 1", "name 2"])),
+        ("customer", "in", st.just(["Name 0", "name 3"])),
+        ("customer.pk", "isempty", st.booleans()),
         ("customer", "isempty", st.booleans()),
         ("customer.country", "isempty", st.booleans()),
-        ("customer.country", "exact", st.sampled_from(["de", "it", shop.FREE])),
+        ("customer.country.pk", "exact", st.sampled_from(["de", "it", shop.FREE])),
         ("customer.country.name", "iexact", st.sampled_from(["LAND fr"])),
         ("invoice", "isempty", st.booleans()),
         ("invoice.paid", "exact", st.booleans()),
@@ -136,12 +145,12 @@ FILTERS: Final[Mapping[str, Sequence[tuple[Any, str, st.SearchStrategy[Any]]]]] 
     ],
     "Customer": [
         ("country", "isempty", st.booleans()),
-        ("country", "exact", st.sampled_from(["de", shop.FREE])),
+        ("country.pk", "exact", st.sampled_from(["de", shop.FREE])),
         ("country.name", "istartswith", st.just("land d")),
     ],
     "Invoice": [
         ("paid", "exact", st.booleans()),
-        ("customer.country", "in", st.just(["de", shop.FREE])),
+        ("customer.country.pk", "in", st.just(["de", shop.FREE])),
         ("customer.country.code", "in", st.just(["de", "fr"])),
     ],
     "Country": [("code", "exact", st.just("de"))],
@@ -158,7 +167,7 @@ MEASURED: Final = {
     "Item": [("stock.price", "sum"), ("order.due", "max"), ("amount", "avg")],
 }
 GROUPED: Final = {
-    "Order": ["state", "customer", "customer.country.name", "invoice.paid"],
+    "Order": ["state", "customer", "customer.country.pk", "invoice.paid"],
     "Item": ["order.customer.country", "stock", "order.invoice.paid"],
 }
 DATED: Final = {"Order": ["created", "due"], "Item": ["order.due", "order.created"]}
@@ -171,6 +180,7 @@ def _filters(draw: st.DrawFn, name: str, prefix: str = "p") -> list[JsonObject]:
         {
             "path": path,
             "lookup": comparison,
+            "exclude": draw(st.booleans()) and comparison != "range",
             "parameter": f"{prefix}{at}",
             "drawn": draw(st.none() | value),
         }
@@ -263,8 +273,11 @@ def _without_drawn(config: JsonObject) -> tuple[JsonObject, JsonObject]:
     for part in (config, *config.get("lists", [])):
         for asked in part["filters"]:
             drawn = asked.pop("drawn")
-            if drawn is not None:
-                values[asked["parameter"]] = drawn
+            name = asked["parameter"]
+            named = {name: drawn}
+            if isinstance(drawn, tuple):
+                named = {f"{name}_{end}": drawn[at] for at, end in enumerate(ENDS)}
+            values |= {n: each for n, each in named.items() if each is not None}
     return config, values
 
 

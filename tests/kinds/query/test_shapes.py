@@ -29,25 +29,30 @@ def key(db: None) -> int:
 @pytest.mark.parametrize(
     ("fields", "with_customer", "without"),
     [
-        (["customer"], {"customer": "KEY"}, {"customer": None}),
+        (["customer"], {"customer": "ann"}, {"customer": None}),
+        (["customer.pk"], {"customer": {"pk": "KEY"}}, {"customer": None}),
         (["customer_id"], {"customer_id": "KEY"}, {"customer_id": None}),
         (["customer.name"], {"customer": {"name": "ann"}}, {"customer": None}),
         (
-            ["customer", "customer.name"],
-            {"customer": {"key": "KEY", "name": "ann"}},
+            ["customer", "customer.name", "customer.pk"],
+            {"customer": {"text": "ann", "name": "ann", "pk": "KEY"}},
             {"customer": None},
         ),
         (
             ["customer.name", "customer"],
-            {"customer": {"name": "ann", "key": "KEY"}},
+            {"customer": {"name": "ann", "text": "ann"}},
             {"customer": None},
         ),
-        (["customer.country"], {"customer": {"country": "de"}}, {"customer": None}),
         (
-            ["customer.country", "customer.country.name", "customer.email"],
+            ["customer.country"],
+            {"customer": {"country": "Germany"}},
+            {"customer": None},
+        ),
+        (
+            ["customer.country.pk", "customer.country.name", "customer.email"],
             {
                 "customer": {
-                    "country": {"key": "de", "name": "Germany"},
+                    "country": {"pk": "de", "name": "Germany"},
                     "email": "a@example.org",
                 }
             },
@@ -88,7 +93,7 @@ def test_the_schema_tells_what_there_is() -> None:
     assert properties["total"] == {"type": "string"}
     assert properties["due"] == {"type": ["string", "null"], "format": "date"}
     assert properties["customer"]["type"] == ["object", "null"]
-    assert {*properties["customer"]["properties"]} == {"key", "name", "country"}
+    assert {*properties["customer"]["properties"]} == {"text", "name", "country"}
     for name, row in ((each, dict(answer["rows"][0])) for each in properties):
         row[name] = ["something else"]
         expected = name not in ("state", "weight")

@@ -142,7 +142,7 @@ async def test_what_takes_too_long(
         ("{{drill.Gone.name}}", "no code opens the model “drill.Gone”"),
         ("{{drill.Customer.gone}}", "gone"),
         ("{{drill.Order.total}}", "and no text"),
-        ("{{drill.Order.customer}}", "and no text"),
+        ("{{drill.Order.invoice}}", "and no text"),
     ],
 )
 def test_what_names_no_field(reference: str, sentence: str) -> None:
