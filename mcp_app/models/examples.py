@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.db import models
 
 from mcp_app.models.fields import ExactCharField, JSONTextField, parse_json
 from mcp_app.protocol.json_types import JsonObject
 
-if TYPE_CHECKING:
-    from mcp_app.models.versions import PublishedRow
-
 MAX_NAME_LENGTH: Final = 100
 
 
 class ExampleRows(models.QuerySet["Example"]):
-    def of(self, row: PublishedRow) -> ExampleRows:
+    def of(self, row: Any) -> ExampleRows:
         return self.filter(kind=row.kind_of_row, ref=str(row.pk)).order_by("name")
 
 

@@ -1,46 +1,33 @@
-"""Examples of a definition: kept on the page *Try it*, run before it is published."""
+"""Examples of a definition, which the page *Try it* keeps, and how they are judged."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from django.http import HttpRequest, QueryDict
+from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.trying.request import Arguments
-from mcp_app.admin.trying.setup import Refusal
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import text_problem, visible
 from mcp_app.models import DefinitionRow, Example
 from mcp_app.models.examples import MAX_NAME_LENGTH
-from mcp_app.process.background import Unsuitable
 from mcp_app.protocol import jsonrpc
-from mcp_app.workbench.trying.trial import Plan, Trial, run_trial
-from mcp_app.workbench.viewer import run_on_loop
-
-if TYPE_CHECKING:
-    from mcp_app.admin.trying.pages import TryPage
+from mcp_app.workbench.trying.trial import Trial
 
 MAX_EXAMPLES: Final = 30
 MAX_EXPECTED: Final = 255
 MAX_DIGITS: Final = 18
 MAX_VALUES: Final = 16 * 1024
-WITHIN_S: Final = 5.0
-"""How long all examples together may take before a publication."""
 EXAMPLE, KEEP, REMOVE = "example", "keep", "remove"
 """The buttons, whose values are primary keys, but for the one that keeps."""
 NAME, EXPECT = "example_name", "example_expect"
 HOLDS: Final = gettext_lazy("as expected")
-NOT_RUN: Final = gettext_lazy("not run")
 
 
 class NotKept(ValueError):
@@ -69,16 +56,17 @@ def find_example(row: DefinitionRow, key: str) -> Example | None:
 def examples_context(row: DefinitionRow, data: QueryDict) -> dict[str, Any]:
     """Return the context of the part with the examples."""
     return {
-        "examples": [_line(row, each) for each in Example.objects.of(row)],
+        "examples": [example_line(row, each) for each in Example.objects.of(row)],
         "keeps": KEEP in data,
         "example_name": data.get(NAME, ""),
         "example_expect": data.get(EXPECT, ""),
     }
 
 
-def _line(
+def example_line(
     row: DefinitionRow, example: Example, look: str = "", outcome: Label = ""
 ) -> ExampleLine:
+    """Return an example as pages show it, and perhaps what came of it."""
     expected = _("it answers")
     if example.expect:
         expected = _("contains “%(text)s”") % {"text": visible(example.expect)}
@@ -124,10 +112,10 @@ def change_examples(row: DefinitionRow, data: QueryDict, arguments: Arguments) -
 
 def judged_line(row: DefinitionRow, example: Example, trial: Trial) -> ExampleLine:
     """Return an example with what came of it; asks no database."""
-    return _line(row, example, *_judge_trial(example, trial))
+    return example_line(row, example, *judge_trial(example, trial))
 
 
-def _judge_trial(example: Example, trial: Trial) -> tuple[str, Label]:
+def judge_trial(example: Example, trial: Trial) -> tuple[str, Label]:
     """Return whether an answer is as expected: a CSS class, and words."""
     if trial.refused or trial.reason or trial.outcome is not Outcome.ANSWERED:
         return "bad", _("no answer: %(why)s") % {
@@ -142,52 +130,3 @@ def _judge_trial(example: Example, trial: Trial) -> tuple[str, Label]:
             "text": visible(example.expect)
         }
     return "good", HOLDS
-
-
-def run_examples(request: HttpRequest, row: DefinitionRow) -> Sequence[ExampleLine]:
-    """Run the examples of a working copy that only reads, as who looks at the page."""
-    from mcp_app.admin.trying.pages import TryPage  # noqa: PLC0415
-
-    kept = [*Example.objects.of(row)]
-    page = TryPage(request, row, QueryDict("which=working&dry=1")) if kept else None
-    if page is None:
-        return []
-    plans, told = _plans_of(page, kept)
-    try:
-        trials = run_on_loop(request, partial(_run_plans, [*plans.values()]))
-    except Unsuitable as error:
-        trials = [None] * len(plans)
-        told = {**dict.fromkeys(plans, ("warn", str(error))), **told}
-    for example, trial in zip(plans, trials, strict=True):
-        if trial is not None:
-            told[example] = _judge_trial(example, trial)
-    return [_line(row, each, *told.get(each, ("warn", NOT_RUN))) for each in kept]
-
-
-def _plans_of(
-    page: TryPage, kept: Sequence[Example]
-) -> tuple[dict[Example, Plan], dict[Example, tuple[str, Label]]]:
-    """Return what is run, and what is said of examples that cannot be run."""
-    plans, told = {}, dict[Example, tuple[str, Label]]()
-    for each in kept:
-        try:
-            plan = page.example_plan(each)
-        except (Refusal, ValueError) as error:
-            told[each] = "bad", visible(str(error))
-        else:
-            if plan is not None:
-                plans[each] = plan
-    return plans, told
-
-
-async def _run_plans(plans: Sequence[Plan]) -> list[Trial | None]:
-    """Run one after the other; None for those for which no time is left."""
-    ends = time.monotonic() + WITHIN_S
-    trials: list[Trial | None] = []
-    for each in plans:
-        left = ends - time.monotonic()
-        try:
-            trials.append(await asyncio.wait_for(run_trial(each), max(left, 0)))
-        except TimeoutError:
-            trials.append(None)
-    return trials

@@ -102,10 +102,10 @@ class TryPages(PublishedAdmin[Definition]):
 
     def publish_boxes(self, request: HttpRequest, row: Definition) -> dict[str, Any]:
         """Return what came of the examples, for who may try it."""
-        from mcp_app.admin.trying import examples  # noqa: PLC0415
+        from mcp_app.admin.trying import example_runs  # noqa: PLC0415
 
         may_try = has_right(request, "try")
-        return {"examples": examples.run_examples(request, row) if may_try else []}
+        return {"examples": example_runs.run_examples(request, row) if may_try else []}
 
     @method_decorator(csrf_protect)
     def _try_definition(self, request: HttpRequest, object_id: str) -> HttpResponseBase:

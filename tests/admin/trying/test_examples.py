@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.admin.models import LogEntry
 from django.test import AsyncClient
 
-from mcp_app.admin.trying import examples
+from mcp_app.admin.trying import example_runs, examples
 from mcp_app.models import Example, Tool
 from tests.admin.trying.conftest import Login, Offer
 from tests.admin.trying.console import changed, label_of, run, text_of, typed
@@ -115,7 +115,7 @@ async def test_examples_run_before_it_is_published(
     assert 'name="looked_at"' in text_of(await client.get(publish))
     reader = await login("view_tool")
     assert outcomes(await reader.get(publish)) == {}
-    monkeypatch.setattr(examples, "WITHIN_S", 0.2)
+    monkeypatch.setattr(example_runs, "WITHIN_S", 0.2)
     await kept(client, url, "a slow one", a="-1")
     found = outcomes(await client.get(publish))
     assert (found["a slow one"], found["holds"]) == (("warn", "not run"),) * 2
