@@ -126,6 +126,26 @@ class Lines:
         """Return the parts of the config that lines without errors make."""
         return [form.line_config() for form in self.forms if not form.is_wrong]
 
+    def place_problem(self, place: str, message: str) -> bool:
+        """Show what is wrong with a part of `configs`, such as "0.value", at its line.
+
+        Returns whether there is one.
+        """
+        number, _dot, member = place.partition(".")
+        right = [form for form in self.forms if not form.is_wrong]
+        if not number.isdecimal() or int(number) >= len(right):
+            return False
+        form = right[int(number)]
+        for inner in form.inner_lines():
+            _name, _dot, rest = member.partition(".")
+            if inner.place_problem(rest, message):
+                return True
+        if not form.is_bound:
+            return False
+        field = {"default": "value"}.get(member, member)
+        form.add_error(field if field in form.fields else "path", message)
+        return True
+
     def error_places(self) -> Iterator[tuple[str, BoundField, str]]:
         for at, form in enumerate(self.forms):
             if form.is_wrong:

@@ -473,9 +473,6 @@ class LookupForm(OneForm):
 
     # -- what the page shows
 
-    def scope_words(self) -> str:
-        return str(_("only rows that the caller may see"))
-
     def names(self) -> Any:
         """Return what has the names of the model: for one row, and for several."""
         return None if self.open_model is None else self.open_model.model._meta
@@ -520,22 +517,12 @@ class LookupForm(OneForm):
     def _check_query(self) -> None:
         """Show what is wrong with the query at the line that it is about."""
         _query, problems = read_query_config(self.draft(), self.opened)
-        right = {
-            name: [form for form in lines if not form.is_wrong]
-            for name, lines in self.lines.items()
-        }
         for problem in problems:
             name, _dot, rest = problem.place.partition(".")
-            number, _dot, member = rest.partition(".")
-            lines = right.get(name, [])
-            if isinstance(problem, Incomplete) or not number.isdecimal():
+            lines = self.lines.get(name)
+            if isinstance(problem, Incomplete) or lines is None:
                 continue
-            if int(number) < len(lines):
-                line = lines[int(number)]
-                field = {"default": "value", "lookup": "lookup"}.get(member, member)
-                line.add_error(
-                    field if field in line.fields else "path", problem.message
-                )
+            if lines.place_problem(rest, problem.message):
                 self.add_error(None, self.wrong_row)
 
     def has_changed(self) -> bool:

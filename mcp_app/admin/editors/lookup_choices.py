@@ -7,9 +7,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from django.utils.functional import lazystr
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
+from mcp_app.interface.definitions import Label
 from mcp_app.kinds.query.comparisons import EMPTY, comparisons_of
 from mcp_app.kinds.query.config import DATES, MEASURES, UNITS
 from mcp_app.kinds.query.labels import (
@@ -87,6 +89,11 @@ def grouped_choices(
                 field,
             )
         ]
+        if group.label and entry in (field_entry, filter_entry):
+            key: Label = _("its key (a number that programs use)")
+            if entry is filter_entry:
+                key = gettext("%(relation)s (its key)") % {"relation": group.label}
+            entries.append((f"{group.prefix}pk", str(key)))
         offered |= {value for value, _label in entries}
         own += [(group.label, entries)] if group.label and entries else entries
     lost = [each for each in chosen if each and each not in offered]

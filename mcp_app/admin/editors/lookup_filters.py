@@ -23,18 +23,20 @@ from mcp_app.admin.editors.lookup_choices import (
 from mcp_app.admin.editors.lookup_values import (
     RowTexts,
     TypedField,
+    has_many,
     read_typed,
     schema_of,
+    target_of,
     typed_text,
     value_fields,
 )
 from mcp_app.admin.editors.rows import LinesField, NotRepresentable, stored_or_written
-from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
+from mcp_app.catalog.open_models import FieldKind, OpenModel, OpenModels
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import SEVERAL
+from mcp_app.kinds.query.comparisons import EMPTY, SEVERAL, comparisons_of
 from mcp_app.kinds.query.config import MAX_NAME_LENGTH, MAX_PATHS, NAME_PATTERN
 from mcp_app.kinds.query.labels import Spans, filter_words, label_and_field_of
-from mcp_app.kinds.query.scoping import resolve_path, target_model
+from mcp_app.kinds.query.scoping import Path, resolve_path
 from mcp_app.protocol.json_types import JsonObject
 
 MAX_FILTERS: Final = 20
@@ -101,7 +103,7 @@ class FilterForm(LineForm):
         path, code = self.sent_value("path"), self.sent_value("lookup")
         if self.is_bound:
             self.taken.add(self.sent_value("parameter"))
-        self.found = self._found_field(path)
+        self.found = self._found_path(path)
         chosen = [path, *self.initial.get("others", ())]
         paths = self.model, self.opened
         fields = grouped_choices(*paths, filter_entry, chosen[:1], "filters")
@@ -113,23 +115,23 @@ class FilterForm(LineForm):
             self.offer_choices("lookup", [(code, code)])
             self.fields["value"] = TypedField(forms.TextInput())
             return
-        self.offer_choices("lookup", comparison_choices(self.found, code))
-        self.fields |= value_fields(self.found, code.lstrip(NOT), shown)
-        if self.found.kind is FieldKind.TO_ONE:
-            self.fields["value"].widget.attrs["list"] = f"{prefix}-texts"
-        if not self.is_wide or self.found.kind is not FieldKind.TEXT:
+        field = self.found.named_field
+        self.offer_choices("lookup", comparison_choices(field, code))
+        listed = f"{prefix}-texts" if self.asks_row else ""
+        self.fields |= value_fields(self.found, code.lstrip(NOT), shown, listed)
+        if not self.is_wide or field.kind is not FieldKind.TEXT:
             del self.fields["others"]
 
     @classmethod
     def begin_line(cls, path: str) -> dict[str, Any]:
-        field = resolve_path(path, cls.model, cls.opened, "filters").field
+        found = resolve_path(path, cls.model, cls.opened, "filters")
         name = cls.free_name(_usual_name(path))
-        code = comparison_choices(field)[0][0]
+        code = comparison_choices(found.named_field)[0][0]
         return _initial_line(cls, {"path": path, "lookup": code, "parameter": name})
 
-    def _found_field(self, path: str) -> OpenField | None:
+    def _found_path(self, path: str) -> Path | None:
         try:
-            return resolve_path(path, self.model, self.opened, "filters").field
+            return resolve_path(path, self.model, self.opened, "filters")
         except KindError as error:
             self.path_problem = error.message
             return None
@@ -143,20 +145,19 @@ class FilterForm(LineForm):
             return str(data.get(f"{prefix}-{name}", ""))
 
         path, before = sent("path"), sent("was").partition(" ")
-        field = self._found_field(path)
-        if field is None or sent("was") == f"{path} {sent('lookup')}":
+        found = self._found_path(path)
+        if found is None or sent("was") == f"{path} {sent('lookup')}":
             return data
-        offered = [code for code, _label in comparison_choices(field)]
+        offered = [code for code, _label in comparison_choices(found.named_field)]
         code = sent("lookup") if sent("lookup") in offered else offered[0]
         values: dict[str, Any] = {"lookup": code, "given": sent("given") or BY_CLIENT}
-        old = self._found_field(before[0]) if before[0] else None
+        old = self._found_path(before[0]) if before[0] else None
         if sent("parameter") in ("", _usual_name(before[0])):
             values["parameter"] = self.free_name(_usual_name(path))
         changed = with_values(data, prefix, **values)
-        if before[0] and (old is None or not _is_alike(old, before[2], field, code)):
-            for name in [
-                each for each in changed if each.startswith(f"{prefix}-value")
-            ]:
+        if before[0] and (old is None or not _is_alike(old, before[2], found, code)):
+            begin = f"{prefix}-value"
+            for name in [each for each in changed if each.startswith(begin)]:
                 del changed[name]
         return changed
 
@@ -182,10 +183,16 @@ class FilterForm(LineForm):
         return self.sent_value("given") == FIXED
 
     @property
+    def asks_row(self) -> bool:
+        """Whether its value are rows that a relation leads to, by their texts."""
+        if self.found is None or self.code.lstrip(NOT) == EMPTY:
+            return False
+        return bool(self.found.stand_in) and not self.found.text.endswith(PK)
+
+    @property
     def picks_rows(self) -> bool:
-        """Whether its fixed value are rows, by their keys."""
-        is_relation = self.found is not None and self.found.kind is FieldKind.TO_ONE
-        return is_relation and self.is_fixed and self.code.lstrip(NOT) != "isempty"
+        """Whether it keeps their keys: those are fixed."""
+        return self.asks_row and self.is_fixed
 
     @property
     def was_value(self) -> str:
@@ -222,13 +229,11 @@ class FilterForm(LineForm):
     @cached_property
     def suggested(self) -> Sequence[str]:
         """Texts of rows to offer, where the value is one of a relation."""
-        if self.found is None or self.found.kind is not FieldKind.TO_ONE:
+        if self.found is None or not self.asks_row:
             return ()
-        if self.code.lstrip(NOT) == "isempty":
-            return ()
-        typed = self["value"].value() if self.is_bound else ""
-        target = target_model(self.found, self.opened)
-        return self.texts.suggest(target, typed if isinstance(typed, str) else "")
+        typed = (self["value"].value() if self.is_bound else "") or ""
+        last = typed if isinstance(typed, str) else typed[-1]
+        return self.texts.suggest(target_of(self.found), last)
 
     def error_places(self, number: str) -> Any:
         where = _("Filter %(number)s, %(field)s")
@@ -247,19 +252,19 @@ class FilterForm(LineForm):
             self._clean_others()
         return cleaned
 
-    def _clean_value(self, field: OpenField) -> None:
+    def _clean_value(self, found: Path) -> None:
         values = self.cleaned_data
         try:
-            values["typed"] = self._read_value(field)
+            values["typed"] = self._read_value(found)
         except ValidationError as error:
             self.add_error("value", error)
             return
         if values["typed"] is None and self.is_fixed:
             self.add_error("value", _("Write the value."))
 
-    def _read_value(self, field: OpenField) -> Any:
+    def _read_value(self, found: Path) -> Any:
         values, lookup = self.cleaned_data, self.code.lstrip(NOT)
-        schema = schema_of(field, lookup)
+        schema = schema_of(found, lookup)
         if lookup == "range":
             sent = values["value"], values["value_to"]
             ends: list[Any] = [read_typed(schema, e) if e else None for e in sent]
@@ -269,7 +274,7 @@ class FilterForm(LineForm):
         typed = values["value"]
         if not typed or not self.picks_rows:
             return read_typed(schema, typed) if typed else None
-        target = target_model(field, self.opened)
+        target = target_of(found)
         if isinstance(typed, list):
             return [self.texts.key_of(target, each) for each in typed]
         return self.texts.key_of(target, typed)
@@ -307,14 +312,13 @@ class FilterForm(LineForm):
         return stored_or_written(stored, config, _SAYS_NOTHING)
 
 
-def _is_alike(old: OpenField, old_code: str, field: OpenField, code: str) -> bool:
+def _is_alike(old: Path, old_code: str, found: Path, code: str) -> bool:
     """Return whether a value of one comparison can be one of the other."""
     lookups = old_code.lstrip(NOT), code.lstrip(NOT)
-    if lookups[0] not in dict(comparison_choices(old, lookups[0])):
+    if lookups[0] not in comparisons_of(old.named_field):
         return False
-    kinds = old.kind is field.kind or FieldKind.TO_ONE not in (old.kind, field.kind)
-    alike = schema_of(old, lookups[0]) == schema_of(field, lookups[1])
-    return kinds and alike and ("range" in lookups) is (lookups[0] == lookups[1])
+    alike = schema_of(old, lookups[0]) == schema_of(found, lookups[1])
+    return alike and ("range" not in lookups or lookups[0] == lookups[1])
 
 
 def _usual_name(path: str) -> str:
@@ -350,26 +354,33 @@ def _initial_line(make: type[FilterForm], config: JsonObject) -> dict[str, Any]:
         "required": config.get("required", False),
         "description": config.get("description", ""),
     }
-    field = label_and_field_of(path, make.model, make.opened)[1]
-    if not is_by_client and path.endswith(PK) and field is not None:
-        line["path"] = path.removesuffix(PK)
-        target = target_model(field, make.opened)
-        keys = value if isinstance(value, list) else [value]
-        shown: Any = [make.texts.text_of(target, each) for each in keys]
-        line["value"] = shown if isinstance(value, list) else shown[0]
+    try:
+        found = resolve_path(path, make.model, make.opened, "filters")
+    except KindError:
+        line["value"] = "" if value is None else str(value)
         return line
     line["value"] = typed_text(value)
-    if config["lookup"] == "range":
+    if found.stand_in and not is_by_client and config["lookup"] != EMPTY:
+        if not path.endswith(PK):
+            raise NotRepresentable(_("a row is fixed by its text"))
+        line["path"] = path.removesuffix(PK)
+        keys = value if isinstance(value, list) else [value]
+        shown: Any = [make.texts.text_of(target_of(found), each) for each in keys]
+        line["value"] = shown if isinstance(value, list) else shown[0]
+    elif config["lookup"] == "range":
         first, last = value if isinstance(value, list) else (None, None)
         line["value"], line["value_to"] = typed_text(first), typed_text(last)
-        return line
-    choosing = (FieldKind.CHOICE, FieldKind.TO_ONE)
-    if isinstance(value, list) and (field is None or field.kind not in choosing):
-        line["value"] = "\n".join(line["value"])
-    if value is not None and field is not None:
-        schema = schema_of(field, config["lookup"])
-        with suppress(ValidationError):
-            if is_same(read_typed(schema, line["value"] or "\n"), value):
-                return line
-        raise NotRepresentable(_("a value is empty, or has spaces or line breaks"))
+    elif value is not None:
+        _check_shown(line, found)
     return line
+
+
+def _check_shown(line: dict[str, Any], found: Path) -> None:
+    """Raise `NotRepresentable` where inputs would not send back what they show."""
+    if isinstance(line["value"], list) and not has_many(found):
+        line["value"] = "\n".join(line["value"])
+    schema = schema_of(found, line["lookup"].lstrip(NOT))
+    with suppress(ValidationError):
+        if is_same(read_typed(schema, line["value"] or "\n"), line["typed"]):
+            return
+    raise NotRepresentable(_("a value is empty, or has spaces or line breaks"))

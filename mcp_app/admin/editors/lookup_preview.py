@@ -17,14 +17,13 @@ from mcp_app.admin.page.result import result_table
 from mcp_app.catalog.open_models import OpenModels
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.principal import AccessRequest
-from mcp_app.kinds.query.config import GROUPS, SCHEMA, Query
+from mcp_app.kinds.query.config import GROUPS, Query
 from mcp_app.kinds.query.description import query_sentence
 from mcp_app.kinds.query.groups import read_groups
 from mcp_app.kinds.query.kind import database_of
 from mcp_app.kinds.query.reading import RowReader, read_query_config
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
-from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.site_time import local_date
 
@@ -42,16 +41,16 @@ def preview_of(
 ) -> Mapping[str, Any]:
     """Return the context of the panel: what is needed, whose rows, and the first ones.
 
-    What clients may say counts as not said.
+    The config fits the `SCHEMA`, or is empty. What clients may say counts as not said.
     """
-    if not config or schemas.compile_schema(SCHEMA).violations(config):
+    if not config:
         return {}
     query, problems = read_query_config(config, opened)
     if query is None:
         return {"problem": str(problems[0])}
     needed = query.demands.permissions
     context = {
-        "sentence": query_sentence(config, opened),
+        "sentence": query_sentence(told_config(config, opened), opened),
         "needs": _permission_names(needed),
         "scopes": [*query.models.values()],
     }
@@ -67,6 +66,16 @@ def preview_of(
         return {**context, **_answer(query, user)}
     finally:
         _turns[user.pk].release()
+
+
+def told_config(config: JsonObject, opened: OpenModels) -> JsonObject:
+    """Return a config in which the first groups say what they are the first by."""
+    if config.get("order") or "limit" not in config:
+        return config
+    query, _problems = read_query_config(config, opened)
+    terms = () if query is None else query.group_order[:1]
+    order = [f"{'-' if each.descending else ''}{each.name}" for each in terms]
+    return {**config, "order": order} if order else config
 
 
 def _answer(query: Query, user: AbstractUser | AnonymousUser) -> Mapping[str, Any]:

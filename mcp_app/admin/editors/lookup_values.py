@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from itertools import count, takewhile
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django import forms
 from django.contrib.auth.models import AbstractUser, AnonymousUser
@@ -14,14 +14,13 @@ from django.db import router
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lookup_choices import NONE
-from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel
+from mcp_app.catalog.open_models import FieldKind, OpenModel
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.rules import visible
-from mcp_app.kinds.query.comparisons import PERIODS, value_schema
-from mcp_app.kinds.query.config import DATES
+from mcp_app.kinds.query.comparisons import IN_ANY_CASE, PERIODS, value_schema
 from mcp_app.kinds.query.labels import period_label
-from mcp_app.kinds.query.scoping import Scopes
+from mcp_app.kinds.query.scoping import TEXT, Path, Scopes
 from mcp_app.kinds.query.shapes import plain_to_json
 from mcp_app.pools.statement_time import time_limit
 
@@ -69,61 +68,68 @@ class TypedField(forms.Field):
 
 
 def value_fields(
-    field: OpenField, lookup: str, shown: Any
+    path: Path, lookup: str, shown: Any, listed: str
 ) -> Mapping[str, forms.Field]:
     """Return the inputs for the value of a filter, by their names.
 
-    `shown` is the value that they show, in its JSON form.
+    `shown` is the value that they show, in its JSON form; `listed` the id of a list of
+    texts to choose from, "" for none.
     """
     if lookup != "range":
-        return {"value": TypedField(_value_widget(field, lookup, shown))}
+        return {"value": TypedField(_value_widget(path, lookup, shown, listed))}
     first, last = shown if isinstance(shown, list) else (None, None)
     return {
-        "value": TypedField(_value_widget(field, "from", first), _("from")),
-        "value_to": TypedField(_value_widget(field, "to", last), _("to")),
+        "value": TypedField(_value_widget(path, "from", first), _("from")),
+        "value_to": TypedField(_value_widget(path, "to", last), _("to")),
     }
 
 
-def _value_widget(field: OpenField, lookup: str, shown: Any) -> forms.Widget:
-    schema, is_list = schema_of(field, lookup), lookup == "in"
+def _value_widget(
+    path: Path, lookup: str, shown: Any, listed: str = ""
+) -> forms.Widget:
+    schema, is_list = schema_of(path, lookup), lookup == "in"
     one = schema["items"] if is_list else schema
-    choices = _choices_of(field, lookup, one)
+    choices = _choices_of(path, lookup, one)
     if choices and not is_list:
         return forms.Select(choices=[NONE, *choices])
     if choices and len(choices) <= MAX_TICKS:
         return forms.CheckboxSelectMultiple({"class": "mcp-ticked"}, choices)
     if choices:
         return forms.SelectMultiple({"size": 8}, choices)
-    if is_list and field.kind is not FieldKind.TO_ONE:
+    if listed:
+        inputs = SeveralInputs if is_list else forms.TextInput
+        return inputs({"list": listed, "autocomplete": "off"})
+    if is_list:
         return forms.Textarea({"rows": 2, "cols": 30})
-    kind, is_day = "text", field.kind is FieldKind.DATE or lookup in ("from", "to")
-    if one.get("type") in ("integer", "number"):
-        kind = "number"
-    elif is_day and field.kind in DATES and len(str(shown or "")) in (0, 10):
+    kind = {"integer": "number", "number": "number"}.get(one.get("type", ""), "text")
+    if one.get("format") == "date" and len(str(shown or "")) in (0, 10):
         kind = "date"
-    attributes = {"type": kind, **({"step": "any"} if kind == "number" else {})}
-    inputs = SeveralInputs if is_list else forms.TextInput
-    return inputs(attributes)
+    step = {"step": "any"} if kind == "number" else {}
+    return forms.TextInput({"type": kind, **step})
 
 
 def _choices_of(
-    field: OpenField, lookup: str, schema: Mapping[str, Any]
+    path: Path, lookup: str, schema: Mapping[str, Any]
 ) -> Sequence[tuple[str, Label]]:
     """Return the values that fit if they are few, with what they are called."""
     if lookup == "period":
         return [(each, period_label(each)) for each in PERIODS]
     if "enum" in schema:
-        return [(str(v), str(text)) for v, text in field.value_column.flatchoices]
+        return [(str(v), str(text)) for v, text in path.field.value_column.flatchoices]
     return YES_NO if schema.get("type") == "boolean" else ()
 
 
-def schema_of(field: OpenField, lookup: str) -> Mapping[str, Any]:
+def has_many(path: Path) -> bool:
+    """Return whether several values are shown as several inputs or choices."""
+    asks_row = bool(path.stand_in) and not path.text.endswith(".pk")
+    return asks_row or path.field.kind is FieldKind.CHOICE
+
+
+def schema_of(path: Path, lookup: str) -> Mapping[str, Any]:
     """Return the JSON Schema of a value; of a range the one of an end."""
-    if lookup in ("range", "from", "to"):
-        is_date = field.kind in (FieldKind.DATE, FieldKind.DATETIME)
-        text = {"type": "string"}
-        return text if is_date else value_schema(field, "gte")
-    return value_schema(field, lookup)
+    if path.stand_in == TEXT:
+        lookup = IN_ANY_CASE.get(lookup, lookup)
+    return value_schema(path.field, "from" if lookup == "range" else lookup)
 
 
 def typed_text(value: object) -> Any:
@@ -169,9 +175,16 @@ KEY: Final = "#"
 """Before a key, where no text stands for it alone."""
 
 
-def text_field(model: OpenModel) -> OpenField | None:
-    texts = (f for f in model.fields.values() if f.kind is FieldKind.TEXT)
-    return next(texts, None)
+class Target(NamedTuple):
+    """What a relation leads to, and the column whose values are its keys."""
+
+    model: OpenModel
+    key: str
+
+
+def target_of(path: Path) -> Target:
+    """Return what a path leads to that ends at a relation."""
+    return Target(path.owner, path.named_field.key_column)
 
 
 class RowTexts:
@@ -180,30 +193,30 @@ class RowTexts:
     def __init__(self, user: Person) -> None:
         self._user = user
 
-    def suggest(self, model: OpenModel, typed: str = "") -> list[str]:
+    def suggest(self, target: Target, typed: str = "") -> list[str]:
         """Return texts of rows, of those that hold what was typed."""
         rows = self._found(
-            model, MAX_SUGGESTED, **({"icontains": typed} if typed else {})
+            target, MAX_SUGGESTED, **({"icontains": typed} if typed else {})
         )
         return [*dict.fromkeys(text for _key, text in rows if text)]
 
-    def text_of(self, model: OpenModel, key: object) -> str:
+    def text_of(self, target: Target, key: object) -> str:
         """Return the text that stands for a key alone, else the key itself."""
         name = f"{KEY}{key}"
-        for _key, text in self._found(model, 1, pk=key):
-            same = self._found(model, 2, iexact=text) if text else ()
+        for _key, text in self._found(target, 1, **{KEY: key}):
+            same = self._found(target, 2, iexact=text) if text else ()
             return text if len(same) == 1 else name
         return name
 
-    def key_of(self, model: OpenModel, text: str) -> Any:
+    def key_of(self, target: Target, text: str) -> Any:
         """Return the key of the one row with a text; raise ValidationError."""
         if text.startswith(KEY):
             key = text.removeprefix(KEY)
             return int(key) if key.isdecimal() else key
-        rows = self._found(model, MAX_CANDIDATES + 1, iexact=text)
+        rows = self._found(target, MAX_CANDIDATES + 1, iexact=text)
         if len(rows) == 1:
             return plain_to_json(rows[0][0])
-        names = model.model._meta
+        names = target.model.model._meta
         details = {"what": names.verbose_name, "text": visible(text)}
         if rows:
             keys = ", ".join(f"{KEY}{key}" for key, _text in rows[:MAX_CANDIDATES])
@@ -212,7 +225,7 @@ class RowTexts:
             )
             details |= {"what": names.verbose_name_plural, "keys": keys}
             raise ValidationError(sentence % details)
-        near = self._near(model, text)
+        near = self._near(target, text)
         sentence = _("No %(what)s of yours is called “%(text)s”.")
         if near:
             sentence = _(
@@ -220,24 +233,25 @@ class RowTexts:
             )
         raise ValidationError(sentence % {**details, "near": ", ".join(near)})
 
-    def _near(self, model: OpenModel, text: str) -> list[str]:
+    def _near(self, target: Target, text: str) -> list[str]:
         """Return texts that hold what was typed, or begin alike."""
         for part in (text, text[:3], text[:2]):
-            rows = self._found(model, MAX_CANDIDATES, icontains=part) if part else ()
+            rows = self._found(target, MAX_CANDIDATES, icontains=part) if part else ()
             if rows:
                 return [visible(each) for _key, each in rows]
         return []
 
     def _found(
-        self, model: OpenModel, most: int, **wanted: object
+        self, target: Target, most: int, **wanted: object
     ) -> list[tuple[Any, str]]:
-        field = text_field(model)
+        model = target.model
+        field = model.fields.get(model.text)
         needed = {model.permission, "" if field is None else field.permission} - {""}
         if self._user is None or not all(map(self._user.has_perm, needed)):
             return []
-        column = "pk" if field is None else field.source.attname
+        column = target.key if field is None else field.source.attname
         conditions = {
-            "pk" if name == "pk" else f"{column}__{name}": value
+            target.key if name == KEY else f"{column}__{name}": value
             for name, value in wanted.items()
         }
         using = router.db_for_read(model.model)
@@ -245,7 +259,8 @@ class RowTexts:
         try:
             with time_limit(using, SECONDS):
                 rows = scopes.rows(model).filter(**conditions).order_by(column)
-                return [(k, str(t)) for k, t in rows.values_list("pk", column)[:most]]
+                pairs = rows.values_list(target.key, column)[:most]
+                return [(key, str(text)) for key, text in pairs]
         except Exception:
             # A function of the site may raise anything; what was typed is no key, then.
             logger.exception("The rows of %s cannot be read.", model.label)

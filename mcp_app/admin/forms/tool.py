@@ -21,7 +21,7 @@ from mcp_app.admin.editors.hints import (
 )
 from mcp_app.admin.editors.json_editor import SheetField, parse_or_none
 from mcp_app.admin.editors.lookup import LookupSheet, begin_config, typed_query
-from mcp_app.admin.editors.lookup_preview import preview_of
+from mcp_app.admin.editors.lookup_preview import preview_of, told_config
 from mcp_app.admin.editors.messages import Message
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
 from mcp_app.admin.editors.text_answer import Parts, config_of, parts_of_config
@@ -191,7 +191,8 @@ class QueryForm(DefinitionForm[AnyRow]):
 
     def _show_config(self, config: JsonObject, left_out: Sequence[Label] = ()) -> None:
         """Let panel and drafts be about a config that may not be saved."""
-        self._config = config
+        wrong = schemas.compile_schema(SCHEMA).violations(config)
+        config = self._config = {} if wrong else config
         for name, text in self.drafts().items():
             if name in self.fields:
                 self.fields[name].widget.attrs["placeholder"] = text
@@ -210,6 +211,7 @@ class QueryForm(DefinitionForm[AnyRow]):
         config = self._config
         if config.get("model") not in mcp.open_models:
             return {}
+        config = told_config(config, mcp.open_models)
         return {
             "title": draft_title(config, mcp.open_models)[:255],
             "description": draft_description(config, mcp.open_models),

@@ -3,6 +3,7 @@
 (() => {
     const PAUSE = 400;
     const LETTERS_OF_A_TOKEN = 4;
+    const MOST_LISTED = 50;
     const all = (selector, within = document) => [...within.querySelectorAll(selector)];
     const after = (pause, run) => {
         let timer;
@@ -212,6 +213,7 @@
         (added || after_ || document.getElementById(id) || fresh.querySelector("input:not([type=hidden]), select"))?.focus();
         preview();
     }
+    const listed = after(PAUSE, () => draw("config"));
     const variables = after(PAUSE, () => draw("suggestions"));
 
     /* Names that can be inserted into a text */
@@ -278,6 +280,8 @@
         if (!event.target.closest("[data-mcp-not-saved]")) dirty = true;
         if (event.target.matches("[data-mcp-count]")) count(event.target);
         if (event.target.name === "uri_template") variables();
+        // Where there are more texts than the list has, those that hold what is typed.
+        if (event.target.list?.options.length >= MOST_LISTED) listed();
         if (sheet?.querySelector("[data-mcp-rows]")) {
             number(sheet);
             if ("mcpMoved" in sheet.dataset) place(sheet);

@@ -290,6 +290,12 @@ def test_each_line_is_a_value(admin_client: Client) -> None:
         (_filter(0, "total", "gte", value="much"), "Write a number."),
         (_filter(0, "due", "last_days", given="fixed", value="x"), "Write a number."),
         (_filter(0, "state", "exact", given="fixed"), "Write the value."),
+        (_filter(0, "total", "gte", parameter="cursor"), "our own parameter"),
+        (_filter(0, "due", "last_days", value="9999"), "does not fit"),
+        (
+            _filter(0, "due", "range", value="2026-05-02", value_to="2026-05-01"),
+            "after",
+        ),
         ({"limit": "500"}, "less than or equal to 200"),
     ],
 )
@@ -420,3 +426,102 @@ def test_queries_of_the_page(
     tool.save()
     with django_assert_max_num_queries(14 + PREVIEW):
         admin_client.get(url)
+
+
+def test_two_people_at_one_form(admin_client: Client) -> None:
+    """Who comes second sees both, and puts what they typed on top."""
+    tool = _tool(fields=["number"])
+    opened = admin_client.get(page_of(tool))
+    save(admin_client, tool, description="By another.")
+    typed = {f"{ROW}-filters-add": "state", f"{ROW}-limit": "7"}
+    refused = fill_in_again(admin_client, page_of(tool), opened, **typed)
+    assert "Nothing was overwritten" in refused.content.decode()
+    assert shown_values(refused)[f"{ROW}-filters-0-path"] == "state"
+    on_top = fill_in_again(admin_client, page_of(tool), refused, _mine="1")
+    assert saved(fill_in_again(admin_client, page_of(tool), on_top))
+    tool.refresh_from_db()
+    assert tool.description == "By another."
+    assert tool.json("config") == {
+        "model": "drill.Order",
+        "fields": ["number"],
+        "filters": [{"path": "state", "lookup": "in", "parameter": "state"}],
+        "limit": 7,
+    }
+
+
+def test_what_was_typed_is_there_as_json(admin_client: Client) -> None:
+    tool = _tool(fields=["number"])
+    sent = {f"{ROW}-filters-add": "state", "show-config": "json"}
+    response = fill_in(admin_client, page_of(tool), **sent)
+    values = shown_values(response)
+    assert '"parameter": "state"' in values["config-json"]
+    assert values["config-as"] == "json"
+
+
+ASK: dict[str, Any] = _filter(0, "customer", "exact", given="fixed")
+
+
+def test_rows_are_picked_by_their_texts(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of rows that one sees: an error names those that are near, and no others."""
+    ann, _bo, _hidden = (
+        Customer.objects.create(name=name, email=f"{name}@x.org", hidden=name == "Anna")
+        for name in ("Ann", "Bo", "Anna")
+    )
+    tool = _tool(fields=["number"])
+    typed = {f"{ROW}-{name}": value for name, value in ASK.items()}
+    response = fill_in(
+        admin_client, page_of(tool), **typed, **{f"{ROW}-filters-0-value": "An"}
+    )
+    assert (
+        "No customer of yours is called “An”. Did you mean Ann?"
+        in errors(response)["config"]
+    )
+    text = response.content.decode()
+    assert '<option value="Ann"></option>' in text
+    assert "Anna" not in text
+    config = _fill(admin_client, tool, **ASK, **{"filters-0-value": "ann"})
+    [asked] = config["filters"]
+    assert asked == {"path": "customer.pk", "lookup": "exact", "value": ann.pk}
+    assert shop.problems(config) == []
+    # It is shown by its text, and stays as it was.
+    shown = shown_values(admin_client.get(page_of(tool)))
+    assert shown[f"{ROW}-filters-0-value"] == "Ann"
+    save(admin_client, tool, title="B")
+    assert tool.json("config") == config
+    # Namesakes are told apart by their keys.
+    same = Customer.objects.create(name="Ann", email="2@x.org")
+    assert (
+        shown_values(admin_client.get(page_of(tool)))[f"{ROW}-filters-0-value"]
+        == f"#{ann.pk}"
+    )
+    response = fill_in(admin_client, page_of(tool), **{f"{ROW}-filters-0-value": "Ann"})
+    assert f"write #{ann.pk}, #{same.pk}." in errors(response)["config"]
+
+
+def test_a_range_is_two_values(admin_client: Client) -> None:
+    tool = _tool(fields=["number"])
+    days = {"value": "2026-01-01", "value_to": ""}
+    config = _fill(admin_client, tool, **_filter(0, "due", "range", **days))
+    [asked] = config["filters"]
+    assert asked["default"] == ["2026-01-01", None]
+    assert shop.problems(config) == []
+    response = admin_client.get(page_of(tool))
+    assert (
+        'type="date" name="config-0-filters-0-value" value="2026-01-01"'
+        in response.content.decode()
+    )
+    tool.delete()
+    tool, states = _tool(fields=["number"]), ["open", "sent"]
+    config = _fill(admin_client, tool, **_filter(0, "state", "-in", value=states))
+    asked = {"path": "state", "lookup": "in", "exclude": True, "parameter": "state"}
+    assert config["filters"] == [{**asked, "default": states}]
+
+
+def test_ten_thousand_choices(admin_client: Client, monkeypatch: Any) -> None:
+    choices = [(str(number), f"اختيار {number}") for number in range(10_000)]
+    monkeypatch.setattr(Order._meta.get_field("state"), "choices", choices)
+    tool = _tool(fields=["number"])
+    _fill(admin_client, tool, **{"filters-add": "state"})
+    assert '<option value="9999">اختيار 9999</option>' in text_of(admin_client, tool)
