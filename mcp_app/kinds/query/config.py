@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from django.utils.text import get_text_list
-from django.utils.translation import gettext as _
-
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds.query.comparisons import (
@@ -328,26 +325,6 @@ def _choice_titles(query_filter: Filter) -> str:
         if str(title).lower() != str(value).lower()
     ]
     return f"{'; '.join(titles)}." if titles else ""
-
-
-def query_sentence(query: Query) -> str:
-    """Say for people what is looked up, by what, and what comes of it."""
-    asked = (each.paths[0].text for each in query.parameters.values())
-    filter_texts = list(dict.fromkeys(asked))
-    # Of rows, or of groups: the others are empty.
-    answer_texts = [each.name for each in query.group_by]
-    answer_texts += [each.name for each in query.measures]
-    answer_texts += [path.text for path in query.fields]
-    answer_texts += [each.field.name for each in query.lists]
-    words = {
-        "what": query.model.title,
-        "asked": get_text_list(filter_texts, _("and")),
-        "shown": get_text_list(answer_texts, _("and")),
-    }
-    message = _("It looks up %(what)s, and gives %(shown)s.")
-    if filter_texts:
-        message = _("It looks up %(what)s by %(asked)s, and gives %(shown)s.")
-    return message % words
 
 
 def output_schema(query: Query) -> JsonObject:

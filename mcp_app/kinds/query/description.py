@@ -107,6 +107,8 @@ class _Describer:
 
     def parts(self) -> Iterator[tuple[str, str]]:
         yield _("Looks up"), self._title
+        if self._model is not None and self._model.scope:
+            yield _("Whose rows"), str(self._model.scope)
         yield from self._contents()
         for each in self._filters:
             words = plain_text(filter_words(each, self._model, self._opened))

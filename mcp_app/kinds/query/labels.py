@@ -87,10 +87,6 @@ _EXCLUDING: Final[Mapping[str, Label]] = {
     "in": gettext_lazy("is none of"),
     "istartswith": gettext_lazy("does not start with"),
     "icontains": gettext_lazy("does not contain"),
-    "range": gettext_lazy("is not between"),
-    "period": gettext_lazy("is not in the period"),
-    "last_days": gettext_lazy("is not in the last … days"),
-    "next_days": gettext_lazy("is not in the next … days"),
     "isempty": gettext_lazy("is not empty"),
 }
 _UNITS: Final[Mapping[str, Label]] = {
@@ -132,13 +128,14 @@ _ORDERS: Final[Mapping[str, tuple[Label, Label]]] = {
 def lookup_label(lookup: str, kind: FieldKind | None, exclude: bool = False) -> str:
     """Return what a lookup is called for this kind of field."""
     labels = {**LOOKUP_LABELS}
-    if exclude:
-        labels |= _EXCLUDING
-    elif kind in DATES:
+    if kind in DATES:
         labels |= _LABELS_OF_DATES
     elif kind is FieldKind.TEXT:
         labels |= _LABELS_OF_TEXTS
-    return str(labels.get(lookup, lookup))
+    label = str(labels.get(lookup, lookup))
+    if not exclude:
+        return label
+    return str(_EXCLUDING.get(lookup) or _("not: %(label)s") % {"label": label})
 
 
 def field_label(field: OpenField) -> str:

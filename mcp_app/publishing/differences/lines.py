@@ -13,6 +13,7 @@ from mcp_app.catalog.row_loader import definition_of
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
 from mcp_app.kinds import KindError, complete_definition, usable_kinds
 from mcp_app.kinds.kind import OUTSIDE, Description
+from mcp_app.kinds.query.comparisons import PERIODS
 from mcp_app.models import DefinitionRow, PublishedRow, Tool
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.differences.breaking import are_arguments, is_schema
@@ -144,6 +145,9 @@ def _type_words(schema: dict[str, Any]) -> str:
     """Take what says the type of a value, and return it in words."""
     name = schema.pop("type", "")
     form = schema.pop("format", "")
+    if schema.get("enum") == [*PERIODS]:
+        del schema["enum"]
+        return _("period")
     if are_texts(schema.get("enum")):
         choices = {"choices": ", ".join(schema.pop("enum"))}
         return _("one of %(choices)s") % choices

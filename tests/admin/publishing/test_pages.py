@@ -176,7 +176,7 @@ def test_a_query_changes_in_words(
         "removed: created is in the period created, the client says",
         "added: due is on day, the client must say it",
         "added: state is one of Waits to be sent, Came back, fixed",
-        "added: day: date, required",
+        "removed: created: period, not required added: day: date, required",
         "One group for each: customer",
         "Calls that work now will fail: those with “created”, those without “day”.",
         "Only reads · the same call gives the same · stays inside this site",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_app.kinds.query.config import input_schema, output_schema, query_sentence
+from mcp_app.kinds.query.config import input_schema, output_schema
 from mcp_app.kinds.query.shapes import LARGEST
 from tests.kinds.query import shop
 
@@ -94,21 +94,3 @@ def test_lines_of_groups() -> None:
         "weight": {},
         "first": {"type": ["string", "null"], "format": "date"},
     }
-
-
-def test_a_sentence_for_people() -> None:
-    config = {
-        "fields": ["number", "customer.name"],
-        "filters": [
-            {"path": "state", "lookup": "exact", "parameter": "state"},
-            {"path": "due", "lookup": "lte", "parameter": "until"},
-            {"path": "note", "lookup": "isempty", "value": True},
-        ],
-        "lists": [{"path": "items", "fields": ["amount"]}],
-    }
-    assert query_sentence(shop.query(config)) == (
-        "It looks up Orders by state and due, and gives number, customer.name and"
-        " items."
-    )
-    counted = {"answer": "groups", "measures": [{"aggregate": "count", "name": "n"}]}
-    assert query_sentence(shop.query(counted)) == "It looks up Orders, and gives n."

@@ -58,6 +58,7 @@ GONE: Final[dict[str, Any]] = {
 def test_groups_in_words() -> None:
     assert describe_query(TOP, OPENED) == [
         ("Looks up", "Orders"),
+        ("Whose rows", "only rows that the caller may see"),
         ("One group for each", "customer"),
         ("Numbers of each group", "turnover: sum of total"),
         ("Numbers of each group", "orders: count of orders"),
@@ -109,6 +110,7 @@ def test_rows_in_words() -> None:
     )
     assert describe_query(CUSTOMERS, OPENED) == [
         ("Looks up", "Customers"),
+        ("Whose rows", "only rows that the caller may see"),
         ("Columns", "name, country: name"),
         ("With each customer, a list", listed),
         ("Only customers where", "name contains name, the client must say it"),
@@ -153,6 +155,7 @@ FIXED: Final[list[tuple[str, str, Any, str]]] = [
 ASKED: Final[list[tuple[str, str, Any, str]]] = [
     ("due", "range", [None, "2026-01-31"], "is between p_from and p_to, else up to"),
     ("created", "period", "last_month", "is in the period p, else last month"),
+    ("due", "next_days", None, "is in the next p days"),
     ("note", "isempty", None, "is empty or not: p"),
     ("number", "iexact", None, "is p (any case)"),
 ]
