@@ -9,7 +9,7 @@ import mcp_app.models.fields
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("mcp_app", "0010_issued_scope"),
+        ("mcp_app", "0011_words"),
     ]
 
     operations = [

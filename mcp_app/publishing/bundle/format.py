@@ -27,7 +27,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.publication import PublicationRefused
 
 FORMAT: Final = "django-mcp-app bundle"
-VERSION: Final = 1
+VERSION: Final = 2
 """The newest version that is read, and the one that is written."""
 MOST_BYTES: Final = 64 * MIB
 MAX_PROBLEMS: Final = 50

@@ -320,7 +320,10 @@ def _parse_file(body: bytes) -> JsonObject:
     version = file.get("version")
     if type(version) is not int or version < 1:
         raise BundleRefused([with_place("version", _(COUNT["must"]))])
-    if version != VERSION:
+    if version < VERSION:
+        message = _("The file was made by an older version. Export it again there.")
+        raise BundleRefused([message])
+    if version > VERSION:
         message = _(
             "The file was made by a newer version (%(version)s; this site reads up to"
             " %(known)d). Update this site first."

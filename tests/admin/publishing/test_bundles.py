@@ -352,7 +352,7 @@ def test_a_right_that_is_missing_refuses_the_whole_file(
 ) -> None:
     client = staff("bundle", "publish")
     prompt = {"name": "p", "working": {"name": "p"}}
-    form = {"format": "django-mcp-app bundle", "version": 1}
+    form = {"format": "django-mcp-app bundle", "version": 2}
     response = look(client, {**form, **entries, "prompts": [prompt]})
     text = words(response)
     assert f"This needs the right “{right}”." in text

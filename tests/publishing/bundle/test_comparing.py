@@ -26,7 +26,7 @@ from tests.publishing.bundle.content import (
 
 pytestmark = pytest.mark.django_db
 
-HEAD: dict[str, Any] = {"format": "django-mcp-app bundle", "version": 1}
+HEAD: dict[str, Any] = {"format": "django-mcp-app bundle", "version": 2}
 
 
 def compared(file: dict[str, Any], registry: Registry = REGISTRY) -> Comparison:

@@ -15,7 +15,7 @@ from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused, reading
 from tests.publishing.bundle.content import as_bytes
 
-HEAD: dict[str, Any] = {"format": "django-mcp-app bundle", "version": 1}
+HEAD: dict[str, Any] = {"format": "django-mcp-app bundle", "version": 2}
 PICTURE = b"\x89PNG"
 
 
@@ -107,8 +107,12 @@ def test_what_is_read() -> None:
         (as_bytes({**HEAD, "version": 0}), "version: This must be a whole number"),
         (as_bytes({**HEAD, "version": True}), "version: This must be a whole number"),
         (
+            as_bytes({**HEAD, "version": 1}),
+            "The file was made by an older version. Export it again there.",
+        ),
+        (
             as_bytes({**HEAD, "version": 3}),
-            "The file was made by a newer version (3; this site reads up to 1).",
+            "The file was made by a newer version (3; this site reads up to 2).",
         ),
     ],
 )

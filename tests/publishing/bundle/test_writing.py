@@ -34,7 +34,7 @@ def test_the_same_content_is_the_same_bytes_in_lines() -> None:
         row.save()
     backwards = reversed(bundle.everything())
     assert bundle.export_bundle(backwards) == first
-    assert first.startswith(b'{\n  "format": "django-mcp-app bundle",\n  "version": 1,')
+    assert first.startswith(b'{\n  "format": "django-mcp-app bundle",\n  "version": 2,')
     assert first.endswith(b"\n}\n")
     file = json.loads(first)
     assert keys(file)["tools"] == ["Hours", "hours", "vanished"]
