@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.conftest import HELPER, PASSWORD, log_in, open_page
-from tests.browser.keyboard import STOPS
 from tests.browser.listening import Listening
 from tests.browser.test_publishing import picture, press, said
 from tests.clients.node import report_of
@@ -20,7 +19,6 @@ pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")
 TEAM: Final = "team"
 """The server of the demo that knows who calls."""
 
-FOCUS: Final = "document.activeElement.name || document.activeElement.id"
 INTO_VIEW: Final = "each => each.closest('.mcp-lookup, form').scrollIntoView()"
 WEEK: Final = "orders-by-status"
 
@@ -36,11 +34,7 @@ def part(page: Page, name: str) -> Locator:
 
 
 def add(page: Page, lines: str, choice: str) -> None:
-    """Add a line, which the page shows at once or after its button is pressed."""
     part(page, f"{lines}-add").select_option(choice)
-    button = page.locator(f"select[name='config-0-{lines}-add'] + button")
-    if button.is_visible():
-        button.click()
     expect(part(page, f"{lines}-add")).to_have_value("")
 
 
@@ -92,20 +86,6 @@ def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
     [row] = _rows(client, name, sku="ket-1")
     assert row["name"] == "Kettle"
     assert _rows(client, name, sku="none") == []
-
-
-def test_the_keyboard_alone(keeper: Page) -> None:
-    page = keeper
-    begin(page, "Products")
-    part(page, "answer").first.focus()
-    seen: list[str] = []
-    while "_save" not in seen and len(seen) < STOPS:
-        page.keyboard.press("Tab")
-        seen.append(page.evaluate(FOCUS))
-    wanted = ("shown", "filters-add", "order-0-path", "order-add", "limit", "count")
-    for each in wanted:
-        assert f"config-0-{each}" in seen, seen
-    assert "show-now" in seen
 
 
 def _see_no_orders(other: Page, url: str) -> None:
@@ -171,24 +151,3 @@ def test_a_row_with_the_rows_that_belong_to_it(keeper: Page, client: Listening) 
     listed = row["invoices"]["rows"]
     assert listed
     assert all(each["paid"] is False for each in listed)
-
-
-def test_without_scripts(scriptless_keeper: Page, client: Listening) -> None:
-    """Buttons show the form again, and save nothing."""
-    page, name = scriptless_keeper, "orders-by-day"
-    begin(page, "Orders")
-    part(page, "answer").and_(page.locator("[value='groups']")).check()
-    press(page, "Go on")
-    add(page, "group_by", "status")
-    add(page, "measures", "sum/total")
-    add(page, "filters", "placed")
-    part(page, "filters-0-lookup").select_option("last_days")
-    page.locator("[name='show-line']").click()
-    part(page, "filters-0-value").fill("7")
-    page.locator("#id_title").fill("Orders by day")
-    press(page, "Refresh")
-    preview(page, "status", "orders", "sum_total")
-    publish(page)
-    client.sees(lambda: client.description(name) is not None, True)
-    answer = client.ask("call_tool", name, {})
-    assert not answer.is_error, answer

@@ -51,11 +51,11 @@ def _write_company(own: Company, tenant: int) -> None:
         begins = date.today() + timedelta(days=20 - 7 * number)
         hire = Hire.objects.create(
             company=own,
-            customer=customers[number * number % len(customers)],
+            customer=customers[(number * number + number // 4) % 11],
             machine=machines[number % len(machines)],
             begins=begins,
             ends=begins + timedelta(days=3),
             state=STATES[number % len(STATES)],
-            net_total=100 * (1 + number % 9) + tenant,
+            net_total=100 * (1 + number % 9) + number * number % 89 + tenant,
         )
         Payment.objects.create(hire=hire, paid=hire.ends, amount=hire.net_total)

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Final, cast
 
 from django import forms
 from django.forms.boundfield import BoundField
+from django.utils.choices import flatten_choices
 from django.utils.text import capfirst, slugify
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.json_editor import EditorInput, Initial, parse_or_none
-from mcp_app.admin.editors.lines import LineForm, Lines, is_same
+from mcp_app.admin.editors.lines import LineForm, Lines, is_same, with_values
 from mcp_app.admin.editors.lookup_choices import (
     NONE,
     both_directions,
@@ -104,8 +105,7 @@ def begin_config(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonOb
         return config
     config = {"model": model.label, "answer": ONE if one else ROWS, **config}
     if config["answer"] == GROUPS:
-        name = slugify(str(model.model._meta.verbose_name_plural)).replace("-", "_")
-        count = {"aggregate": "count", "name": name[:MAX_NAME_LENGTH] or "count"}
+        count = {"aggregate": "count", "name": usual_name("count", model)}
         return config if config.get("measures") else {**config, "measures": [count]}
     if config.get("fields") or config.get("lists"):
         return config
@@ -115,6 +115,13 @@ def begin_config(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonOb
     if names and _may_sort(names[0], model) and "order" not in config:
         config["order"] = names[:1]
     return config
+
+
+def usual_name(path: str, model: OpenModel) -> str:
+    """Return the name of a number that nobody has named: hires, sum_net_total."""
+    rows = slugify(str(model.model._meta.verbose_name_plural)).replace("-", "_")
+    name = rows if path == "count" else path.replace("/", "_").replace(".", "_")
+    return name[:MAX_NAME_LENGTH] or "count"
 
 
 def _own_columns(model: OpenModel, target: OpenModel | None = None) -> Iterator[str]:
@@ -194,10 +201,25 @@ class MeasureLine(ChoiceLine):
         )
         return [("count", count), *offered]
 
+    def __init__(
+        self, data: Mapping[str, Any] | None = None, *, prefix: str, **options: Any
+    ) -> None:
+        super().__init__(data, prefix=prefix, **options)
+        name, usual = self.sent_value("name"), self.usual_name(self.sent_value("path"))
+        keys: Any = flatten_choices(self.choices_with())
+        drafts = {self.usual_name(key) for key, _label in keys} - {usual}
+        if self.is_bound and name in drafts and name == self.sent_value("was"):
+            # A drafted name follows what is counted or added up.
+            self.data = with_values(self.data, prefix, name=usual, was=usual)
+
+    @classmethod
+    def usual_name(cls, path: str) -> str:
+        return usual_name(path, cls.model)
+
     def line_config(self) -> JsonObject:
-        aggregate, _slash, path = str(self.values["path"]).partition("/")
-        usual = str(self.values["path"]).replace("/", "_").replace(".", "_")
-        name = self.values.get("name") or usual[:MAX_NAME_LENGTH]
+        key = str(self.values["path"])
+        aggregate, _slash, path = key.partition("/")
+        name = self.values.get("name") or self.usual_name(key)
         return {
             "aggregate": aggregate,
             **({"path": path} if path else {}),
@@ -206,8 +228,8 @@ class MeasureLine(ChoiceLine):
 
     @classmethod
     def begin_line(cls, path: str) -> dict[str, Any]:
-        usual = path.replace("/", "_").replace(".", "_")
-        return {"path": path, "name": usual[:MAX_NAME_LENGTH]}
+        name = cls.usual_name(path)
+        return {"path": path, "name": name, "was": name}
 
 
 class ListLine(LineForm):
