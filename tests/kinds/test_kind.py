@@ -56,6 +56,22 @@ def test_a_kind_has_nothing_to_add_by_itself() -> None:
 TOOL = ToolDefinition(name="t")
 
 
+def test_a_config_without_words_is_described_as_json(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    json = [("Content as JSON", '{\n  "station": "hill"\n}')]
+    hill = {"station": "hill"}
+    assert Station().describe_safely(TOOL, hill) == json
+    assert Station().sentence_safely(TOOL, hill) == ""
+    monkeypatch.setattr(
+        Station, "describe", lambda _self, _tool, it: [("Station", it["station"])]
+    )
+    assert Station().describe_safely(TOOL, hill) == [("Station", "hill")]
+    assert Station().describe_safely(TOOL, {"station": 1})[0][0] == "Content as JSON"
+    monkeypatch.setattr(Station, "describe", lambda self, *both: 1 / 0)
+    assert Station().describe_safely(TOOL, hill) == json
+
+
 @pytest.mark.parametrize(
     ("definition", "config", "field", "sentence"),
     [
