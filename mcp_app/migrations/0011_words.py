@@ -46,6 +46,7 @@ def _new_query(query: Any, model: Any) -> Any:
     if groups and "'aggregate'" not in str(query.get("measures")):
         # They were of the rows that the query gave before.
         query = {k: v for k, v in query.items() if k not in ("order", "limit")}
+        query |= _usual_order(query)
     for name, change in {
         "filters": lambda each: _new_filter(each, model),
         "order": lambda each: _with_key(each, model),
@@ -55,6 +56,19 @@ def _new_query(query: Any, model: Any) -> Any:
     }.items():
         query = _change(query, name, change)
     return query
+
+
+def _usual_order(query: Any) -> dict[str, Any]:
+    """Return the order that groups had, where another is usual now: the first sum."""
+    measures, by = query.get("measures"), query.get("group_by")
+    if not isinstance(measures, list) or not isinstance(by, list):
+        return {}
+    names = [
+        (each.get("do"), each.get("as")) for each in measures if isinstance(each, dict)
+    ]
+    has_dates = any(isinstance(each, dict) for each in by)
+    later = names and names[0][0] != "sum" and any(do == "sum" for do, _ in names)
+    return {"order": [f"-{names[0][1]}"]} if later and not has_dates else {}
 
 
 def _new_filter(each: Any, model: Any) -> Any:

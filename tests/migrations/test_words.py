@@ -65,6 +65,9 @@ def test_each_word_has_a_new_one() -> None:
     assert [each["aggregate"] for each in groups["measures"]] == ["avg", "min", "max"]
     # They were of the rows that it gave before.
     assert groups.keys().isdisjoint({"order", "limit"})
+    sums = [{"do": "count", "as": "n"}, {"do": "sum", "path": "total", "as": "total"}]
+    sorted_groups = {**GROUPS, "by": ["state"], "measures": sums}
+    assert words.new_config("query", sorted_groups)["order"] == ["-n"]
     pair = {"name": "a", "value": "b", "style": "commas"}
     call = {"site": "a", "query": [pair], "body": {"form": [pair]}, "limit": 5}
     assert words.new_config("http", CALL) == call
