@@ -16,14 +16,17 @@ import pytest
 
 import mcp_app
 from mcp_app.catalog import form_urls, lint
+from mcp_app.catalog.decorators import ModelOptions
 from mcp_app.catalog.lint import RULES, Finding, Level
-from mcp_app.catalog.open_models import missing_targets
+from mcp_app.catalog.open_models import missing_targets, rows_of_everybody
 from mcp_app.catalog.outputs import tool_returns
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.principal import AccessRequest, Principal
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds import findings_with_kind
+from mcp_app.kinds.query.comparisons import COMPARISONS
+from mcp_app.kinds.query.config import MEASURES, SCHEMA
 from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.protocol.revisions import LATEST, STATEFUL
 from mcp_app.protocol.schemas import _DIALECTS, check_schema
@@ -117,8 +120,14 @@ def test_the_example_of_open_models(declared: Registry) -> None:
     assert problems == []
     assert query is not None
     assert query.per_caller
-    rows = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
-    assert rows == [*inspect.signature(declared.open_model).parameters][1:]
+    assert [*rows_of_everybody(declared.open_models)] == []
+    opening, asking = section.split("\n```json")
+    rows = re.findall(r"^\| `(\w+)` \|", opening, re.MULTILINE)
+    own = [*inspect.signature(declared.open_model).parameters][1:-1]
+    assert rows == [*own, *ModelOptions.__annotations__]
+    lookups = {each for kind in COMPARISONS.values() for each in kind}
+    words = {*lookups, *MEASURES, *SCHEMA["properties"]}
+    assert words - {*re.findall(r"\w+", asking)} == set()
 
 
 async def test_the_example_of_the_context(declared: Registry) -> None:
