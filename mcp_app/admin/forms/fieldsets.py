@@ -176,7 +176,8 @@ class Behind(NamedTuple):
 
     `more` are fields to edit as JSON; `description` and `classes` are those of the
     fieldset. `without` are fields that nobody fills in, because they follow from it;
-    `who` says who may use it because of what it does.
+    `who` says who may use it because of what it does. `folded` are fieldsets of one
+    field that are folded: the heading, and what is inside.
     """
 
     heading: Label
@@ -186,6 +187,7 @@ class Behind(NamedTuple):
     more: Sequence[str] = ()
     without: Sequence[str] = ()
     who: Label = ""
+    folded: Mapping[str, tuple[Label, Label]] = {}
 
     @property
     def fieldset(self) -> Fieldset:
@@ -230,8 +232,13 @@ def fieldsets_of(
     """
     texts, middle, where, more = _FIELDSETS[model]
     fieldsets: list[Fieldset] = [
-        *(behind.fieldset if each is None else each for each in middle),
+        *(
+            behind.fieldset if each is None else each
+            for each in middle
+            if each is None or behind.folded.keys().isdisjoint(each[1]["fields"])
+        ),
         (_("What clients read"), {"fields": ("title", *texts, "description")}),
+        *(_fold(*words, [field]) for field, words in behind.folded.items()),
         _fold(_("Who may use it"), _who_words(behind, row), DEMANDS),
         _fold(
             _("Name, tags, limits"),

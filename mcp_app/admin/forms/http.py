@@ -23,6 +23,7 @@ from mcp_app.interface.definitions import Label
 from mcp_app.kinds import KindError
 from mcp_app.kinds.http.config import draft_texts, read_http_config
 from mcp_app.kinds.http.kind import allowed_names, configured_call, shared_key_findings
+from mcp_app.kinds.placeholders import names_in_value
 from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 from mcp_app.models.tokens import Secret
 from mcp_app.protocol.json_types import JsonObject
@@ -136,6 +137,18 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
     WORDS = {**TOOL, **CALL, **DRAFTED}
     REACHES_OUTSIDE = True
     ONLY_READS = False
+
+    @classmethod
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
+        names = ", ".join(sorted(names_in_value(config or {})))
+        names = names or _("what is named above")
+        method = (config or {}).get("method", "GET")
+        says = _("as %(method)s says, unless you choose") % {"method": method}
+        folded = {
+            "input_schema": (_("Parameters as a table"), names),
+            "changes": (_("What it changes"), says),
+        }
+        return super().kind_fields(config)._replace(folded=folded)
 
     def shown_schema(self) -> JsonObject | None:
         shown = self.data.get("input_schema-shown") if self.is_bound else None

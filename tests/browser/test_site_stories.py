@@ -1,0 +1,77 @@
+"""Calls of another site from nothing to a client, in as few steps as they are worth."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.listening import Listening
+from tests.browser.test_publishing import said, serious
+from tests.egress.peer import Peer
+
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
+
+PASTED: Final = """curl 'http://127.0.0.1:{port}/api/parts/P-100?lang=en' \\
+  -H 'Authorization: Bearer a-key' -b 'session=5' -k"""
+
+
+class Steps:
+    """What a person does on a page: each click and each field is one step."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.count = 0
+
+    def press(self, name: str) -> None:
+        self.click(self.page.get_by_role("button", name=name, exact=True))
+
+    def follow(self, name: str) -> None:
+        self.click(self.page.get_by_role("link", name=name, exact=True).last)
+
+    def click(self, wanted: Locator) -> None:
+        self.count += 1
+        wanted.click()
+        self.page.wait_for_load_state("load")
+
+    def fill(self, wanted: Locator, text: str) -> None:
+        self.count += 1
+        wanted.click()
+        wanted.press_sequentially(text) if "\n" not in text else wanted.fill(text)
+
+
+def test_one_part_pasted_from_a_browser(
+    keeper: Page, client: Listening, parts: Peer
+) -> None:
+    keeper.goto("/admin/mcp_app/tool/")
+    steps = Steps(keeper)
+    steps.follow("Add tool")
+    steps.follow("Parts supplier")
+    pasted = keeper.get_by_label("Address or curl command")
+    steps.fill(pasted, PASTED.format(port=parts.port))
+    steps.press("Take it apart")
+    expect(keeper.get_by_role("status").first).to_contain_text(
+        "GET at Parts supplier. Left out: cookies, -k, the header Authorization"
+    )
+    steps.fill(keeper.get_by_label("Parameter for P-100"), "sku")
+    steps.press("Fetch")
+    tree = keeper.locator(".mcp-tree")
+    expect(tree).to_contain_text("“Hydraulic hose 2 m”")
+    steps.click(tree.get_by_label("internal_cost").first)
+    steps.fill(keeper.get_by_label("Title:"), "Part of the supplier")
+    for width in (1280, 390):
+        keeper.set_viewport_size({"width": width, "height": 900})
+        assert serious(keeper, preload=False) == []
+        assert keeper.evaluate("document.documentElement.scrollWidth") <= width
+    steps.press("Save and publish…")
+    steps.press("Publish version 1")
+    said(keeper, "Version 1 is published.")
+    assert steps.count <= 10
+    name = "part-of-the-supplier"
+    client.sees(lambda: client.description(name) is not None, True)
+    answer = client.ask("call_tool", name, {"sku": "P-100"})
+    assert answer.structured_content["price"] == 48.9
+    assert "internal_cost" not in answer.structured_content
+    assert parts.received[-1].target == "/api/parts/P-100?lang=en"
+    assert client.ask("call_tool", name, {"sku": "none"}).is_error
