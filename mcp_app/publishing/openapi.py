@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -53,6 +54,31 @@ def configured_site(key: str) -> Site:
     return site
 
 
+USUAL_PATHS: Final = ("/openapi.json", "/openapi.yaml", "/api/schema/", "/schema/")
+"""Where sites have their document, if nobody says it."""
+
+
+def find_document(site: Site, user: AbstractBaseUser) -> tuple[bytes, str]:
+    """Return the document that a site has at a usual place, and its path; blocks.
+
+    Raises `DocumentError`.
+    """
+    limit = mcp_settings.limits.document
+    for path in USUAL_PATHS:
+        with suppress(NoDocument):
+            content = fetch_document(site, path, user)
+            with suppress(DocumentError):
+                read_document(content, limit)
+                return content, path
+    message = _("%(site)s has no document at %(paths)s. Write its path.")
+    details = {"site": site.title, "paths": ", ".join(USUAL_PATHS)}
+    raise DocumentError(message % details)
+
+
+class NoDocument(DocumentError):
+    """The site answers, but not with a document."""
+
+
 def fetch_document(site: Site, path: str, user: AbstractBaseUser) -> bytes:
     """Return the document that a site has at a path; blocks, raises `DocumentError`."""
     if not path.startswith("/"):
@@ -75,7 +101,7 @@ def fetch_document(site: Site, path: str, user: AbstractBaseUser) -> bytes:
         raise DocumentError(message % details) from None
     if answer.status != HTTPStatus.OK:
         message = _("%(site)s answered with the status %(status)d.")
-        raise DocumentError(message % {"site": site.title, "status": answer.status})
+        raise NoDocument(message % {"site": site.title, "status": answer.status})
     return answer.body
 
 

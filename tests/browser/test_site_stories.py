@@ -75,3 +75,24 @@ def test_one_part_pasted_from_a_browser(
     assert "internal_cost" not in answer.structured_content
     assert parts.received[-1].target == "/api/parts/P-100?lang=en"
     assert client.ask("call_tool", name, {"sku": "none"}).is_error
+
+
+def test_two_tools_from_their_document(keeper: Page, client: Listening) -> None:
+    keeper.goto("/admin/mcp_app/tool/")
+    steps = Steps(keeper)
+    steps.follow("From OpenAPI")
+    steps.count += 1
+    keeper.get_by_label("Site", exact=True).select_option("parts")
+    steps.press("Read it")
+    photos = keeper.locator("tr", has_text="/photos")
+    expect(photos).to_contain_text("Cannot be a tool: it wants multipart/form-data")
+    for path in ("/parts", "/parts/{sku}"):
+        steps.click(keeper.get_by_label(f"GET {path}", exact=True))
+    assert serious(keeper) == []
+    steps.press("Make and publish 2 tools…")
+    steps.press("Publish the ticked ones")
+    said(keeper, "2 were published.")
+    assert steps.count <= 7
+    client.sees(lambda: client.description("get_part") is not None, True)
+    answer = client.ask("call_tool", "get_part", {"sku": "P-100"})
+    assert answer.structured_content == {"name": "Hydraulic hose 2 m", "price": 48.9}

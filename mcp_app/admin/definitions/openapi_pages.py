@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from django.contrib import messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import UploadedFile
 from django.core.paginator import Paginator
@@ -35,6 +36,9 @@ from mcp_app.models.fields import digest, parse_json
 from mcp_app.publishing import openapi
 from mcp_app.publishing.differences import differences, shown_content
 from mcp_app.publishing.openapi import ComparedOperation, Standing, make_tools
+
+if TYPE_CHECKING:
+    from mcp_app.admin.definitions.actions import ListActions
 
 PAGE: Final = 100
 MAX_TAGS: Final = 200
@@ -109,6 +113,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
         """Show what a document offers, 100 a page, and make what is chosen."""
         self._demand_both(request)
         row = get_object_or_404(OpenApiDocument, pk=pk)
+        if request.POST.get("action"):
+            return self._publish_tools(request, [])
         if request.method == "POST":
             return self._make_chosen_tools(request, row)
         known = list(openapi.offers_in(row).values())
@@ -126,12 +132,14 @@ class OpenApiPages(PublishedAdmin[Tool]):
             "tags": sorted({tag for each in known for tag in each.tags})[:MAX_TAGS],
             "chosen": {name: request.GET.get(name, "") for name in ("q", "tag")},
             "only_reads": "reads" in request.GET,
+            "may_publish": has_right(request, "publish"),
             # For links to the other pages.
             "query": urlencode(
                 {each: request.GET[each] for each in FILTERS if each in request.GET}
             ),
         }
-        return self._openapi_page(request, "operations", str(row), context)
+        title = _("%s: tools from OpenAPI") % row
+        return self._openapi_page(request, "operations", title, context)
 
     def _make_chosen_tools(
         self, request: HttpRequest, row: OpenApiDocument
@@ -155,7 +163,22 @@ class OpenApiPages(PublishedAdmin[Tool]):
             len(tools),
         )
         self.message_user(request, message % len(tools), messages.SUCCESS)
-        return back
+        return (
+            self._publish_tools(request, tools) if "publish" in request.POST else back
+        )
+
+    def _publish_tools(
+        self, request: HttpRequest, tools: Sequence[Tool]
+    ) -> HttpResponse:
+        """Show what publishing them changes; once that is confirmed, publish."""
+        self._require_right(request, "publish")
+        keys = [each.pk for each in tools]
+        for text in request.POST.getlist(ACTION_CHECKBOX_NAME):
+            keys += [int(text)] if re.fullmatch("[0-9]{1,18}", text) else []
+        admin = cast("ListActions[Tool]", self)
+        page = admin.publish_chosen(request, Tool.rows().filter(pk__in=keys))
+        self._hold_response()
+        return page or HttpResponseRedirect(reverse("admin:mcp_app_tool_changelist"))
 
     # -- later ------------------------------------------------------------------------
 
@@ -177,7 +200,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
             "gone": _with_standing(compared, "gone"),
             "same": len(_with_standing(compared, "same")),
         }
-        title = _("Look again: %s") % row
+        title = _("Read it again: %s") % row
         return self._openapi_page(request, "again", title, context)
 
     def _look_or_take(self, request: HttpRequest, row: OpenApiDocument) -> HttpResponse:
@@ -231,9 +254,9 @@ def _fetch_document(
             raise DocumentError(message % {"size": file.size, "most": most})
         return file.read(), ""
     site_path = request.POST.get("path", location).strip()
-    if not site_path:
-        raise DocumentError(_("Choose a file, or write the path at the site."))
     at = openapi.configured_site(site)
+    if not site_path:
+        return openapi.find_document(at, author_of(request))
     return openapi.fetch_document(at, site_path, author_of(request)), site_path
 
 
@@ -268,6 +291,7 @@ def _offer_row(offer: Offer, tools: dict[str, Tool]) -> dict[str, Any]:
         "tool": tool,
         "tokens": about // 4,
         "can_be_made": can_be_made,
+        "kept": ", ".join(offer.config.get("keep", ())),
     }
 
 

@@ -466,7 +466,10 @@ class _OperationReader:
     # -- the rest --------------------------------------------------------------------
 
     def _answers(self, operation: JsonObject) -> None:
-        """Refuse an operation whose only good answer is a stream of events."""
+        """Keep the members that good answers are said to have.
+
+        Refuse an operation whose only good answer is a stream of events.
+        """
         kinds: set[str] = set()
         responses = operation.get("responses")
         by_status = self._count_parts(responses) if isinstance(responses, dict) else {}
@@ -477,10 +480,35 @@ class _OperationReader:
                 content = resolve_references(self.document, each).get("content")
             except Unusable:
                 continue
-            if isinstance(content, dict):
-                kinds |= set(map(_bare_media_type, self._count_parts(content)))
+            for media_type, media in (
+                self._count_parts(content).items() if isinstance(content, dict) else ()
+            ):
+                kinds.add(_bare_media_type(media_type))
+                if (
+                    is_json_type(_bare_media_type(media_type))
+                    and "keep" not in self.config
+                ):
+                    self._keep_members(media)
         if kinds == {"text/event-stream"}:
             raise Unusable(_("its answer is a stream"))
+
+    def _keep_members(self, media: object) -> None:
+        """Let clients get what the document says of an answer, its first level."""
+        schema = media.get("schema") if isinstance(media, dict) else None
+        try:
+            schema = resolve_references(self.document, schema)
+            if "items" in schema:
+                schema = resolve_references(self.document, schema["items"])
+        except Unusable:
+            return
+        properties = schema.get("properties")
+        if not isinstance(properties, dict) or schema.keys() & _COMPOSED:
+            return
+        names = [
+            each for each in self._count_parts(properties) if _DOTLESS.fullmatch(each)
+        ]
+        if names and len(names) == len(properties) <= MAX_PAIRS:
+            self.config["keep"] = names
 
     def _finished_schema(self) -> JsonObject:
         schema: JsonObject = {"type": "object", "properties": self.properties}
@@ -504,6 +532,7 @@ class _OperationReader:
 
 
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
+_DOTLESS: Final = re.compile(r"[^.]{1,200}")
 _COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
 _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that OpenAPI itself says are ignored as parameters."""

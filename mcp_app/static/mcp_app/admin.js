@@ -587,7 +587,29 @@
         }
     }
 
+    /* Buttons that say how many rows are ticked, and a box that ticks all of them */
+    function ticks(asking) {
+        const boxes = all("[name=key]", asking);
+        const every = asking.querySelector("[data-mcp-all]");
+        const words = all("[data-mcp-ticked]", asking).map((button) => [button, button.textContent]);
+        const tell = () => {
+            const count = boxes.filter((box) => box.checked).length;
+            words.forEach(([{ dataset }, none], at) => {
+                const text = count === 1 ? dataset.mcpTickedOne : dataset.mcpTicked.replace("COUNT", count);
+                words[at][0].textContent = count ? text : none;
+            });
+            if (every) every.checked = count > 0 && count === boxes.length;
+        };
+        if (every) every.hidden = !boxes.length;
+        asking.addEventListener("change", (event) => {
+            if (event.target === every) boxes.forEach((box) => (box.checked = every.checked));
+            tell();
+        });
+        tell();
+    }
+
     document.documentElement.classList.add("mcp-js");
+    all("[data-mcp-ticks]").forEach(ticks);
     document.addEventListener("submit", sendInPlace);
     all("[data-mcp-trying]").forEach(trial);
     all("[data-mcp-live-bar]").forEach(live);

@@ -54,9 +54,9 @@ def test_from_a_file_to_tools(admin_client: Client) -> None:
     assert "Help desk (https://help.example.com/api)" in shown
     shown = _read(admin_client)
     assert "The document offers 3 operations. Nothing is made yet." in shown
-    assert "Calls go to Help desk: <code>https://help.example.com/api</code>." in shown
-    assert "<code>POST /tickets</code>" in shown
-    assert "This cannot be a tool: it wants a file." in shown
+    assert "<strong>Help desk</strong> <code>https://help.example.com/api</" in shown
+    assert "<code>/tickets</code>" in shown
+    assert "Cannot be a tool: it wants a file." in shown
     assert shown.count('type="checkbox" name="key"') == 2
     assert not Tool.objects.exists()
     told = _text(admin_client.post(_url("operations"), {"key": BOTH}, follow=True))
@@ -74,8 +74,12 @@ def test_from_a_file_to_tools(admin_client: Client) -> None:
 def test_from_the_site(admin_client: Client, settings: Settings) -> None:
     with peer_in_thread() as peer:
         settings.MCP = {**settings.MCP, "HTTP": peer.settings()}
+        peer.send = answer("<html>")
+        assert "Help desk has no document at /openapi.json," in _text(
+            admin_client.post(START, {"site": "peer"})
+        )
         peer.send = answer(content())
-        sent = {"site": "peer", "path": "/openapi.json"}
+        sent = {"site": "peer"}
         told = _text(admin_client.post(START, sent, follow=True))
         assert "The document offers 3 operations." in told
         document = copy.deepcopy(DOCUMENT)
@@ -92,7 +96,6 @@ def test_from_the_site(admin_client: Client, settings: Settings) -> None:
     ("sent", "sentence"),
     [
         ({"site": "gone", "path": "/a"}, "The settings have no site “gone”"),
-        ({"site": "helpdesk"}, "Choose a file, or write the path at the site."),
         ({"path": "/" + "a" * 500}, "The path is longer than 500 characters."),
         ({"path": "a"}, "The path must begin with “/”"),
         ({"file": b"{"}, "no JSON that can be read"),
