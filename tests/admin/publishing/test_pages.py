@@ -390,10 +390,12 @@ def confirmed(*rows: Tool) -> dict[str, Any]:
 
 
 def test_many_are_published_together_after_a_look(admin_client: Client) -> None:
-    rows = [tool(name=name) for name in ("one", "two")]
+    rows = [published(tool(name="old")), tool(name="two")]
+    edited(rows[0], name="one")
     text = admin_client.post(page("tool"), chosen(*rows)).content.decode()
     assert text.count('name="looked_at-') == 2
-    assert not DefinitionVersion.objects.filter(kind="tool").exists()
+    assert "will fail:</strong> those to “old”." in text
+    assert DefinitionVersion.objects.filter(kind="tool").count() == 1
     done = admin_client.post(page("tool"), confirmed(*rows), follow=True)
     assert "2 were published." in done.content.decode()
     for row in rows:
