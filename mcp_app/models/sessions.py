@@ -216,6 +216,7 @@ class Session(models.Model):
     objects = SessionQuerySet.as_manager()
 
     class Meta:
+        default_permissions = ("view", "delete")
         indexes = [models.Index(fields=["holder"], name="mcp_session_holder")]
         verbose_name = _("session")
         verbose_name_plural = _("sessions")

@@ -43,6 +43,12 @@ def test_the_command_completes_groups_and_takes_nothing_away() -> None:
     assert rights(EDITORS) == GROUPS[EDITORS] | {"add_user"}
 
 
+def test_nobody_can_add_or_change_sessions() -> None:
+    ours = Permission.objects.filter(content_type__model="session")
+    names = ours.filter(content_type__app_label="mcp_app").values_list("codename")
+    assert {name for (name,) in names} == {"view_session", "delete_session"}
+
+
 def test_the_command_needs_the_permissions() -> None:
     Permission.objects.filter(codename="behind").delete()
     with pytest.raises(CommandError, match="run migrate"):
