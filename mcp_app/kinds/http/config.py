@@ -14,7 +14,6 @@ from django.utils.translation import gettext as _
 from mcp_app.egress.requests import check_path
 from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import Site, header_problem, usable_sites
-from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.kinds import placeholders
 from mcp_app.kinds.kind import OUTSIDE, Incomplete, KindError
 from mcp_app.protocol.json_types import JsonObject
@@ -284,7 +283,7 @@ def _header_problems(name: str, value: str, site: Site) -> Iterator[str]:
 def describe_call(config: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield what a config says as pairs of a label and a text."""
     site = usable_sites().get(config.get("site", ""))
-    address = config.get("path", "") if site is None else site.url + config["path"]
+    address = ("" if site is None else site.url) + config.get("path", "")
     yield _("Calls"), f"{config.get('method', 'GET')} {address}"
     yield str(OUTSIDE), str(config.get("site", "") if site is None else site.title)
     if config.get("segments"):
@@ -342,29 +341,3 @@ def draft_texts(config: JsonObject) -> dict[str, str]:
     details |= {"by": by, "kept": f": {kept}" if kept else ""}
     title = _("%(site)s: %(what)s") % details
     return {"title": title, "description": sentence % details}
-
-
-def call_sentence(call: HttpCall, definition: Definition) -> str:
-    """Return what a tool or resource calls, what it gives, and what it changes."""
-    details = {"method": call.method, "url": call.url, "site": call.site.title}
-    if not isinstance(definition, ToolDefinition):
-        message = _("This reads %(url)s of %(site)s")
-        return f"{message % details}{_result_clause(call)}."
-    message = _("This tool calls %(method)s %(url)s of %(site)s")
-    change = _("It adds or changes things.")
-    if call.only_reads or definition.hints.read_only:
-        change = _("It only reads.")
-    elif call.method == "DELETE":
-        change = _("It deletes things.")
-    return f"{message % details}{_result_clause(call)}. {change}"
-
-
-def _result_clause(call: HttpCall) -> str:
-    if call.keep and call.take:
-        details = {"members": ", ".join(call.keep), "part": call.take}
-        return _(" and gives %(members)s of “%(part)s”") % details
-    if call.keep:
-        return _(" and gives %(members)s") % {"members": ", ".join(call.keep)}
-    if call.take:
-        return _(" and gives “%(part)s”") % {"part": call.take}
-    return _(" and gives what it answers")

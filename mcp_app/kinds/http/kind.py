@@ -40,8 +40,8 @@ from mcp_app.kinds import placeholders
 from mcp_app.kinds.http.config import (
     SCHEMA,
     HttpCall,
-    call_sentence,
     describe_call,
+    draft_texts,
     read_http_config,
 )
 from mcp_app.kinds.http.request import Media, content_of, refusal_error, request_for
@@ -128,8 +128,7 @@ class HttpKind(Kind):
         return list(describe_call(config))
 
     def sentence(self, definition: Definition, config: JsonObject) -> str:
-        call, _problems = read_http_config(config, *allowed_names(definition))
-        return "" if call is None else call_sentence(call, definition)
+        return draft_texts(config).get("description", "")
 
     def changes_elsewhere(self, definition: Definition, config: JsonObject) -> str:
         """Return method and address of a call that changes something."""

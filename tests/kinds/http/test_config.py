@@ -7,17 +7,10 @@ from typing import Any, Final
 import pytest
 from pytest_django import Settings
 
-from mcp_app.interface.definitions import (
-    Definition,
-    ResourceDefinition,
-    ToolDefinition,
-    ToolHints,
-)
-from mcp_app.kinds.http.config import SCHEMA, HttpCall, call_sentence, read_http_config
+from mcp_app.kinds.http.config import SCHEMA, describe_call, read_http_config
 from mcp_app.kinds.kind import Incomplete
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
-from tests.kinds.http.test_request import SITE
 
 TICKET: Final[JsonObject] = {
     "site": "helpdesk",
@@ -145,38 +138,23 @@ def test_a_site_that_needs_nothing(settings: Settings) -> None:
 # -- description -----------------------------------------------------------------------
 
 
-TOOL = ToolDefinition(name="a")
-READS = ToolDefinition(name="a", hints=ToolHints(read_only=True))
-RESOURCE = ResourceDefinition(name="r", uri="rates://today")
-URL = "https://peer.example/a/{{b}} of Peer"
-
-
-@pytest.mark.parametrize(
-    ("definition", "parts", "said"),
-    [
-        (
-            TOOL,
-            {},
-            f"This tool calls GET {URL} and gives what it answers. It only reads.",
-        ),
-        (
-            TOOL,
-            {"method": "POST", "take": "c"},
-            f"This tool calls POST {URL} and gives “c”. It adds or changes things.",
-        ),
-        (
-            READS,
-            {"method": "POST", "keep": ("c", "d")},
-            f"This tool calls POST {URL} and gives c, d. It only reads.",
-        ),
-        (
-            TOOL,
-            {"method": "DELETE", "take": "c", "keep": ("d",)},
-            f"This tool calls DELETE {URL} and gives d of “c”. It deletes things.",
-        ),
-        (RESOURCE, {}, f"This reads {URL} and gives what it answers."),
-    ],
-)
-def test_sentences(definition: Definition, parts: dict[str, Any], said: str) -> None:
-    call = HttpCall(site=SITE, path="/a/{{b}}", **{"method": "GET", **parts})
-    assert call_sentence(call, definition) == said
+def test_a_call_part_by_part() -> None:
+    form = {"body": {"form": [{"name": "subject", "value": "{{subject}}"}]}}
+    assert list(describe_call({**TICKET, "segments": "several", **form})) == [
+        ("Calls", "POST https://help.example.com/api/tickets/{{queue}}"),
+        ("Reaches outside this site", "Help desk"),
+        ("Last value of the path", "may have slashes in it"),
+        ("Pair after the “?”", "expand: {{expand}} (commas)"),
+        ("Header", "Accept-Language: {{language}}"),
+        ("Body", "subject: {{subject}}"),
+        ("What clients get", "ticket: id, url"),
+        ("At most", "50 entries"),
+        ("If the site refuses", "404: There is no queue {{queue}}."),
+    ]
+    gone = {"site": "gone", "path": "/a", "body": {"text": "b", "type": "text/plain"}}
+    assert list(describe_call(gone)) == [
+        ("Calls", "GET /a"),
+        ("Reaches outside this site", "gone"),
+        ("Body", "text/plain: b"),
+        ("What clients get", "all of it"),
+    ]
