@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import reduce
 from typing import Any, Final
 
@@ -32,19 +33,15 @@ def hint_new_words(
     """Yield the errors; those about an old word say what it is called now."""
     for error in errors:
         places = error.place.split(".")
-        member = next((each for each in reversed(places) if not each.isdigit()), "")
         words = re.findall(r"'(\w+)'", error.message)
-        words += [value] if isinstance(value := _value_at(config, places), str) else []
+        with suppress(LookupError, TypeError, ValueError):
+            words.append(str(reduce(_step, places, config)))
+        member = next((each for each in reversed(places) if not each.isdigit()), "")
         for word in words:
             if now := _ELSEWHERE.get((member, word), _WORDS.get(word)):
                 error.message += f" “{word}” is now “{now}”."
         yield error
 
 
-def _value_at(config: JsonObject, places: list[str]) -> Any:
-    def step(value: Any, name: str) -> Any:
-        if isinstance(value, list):
-            return value[int(name)] if name.isdecimal() else None
-        return value.get(name) if isinstance(value, dict) else None
-
-    return reduce(step, filter(None, places), config)
+def _step(value: Any, name: str) -> Any:
+    return value[int(name) if isinstance(value, list) else name]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -16,117 +17,108 @@ from django.db.models.fields.reverse_related import ForeignObjectRel
 from mcp_app.models.fields import digest, parse_json
 from mcp_app.protocol import jsonrpc
 
+QUERY: Final = {
+    **{"is": "lookup", "do": "aggregate", "as": "name", "by": "group_by"},
+    **{"each": "unit", "most": "limit"},
+}
+HTTP: Final = {"as": "style", "most": "limit"}
 LOOKUPS: Final = {
     **{"is": "exact", "is_any_case": "iexact", "one_of": "in"},
     **{"begins": "istartswith", "contains": "icontains"},
     **{"least": "gte", "most": "lte", "empty": "isempty"},
 }
 AGGREGATES: Final = {"average": "avg", "least": "min", "greatest": "max"}
+FREE: Final = ("value", "default", "json")
+"""Members that hold any JSON."""
 DEFINITIONS: Final = ("Tool", "Resource", "ResourceTemplate", "Prompt")
 
 
 def new_config(kind: str, config: Any) -> Any:
-    """Return a config in the new words; what nobody can read stays as it is."""
+    """Return a config in the new words, whatever shape a draft has."""
     if kind == "query" and isinstance(config, dict):
         try:
-            model = site_apps.get_model(str(config.get("model")))
+            return _new_query(config, site_apps.get_model(str(config.get("model"))))
         except (LookupError, ValueError):
-            model = None
-        return _new_query(config, model)
-    if kind == "http" and isinstance(config, dict):
-        body = _change(config.get("body"), "form", _new_pair)
-        config = {**config, "body": body} if "body" in config else config
-        return _rename(_change(config, "query", _new_pair), {"most": "limit"})
-    return config
+            return _new_query(config, None)
+    return _rename(config, HTTP) if kind == "http" else config
 
 
-def _new_query(query: Any, model: Any) -> Any:
-    query = _rename(query, {"by": "group_by", "most": "limit"})
-    groups = isinstance(query, dict) and query.get("answer") == "groups"
-    if groups and "'aggregate'" not in str(query.get("measures")):
-        # They were of the rows that the query gave before.
-        query = {k: v for k, v in query.items() if k not in ("order", "limit")}
-        query |= _usual_order(query)
+def _rename(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_rename(each, names) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        names.get(name, name): each if name in FREE else _rename(each, names)
+        for name, each in value.items()
+    }
+
+
+def _new_query(old: Any, model: Any) -> Any:
+    """Return a query, or a list of one, in the new words; `model` is that of its rows."""
+    if not isinstance(old, dict):
+        return old
+    new = _rename(old, QUERY)
     for name, change in {
-        "filters": lambda each: _new_filter(each, model),
-        "order": lambda each: _with_key(each, model),
-        "lists": lambda each: _new_query(each, _target(model, each)),
-        "group_by": lambda each: _rename(each, {"each": "unit"}),
-        "measures": _new_measure,
+        "filters": partial(_new_part, model=model),
+        "measures": partial(_new_part, model=model),
+        "order": partial(_with_key, model=model),
+        "lists": partial(_new_list, model=model),
     }.items():
-        query = _change(query, name, change)
-    return query
-
-
-def _usual_order(query: Any) -> dict[str, Any]:
-    """Return the order that groups had, where another is usual now: the first sum."""
-    measures, by = query.get("measures"), query.get("group_by")
-    if not isinstance(measures, list) or not isinstance(by, list):
-        return {}
-    names = [
-        (each.get("do"), each.get("as")) for each in measures if isinstance(each, dict)
-    ]
-    has_dates = any(isinstance(each, dict) for each in by)
-    later = names and names[0][0] != "sum" and any(do == "sum" for do, _ in names)
-    return {"order": [f"-{names[0][1]}"]} if later and not has_dates else {}
-
-
-def _new_filter(each: Any, model: Any) -> Any:
-    if not isinstance(each, dict) or "is" not in each:
-        return each
-    new = _rename(each, {"is": "lookup"})
-    is_known = isinstance(each["is"], str)
-    new["lookup"] = LOOKUPS.get(each["is"], each["is"]) if is_known else each["is"]
-    return {**new, "path": _with_key(new.get("path"), model)}
-
-
-def _new_measure(each: Any) -> Any:
-    new = _rename(each, {"do": "aggregate", "as": "name"})
-    if isinstance(new, dict) and isinstance(new.get("aggregate"), str):
-        new["aggregate"] = AGGREGATES.get(new["aggregate"], new["aggregate"])
+        if isinstance(old.get(name), list):
+            new[name] = [change(each) for each in old[name]]
+    if old.get("answer") == "groups" and "'aggregate'" not in str(old.get("measures")):
+        # These were of the rows that the query gave before.
+        new = {k: v for k, v in new.items() if k not in ("order", "limit")}
+        new |= _usual_order(str(new.get("group_by")), new.get("measures"))
     return new
 
 
-def _new_pair(each: Any) -> Any:
-    return _rename(each, {"as": "style"})
+def _new_part(old: Any, model: Any) -> Any:
+    new = _rename(old, QUERY)
+    if isinstance(old, dict) and "is" in old:
+        new["lookup"] = LOOKUPS.get(str(old["is"]), old["is"])
+        new["path"] = _with_key(old.get("path"), model)
+    if isinstance(old, dict) and "do" in old:
+        new["aggregate"] = AGGREGATES.get(str(old["do"]), old["do"])
+    return new
 
 
-def _rename(value: Any, names: dict[str, str]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {names.get(name, name): each for name, each in value.items()}
-
-
-def _change(value: Any, name: str, change: Callable[[Any], Any]) -> Any:
-    if not isinstance(value, dict) or not isinstance(value.get(name), list):
-        return value
-    return {**value, name: [change(each) for each in value[name]]}
+def _usual_order(group_by: str, measures: Any) -> dict[str, Any]:
+    """Return the order that groups had, where another is usual now: the first sum."""
+    if not isinstance(measures, list) or "'unit'" in group_by:
+        return {}
+    kinds = [each.get("aggregate") for each in measures if isinstance(each, dict)]
+    is_other = "sum" in kinds[1:] and kinds[0] != "sum"
+    return {"order": [f"-{measures[0]['name']}"]} if is_other else {}
 
 
 def _with_key(path: Any, model: Any) -> Any:
-    """Return a path whose relation at the end, which was its key, is that still."""
-    names = path.removeprefix("-").split(".") if isinstance(path, str) else []
-    relation = None
-    for name in names:
-        relation = _relation(model, name)
-        model = relation and relation.related_model
+    """Return a path; a relation at its end was its key, and stays that."""
+    relation = _relation(path, model)
     to_one = relation and (relation.many_to_one or relation.one_to_one)
     return f"{path}.pk" if to_one else path
 
 
-def _target(model: Any, listed: Any) -> Any:
-    path = listed.get("path") if isinstance(listed, dict) else None
-    relation = _relation(model, path)
-    return relation and relation.related_model
+def _new_list(old: Any, model: Any) -> Any:
+    relation = _relation(old.get("path"), model) if isinstance(old, dict) else None
+    return _new_query(old, relation and relation.related_model)
 
 
-def _relation(model: Any, name: Any) -> Any:
-    for each in model._meta.get_fields() if model else ():
-        if each.is_relation:
-            is_reverse = isinstance(each, ForeignObjectRel)
-            if name == (each.get_accessor_name() if is_reverse else each.name):
-                return each
-    return None
+def _relation(path: Any, model: Any) -> Any:
+    """Return the relation at the end of a path, None if there is another field."""
+    relation = None
+    for name in path.removeprefix("-").split(".") if isinstance(path, str) else ():
+        fields = model._meta.get_fields() if model else ()
+        relations = {_name(each): each for each in fields if each.is_relation}
+        relation = relations.get(name)
+        model = relation and relation.related_model
+    return relation
+
+
+def _name(field: Any) -> str:
+    is_reverse = isinstance(field, ForeignObjectRel)
+    return str(field.get_accessor_name() if is_reverse else field.name)
 
 
 def write_new_words(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
