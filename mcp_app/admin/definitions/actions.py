@@ -23,10 +23,7 @@ from mcp_app.admin.page.header import why_broken
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.bundles import ExportAction
 from mcp_app.admin.publishing.comparison import served_label
-from mcp_app.admin.publishing.difference_labels import (
-    labeled_differences,
-    unchanged_lines,
-)
+from mcp_app.admin.publishing.difference_labels import common_texts, labeled_differences
 from mcp_app.admin.publishing.pages import (
     author_of,
     history_note,
@@ -117,7 +114,7 @@ class ListActions(ExportAction[Row]):
             "row": proposal.row,
             "proposal": proposal,
             "differences": labeled_differences(proposal.row, proposal.differences),
-            "unchanged": unchanged_lines(proposal.row, proposal.before, proposal.after),
+            "common": common_texts(proposal.row, proposal.before, proposal.after),
             "before_label": served_label(proposal.row),
             "reason": reason,
         }

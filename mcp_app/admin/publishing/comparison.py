@@ -14,10 +14,7 @@ from mcp_app.admin.access.visibility import tags_and_requirements, who_sees
 from mcp_app.admin.forms import editing_field
 from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.header import page_url, why_broken
-from mcp_app.admin.publishing.difference_labels import (
-    labeled_differences,
-    unchanged_lines,
-)
+from mcp_app.admin.publishing.difference_labels import common_texts, labeled_differences
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import load_servers
@@ -171,7 +168,7 @@ def _proposal_context(
     return {
         "proposal": proposal,
         "differences": labeled_differences(row, proposal.differences),
-        "unchanged": unchanged_lines(row, proposal.before, proposal.after),
+        "common": common_texts(row, proposal.before, proposal.after),
         "as_json": _content_json(proposal.content),
         "judged": proposal.judged,
         "to_fix": [*_findings_with_fields(row, proposal.judged.to_fix)],
@@ -301,7 +298,7 @@ def _version_comparison(
     return {
         "proposal": None,
         "differences": labeled_differences(row, differences(*both)),
-        "unchanged": unchanged_lines(row, *both),
+        "common": common_texts(row, *both),
         "as_json": _content_json(contents[1]),
         "is_served_already": False,
         "before_label": _version_label(before),

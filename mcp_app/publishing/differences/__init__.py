@@ -35,12 +35,12 @@ __all__ = [
     "Piece",
     "Shown",
     "breaking_reasons",
+    "common_lines",
     "common_start",
     "differences",
     "hint_words",
     "plain_differences",
     "shown_content",
-    "unchanged",
 ]
 
 
@@ -73,7 +73,7 @@ def _line_differences(field: str, before: Shown, after: Shown) -> Iterator[Diffe
                 yield Difference(field, part, *texts)
 
 
-def unchanged(before: Shown, after: Shown) -> list[Difference]:
+def common_lines(before: Shown, after: Shown) -> list[Difference]:
     """Return the lines that both contents have, each with two equal sides."""
     return [
         Difference(field, line.part, line.text, line.text)
