@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -19,6 +18,7 @@ from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 
 from mcp_app.interface.rules import visible
+from mcp_app.protocol.json_types import JsonObject
 
 FIRST_ROWS: Final = 10
 """Rows that are shown at once; further ones are folded."""
@@ -46,14 +46,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cell:
-    """A value: its text, more of it if that is cut, and how long its bar is.
-
-    `bar` is a percentage as text.
-    """
+    """A value as short text, and how long its bar is: a percentage as text."""
 
     column: Column
     text: str
-    whole: str = ""
     bar: str = ""
 
 
@@ -102,12 +98,11 @@ def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
     It has the first list of objects under any member, else the members of the object;
     None if there is nothing like that, so that the text says more.
     """
-    found = _find_objects(value)
-    members = value.items() if isinstance(value, dict) else ()
+    found, beside = _find_objects(value)
     facts = [
         _cell(Column(visible(name)), each)
-        for name, each in members
-        if each is not None and not _leads_to(each, found)
+        for name, each in beside.items()
+        if each is not None
     ]
     if found is None:
         return ResultTable(facts=facts, has_rows=False) if len(facts) > 1 else None
@@ -149,29 +144,21 @@ def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
 # -- values ----------------------------------------------------------------------------
 
 
-def _find_objects(value: object) -> list[dict[str, Any]] | None:
-    """Return the shallowest list of objects; an empty one only as the first member."""
-    waiting: deque[tuple[object, int]] = deque([(value, 0)])
-    while waiting:
-        each, depth = waiting.popleft()
-        if isinstance(each, list) and all(isinstance(entry, dict) for entry in each):
-            if each or _is_first(value, each):
-                return each
-        elif isinstance(each, dict) and depth < MAX_DEPTH:
-            waiting += ((inner, depth + 1) for inner in each.values())
-    return None
+def _find_objects(value: object, depth: int = 0) -> tuple[Any, JsonObject]:
+    """Return the first list of objects, None without one, and the members beside it.
 
-
-def _is_first(value: object, wanted: object) -> bool:
-    while isinstance(value, dict) and value:
-        value = next(iter(value.values()))
-    return value is wanted
-
-
-def _leads_to(value: object, wanted: object) -> bool:
-    inner = value.values() if isinstance(value, dict) else ()
-    is_there = wanted is not None and value is wanted
-    return is_there or any(_leads_to(each, wanted) for each in inner)
+    A list without entries counts if it is the first member.
+    """
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        return value, {}
+    members = value if isinstance(value, dict) and depth < MAX_DEPTH else {}
+    # The nearest one: lists come before what is in objects.
+    for name in sorted(members, key=lambda name: not isinstance(members[name], list)):
+        found, beside = _find_objects(members[name], depth + 1)
+        if found or (found is not None and name == next(iter(members))):
+            others = {each: members[each] for each in members if each != name}
+            return found, {**others, **beside}
+    return None, members
 
 
 def _number_of(value: object) -> Decimal | None:
@@ -188,9 +175,8 @@ def _are_numbers(values: Sequence[object]) -> bool:
 
 def _cell(column: Column, value: object, bar: str = "") -> Cell:
     text = visible(_plain_text(value), None)
-    if len(text) <= MAX_LETTERS:
-        return Cell(column, text, bar=bar)
-    return Cell(column, f"{text[: MAX_LETTERS - 1]}…", text[: 10 * MAX_LETTERS], bar)
+    is_short = len(text) <= MAX_LETTERS
+    return Cell(column, text if is_short else f"{text[: MAX_LETTERS - 1]}…", bar)
 
 
 def _plain_text(value: object) -> str:
@@ -216,7 +202,7 @@ def _nested_text(value: Any, depth: int = 0) -> str:
         return ("; " if is_nested else ", ").join(texts)
     if isinstance(value.get("text"), str):
         return str(value["text"])
-    found = _find_objects(value)
+    found, _ = _find_objects(value)
     if found is not None:
         return _nested_text(found, depth + 1)
     named = {name: _nested_text(each, depth + 1) for name, each in value.items()}

@@ -8,12 +8,10 @@ from typing import Any, Final
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.trying.request import Arguments
 from mcp_app.interface.call_record import Outcome
-from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import text_problem, visible
 from mcp_app.models import DefinitionRow, Example
 from mcp_app.models.examples import MAX_NAME_LENGTH
@@ -27,7 +25,6 @@ MAX_VALUES: Final = 16 * 1024
 EXAMPLE, KEEP, REMOVE = "example", "keep", "remove"
 """The buttons, whose values are primary keys, but for the one that keeps."""
 NAME, EXPECT = "example_name", "example_expect"
-HOLDS: Final = gettext_lazy("as expected")
 
 
 class NotKept(ValueError):
@@ -43,7 +40,7 @@ class ExampleLine:
     expected: str
     url: str
     look: str = ""
-    outcome: Label = ""
+    outcome: str = ""
 
 
 def find_example(row: DefinitionRow, key: str) -> Example | None:
@@ -64,7 +61,7 @@ def examples_context(row: DefinitionRow, data: QueryDict) -> dict[str, Any]:
 
 
 def example_line(
-    row: DefinitionRow, example: Example, look: str = "", outcome: Label = ""
+    row: DefinitionRow, example: Example, look: str = "", outcome: str = ""
 ) -> ExampleLine:
     """Return an example as pages show it, and perhaps what came of it."""
     expected = _("it answers")
@@ -110,23 +107,17 @@ def change_examples(row: DefinitionRow, data: QueryDict, arguments: Arguments) -
     return _("Kept the example “%(name)s”.") % {"name": visible(name)}
 
 
-def judged_line(row: DefinitionRow, example: Example, trial: Trial) -> ExampleLine:
-    """Return an example with what came of it; asks no database."""
-    return example_line(row, example, *judge_trial(example, trial))
-
-
-def judge_trial(example: Example, trial: Trial) -> tuple[str, Label]:
+def judge_trial(example: Example, trial: Trial) -> tuple[str, str]:
     """Return whether an answer is as expected: a CSS class, and words."""
-    if trial.refused or trial.reason or trial.outcome is not Outcome.ANSWERED:
-        return "bad", _("no answer: %(why)s") % {
-            "why": visible(trial.reason) or trial.outcome
-        }
-    if trial.questions:
-        return "bad", _("no answer: it asks a question")
-    texts = [json.dumps(trial.result, ensure_ascii=False)]
-    texts += [str(each.get("text")) for each in trial.result.get("content", ())]
-    if not any(example.expect in each for each in texts):
-        return "bad", _("the answer does not contain “%(text)s”") % {
-            "text": visible(example.expect)
-        }
-    return "good", HOLDS
+    expect, result = example.expect, trial.result
+    is_answered = trial.outcome is Outcome.ANSWERED and not trial.refused
+    if trial.reason or trial.questions or not is_answered:
+        why = visible(trial.reason) or trial.outcome
+        why = _("it asks a question") if trial.questions else why
+        return "bad", _("no answer: %(why)s") % {"why": why}
+    texts = (each.get("text") for each in result.get("content", ()))
+    whole = (json.dumps(result, ensure_ascii=False), *map(str, texts))
+    if any(expect in each for each in whole):
+        return "good", _("as expected")
+    sentence = _("the answer does not contain “%(text)s”")
+    return "bad", sentence % {"text": visible(expect)}

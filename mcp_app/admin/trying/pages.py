@@ -382,12 +382,15 @@ class TryPage:
             "tried_as": setup.as_whom_text,
             "who_url": self._who_can_see_url(trial, setup),
             "shown": presentation.present_trial(trial, self._definition),
-            "example": self._example
-            and examples.judged_line(self._row, self._example, trial),
+            "example": self._example and self._judged_example(self._example, trial),
             "messages_sent": [*answers.exchanges(trial.messages, address, revision)],
             "curl": Secret(answers.curl_command(trial.messages, address, revision)),
             "python": Secret(answers.python_example(trial.messages, address)),
         }
+
+    def _judged_example(self, example: Example, trial: Trial) -> examples.ExampleLine:
+        outcome = examples.judge_trial(example, trial)
+        return examples.example_line(self._row, example, *outcome)
 
     def _who_can_see_url(self, trial: Trial, setup: Setup) -> str:
         """Return the page that says what a person lacks, "" if that is nothing."""
