@@ -34,8 +34,6 @@ from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS, Report
 from mcp_app.server.recording import SESSION_HANDLE
 from mcp_app.streams.event_ids import answers_batch, request_ids
-from mcp_app.workbench.overview import calling_clients
-from mcp_app.workbench.viewer import viewer_of
 
 SHOWN: Final = 25
 """Rows of each kind on the page."""
@@ -89,6 +87,9 @@ class Look:
     def __init__(self, request: HttpRequest) -> None:
         self.request = request
         self.now_ms = int(now().timestamp() * 1_000)
+        # Processes that serve clients load the admin, and never need this.
+        from mcp_app.workbench.viewer import viewer_of  # noqa: PLC0415
+
         self.counts_calls = viewer_of(request.user).calls
 
     @cached_property
@@ -99,6 +100,8 @@ class Look:
     @cached_property
     def callers(self) -> list[CallingClient]:
         """Who called recently, if the person may view calls."""
+        from mcp_app.workbench.overview import calling_clients  # noqa: PLC0415
+
         return calling_clients(self.now_ms) if self.counts_calls else []
 
     @cached_property

@@ -32,7 +32,6 @@ from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Session, Stop
 from mcp_app.models.stops import Running, Scope, scope_of
 from mcp_app.publishing.publication import count_changing
-from mcp_app.workbench.overview import calling_clients
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -290,6 +289,9 @@ def _server_summary(server: Server, clients: Mapping[str, int]) -> str:
 
 def _client_counts() -> Counter[str]:
     """Count the clients of the last 15 minutes at each server, by its slug."""
+    # Processes that serve clients load the admin, and never need this.
+    from mcp_app.workbench.overview import calling_clients  # noqa: PLC0415
+
     counted = Session.objects.recent().order_by().values_list("server")
     counts = Counter(dict(counted.annotate(count=models.Count("pk"))))
     callers = calling_clients(int(now().timestamp() * 1_000))
