@@ -7,24 +7,32 @@ from typing import Any, ClassVar, Final, cast
 
 from django import forms
 from django.forms.boundfield import BoundField
-from django.utils.choices import flatten_choices
-from django.utils.text import capfirst, slugify
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.json_editor import EditorInput, Initial, parse_or_none
-from mcp_app.admin.editors.lines import LineForm, Lines, is_same, with_values
+from mcp_app.admin.editors.lines import LineForm, Lines, is_same
 from mcp_app.admin.editors.lookup_choices import (
     NONE,
     both_directions,
     field_entry,
-    group_entries,
     grouped_choices,
-    measure_entries,
-    sort_entries,
 )
-from mcp_app.admin.editors.lookup_filters import FilterForm, NameField, filter_lines
+from mcp_app.admin.editors.lookup_filters import REDRAW, FilterForm, filter_lines
+from mcp_app.admin.editors.lookup_lines import (
+    PRESET_COLUMNS,
+    ChoiceLine,
+    GroupLine,
+    ListLine,
+    MeasureLine,
+    TermLine,
+    may_sort,
+    own_columns,
+    put_columns,
+    put_limit,
+    usual_name,
+)
 from mcp_app.admin.editors.lookup_values import Person, RowTexts
-from mcp_app.admin.editors.one_form import OneForm, OneFormSheet
+from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, put_member
 from mcp_app.admin.editors.rows import NotRepresentable, Rows
 from mcp_app.catalog.open_models import (
     FieldKind,
@@ -34,32 +42,21 @@ from mcp_app.catalog.open_models import (
 )
 from mcp_app.kinds.kind import Incomplete
 from mcp_app.kinds.query.config import (
-    DATES,
     GROUPS,
     MAX_GROUPINGS,
-    MAX_LISTED_ROWS,
     MAX_MEASURES,
-    MAX_NAME_LENGTH,
     MAX_ROWS,
     MAX_SORT_TERMS,
     ONE,
     ROWS,
     SCHEMA,
-    USUAL_LISTED,
     USUAL_ROWS,
 )
-from mcp_app.kinds.query.labels import (
-    field_label,
-    label_and_field,
-    measure_label,
-    unit_label,
-)
-from mcp_app.kinds.query.reading import is_sortable, read_query_config
+from mcp_app.kinds.query.labels import field_label
+from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.protocol.json_types import JsonObject
 
 MAX_LISTS: Final = 3
-PRESET_COLUMNS: Final = 8
-REDRAW: Final = {"data-mcp-redraw": "config"}
 
 # -- sheet -----------------------------------------------------------------------------
 # A query's config as a page: the form, or the same as JSON.
@@ -109,225 +106,12 @@ def begin_config(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonOb
         return config if config.get("measures") else {**config, "measures": [count]}
     if config.get("fields") or config.get("lists"):
         return config
-    config["fields"] = [*_own_columns(model)][:PRESET_COLUMNS]
+    config["fields"] = [*own_columns(model)][:PRESET_COLUMNS]
     order = () if one else model.model._meta.ordering or ()
     names = [each for each in order if isinstance(each, str)]
-    if names and _may_sort(names[0], model) and "order" not in config:
+    if names and may_sort(names[0], model) and "order" not in config:
         config["order"] = names[:1]
     return config
-
-
-def usual_name(path: str, model: OpenModel) -> str:
-    """Return the name of a number that nobody has named: hires, sum_net_total."""
-    rows = slugify(str(model.model._meta.verbose_name_plural)).replace("-", "_")
-    name = rows if path == "count" else path.replace("/", "_").replace(".", "_")
-    return name[:MAX_NAME_LENGTH] or "count"
-
-
-def _own_columns(model: OpenModel, target: OpenModel | None = None) -> Iterator[str]:
-    """Yield the fields of a model; of a list without the way back to its model."""
-    for name, field in model.fields.items():
-        is_back = target is not None and field.source.related_model is target.model
-        is_key = field.kind is FieldKind.KEY and field.source.is_relation
-        if field.kind is not FieldKind.TO_MANY and not is_key and not is_back:
-            yield name
-
-
-def _may_sort(term: str, model: OpenModel) -> bool:
-    field = model.fields.get(term.removeprefix("-"))
-    return field is not None and is_sortable(field)
-
-
-# -- lines -----------------------------------------------------------------------------
-
-
-class ChoiceLine(LineForm):
-    """A line with one choice: a group, a measure, a term of an order."""
-
-    path = forms.ChoiceField(widget=forms.Select(REDRAW))
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.offer_choices("path", self.choices_with(self.sent_value("path")))
-        self.fields["path"].widget.attrs["aria-label"] = self.about
-
-    about: ClassVar[Any]
-    model: ClassVar[OpenModel]
-    opened: ClassVar[OpenModels]
-    entry: ClassVar[Any]
-
-    @classmethod
-    def choices_with(cls, chosen: str = "") -> list[Any]:
-        return grouped_choices(cls.model, cls.opened, cls.entry, [chosen])
-
-    def label(self) -> str:
-        flat = dict(_flat(self.fields["path"].choices))  # type: ignore[attr-defined]
-        return str(flat.get(self.sent_value("path"), self.sent_value("path")))
-
-    def line_config(self) -> Any:
-        return self.values["path"]
-
-
-class GroupLine(ChoiceLine):
-    about = _("Group by")
-    entry = staticmethod(group_entries)
-
-    def line_config(self) -> Any:
-        path, _slash, unit = str(self.values["path"]).partition("/")
-        return {"path": path, "unit": unit} if unit else path
-
-
-class TermLine(ChoiceLine):
-    about = _("Sorted by")
-    entry = staticmethod(sort_entries)
-
-    @classmethod
-    def choices_with(cls, chosen: str = "") -> list[Any]:
-        return [NONE, *super().choices_with(chosen)]
-
-
-class MeasureLine(ChoiceLine):
-    about = _("Number of each group")
-    entry = staticmethod(measure_entries)
-
-    name = NameField(label=_("named"), widget=forms.TextInput(REDRAW))
-
-    @classmethod
-    def choices_with(cls, chosen: str = "") -> list[Any]:
-        rows = cls.model.model._meta.verbose_name_plural
-        count = capfirst(measure_label("count", str(rows), None))
-        offered = grouped_choices(
-            cls.model, cls.opened, cls.entry, {chosen} - {"count"}
-        )
-        return [("count", count), *offered]
-
-    def __init__(
-        self, data: Mapping[str, Any] | None = None, *, prefix: str, **options: Any
-    ) -> None:
-        super().__init__(data, prefix=prefix, **options)
-        name, usual = self.sent_value("name"), self.usual_name(self.sent_value("path"))
-        keys: Any = flatten_choices(self.choices_with())
-        drafts = {self.usual_name(key) for key, _label in keys} - {usual}
-        if self.is_bound and name in drafts and name == self.sent_value("was"):
-            # A drafted name follows what is counted or added up.
-            self.data = with_values(self.data, prefix, name=usual, was=usual)
-
-    @classmethod
-    def usual_name(cls, path: str) -> str:
-        return usual_name(path, cls.model)
-
-    def line_config(self) -> JsonObject:
-        key = str(self.values["path"])
-        aggregate, _slash, path = key.partition("/")
-        name = self.values.get("name") or self.usual_name(key)
-        return {
-            "aggregate": aggregate,
-            **({"path": path} if path else {}),
-            "name": name,
-        }
-
-    @classmethod
-    def begin_line(cls, path: str) -> dict[str, Any]:
-        name = cls.usual_name(path)
-        return {"path": path, "name": name, "was": name}
-
-
-class ListLine(LineForm):
-    """The rows that a relation to many leads to, with filters of their own."""
-
-    model: ClassVar[OpenModel]
-    opened: ClassVar[OpenModels]
-    filter_form: ClassVar[type[FilterForm]]
-
-    path = forms.CharField(widget=forms.HiddenInput)
-    shown = forms.MultipleChoiceField(
-        label=_("Columns"),
-        widget=forms.CheckboxSelectMultiple({"class": "mcp-ticked"}),
-    )
-    order = forms.ChoiceField(label=_("Sorted by"), required=False)
-    limit = forms.IntegerField(
-        label=_("at most"), min_value=1, max_value=MAX_LISTED_ROWS, required=False
-    )
-
-    def __init__(
-        self,
-        data: Mapping[str, Any] | None = None,
-        *,
-        prefix: str,
-        initial: Mapping[str, Any],
-    ) -> None:
-        super().__init__(data, prefix=prefix, initial={**initial})
-        path = self.sent_value("path")
-        self.base: JsonObject = initial.get("config", {"path": path})
-        _label, field = label_and_field(path, self.model, self.opened)
-        label = "" if field is None else field.target_model._meta.label
-        self.target = self.opened.get(label)
-        self.filters: Lines | None = None
-        if self.target is None:
-            return
-        chosen = self.initial.get("shown", ())
-        offered = grouped_choices(self.target, self.opened, field_entry, chosen)
-        self.offer_choices("shown", [*_flat(offered)])
-        term = self.sent_value("order")
-        terms = grouped_choices(self.target, self.opened, sort_entries, [term])
-        self.offer_choices("order", [NONE, *terms])
-        make = type("FilterForm", (self.filter_form,), {"model": self.target})
-        filters = self.base.get("filters", ())
-        self.filters = filter_lines(make, data, self.add_prefix("filters"), filters)
-
-    @classmethod
-    def begin_line(cls, path: str) -> dict[str, Any]:
-        target = cls.opened[cls.model.fields[path].target_model._meta.label]
-        columns = [*_own_columns(target, cls.model)][:PRESET_COLUMNS]
-        return cls.initial_line({"path": path, "fields": columns})
-
-    @classmethod
-    def initial_line(cls, config: JsonObject) -> dict[str, Any]:
-        return {
-            "config": config,
-            "path": config["path"],
-            "shown": config["fields"],
-            "order": next(iter(config.get("order", ())), ""),
-            "limit": config.get("limit", USUAL_LISTED),
-        }
-
-    def label(self) -> str:
-        return label_and_field(self.sent_value("path"), self.model, self.opened)[0]
-
-    @property
-    def is_wrong(self) -> bool:
-        return super().is_wrong or not (self.filters is None or self.filters.is_valid())
-
-    def inner_lines(self) -> Sequence[Lines]:
-        return () if self.filters is None else (self.filters,)
-
-    def words(self) -> str:
-        """Return what the line shows: “code, begins; newest first, at most 5”."""
-        labels = dict(_flat(self.fields["shown"].choices))  # type: ignore[attr-defined]
-        columns = ", ".join(str(labels.get(each, each)) for each in self._shown())
-        orders = dict(_flat(self.fields["order"].choices))  # type: ignore[attr-defined]
-        order = self.sent_value("order")
-        texts = [columns, str(orders[order]) if order in orders and order else ""]
-        most = _("at most %(limit)s") % {"limit": self["limit"].value()}
-        return "; ".join(filter(None, (*texts, most)))
-
-    def _shown(self) -> Sequence[str]:
-        return self["shown"].value() or ()
-
-    def error_places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
-        yield from super().error_places(self.label())
-        if self.filters is not None:
-            yield from self.filters.error_places()
-
-    def line_config(self) -> JsonObject:
-        values, config = self.values, dict(self.base)
-        _put_columns(config, values["shown"])
-        order = [values["order"]] if values["order"] else []
-        _put(config, "order", [*order, *config.get("order", ())[1:]] if order else [])
-        _put_limit(config, values["limit"], USUAL_LISTED)
-        if self.filters is not None:
-            _put(config, "filters", self.filters.configs())
-        return config
 
 
 # -- form ------------------------------------------------------------------------------
@@ -442,23 +226,28 @@ class LookupForm(OneForm):
 
     def _add_group_order(self) -> None:
         """Offer the names of groups and numbers; those that changed go along."""
-        choices = [
-            choice
-            for line in (*self.lines["group_by"], *self.lines["measures"])
-            for choice in both_directions(*self._named(line))
-        ]
-        renamed = {
-            line.sent_value("was"): self._named(line)[0]
-            for line in self.lines["measures"]
-        }
-        usual = self._usual_order()
+        groups, measures = self.lines["group_by"], self.lines["measures"]
+        parts = {name: self.lines[name].configs() for name in ("group_by", "measures")}
+        config = {"model": self.base["model"], "answer": GROUPS, **parts}
+        query, _problems = read_query_config(config, self.opened)
+        choices: list[tuple[str, str]] = []
+        renamed, usual = {}, ""
+        if query is not None:
+            for line, group in zip(groups, query.group_by, strict=True):
+                kind = group.path.named_field.kind
+                choices += both_directions(group.name, line.label(), kind)
+            for line, measure in zip(measures, query.measures, strict=True):
+                kind = FieldKind.NUMBER if not measure.path else measure.path.field.kind
+                choices += both_directions(measure.name, measure.name, kind)
+                renamed[line.sent_value("was") or measure.name] = measure.name
+            first = query.group_order[0]
+            usual = f"{'-' if first.descending else ''}{first.name}"
         term = next(iter(self.base.get("order", ())), "")
         if self.is_bound:
             term = str(self.data.get(self.add_prefix("group_order"), term))
-        name = term.removeprefix("-")
-        term = term.replace(name, renamed.get(name, name), 1) if name else ""
-        labels = dict(choices)
-        self.sorted_by = term if term in labels else ""
+        sign, name = "-" * term.startswith("-"), term.removeprefix("-")
+        term, labels = f"{sign}{renamed.get(name, name)}", dict(choices)
+        self.sorted_by = term if term in labels or query is None else ""
         if usual and self.sorted_by != usual:
             # Nobody chose it: it follows from groups and numbers.
             choices = [("", labels.pop(usual)), *labels.items()]
@@ -467,31 +256,6 @@ class LookupForm(OneForm):
         )
         self.initial["group_order"] = self.sorted_by
         self.initial["limit"] = self.base.get("limit", MAX_ROWS)
-
-    def _named(self, line: LineForm) -> tuple[str, str, FieldKind | None]:
-        """Return the name of a group or a number in the answer, its label and kind."""
-        key = line.sent_value("path")
-        if isinstance(line, MeasureLine):
-            _aggregate, _slash, path = key.partition("/")
-            name = line.sent_value("name") or key.replace("/", "_").replace(".", "_")
-            _label, field = label_and_field(path, self.open_model, self.opened)
-            return name, name, FieldKind.NUMBER if field is None else field.kind
-        path, _slash, unit = key.partition("/")
-        label, field = label_and_field(path, self.open_model, self.opened)
-        name = "_".join(filter(None, (path.replace(".", "_"), unit)))
-        label = unit_label(unit, label) if unit else label
-        return name, label, None if field is None else field.kind
-
-    def _usual_order(self) -> str:
-        """Return the order that groups have by themselves."""
-        for line in self.lines["group_by"]:
-            name, _label, kind = self._named(line)
-            if kind in DATES:
-                return name
-        lines = [*self.lines["measures"]]
-        sums = [each for each in lines if each.sent_value("path").startswith("sum/")]
-        first = next(iter([*sums, *lines]), None)
-        return "" if first is None else f"-{self._named(first)[0]}"
 
     # -- what the page shows
 
@@ -565,21 +329,21 @@ class LookupForm(OneForm):
                 )
             return config
         if self.one:
-            _put(config, "answer", ONE if self.is_bound else config.get("answer"))
-        _put(config, "filters", self.lines["filters"].configs())
+            put_member(config, "answer", ONE if self.is_bound else config.get("answer"))
+        put_member(config, "filters", self.lines["filters"].configs())
         if self.shown_answer == GROUPS:
-            _put(config, "group_by", self.lines["group_by"].configs())
-            _put(config, "measures", self.lines["measures"].configs())
+            put_member(config, "group_by", self.lines["group_by"].configs())
+            put_member(config, "measures", self.lines["measures"].configs())
             others = config.get("order", ())[1:] if self.sorted_by else ()
-            _put(config, "order", [*filter(None, [self.sorted_by]), *others])
-            _put_limit(config, values.get("limit"), MAX_ROWS)
+            put_member(config, "order", [*filter(None, [self.sorted_by]), *others])
+            put_limit(config, values.get("limit"), MAX_ROWS)
         else:
-            _put_columns(config, values.get("shown", ()))
-            _put(config, "lists", self.lines["lists"].configs())
+            put_columns(config, values.get("shown", ()))
+            put_member(config, "lists", self.lines["lists"].configs())
             if not self.one:
-                _put(config, "order", self.lines["order"].configs())
-                _put(config, "count", values.get("count"))
-                _put_limit(config, values.get("limit"), USUAL_ROWS)
+                put_member(config, "order", self.lines["order"].configs())
+                put_member(config, "count", values.get("count"))
+                put_limit(config, values.get("limit"), USUAL_ROWS)
         answer = values.get("answer")
         if answer and answer != self.shown_answer:
             for name in ("order", "limit"):
@@ -604,33 +368,6 @@ class LookupForm(OneForm):
                 yield "", self[name], " ".join(map(str, sentences))
         for lines in self.lines.values():
             yield from lines.error_places()
-
-
-def _flat(choices: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    for value, label in choices:
-        if isinstance(label, list):
-            yield from label
-        else:
-            yield value, label
-
-
-def _put(config: JsonObject, name: str, value: Any) -> None:
-    """Set a member, or leave it out where it says nothing."""
-    if value or (name in config and value == config[name]):
-        config[name] = value
-    else:
-        config.pop(name, None)
-
-
-def _put_columns(config: JsonObject, ticked: Sequence[str]) -> None:
-    """Put what was ticked, in the order that it had."""
-    known = [each for each in config.get("fields", ()) if each in ticked]
-    _put(config, "fields", known + [each for each in ticked if each not in known])
-
-
-def _put_limit(config: JsonObject, limit: int | None, usual: int) -> None:
-    if limit != config.get("limit", usual):
-        _put(config, "limit", limit)
 
 
 def _group_key(config: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any, ClassVar, Final
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
+from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lines import LineForm, Lines, is_same, with_values
@@ -42,7 +44,7 @@ from mcp_app.protocol.json_types import JsonObject
 MAX_FILTERS: Final = 20
 BY_CLIENT, FIXED = "asked", "fixed"
 PK: Final = ".pk"
-_REDRAW: Final = {"data-mcp-redraw": "config"}
+REDRAW: Final = {"data-mcp-redraw": "config"}
 _SAYS_NOTHING: Final[JsonObject] = {"description": "", "required": False}
 
 
@@ -59,6 +61,17 @@ class NameField(forms.CharField):
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, max_length=MAX_NAME_LENGTH, **options)
 
+    def run_validators(self, value: Any) -> None:
+        try:
+            super().run_validators(value)
+        except ValidationError as error:
+            near = slugify(value).replace("-", "_").strip("_")[:MAX_NAME_LENGTH]
+            if not re.fullmatch(NAME_PATTERN, near):
+                raise
+            offer = _("%(rule)s For example: %(near)s.")
+            details = {"rule": " ".join(error.messages), "near": near}
+            raise ValidationError(offer % details) from None
+
 
 class FilterForm(LineForm):
     """One filter; subclasses know which model it is of, and who sees which rows."""
@@ -70,16 +83,16 @@ class FilterForm(LineForm):
     """The names of parameters that other lines have."""
 
     path = forms.ChoiceField(
-        label=_("Field"), widget=forms.Select({"aria-label": _("Field"), **_REDRAW})
+        label=_("Field"), widget=forms.Select({"aria-label": _("Field"), **REDRAW})
     )
     lookup = forms.ChoiceField(
         label=_("Comparison"),
-        widget=forms.Select({"aria-label": _("Comparison"), **_REDRAW}),
+        widget=forms.Select({"aria-label": _("Comparison"), **REDRAW}),
     )
     given = forms.ChoiceField(
         label=_("Who says the value"),
         choices=[(BY_CLIENT, _("the client says")), (FIXED, _("fixed"))],
-        widget=forms.Select({"aria-label": _("Who says the value"), **_REDRAW}),
+        widget=forms.Select({"aria-label": _("Who says the value"), **REDRAW}),
     )
     others = forms.MultipleChoiceField(
         label=_("Search also in"),

@@ -37,13 +37,6 @@ class OneForm(RowForm):
         data = self.data if self.is_bound else None
         return formset(data, initial=initial, prefix=self.add_prefix(name))
 
-    def put_member(self, config: JsonObject, name: str, value: Any) -> None:
-        """Set a member, or leave it out where it says nothing."""
-        if value or (name in config and value == config[name]):
-            config[name] = value
-        else:
-            config.pop(name, None)
-
     def full_clean(self) -> None:
         super().full_clean()
         if self.is_bound:
@@ -63,6 +56,14 @@ class OneForm(RowForm):
         return super().has_changed() or any(
             rows.has_changed() for rows in self.inner_formsets()
         )
+
+
+def put_member(config: JsonObject, name: str, value: Any) -> None:
+    """Set a member, or leave it out where it says nothing."""
+    if value or (name in config and value == config[name]):
+        config[name] = value
+    else:
+        config.pop(name, None)
 
 
 class OneRow(Rows):

@@ -274,7 +274,7 @@ def _who_words(behind: Behind, row: DefinitionRow | None) -> Label:
 
 def _limits_words(row: DefinitionRow | None) -> Label:
     if row is None:
-        return _("the name follows from the title")
+        return _("name as drafted, no tags, the site's limits")
     limits = getattr(row, "calls_per_minute", None) or row.timeout
     return ", ".join(
         (

@@ -16,7 +16,7 @@ from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_editor import Initial
 from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.admin.editors.lookup_choices import NONE
-from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, OneRow
+from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, OneRow, put_member
 from mcp_app.admin.editors.rows import (
     LinesField,
     NotRepresentable,
@@ -487,7 +487,7 @@ class CallForm(OneForm):
             "limit": values["limit"],
             "errors": {each["name"]: each["value"] for each in errors},
         }.items():
-            self.put_member(config, name, value)
+            put_member(config, name, value)
         return config
 
     def _members(self, name: str) -> list[JsonObject]:
