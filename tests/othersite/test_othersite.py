@@ -27,7 +27,7 @@ import django; django.setup()
 from tests.othersite.using import main; main()
 """
 OF_A_STATE: Final = re.compile(
-    "_(cancel|delete|forget|preview|replace|reset|rollback|unpublish|version)$"
+    "_(cancel|delete|fetch|fetch_new|forget|preview|replace|reset|rollback|unpublish|version)$"
     "|session_add$"
 )
 """Pages that only a row in some state links to, and what a script or a form asks."""
