@@ -166,6 +166,10 @@ class Clients:
     sessions: int
     others: int | None
 
+    @property
+    def count(self) -> int:
+        return self.sessions + (self.others or 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:

@@ -9,7 +9,6 @@ from functools import partial
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from mcp_app.admin.calls.charts import grouped_digits, hourly_chart, percentile_bound
 from mcp_app.admin.calls.filters import ANY_FAILURE, ANY_REFUSAL
@@ -24,7 +23,7 @@ from mcp_app.admin.page.header import LOOKS
 from mcp_app.interface.rules import visible
 from mcp_app.models import Server, State, Tool
 from mcp_app.models.stops import Scope
-from mcp_app.workbench.overview import Clients, Overview, Pace, read_overview
+from mcp_app.workbench.overview import Overview, Pace, read_overview
 from mcp_app.workbench.viewer import Viewer, viewer_of
 
 # -- steps -----------------------------------------------------------------------------
@@ -125,45 +124,18 @@ def _status_strip(
     elif not overview.processes.count:
         look, word = "", _("No process")
     may_stop = has_right(request, header.RIGHT)
-    counts: list[str] = []
-    if Server in viewer.models:
-        count = overview.rows[Server].published_count
-        text = ngettext("%(count)d server", "%(count)d servers", count)
-        counts.append(text % {"count": count})
-    if is_ready:
-        counts.append(_("no client has asked yet"))
-    elif viewer.sessions:
-        count = overview.processes.count
-        text = ngettext("%(count)d process", "%(count)d processes", count)
-        counts += [text % {"count": count}, _clients_text(overview.clients)]
+    sees_servers = Server in viewer.models
     return {
         "look": look,
         "word": word,
-        "counts": " · ".join(counts),
+        "is_ready": is_ready,
+        "servers": overview.rows[Server].published_count if sees_servers else None,
+        "processes": overview.processes.count if viewer.sessions else None,
+        "clients": overview.clients,
         "may_stop": may_stop,
         "stops_url": header.stops_url(),
         "who_may_stop": "" if may_stop else header.who_may_stop(request),
     }
-
-
-def _clients_text(clients: Clients) -> str:
-    sessions, others = clients.sessions, clients.others
-    if others is None:
-        text = ngettext(
-            "%(count)d client with a session in the last 15 minutes",
-            "%(count)d clients with a session in the last 15 minutes",
-            sessions,
-        )
-        return text % {"count": sessions}
-    count = sessions + others
-    text = ngettext(
-        "%(count)d client in the last 15 minutes",
-        "%(count)d clients in the last 15 minutes",
-        count,
-    )
-    if count:
-        text += " " + _("(%(sessions)d with a session, %(others)d without)")
-    return text % {"count": count, "sessions": sessions, "others": others}
 
 
 def _call_figures(overview: Overview) -> dict[str, object]:

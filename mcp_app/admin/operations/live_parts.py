@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -116,29 +116,18 @@ class Look:
 
 def state_context(look: Look) -> dict[str, object]:
     """Return the context of the strip: what serves whom, in numbers."""
-    processes, sessions = len(look.reports), look.sessions
-    calls = look.calls + sum(map(_calls_without_row, look.reports.values()))
-    numbers = [
-        ngettext("%(n)d process", "%(n)d processes", processes) % {"n": processes},
-        ngettext("%(n)d call", "%(n)d calls", calls) % {"n": calls},
-        ngettext("%(n)d session", "%(n)d sessions", sessions) % {"n": sessions},
-    ]
-    if look.counts_calls:
-        others = len([each for each in look.callers if not each.session])
-        text = ngettext(
-            "%(n)d client without a session",
-            "%(n)d clients without a session",
-            others,
-        )
-        numbers.append(text % {"n": others})
+    processes, callers = len(look.reports), look.callers
     stops = active_stops(look.request)
     return {
         "is_stopped": any(each.scope == Scope.EVERYTHING for each in stops),
-        "serves": processes,
         "was_asked": processes
         or Session.objects.exists()
         or CallStatistic.objects.exists(),
-        "numbers": " · ".join(numbers),
+        "processes": processes,
+        "running": look.calls + sum(map(_calls_without_row, look.reports.values())),
+        "sessions": look.sessions,
+        "counts_calls": look.counts_calls,
+        "others": len([each for each in callers if not each.session]),
     }
 
 
@@ -177,39 +166,13 @@ def _worker_line(
     return {
         "name": f"{visible(worker.host)}, {worker.pid}",
         "live": live,
+        "seen": _moment_ago(worker.age_seen_ms),
         "started": _moment_ago(worker.age_started_ms),
         "calls": calls + _calls_without_row(report) if tells else calls or None,
         "streams": sum(report.streams.values()) if tells else None,
-        "remarks": [*_remarks(worker, report if tells else Report(), live, differ)],
+        "other_code": report.code[:HANDLE] if tells and differ else "",
+        "told": report if tells else None,
     }
-
-
-def _remarks(worker: Any, report: Report, live: bool, differ: bool) -> Iterator[str]:
-    """Say what is unusual about a process; `differ` if live ones run other code."""
-    if not live:
-        yield _("last heard of %(ago)s") % {"ago": _moment_ago(worker.age_seen_ms).ago}
-    if differ and report.code:
-        yield _("its code is %(code)s, not all run the same") % {
-            "code": report.code[:HANDLE]
-        }
-    if report.lost:
-        yield ngettext(
-            "%(n)d thread still runs although its call has ended",
-            "%(n)d threads still run although their calls have ended",
-            report.lost,
-        ) % {"n": report.lost}
-    if report.dropped:
-        yield ngettext(
-            "%(n)d message was dropped: its client takes JSON alone",
-            "%(n)d messages were dropped: their clients take JSON alone",
-            report.dropped,
-        ) % {"n": report.dropped}
-    if report.secrets:
-        yield ngettext(
-            "%(n)d secret was taken out of log messages to clients",
-            "%(n)d secrets were taken out of log messages to clients",
-            report.secrets,
-        ) % {"n": report.secrets}
 
 
 def clients_context(look: Look) -> dict[str, object]:
