@@ -167,7 +167,7 @@ def test_what_was_typed_outlives_the_login(site: Site) -> None:
     page.context.clear_cookies()
     result = page.locator("[data-mcp-result]")
     page.get_by_role("button", name="Run").click()
-    expect(result).to_contain_text("Your login has ended, so nothing was run.")
+    expect(result).to_contain_text("Nothing was run: your login has ended")
     with page.context.new_page() as other:
         other.goto("/admin/")
         log_in(other, NAME, PASSWORD)
