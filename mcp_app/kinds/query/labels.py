@@ -306,8 +306,10 @@ class _Values(NamedTuple):
         """Return a JSON value as people read it."""
         if isinstance(value, list):
             return ", ".join(map(self.text_of, value))
-        if value is None or isinstance(value, bool):
-            return str({None: "…", True: _("yes"), False: _("no")}[value])
+        if value is None or value == "":
+            return "…"
+        if isinstance(value, bool):
+            return _("yes") if value else _("no")
         text = str(value)
         if self.lookup == "period":
             text = period_label(text)

@@ -151,6 +151,7 @@ FIXED: Final[list[tuple[str, str, Any, str]]] = [
     ("note", "isempty", False, "is not empty"),
     ("number", "exact", "A7", "is exactly “A7”"),
     ("total", "gte", None, "is at least …"),
+    ("due", "last_days", "", "is in the last … days"),
 ]
 ASKED: Final[list[tuple[str, str, Any, str]]] = [
     ("due", "range", [None, "2026-01-31"], "is between p_from and p_to, else up to"),
