@@ -233,7 +233,9 @@ def _placeholder_problems(
             if (place, value) in sent:
                 placeholders.refuse_single_braces(value)
         except KindError as error:
-            yield KindError(error.message, place=place)
+            # A name that is no parameter is a matter of all of the call.
+            is_known = placeholders.names_in_value(value) <= {*names}
+            yield KindError(error.message, place=place if is_known else "")
 
 
 _OWN_TEXT: Final = re.compile(r"[?#\\\x00-\x1f\x7f]")

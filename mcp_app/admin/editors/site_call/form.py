@@ -357,6 +357,15 @@ class CallForm(OneForm):
     def inner_formsets(self) -> Sequence[Rows]:
         return [*self._rows.values()]
 
+    @property
+    def _added(self) -> str:
+        """The placeholder that a button makes a parameter, "" for none."""
+        _before, add, name = str(self.data.get("show-config", "")).rpartition(ADD)
+        return name if add else ""
+
+    def has_changed(self) -> bool:
+        return bool(self._added) or super().has_changed()
+
     def rows(self) -> dict[str, Rows]:
         """Return the rows by what they are, for the template."""
         return self._rows
@@ -457,12 +466,11 @@ class CallForm(OneForm):
             own = {"errors": config["errors"]} if config.get("errors") else {}
             config = {**self.pasted.config, **own}
         self.typed_config = config
-        added = str(self.data.get("show-config", "")).removeprefix(ADD)
         self.named = [
             form.named_part()
             for form in self._rows["parts"].forms
             if isinstance(form, PartForm)
-            and (form.has_changed() or (form.is_new and form.part.name == added))
+            and (form.has_changed() or (form.is_new and form.part.name == self._added))
         ]
         return name_parts(config, self.parameters or {}, self.named)[0]
 
