@@ -88,9 +88,14 @@ def _usual_order(group_by: str, measures: Any) -> dict[str, Any]:
     """Return the order that groups had, where another is usual now: the first sum."""
     if not isinstance(measures, list) or "'unit'" in group_by:
         return {}
-    kinds = [each.get("aggregate") for each in measures if isinstance(each, dict)]
-    is_other = "sum" in kinds[1:] and kinds[0] != "sum"
-    return {"order": [f"-{measures[0]['name']}"]} if is_other else {}
+    named = [
+        (each.get("aggregate"), each.get("name"))
+        for each in measures
+        if isinstance(each, dict)
+    ]
+    has_sum = any(aggregate == "sum" for aggregate, _name in named)
+    is_other = has_sum and named[0][0] != "sum"
+    return {"order": [f"-{named[0][1]}"]} if is_other else {}
 
 
 def _with_key(path: Any, model: Any) -> Any:

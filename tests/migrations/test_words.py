@@ -80,6 +80,11 @@ def test_each_word_has_a_new_one() -> None:
         {"model": 3, "filters": [3, {"is": []}], "order": 3, "lists": ["a", {}]},
         {"model": "no.Model", "filters": {}, "order": [None], "measures": [3]},
         {"answer": "groups", "measures": 3, "group_by": [3]},
+        {
+            "answer": "groups",
+            "measures": [3, {}, {"do": "sum"}],
+            "lists": [{"path": 3}],
+        },
     ],
 )
 def test_what_is_no_config_stays_a_draft(config: Any) -> None:
