@@ -313,6 +313,7 @@ def test_what_cannot_be_read_is_told_at_its_field(site: Site) -> None:
     field(page, "b (required)").fill("3")
     page.get_by_role("button", name="Run").click()
     expect(page.locator("[data-mcp-result]")).to_contain_text("5")
+    expect(page.locator(".errornote, [role=alert]")).to_have_count(0)
 
 
 def test_what_is_too_large_says_so_and_stays(site: Site) -> None:

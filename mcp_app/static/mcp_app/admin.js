@@ -435,6 +435,9 @@
             running = new AbortController();
             const { lines, timer } = wait();
             let whole = false;
+            // What was wrong with the run before.
+            all(".errornote, [role=alert], [role=status]", form).forEach((each) => each.remove());
+            all("[aria-invalid]", form).forEach((each) => each.removeAttribute("aria-invalid"));
             try {
                 if (isOver) await renew(body);
                 const response = await fetch(location.href, { method: "POST", body, headers: { Accept: "application/x-ndjson, text/html" }, signal: running.signal });
