@@ -116,6 +116,11 @@ class Lines:
             self.forms[-1].is_open = True
 
     @property
+    def right(self) -> list[LineForm]:
+        """The lines that `configs` are of."""
+        return [form for form in self.forms if not form.is_wrong]
+
+    @property
     def wrong(self) -> list[LineForm]:
         return [form for form in self.forms if form.is_wrong]
 
@@ -124,7 +129,7 @@ class Lines:
 
     def configs(self) -> list[Any]:
         """Return the parts of the config that lines without errors make."""
-        return [form.line_config() for form in self.forms if not form.is_wrong]
+        return [form.line_config() for form in self.right]
 
     def place_problem(self, place: str, message: str) -> bool:
         """Show what is wrong with a part of `configs`, such as "0.value", at its line.
@@ -132,10 +137,9 @@ class Lines:
         Returns whether there is one.
         """
         number, _dot, member = place.partition(".")
-        right = [form for form in self.forms if not form.is_wrong]
-        if not number.isdecimal() or int(number) >= len(right):
+        if not number.isdecimal() or int(number) >= len(self.right):
             return False
-        form = right[int(number)]
+        form = self.right[int(number)]
         for inner in form.inner_lines():
             _name, _dot, rest = member.partition(".")
             if inner.place_problem(rest, message):

@@ -226,7 +226,7 @@ class LookupForm(OneForm):
 
     def _add_group_order(self) -> None:
         """Offer the names of groups and numbers; those that changed go along."""
-        groups, measures = self.lines["group_by"], self.lines["measures"]
+        groups, measures = (self.lines[n].right for n in ("group_by", "measures"))
         parts = {name: self.lines[name].configs() for name in ("group_by", "measures")}
         config = {"model": self.base["model"], "answer": GROUPS, **parts}
         query, _problems = read_query_config(config, self.opened)
@@ -266,12 +266,8 @@ class LookupForm(OneForm):
     def limited(self) -> str:
         """Return what the rows belong to of which a caller sees some only."""
         found = rows_of_everybody(self.opened)
-        names = [
-            str(o.model._meta.verbose_name)
-            for m, o, _how in found
-            if m is self.open_model
-        ]
-        return ", ".join(dict.fromkeys(names))
+        owners = (owner for model, owner, _how in found if model is self.open_model)
+        return "".join(str(each.model._meta.verbose_name) for each in [*owners][:1])
 
     def columns(self) -> list[tuple[str, list[tuple[str, str, bool]], bool]]:
         """Return the boxes for columns in groups, and whether one is ticked."""

@@ -296,6 +296,14 @@ def test_each_line_is_a_value(admin_client: Client) -> None:
             _filter(0, "due", "range", value="2026-05-02", value_to="2026-05-01"),
             "after",
         ),
+        (
+            {
+                "measures-0-path": "count",
+                "measures-0-name": "Turnover €",
+                "shows": "groups",
+            },
+            "beginning with a letter. For example: turnover.",
+        ),
         ({"limit": "500"}, "less than or equal to 200"),
     ],
 )
@@ -310,7 +318,7 @@ def test_what_is_wrong_is_told(
     assert errors(response).keys() == {"config"}
     text = response.content.decode()
     assert sentence in text
-    if "limit" not in typed:
+    if "filters-0-path" in typed:
         assert '<details class="mcp-filter wrong" open' in text
         assert "Not shown: filter 1 has an error." in text
     shown = shown_values(response)
