@@ -37,11 +37,11 @@ from mcp_app.models.transactions import is_conflict
 from mcp_app.models.versions import hash_of
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.differences import (
+    ClientView,
     Difference,
-    Shown,
     breaking_reasons,
+    client_view,
     differences,
-    shown_content,
 )
 from mcp_app.publishing.overlays import (
     UNSERVABLE,
@@ -154,8 +154,8 @@ class Proposal(Generic[Row]):
     content: JsonObject
     content_hash: str
     judged: Findings
-    before: Shown
-    after: Shown
+    before: ClientView
+    after: ClientView
 
     @property
     def number(self) -> int:
@@ -193,7 +193,7 @@ def propose_all(rows: Sequence[Row], registry: Registry) -> list[Proposal[Row]]:
     for row, content in contents.items():
         judged = judge_content(row, content, registry, uploads_of(content))
         both = Findings([*others.get(row, ()), *judged.findings], judged.tokens)
-        shown = _both_shown(row, content, registry)
+        shown = _both_views(row, content, registry)
         hashed = hash_of(content)
         proposals.append(Proposal(row, row.published, content, hashed, both, *shown))
     return proposals
@@ -239,16 +239,16 @@ def propose_version(
         content,
         version.hash,
         Findings(blocking, judged.tokens),
-        *_both_shown(row, content, registry),
+        *_both_views(row, content, registry),
     )
 
 
-def _both_shown(
+def _both_views(
     row: PublishedRow, content: JsonObject, registry: Registry
-) -> Iterator[Shown]:
+) -> Iterator[ClientView]:
     """Yield what clients get now, and with this content."""
     for each in (_served_content(row), content):
-        yield shown_content(row, each, registry)
+        yield client_view(row, each, registry)
 
 
 def _served_content(row: PublishedRow) -> JsonObject:

@@ -34,7 +34,7 @@ from mcp_app.kinds.openapi.reading import DocumentError, Offer
 from mcp_app.models import OpenApiDocument, Tool
 from mcp_app.models.fields import digest, parse_json
 from mcp_app.publishing import openapi
-from mcp_app.publishing.differences import differences, shown_content
+from mcp_app.publishing.differences import client_view, differences
 from mcp_app.publishing.openapi import ComparedOperation, Standing, make_tools
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
         for each in compared.differences
         if each.is_own
     ]
-    both = (shown_content(tool, each, mcp) for each in (before, now))
+    both = (client_view(tool, each, mcp) for each in (before, now))
     changes = labeled_differences(tool, differences(*both))
     return {"compared": compared, "differences": changes, "own": own}
 

@@ -32,10 +32,10 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty_text
 from mcp_app.publishing.differences import (
     CHANGES,
-    Shown,
+    ClientView,
+    client_view,
     differences,
     hint_words,
-    shown_content,
 )
 from mcp_app.publishing.overlays import whole_definition
 from mcp_app.publishing.publication import (
@@ -114,10 +114,10 @@ def version_context(
         "at": time_text(version.created),
         "hash": version.fingerprint,
     }
-    content = shown_content(row, version.read(), registry)
+    content = client_view(row, version.read(), registry)
     return {
         "sentence": sentence,
-        "differences": labeled_differences(row, differences(Shown({}), content)),
+        "differences": labeled_differences(row, differences(ClientView({}), content)),
         "after_label": _version_label(version.number),
         "as_json": _content_json(version.read()),
     }
@@ -294,7 +294,7 @@ def _version_comparison(
     row: PublishedRow, before: int, after: int, registry: Registry
 ) -> dict[str, Any]:
     contents = [_version_content(row, number) for number in (before, after)]
-    both = [shown_content(row, each, registry) for each in contents]
+    both = [client_view(row, each, registry) for each in contents]
     return {
         "proposal": None,
         "differences": labeled_differences(row, differences(*both)),

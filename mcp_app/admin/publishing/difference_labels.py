@@ -19,7 +19,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.fields import split_words
-from mcp_app.publishing.differences import Difference, Shown, common_lines
+from mcp_app.publishing.differences import ClientView, Difference, common_lines
 
 SPLIT_COLUMNS: Final = frozenset({"chosen", "config"})
 """Columns whose parts have names that say enough."""
@@ -60,7 +60,7 @@ LONGEST_LINE: Final = 60
 """Characters of a line that is quoted where it stays the same."""
 
 
-def common_texts(row: PublishedRow, before: Shown, after: Shown) -> list[str]:
+def common_texts(row: PublishedRow, before: ClientView, after: ClientView) -> list[str]:
     """Return what stays the same: labels, with the texts that are short."""
     lines: dict[str, None] = {}
     for each in labeled_differences(row, common_lines(before, after)):

@@ -54,7 +54,7 @@ def draft_description(config: JsonObject, opened: OpenModels) -> str:
     return _Describer(config, opened).description()
 
 
-class _Named(NamedTuple):
+class _AnswerPart(NamedTuple):
     """A group or a measure of the answer; `plural` is how several are called."""
 
     label: str
@@ -80,7 +80,7 @@ class _Describer:
         self._measures = dict(map(self._measure, config.get("measures", ())))
         self._limit = config.get("limit", USUAL_ROWS if self._answer == ROWS else "")
 
-    def _group(self, config: str | JsonObject) -> tuple[str, _Named]:
+    def _group(self, config: str | JsonObject) -> tuple[str, _AnswerPart]:
         """Return a group with its name in the answer."""
         path = config if isinstance(config, str) else config["path"]
         label, field = self._find(path)
@@ -90,15 +90,15 @@ class _Describer:
         plural = _("groups by %(label)s") % {"label": label}
         if kind is FieldKind.TO_ONE and field is not None:
             plural = str(field.target_model._meta.verbose_name_plural)
-        return name, _Named(label, kind, plural)
+        return name, _AnswerPart(label, kind, plural)
 
-    def _measure(self, config: JsonObject) -> tuple[str, _Named]:
+    def _measure(self, config: JsonObject) -> tuple[str, _AnswerPart]:
         what, kind = self._rows, None
         if path := config.get("path"):
             what, field = self._find(path)
             kind = None if field is None else field.kind
         label = measure_label(config["aggregate"], what, kind)
-        return config["name"], _Named(label, kind or FieldKind.NUMBER)
+        return config["name"], _AnswerPart(label, kind or FieldKind.NUMBER)
 
     def _find(self, path: str) -> tuple[str, OpenField | None]:
         return label_and_field(path, self._model, self._opened)
@@ -275,7 +275,7 @@ class _Describer:
         return " ".join([text, *wanted])
 
 
-def _measure_words(named: tuple[str, _Named]) -> str:
+def _measure_words(named: tuple[str, _AnswerPart]) -> str:
     return f"{named[0]} ({named[1].label})"
 
 

@@ -36,12 +36,12 @@ from mcp_app.publishing.bundle.candidates import (
 from mcp_app.publishing.bundle.format import Bundle, Entry, Identity
 from mcp_app.publishing.bundle.site_rows import SiteRows
 from mcp_app.publishing.differences import (
+    ClientView,
     Difference,
-    Shown,
     breaking_reasons,
+    client_view,
     differences,
     plain_differences,
-    shown_content,
 )
 from mcp_app.publishing.overlays import Findings, conflict_finding, judge_content
 
@@ -189,7 +189,7 @@ class _Comparer:
             problems = [*row_problems(row), *self._unknown_choices(after)]
         if not problems:
             # What breaks the rules is neither taken apart nor judged.
-            changes = differences(*self._both_shown(row, before, after))
+            changes = differences(*self._both_views(row, before, after))
             judged = self._judge_content(row, in_columns(after))
         return ComparedEntry(
             entry=entry,
@@ -250,7 +250,7 @@ class _Comparer:
         if problems:
             changes = plain_differences(served, content)
         else:
-            now, then = self._both_shown(row, served, content)
+            now, then = self._both_views(row, served, content)
             changes = differences(now, then)
             breaks = breaking_reasons(now.content, then.content)
             problems = list(self._obstacles(row, content))
@@ -262,8 +262,8 @@ class _Comparer:
             problems=problems,
         )
 
-    def _both_shown(self, row: PublishedRow, *contents: JsonObject) -> list[Shown]:
-        return [shown_content(row, each, self._registry) for each in contents]
+    def _both_views(self, row: PublishedRow, *contents: JsonObject) -> list[ClientView]:
+        return [client_view(row, each, self._registry) for each in contents]
 
     def _obstacles(self, row: PublishedRow, content: JsonObject) -> Iterator[str]:
         # What code does not declare is seen by nobody, published or not.

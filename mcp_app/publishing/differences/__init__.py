@@ -24,27 +24,27 @@ from mcp_app.publishing.differences.difference import (
 )
 from mcp_app.publishing.differences.lines import (
     CHANGES,
-    Shown,
+    ClientView,
+    client_view,
     hint_words,
-    shown_content,
 )
 
 __all__ = [
     "CHANGES",
+    "ClientView",
     "Difference",
     "Piece",
-    "Shown",
     "breaking_reasons",
+    "client_view",
     "common_lines",
     "common_start",
     "differences",
     "hint_words",
     "plain_differences",
-    "shown_content",
 ]
 
 
-def differences(before: Shown, after: Shown) -> list[Difference]:
+def differences(before: ClientView, after: ClientView) -> list[Difference]:
     """Return what differs between two contents of a row, in the order of columns.
 
     It is empty only where both are the same JSON.
@@ -60,7 +60,9 @@ def differences(before: Shown, after: Shown) -> list[Difference]:
     return changes or plain_differences(before.content, after.content)
 
 
-def _line_differences(field: str, before: Shown, after: Shown) -> Iterator[Difference]:
+def _line_differences(
+    field: str, before: ClientView, after: ClientView
+) -> Iterator[Difference]:
     was, now = before.lines_of(field), after.lines_of(field)
     for part in dict.fromkeys(each.part for each in (*was, *now)):
         old, new = ({e.key: e for e in each if e.part == part} for each in (was, now))
@@ -73,7 +75,7 @@ def _line_differences(field: str, before: Shown, after: Shown) -> Iterator[Diffe
                 yield Difference(field, part, *texts)
 
 
-def common_lines(before: Shown, after: Shown) -> list[Difference]:
+def common_lines(before: ClientView, after: ClientView) -> list[Difference]:
     """Return the lines that both contents have, each with two equal sides."""
     return [
         Difference(field, line.part, line.text, line.text)

@@ -66,7 +66,7 @@ def _schema_reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
     for name, was in old.items():
         if name not in new:
             yield _("those with “%(name)s”") % {"name": name}
-        elif keywords := ", ".join(_narrowed(was, new[name])):
+        elif keywords := ", ".join(_narrower_keywords(was, new[name])):
             about = {"name": name, "what": keywords}
             yield _("some with “%(name)s” (%(what)s)") % about
     required = set(before.get("required", ()))
@@ -77,7 +77,7 @@ def _schema_reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
         {**_LEFT_OUT, **each, "properties": {}, "required": []}
         for each in (before, after)
     )
-    if keywords := ", ".join(_narrowed(*rests)):
+    if keywords := ", ".join(_narrower_keywords(*rests)):
         yield _("some (%(what)s)") % {"what": keywords}
 
 
@@ -85,7 +85,7 @@ _LEFT_OUT: Final = {"type": "object", "additionalProperties": True}
 """What some keywords mean where they are left out."""
 
 
-def _narrowed(was: Any, now: Any) -> Iterator[str]:
+def _narrower_keywords(was: Any, now: Any) -> Iterator[str]:
     """Yield the keywords of a schema that take less than before."""
     if not isinstance(was, dict) or not isinstance(now, dict):
         was, now = {"schema": was}, {"schema": now}

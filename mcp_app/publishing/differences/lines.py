@@ -33,7 +33,7 @@ CHANGES: Final = "changes"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ClientView:
     """A content as clients get it: with the schema and the hints that follow from it.
 
     `description` is the config in words, None where only its JSON is known.
@@ -55,22 +55,24 @@ class Shown:
         return [Line("", "", readable_value(value))]
 
 
-def shown_content(row: PublishedRow, content: JsonObject, registry: Registry) -> Shown:
+def client_view(
+    row: PublishedRow, content: JsonObject, registry: Registry
+) -> ClientView:
     """Return a content of a row as clients get it and people read it."""
     if not content or not isinstance(row, DefinitionRow) or row.from_code:
-        return Shown(content)
+        return ClientView(content)
     try:
         stored = definition_of((row.kind_of_row, ""), {"kind": row.kind, **content}, {})
         kinds = usable_kinds(registry)
         served = complete_definition(stored, kinds).definition
     except (ValueError, KindError):
-        return Shown(content)
+        return ClientView(content)
     kind = kinds.get(stored.kind)
     described = None
     if kind is not None and content.get("config"):
         described = kind.describe_safely(stored.definition, stored.config)
     if not isinstance(served, ToolDefinition):
-        return Shown(content, described)
+        return ClientView(content, described)
     shown = {name: each for name, each in content.items() if name not in Tool.HINTS}
     if served.input_schema.get("properties"):
         shown["input_schema"] = served.input_schema
@@ -79,7 +81,7 @@ def shown_content(row: PublishedRow, content: JsonObject, registry: Registry) ->
         shown[CHANGES] = words
     if outside:
         described = [each for each in described or () if each[0] != str(OUTSIDE)]
-    return Shown(shown, described)
+    return ClientView(shown, described)
 
 
 def hint_words(hints: ToolHints, outside: str = "") -> str:

@@ -16,7 +16,7 @@ from mcp_app.models import (
     Server,
     Tool,
 )
-from mcp_app.publishing.differences import differences, shown_content
+from mcp_app.publishing.differences import client_view, differences
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +24,7 @@ Said = tuple[str, str | None, str | None]
 
 
 def said(row: PublishedRow, before: Any, after: Any) -> list[Said]:
-    contents = (shown_content(row, each, mcp) for each in (before, after))
+    contents = (client_view(row, each, mcp) for each in (before, after))
     shown = labeled_differences(row, differences(*contents))
     return [(each.label, each.before, each.after) for each in shown]
 

@@ -7,7 +7,7 @@ from typing import Any
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Prompt
 from mcp_app.protocol.jsonrpc import pretty_text
-from mcp_app.publishing.differences import Shown, differences, shown_content
+from mcp_app.publishing.differences import ClientView, client_view, differences
 
 TEXT_PART = {"type": "text", "text": "a"}
 IMAGE = {"type": "image", "upload": "ab", "mimeType": "image/png"}
@@ -37,9 +37,9 @@ def as_told(part: str, before: Any, after: Any) -> tuple[str, str | None, str | 
     return part, was, now
 
 
-def shown(content: Any) -> Shown:
+def shown(content: Any) -> ClientView:
     """Return a content that answers with a text."""
-    return shown_content(Prompt(name="a"), content, mcp)
+    return client_view(Prompt(name="a"), content, mcp)
 
 
 def told(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:

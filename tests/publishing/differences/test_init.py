@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_app.protocol import jsonrpc
-from mcp_app.publishing.differences import Shown, differences, plain_differences
+from mcp_app.publishing.differences import ClientView, differences, plain_differences
 from tests.publishing.differences.contents import IMAGE, PDF
 
 SCALARS = st.sampled_from(
@@ -79,7 +79,7 @@ def test_what_differs_reads_as_a_difference(
 ) -> None:
     """Each column that differs is named, and no difference has two sides alike."""
     for found in (
-        differences(Shown(before), Shown(after)),
+        differences(ClientView(before), ClientView(after)),
         plain_differences(before, after),
     ):
         assert bool(found) is (jsonrpc.write(before) != jsonrpc.write(after))
