@@ -20,11 +20,6 @@ from tests.newcomer.programs import Serving
 # They share one demo.
 pytestmark = pytest.mark.xdist_group("browser")
 
-NAMELESS: Final = """() =>
-    [...document.querySelectorAll("#content-main :is(input, select, textarea)")]
-    .filter(field => field.type != "hidden" && field.type != "submit")
-    .filter(field => !field.labels.length && !field.ariaLabel)
-    .map(field => field.outerHTML)"""
 UNREADABLE: Final = """() => {
     const light = color => color.match(/[\\d.]+/g).slice(0, 3).map(Number)
         .map(part => part / 255)
@@ -212,15 +207,6 @@ def test_mistakes_are_told_beside_their_fields(staff: Page) -> None:
     expect(text).to_have_value(re.compile("Say hello"))
     errors.get_by_role("link", name="Text").click()
     expect(text).to_be_focused()
-
-
-def test_every_field_has_a_name_to_be_read_out(staff: Page) -> None:
-    for model in ("prompt", "resource", "resourcetemplate", "server", "tool"):
-        query = "" if model == "server" else "?kind=text"
-        staff.goto(f"/admin/mcp_app/{model}/add/{query}")
-        opened(staff)
-        assert staff.locator("#content-main textarea").count() > 0
-        assert staff.evaluate(NAMELESS) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", *long_cases("dark")])
