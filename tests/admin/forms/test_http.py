@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from html import unescape
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.admin.pages import (
     add,
     errors,
     fill_in,
+    form_page,
     page_of,
     save,
     shown_values,
@@ -147,15 +149,89 @@ def test_bodies(admin_client: Client, typed: dict[str, str], body: Any) -> None:
     assert tool.json("config").get("body") == body
 
 
-def test_a_pasted_address_is_taken_apart(admin_client: Client) -> None:
-    tool = _tool({**TICKET, "query": []})
-    path = "/tickets/{{queue}}?a=b%20c&d={{subject}}"
-    save(admin_client, tool, **_rows(path=path))
-    assert tool.json("config")["path"] == "/tickets/{{queue}}"
-    assert tool.json("config")["query"] == [
-        {"name": "a", "value": "b c"},
-        {"name": "d", "value": "{{subject}}"},
-    ]
+AT = "https://help.example.com/api/tickets/5?lang=en"
+KEY = "(the site's key is in the settings)"
+
+
+@pytest.mark.parametrize(
+    ("pasted", "config", "told"),
+    [
+        (AT, {"query": [{"name": "lang", "value": "en"}]}, "GET at Help desk."),
+        ("help.example.com:443/api/tickets/5", {}, "GET at Help desk."),
+        (
+            f"curl '{AT}&api_key=s3cret' -H 'Authorization: Bearer s3cret' -b s3cret"
+            " -kLu a:s3cret -H 'X-Partner: s3cret' --weird s3cret -F a=@s3cret",
+            {"query": [{"name": "lang", "value": "en"}], "method": "POST"},
+            f"Left out: ?api_key {KEY}, -u {KEY}, cookies, -k, -L, --weird,"
+            f" the header Authorization {KEY}, the header X-Partner {KEY}, files.",
+        ),
+        (
+            'curl help.example.com/api/tickets/5 -XPUT -d $\'{"n": "\\u0021"}\'',
+            {"method": "PUT", "body": {"json": {"n": "!"}}},
+            "PUT at Help desk.",
+        ),
+        (
+            "curl help.example.com/api/tickets/5 -d a=b --data-urlencode 'c=d e'",
+            {
+                "method": "POST",
+                "body": {
+                    "form": [{"name": "a", "value": "b"}, {"name": "c", "value": "d e"}]
+                },
+            },
+            "POST at Help desk.",
+        ),
+        (
+            AT.replace(".com", ".com.evil.org"),
+            None,
+            "begins with https://help.example.",
+        ),
+        (AT.replace("/api/", "/apis/"), None, "Ask a developer to add it."),
+        ("<html>\n<p>A page</p>", None, "perhaps the content of a page."),
+        ("curl 'https://help", None, "a quote is not closed"),
+        ("curl -X", None, "This curl command cannot be read"),
+        ("https://[", None, "is no address"),
+        (f"curl -I {AT}", None, "HEAD cannot be called"),
+    ],
+)
+def test_what_is_pasted_is_taken_apart(
+    admin_client: Client, pasted: str, config: Any, told: str
+) -> None:
+    """And shown, before anything is saved; what is secret is not said again."""
+    typed = _rows(paste=pasted) | {"show-config": "paste", "title": "Mine"}
+    page = fill_in(admin_client, form_page("tool", "http"), **typed)
+    assert told in " ".join(unescape(page.content.decode()).split())
+    sent = shown_values(page)
+    assert sent["title"] == "Mine"
+    assert not Tool.objects.exists()
+    if config is None:
+        assert sent[f"{ROW}-paste"].split() == pasted.split()
+        return
+    assert "s3cret" not in page.content.decode()
+    shown = json.loads(sent["config-shown"])
+    assert shown == {"site": "helpdesk", "path": "/tickets/5", **config}
+
+
+def test_what_changes_becomes_a_parameter(admin_client: Client) -> None:
+    body = {"json": {"n": 5, "open": True, "who": {"name": "Ann"}}}
+    tool = _tool({**TICKET, "path": "/tickets/7", "body": body, "errors": {}})
+    named = {"1": "number", "4": "n", "6": "who"}
+    typed = {f"parts__{at}__name": name for at, name in named.items()}
+    save(admin_client, tool, **_rows(**typed, parts__1__description="Which ticket."))
+    config, schema = tool.json("config"), tool.json("input_schema")
+    assert config["path"] == "/tickets/{{number}}"
+    who = {"name": "{{who}}"}
+    assert config["body"]["json"] == {"n": "{{n}}", "open": True, "who": who}
+    about = {"type": "string", "examples": ["7"], "description": "Which ticket."}
+    assert schema["properties"]["number"] == about
+    assert schema["properties"]["n"] == {"type": "number", "examples": [5]}
+    assert schema["required"] == ["queue", "number"]
+    # A name that is taken away leaves the example, and one that changes its schema.
+    save(admin_client, tool, **_rows(parts__1__name="id", parts__4__name=""))
+    assert tool.json("config")["body"]["json"]["n"] == 5
+    assert tool.json("input_schema")["properties"]["id"] == about
+    assert "n" not in tool.json("input_schema")["properties"]
+    wrong = fill_in(admin_client, page_of(tool), **_rows(parts__0__name="a b"))
+    assert "“a b” cannot name a parameter" in errors(wrong)["config"]
 
 
 @pytest.mark.parametrize(

@@ -185,8 +185,10 @@ def _call_from_curl(text: str) -> PastedCall:
     elif data or found.form:
         is_json = any(option == "--json" for option, _value in found.data)
         body = _body_of("&".join(data), JSON if is_json else media_type)
-        call.config["body"] = _form_body(call, found.form) if found.form else body
-    usual = "HEAD" if found.head else "POST" if "body" in call.config else "GET"
+        body = _form_body(call, found.form) if found.form else body
+        call.config |= {"body": body} if body != {"form": []} else {}
+    has_body = (data or found.form) and not found.get
+    usual = "HEAD" if found.head else "POST" if has_body else "GET"
     _set_method(call, (found.method or [usual])[-1].upper())
     return call
 
