@@ -72,9 +72,18 @@ class TryPage:
     """One request of the page: what was chosen, and what came of it."""
 
     def __init__(
-        self, request: HttpRequest, row: DefinitionRow, data: QueryDict | None
+        self,
+        request: HttpRequest,
+        row: DefinitionRow,
+        data: QueryDict | None,
+        *,
+        may_read: bool = False,
     ) -> None:
-        """Take what the form sent; `data` is None if it sent nothing."""
+        """Take what the form sent; `data` is None if it sent nothing.
+
+        `may_read` is as in `Setup`.
+        """
+        self._may_read = may_read
         self._request = request
         self._row = row
         self._data = QueryDict() if data is None else data
@@ -127,6 +136,7 @@ class TryPage:
             is_working_copy=self._is_working,
             changes_elsewhere=changes,
             data=self._data,
+            may_read=self._may_read,
         )
 
     # -- a button was pressed ------------------------------------------------------

@@ -67,6 +67,8 @@ class Setup:
     changes_elsewhere: str | None = None
     """What a call changes of another site, "" for nothing; None if hints say so."""
     data: QueryDict = field(default_factory=QueryDict)
+    may_read: bool = False
+    """Whether a working copy that only reads runs without the right to publish."""
 
     # -- which, and where -------------------------------------------------------------
 
@@ -278,7 +280,8 @@ class Setup:
             is_dry=self.is_dry,
             only_reads=self.only_reads,
             effect=self.effect,
-            may_publish=has_right(request, "publish"),
+            may_publish=(self.may_read and self.only_reads)
+            or has_right(request, "publish"),
             may_try_as=self.may_try_as,
             is_superuser=bool(getattr(request.user, "is_superuser", False)),
             as_superuser=bool(getattr(self.other_user, "is_superuser", False)),

@@ -18,6 +18,7 @@ from pytest_django import Settings
 from mcp_app.egress.client import close_connections
 from mcp_app.models import Resource, ResourceTemplate, Tool
 from mcp_app.process.runtime import Process
+from tests.admin.pages import page, page_of, shown_values
 from tests.admin.trying.conftest import Login
 from tests.admin.trying.console import (
     changed,
@@ -119,6 +120,57 @@ async def test_a_hint_makes_no_call_one_that_reads(login: Login, other: Peer) ->
     response = await run(client, show, **AT, **as_maria)
     assert "Kettle" in text_of(response)
     await User.objects.filter(username="maria").adelete()
+
+
+async def test_an_answer_is_fetched_before_anything_is_saved(
+    login: Login, other: Peer
+) -> None:
+    """Its names come back with the form, and none of its values."""
+    part = {"name": "Hose", "cost": 21, "supplier": {"name": "Hydra", "iban": SECRET}}
+    other.send = answer({"part": part, "more": [{"n": 1}]})
+    rights = ("view_tool", "add_tool", "change_tool", "behind")
+    client = await login(*rights, "try")
+    add = page("tool", "add")
+    opened = await client.get(f"{add}?kind=http&site=peer")
+    typed = {"config-0-path": "/parts/5", "config-0-parts-0-name": "", "title": "Part"}
+    fetch = page("tool", "fetch_new")
+    shown = await send(client, fetch, {**shown_values(opened), **typed})
+    assert "“Hydra”" in text_of(shown)
+    assert SECRET not in text_of(shown)
+    sent = shown_values(shown)
+    assert "Hydra" not in str(sent)
+    sent["config-0-tree"] = "part"
+    sent["config-0-tree-part"] = ["name", "supplier", "supplier.name"]
+    assert (await client.post(add, sent)).status_code == 302
+    made = await Tool.objects.aget(name="part")
+    config = made.json("config")
+    assert (config["take"], config["keep"]) == ("part", ["name", "supplier.name"])
+    assert made.read_only
+    await made.adelete()
+    editor = await login(*rights)
+    assert (await editor.post(fetch, {**typed, "kind": "http"})).status_code == 403
+
+
+async def test_what_changes_something_is_fetched_with_a_tick(
+    login: Login, other: Peer
+) -> None:
+    """Once, and by who may publish."""
+    rights = ("view_tool", "add_tool", "change_tool", "behind", "try")
+    client, publisher = await login(*rights), await login(*rights, "publish")
+    row = await Tool.objects.aget(name="create_ticket")
+    other.send = answer({"ticket": {"id": 5}}, 201)
+    opened = await client.get(page_of(row))
+    sent, url = shown_values(opened), page_of(row, "fetch")
+    call = f"POST http://127.0.0.1:{other.port}/api/tickets/{{{{queue}}}}"
+    queue = next(name for name in sent if name.startswith("argument-"))
+    ticked = {**sent, "fetch-really": call, queue: "sales"}
+    assert "Tick the box" in text_of(await client.post(url, sent))
+    assert "Only who may publish" in text_of(await client.post(url, ticked))
+    sent = shown_values(await publisher.get(page_of(row)))
+    ticked |= {"fetch-once": sent["fetch-once"]}
+    for told in ("201 Created", "Sent again, it is not run again."):
+        assert told in text_of(await publisher.post(url, ticked))
+    assert [each.method for each in other.received] == ["POST"]
 
 
 async def test_the_published_version_has_its_own_kind(
