@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from django.db import router
@@ -9,7 +10,7 @@ from django.db import router
 from mcp_app.conf import Limits
 from mcp_app.interface.call_record import FAILED, REFUSED
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.calls import HOUR_S, MINUTE_S, CallQuerySet
+from mcp_app.models.calls import HOUR_S, MINUTE_S, VALUES_KEPT_MS, CallQuerySet
 from mcp_app.models.expiry import (
     PORTION,
     ExpiredRows,
@@ -36,13 +37,25 @@ def expired_calls(limits: Limits) -> list[ExpiredRows]:
     hours = CallStatistic.objects.older_than(HOUR_S, oldest_hour)
     minutes = CallStatistic.objects.older_than(MINUTE_S, now - MINUTE_RETENTION_MS)
     writers = CallWriter.objects.older_than(now - WRITER_RETENTION_MS)
+    values = Call.objects.with_values().older_than(now - VALUES_KEPT_MS)
+    values = values.order_by("time_ms")
     return [
+        ExpiredRows("values of calls", values.count, partial(_clear_portion, values)),
         expired_rows("calls", calls.order_by("time_ms")),
         surplus_calls(limits.calls_rows, oldest),
         expired_rows("counters by the hour", hours.order_by("start_ms")),
         expired_rows("counters by the minute", minutes.order_by("start_ms")),
         expired_rows("writers of calls", writers.order_by("pk")),
     ]
+
+
+def _clear_portion(rows: CallQuerySet) -> int | None:
+    using = router.db_for_write(Call)
+    with own_transaction(using):
+        claimed = claim_rows(rows.using(using)).values_list("pk", flat=True)
+        keys = list(claimed[:PORTION])
+        Call.objects.using(using).filter(pk__in=keys).update(arguments="")
+    return len(keys) or None
 
 
 def surplus_calls(most: int, oldest_ms: Any) -> ExpiredRows:

@@ -9,8 +9,9 @@ between processes.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha256
@@ -23,12 +24,14 @@ from django.db import IntegrityError, connections, router
 
 from mcp_app.audit.tallies import Subject, Tallies, period_start_ms, stored_apart
 from mcp_app.interface.call_record import CallRecord, CallValues, CircumstancesValues
+from mcp_app.interface.log_secrets import hide_secrets
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.models import Call, CallStatistic, CallWriter
 from mcp_app.models.call_rows import Own, SharedValues, split_into_parts
 from mcp_app.models.calls import MINUTE_S
 from mcp_app.models.transactions import now_sql, own_transaction, persistently
 from mcp_app.pools.connections import TOGETHER, is_outage, may_be_refused
+from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -42,6 +45,8 @@ MAX_CLIENT_NAME_LENGTH = 128
 MAX_ERROR_LENGTH = 500
 SHORT_ARGUMENTS = 1_024
 """Bytes of arguments that wait for their digest; longer ones are digested at once."""
+VALUES_BYTES = 4_096
+"""Bytes of arguments that are kept for tools whose values staff have kept."""
 
 _FIELDS = len(CallRecord._fields)
 
@@ -292,7 +297,7 @@ def _rows_and_tallies(
     tallies.merge_tallies(batch.tallies)
     for circumstances, fields in batch.records.by_circumstances().items():
         shared = _fitting_values(circumstances)
-        own = _own_columns(fields, clock_ms, digest)
+        own = _own_columns(fields, clock_ms, digest, circumstances[-1])
         rows.setdefault(shared, []).extend(zip(*own, strict=True))
         if is_counted(shared):
             for minute_ms, times_us in _times_by_minute(own[0], own[1]):
@@ -301,8 +306,11 @@ def _rows_and_tallies(
 
 
 def _own_columns(
-    fields: Sequence[list[Any]], clock_ms: int, digest: Callable[[bytes], str]
-) -> tuple[list[int], list[int], list[int], list[int], list[str], list[str], list[str]]:
+    fields: Sequence[list[Any]],
+    clock_ms: int,
+    digest: Callable[[bytes], str],
+    hidden: Collection[str] | None,
+) -> tuple[list[Any], ...]:
     """Return the calls' own columns: call by call it would take twice as long."""
     began, took, sizes, texts, lengths, digests, failures, errors = fields
     return (
@@ -312,11 +320,20 @@ def _own_columns(
         [len(text) or length for text, length in zip(texts, lengths, strict=True)],
         [digest(text) if text else of for text, of in zip(texts, digests, strict=True)],
         failures,
+        [""] * len(texts)
+        if hidden is None
+        else [kept_values(text, hidden) for text in texts],
         [
             error and cut_to_bytes(storable_text(error)[:MAX_ERROR_LENGTH])
             for error in errors
         ],
     )
+
+
+def kept_values(text: bytes, hidden: Collection[str]) -> str:
+    """Return arguments without secrets as JSON, "" if there are none or too many."""
+    values = jsonrpc.write(hide_secrets(json.loads(text), hidden)) if text else b""
+    return values.decode() if len(values) <= VALUES_BYTES else ""
 
 
 def _times_by_minute(
@@ -335,7 +352,7 @@ def _fitting_values(circumstances: CircumstancesValues) -> SharedValues:
     """Return values that fit the columns; names that are too long stay distinct."""
     values: list[Any] = [
         cut_to_bytes(storable_text(value)[:length]) if isinstance(value, str) else value
-        for value, length in zip(circumstances, _LENGTHS, strict=True)
+        for value, length in zip(circumstances[:-1], _LENGTHS, strict=True)
     ]
     values[_NAME] = stored_name(circumstances[_NAME])
     return tuple(values)

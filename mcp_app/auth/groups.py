@@ -14,7 +14,8 @@ EDITORS: Final = VIEWS | {f"{do}_{of}" for do in ("add", "change") for of in KIN
 
 GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "MCP editors": EDITORS | {"behind", "try"},
-    "MCP publishers": EDITORS | {"behind", "try", "publish", "grant", "view_call"},
+    "MCP publishers": EDITORS
+    | {"behind", "try", "publish", "grant", "view_call", "view_values"},
     "MCP operators": VIEWS
     | {"view_session", "delete_session", "view_call", "add_server", "change_server"}
     | {"publish", "stop", "bundle", "manage_tokens"},

@@ -6,7 +6,7 @@ No other module of the catalog touches rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -309,6 +309,13 @@ def hints_of(content: JsonObject, inherited: ToolHints | None = None) -> ToolHin
     return replace(inherited or ToolHints(), **own)
 
 
+def hidden_values_of(content: JsonObject) -> Collection[str] | None:
+    """Return the parameters whose values are not kept; None if none are kept."""
+    if not content.get("keeps_values"):
+        return None
+    return split_lines(content.get("hidden_values", ""))
+
+
 _HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
@@ -320,6 +327,7 @@ def _read_definition(kind: str, content: JsonObject) -> Definition:
             output_schema=content.get("output_schema"),
             hints=hints_of(content),
             calls_per_minute=content.get("calls_per_minute"),
+            hidden_values=hidden_values_of(content),
         )
     if kind == "prompt":
         arguments = arguments_from_json(content.get("arguments") or [])
@@ -408,4 +416,5 @@ def apply_overlay(definition: AnyDefinition, content: JsonObject) -> AnyDefiniti
         changes["hints"] = hints_of(content, definition.hints)
         own = definition.calls_per_minute
         changes["calls_per_minute"] = content.get("calls_per_minute", own)
+        changes["hidden_values"] = hidden_values_of(content)
     return replace(definition, **changes)

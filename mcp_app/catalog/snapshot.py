@@ -34,6 +34,7 @@ from mcp_app.protocol import jsonrpc, results, schemas
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import Revision
+from mcp_app.protocol.schema_graph import secret_members
 from mcp_app.protocol.uri_templates import UriTemplate
 
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
@@ -74,6 +75,8 @@ class Entry(Generic[AnyDefinition, Output]):
     """The row's, None for what code declares and has none."""
     completers: Mapping[str, Runnable[Completion]] = field(default_factory=dict)
     """What completes names whose suggestions come from data of the site."""
+    hidden_values: tuple[str, ...] | None = None
+    """Members of arguments that are not kept; None if the call log keeps no values."""
 
     @property
     def place_in_list(self) -> Place:
@@ -152,8 +155,12 @@ PromptEntry = Entry[PromptDefinition, PromptOutput]
 
 def tool_entry(definition: ToolDefinition, run: Runnable[ToolOutput]) -> ToolEntry:
     scalar = scalar_of(definition.output_schema)
-    show = results.tool_to_wire
-    return ToolEntry(definition, definition.name, run, show, scalar=scalar)
+    show, hidden = results.tool_to_wire, definition.hidden_values
+    if hidden is not None:
+        hidden = (*hidden, *secret_members(definition.input_schema))
+    return ToolEntry(
+        definition, definition.name, run, show, hidden_values=hidden, scalar=scalar
+    )
 
 
 def resource_entry(

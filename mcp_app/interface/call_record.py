@@ -3,8 +3,8 @@
 The audit takes plain tuples with these fields, in this order: to make named ones would
 cost each call 4 % more.
 
-The model `Call` has a column for each field of `Circumstances`, in this order, and its
-own columns in `Call.OWN`.
+The model `Call` has a column for each field of `Circumstances` but the last, in this
+order, and its own columns in `Call.OWN`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
-CircumstancesValues: TypeAlias = tuple[str | int, ...]
+CircumstancesValues: TypeAlias = tuple[Any, ...]
 """The values of `Circumstances`, in their order."""
 CallValues: TypeAlias = tuple[Any, ...]
 """The values of a `CallRecord`, in their order."""
@@ -35,6 +35,8 @@ class Circumstances(NamedTuple):
     client_version: str
     session: str
     revision: str
+    hidden: tuple[str, ...] | None = None
+    """Members of the arguments that are not kept; None if the values are not."""
 
 
 class CallRecord(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -87,13 +87,16 @@ class Definition:
 class ToolDefinition(Definition):
     """A tool; the schemas are JSON Schema objects as the client gets them.
 
-    One person may call it `calls_per_minute` times, None for the site's rate.
+    One person may call it `calls_per_minute` times, None for the site's rate.  The
+    values of its calls are kept for some days without the parameters in
+    `hidden_values`; None keeps none.
     """
 
     input_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
     output_schema: Mapping[str, object] | None = None
     hints: ToolHints = field(default_factory=ToolHints)
     calls_per_minute: int | None = None
+    hidden_values: Collection[str] | None = None
 
     @property
     def only_reads(self) -> bool:

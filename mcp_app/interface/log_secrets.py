@@ -1,4 +1,4 @@
-"""Takes secrets out of log messages on their way to clients (server/utilities/logging).
+"""Takes secrets out of log messages to clients (server/utilities/logging).
 
 A secret is the value of a name such as `password` or `X-Api-Key`, and what has the form
 of an access token, of a JWT or of the credentials of HTTP, wherever it stands.
@@ -11,7 +11,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from orjson import Fragment
@@ -100,12 +100,19 @@ class LogSecrets:
         )
 
 
+def hide_secrets(data: object, names: Collection[str]) -> object:
+    """Return JSON data with `BLOT` in place of each secret, and of these members."""
+    return _Search(names).blot_secrets(data)
+
+
 class _Search:
-    def __init__(self) -> None:
+    def __init__(self, names: Collection[str] = ()) -> None:
         self.count = 0
+        self._names = names
 
     def blot_secrets(self, value: Any, name: str = "") -> Any:
-        if name and not _tells_of_secrets(name, value) and names_secret(name):
+        is_secret = not _tells_of_secrets(name, value) and names_secret(name)
+        if name in self._names or (name and is_secret):
             self.count += 1
             return BLOT
         if isinstance(value, str):

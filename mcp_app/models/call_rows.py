@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SharedValues: TypeAlias = tuple[str | int, ...]
 """What many calls have in common."""
-Own: TypeAlias = tuple[int, int, int, int, str, str, str]
+Own: TypeAlias = tuple[int, int, int, int, str, str, str, str]
 """What is a call's own, in the order of `Call.OWN`."""
 TallyValues: TypeAlias = tuple[str | int, ...]
 Row = TypeVar("Row")
@@ -84,11 +84,12 @@ def split_into_parts(
 def _lines(rows: Mapping[SharedValues, Sequence[Own]]) -> Iterator[str]:
     for shared, each in rows.items():
         begin = "\t".join([str(value).translate(_ESCAPED) for value in shared])
-        for time_ms, took_us, size, arguments_size, digest, failure, error in each:
+        for time_ms, took_us, size, length, digest, failure, values, error in each:
+            kept = values and values.translate(_ESCAPED)
             end = error and error.translate(_ESCAPED)
             yield (
-                f"{begin}\t{time_ms}\t{took_us}\t{size}\t{arguments_size}"
-                f"\t{digest}\t{failure}\t{end}\n"
+                f"{begin}\t{time_ms}\t{took_us}\t{size}\t{length}"
+                f"\t{digest}\t{failure}\t{kept}\t{end}\n"
             )
 
 

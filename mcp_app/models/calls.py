@@ -35,6 +35,8 @@ from mcp_app.models.transactions import NowMilliseconds
 HOUR_S: Final = 3_600
 MINUTE_S: Final = 60
 
+VALUES_KEPT_MS: Final = 7 * 24 * HOUR_S * 1_000
+
 BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 """A call that took no longer is counted in the column `to_<bound>`."""
 DURATIONS: Final = (*(f"to_{bound}" for bound in BOUNDS_MS), "longer")
@@ -51,6 +53,11 @@ class CallQuerySet(models.QuerySet["Call"]):
     def older_than(self, time_ms: Any) -> CallQuerySet:
         return self.filter(time_ms__lt=time_ms)
 
+    def with_values(self) -> CallQuerySet:
+        """Return the calls whose values are kept, in the words of their index."""
+        rows: Any = self.extra(where=["NOT (arguments = '')"])
+        return rows  # type: ignore[no-any-return]
+
     def page(
         self,
         sought: CallQuery,
@@ -60,7 +67,12 @@ class CallQuerySet(models.QuerySet["Call"]):
         newer: Key | None = None,
     ) -> list[Call]:
         """Return the newest calls, older than one, or the next after another."""
-        columns = [field.attname for field in self.model._meta.concrete_fields]
+        columns = [
+            field.attname
+            for field in self.model._meta.concrete_fields
+            # Few may see it, and it may be long.
+            if field.attname != "arguments"
+        ]
         statement, values = page_statement(
             self._quoted_table, columns, sought, most, older=older, newer=newer
         )
@@ -105,9 +117,11 @@ class Call(models.Model):
     value of `Outcome`.  `session` has the first characters of the session's digest.
     Of arguments there are only the size, in bytes, and a digest that nobody can compute
     without the site's secret key.  `error` is what the client was told, shortened.
+    `arguments` is "" unless staff have the tool's values kept: then it is a JSON object
+    without secrets, of 4 KiB at most, for `VALUES_KEPT_MS`.
     """
 
-    SHARED: Final = Circumstances._fields
+    SHARED: Final = Circumstances._fields[:-1]
     OWN: Final = (
         "time_ms",
         "took_us",
@@ -115,6 +129,7 @@ class Call(models.Model):
         "arguments_size",
         "arguments_digest",
         "failure",
+        "arguments",
         "error",
     )
 
@@ -139,13 +154,17 @@ class Call(models.Model):
     arguments_digest = models.CharField(max_length=32)
     failure = models.CharField(max_length=16)
     error = models.CharField(max_length=500)
+    arguments = models.TextField(default="", db_default="")
 
     objects = CallQuerySet.as_manager()
 
     class Meta:
         # One right alone, which is more than to view a row: who did what, and when.
         default_permissions = ()
-        permissions = [("view_call", "Can see calls")]
+        permissions = [
+            ("view_call", "Can see calls"),
+            ("view_values", "Can see values of calls"),
+        ]
         verbose_name = _("call")
         verbose_name_plural = _("calls")
         indexes = [
@@ -164,6 +183,11 @@ class Call(models.Model):
             ),
             PartialIndex(
                 fields=["failure"], name="mcp_call_failure", rows=~models.Q(failure="")
+            ),
+            PartialIndex(
+                fields=["time_ms"],
+                name="mcp_call_arguments",
+                rows=~models.Q(arguments=""),
             ),
         ]
 

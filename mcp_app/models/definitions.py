@@ -179,10 +179,11 @@ class Tool(DefinitionRow):
     """Something that a model may do; the schemas are stored as they were given."""
 
     HINTS = ("read_only", "destructive", "idempotent", "open_world")
-    OVERLAY = (*DefinitionRow.OVERLAY, *HINTS, "calls_per_minute")
+    CALLS = ("calls_per_minute", "keeps_values", "hidden_values")
+    OVERLAY = (*DefinitionRow.OVERLAY, *HINTS, *CALLS)
     CONTENT = (
         *DefinitionRow.CONTENT,
-        *("input_schema", "output_schema", *HINTS, "calls_per_minute"),
+        *("input_schema", "output_schema", *HINTS, *CALLS),
     )
 
     input_schema = JSONTextField(blank=True)
@@ -194,6 +195,9 @@ class Tool(DefinitionRow):
     calls_per_minute = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1)]
     )
+    keeps_values = models.BooleanField(default=False)
+    hidden_values = models.TextField(blank=True)
+    """Parameters whose values are not kept, one in each line."""
 
     objects = DefinitionRows["Tool"].as_manager()
 

@@ -78,6 +78,30 @@ def every_subschema(schema: Schema) -> Iterator[Subschema]:
         )
 
 
+def secret_members(schema: Schema) -> set[str]:
+    """Return the members, at any depth, that are marked as write-only or passwords."""
+    every, secret = [*every_subschema(schema)], set[str]()
+    while True:
+        more = {
+            _owner(each.path)
+            for each in every
+            if each.schema.get("writeOnly") is True
+            or each.schema.get("format") == "password"
+            or each.schema.get("$ref") in secret
+        }
+        if more <= secret:
+            return secret
+        secret |= more
+
+
+def _owner(path: Path) -> str:
+    """Return the member that a subschema is about, or the reference to its own."""
+    for place in range(len(path) - 2, -1, -1):
+        if path[place] == "properties":
+            return str(path[place + 1])
+    return f"#/{'/'.join(map(str, path[:2]))}"
+
+
 @dataclass(slots=True)
 class _Node:
     """What one schema applies: to the same place, to named and to any inner places."""

@@ -11,6 +11,7 @@ from mcp_app.audit.writing import (
     MAX_CLIENT_NAME_LENGTH,
     MAX_ERROR_LENGTH,
     SHORT_ARGUMENTS,
+    VALUES_BYTES,
 )
 from mcp_app.catalog.snapshot import TemplateEntry
 from mcp_app.interface.call_record import CircumstancesValues, Outcome
@@ -110,7 +111,15 @@ def _loggable_arguments(audit: CallLog, exchange: Exchange) -> tuple[bytes, int,
     _, member = KINDS[exchange.method]
     value = exchange.params.get(member)
     text = b"" if value is None else jsonrpc.canonical(value)
-    if len(text) > SHORT_ARGUMENTS:
+    entry = exchange.entry
+    return _measured(audit, text, None if entry is None else entry.hidden_values)
+
+
+def _measured(
+    audit: CallLog, text: bytes, hidden: tuple[str, ...] | None
+) -> tuple[bytes, int, str]:
+    """Return arguments that wait for their digest, else their length and digest."""
+    if len(text) > (SHORT_ARGUMENTS if hidden is None else VALUES_BYTES):
         return b"", len(text), audit.digest_arguments(text)
     return text, 0, ""
 
@@ -122,7 +131,7 @@ def record_answer(
     took = time.monotonic() - began
     length, digest = 0, ""
     if len(text) > SHORT_ARGUMENTS:
-        length, digest, text = len(text), audit.digest_arguments(text), b""
+        text, length, digest = _measured(audit, text, shared[-1])
     audit.add((shared, began, took, size, text, length, digest, "", ""))
 
 
@@ -130,9 +139,9 @@ def circumstances(exchange: Exchange) -> CircumstancesValues:
     """Return what a call has in common with others."""
     kind, _ = KINDS[exchange.method]
     entry, principal, session = exchange.entry, exchange.principal, exchange.session
-    name, version = "", 0
+    name, version, hidden = "", 0, None
     if entry is not None:
-        name, version = entry.identity, entry.version
+        name, version, hidden = entry.identity, entry.version, entry.hidden_values
         if type(entry) is TemplateEntry and kind == "resource":
             kind = TEMPLATE
     if session is not None:
@@ -156,6 +165,7 @@ def circumstances(exchange: Exchange) -> CircumstancesValues:
         client_version,
         handle,
         exchange.revision.version,
+        hidden,
     )
 
 

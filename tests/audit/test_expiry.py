@@ -22,9 +22,10 @@ from mcp_app.audit.writing import write
 from mcp_app.conf import Limits
 from mcp_app.interface.call_record import FINE, Outcome
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.calls import HOUR_S, MINUTE_S
+from mcp_app.models.calls import HOUR_S, MINUTE_S, VALUES_KEPT_MS
 from mcp_app.models.expiry import ExpiredRows
 from mcp_app.models.transactions import NowMilliseconds
+from tests.admin.calls.rows import plan
 from tests.audit.records import batch, record
 from tests.audit.rows import call, counter
 
@@ -53,12 +54,33 @@ def test_each_kind_of_row_has_its_own_age() -> None:
     for number, age_ms in enumerate(around(WRITER_RETENTION_MS)):
         written = NowMilliseconds() - age_ms
         CallWriter.objects.create(id=str(number), number=1, written_ms=written)
-    assert list(expired().values()) == [1, 0, 1, 1, 1]
-    assert [each.remove() for each in expired_calls(LIMITS)] == [1, None, 1, 1, 1]
-    assert [each.remove() for each in expired_calls(LIMITS)] == [None] * 5
+    assert list(expired().values()) == [0, 1, 0, 1, 1, 1]
+    assert [each.remove() for each in expired_calls(LIMITS)] == [None, 1, None, 1, 1, 1]
+    assert [each.remove() for each in expired_calls(LIMITS)] == [None] * 6
     assert (Call.objects.count(), CallStatistic.objects.count()) == (1, 2)
     assert CallWriter.objects.get().pk == "0"
     assert expired() == dict.fromkeys(expired(), 0)
+
+
+def test_values_go_before_their_calls() -> None:
+    kept = replace(LIMITS, calls_kept=30 * DAY_S)
+    kept_values = {"arguments": '{"a": 1}'}
+    young, old = (
+        call(time_ms=NowMilliseconds() - age_ms, **kept_values).pk
+        for age_ms in around(VALUES_KEPT_MS)
+    )
+    values = expired_calls(kept)[0]
+    with CaptureQueriesContext(connection) as captured:
+        assert (values.count(), values.remove(), values.remove()) == (1, 1, None)
+    if connection.vendor == "sqlite":
+        plans = [
+            plan(each["sql"], None) for each in captured if "SELECT" in each["sql"]
+        ]
+        assert all("mcp_call_arguments" in each for each in plans)
+    assert [*Call.objects.order_by("pk").values_list("pk", "arguments")] == [
+        (young, '{"a": 1}'),
+        (old, ""),
+    ]
 
 
 # -- calls above their number -------------------------------------------------------

@@ -75,6 +75,7 @@ def test_a_row_has_what_was_recorded() -> None:
         "arguments_size": 2,
         "arguments_digest": digest(b"{}"),
         "failure": "ab12",
+        "arguments": "",
         "error": "No.",
     }
     assert str(row) == "tool add: answered"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import pytest
 
 from mcp_app.audit.writing import MAX_ERROR_LENGTH, SHORT_ARGUMENTS
 from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.log_secrets import BLOT
 from mcp_app.models import Call, Tool
 from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
@@ -25,6 +27,7 @@ from tests.published import published
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
 
+HI: Final = '{"content":[{"type":"text","text":"a"}]}'
 ERAS: Final = (STATEFUL, STATELESS)
 USER: Final = {"x-user": "maria", "x-client": "family"}
 
@@ -107,6 +110,53 @@ async def test_every_call_is_kept_as_it_ended(
     assert await counted() == sums
 
 
+# -- values -----------------------------------------------------------------------
+
+LOGIN: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "sku": {},
+        "note": {"type": "string"},
+        "pin": {"anyOf": [{"$ref": "#/$defs/pin"}, {"type": "null"}]},
+        "code": {"type": "string", "format": "password"},
+    },
+    "$defs": {"pin": {"type": "string", "writeOnly": True}},
+}
+SENT: Final[JsonObject] = {
+    "sku": {"id": "\0é", "apiKey": "canary", "said": "Bearer canary"},
+    **dict.fromkeys(("note", "pin", "code", "password"), "canary"),
+}
+KEPT: Final[JsonObject] = {
+    "sku": {"id": "\0é", "apiKey": BLOT, "said": BLOT},
+    **dict.fromkeys(("note", "pin", "code", "password"), BLOT),
+}
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_values_are_kept_where_staff_say_so_and_without_secrets(
+    connect: Connect, process: Process, version: str
+) -> None:
+    row = Tool(name="keeps", config=HI, input_schema=json.dumps(LOGIN))
+
+    def publish(keeps: bool) -> None:
+        row.keeps_values, row.hidden_values = keeps, "note\ngone"
+        row.save()
+        published(row)
+
+    client = await connect(version)
+    sent = [SENT, {"sku": "a" * 3_000}, {"sku": "a" * 4_096}, {}, {"sku": 1}]
+    for keeps in (False, True, False):
+        await writer.run(publish, keeps)
+        await process.check_for_changes()
+        for arguments in sent:
+            assert not (await client.call("keeps", **arguments)).result.get("isError")
+    texts = [row.arguments for row in await kept(process)]
+    assert texts[:5] == texts[10:] == [""] * 5
+    values = [text and json.loads(text) for text in texts[5:10]]
+    assert values == [KEPT, sent[1], "", {}, sent[4]]
+    await writer.run(row.delete)
+
+
 # -- whose calls ------------------------------------------------------------------
 
 
@@ -167,7 +217,7 @@ async def test_a_client_may_say_nothing_of_itself(
 
 async def test_which_version_was_called(connect: Connect, process: Process) -> None:
     def made() -> Tool:
-        row = Tool(name="versioned", config='{"content":[{"type":"text","text":"a"}]}')
+        row = Tool(name="versioned", config=HI)
         published(row)
         row.description = "Another text."
         row.save()

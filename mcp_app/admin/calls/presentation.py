@@ -19,7 +19,8 @@ from django.utils.translation import ngettext
 from mcp_app.admin.calls.charts import count_similar, grouped_digits
 from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, stored_time
 from mcp_app.admin.calls.outcome_help import meaning_of
-from mcp_app.admin.page.concurrency import has_right
+from mcp_app.admin.calls.values import CALL, RIGHT, shown_values
+from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.page.header import HANDLE, existing_users, page_url
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.audit.writing import may_be_cut
@@ -130,6 +131,9 @@ class Whole:
         self.failure = visible(call.failure)
         self.error_text = visible(call.error, None)
         """What the client was told, literally or in summary."""
+        self.may_see_values = has_right(request, RIGHT)
+        self.lacking = lacking_sentence(RIGHT)
+        self.values = shown_values(call) if self.may_see_values else ()
         self.server = visible(call.server)
         self.session = visible(call.session[:HANDLE])
         """The beginning of the digest of the session's id, as on other pages."""
@@ -163,6 +167,18 @@ class Whole:
         if self.call.outcome in REFUSED:
             return _("This does not count as a failure: it is by the caller.")
         return ""
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether the working copy of what was called has the values kept."""
+        return bool(getattr(self.row, "keeps_values", False))
+
+    @property
+    def values_url(self) -> str:
+        """The page of *Try it*, filled with the values."""
+        if self.row is None or not has_right(self._request, "try"):
+            return ""
+        return f"{page_url(self.row, 'try')}?{CALL}={self.call.pk}"
 
     @property
     def fingerprint(self) -> str:

@@ -62,6 +62,9 @@ CONTENT = {"config", "file", "text", "upload"}
 """Fields that together make up the config."""
 WIDGETS: Mapping[str, forms.Widget] = {
     "description": forms.Textarea(SHORT),
+    "keeps_values": forms.Select(
+        choices=[("False", _("No")), ("True", _("for 7 days"))]
+    ),
     "uri": forms.TextInput({"class": "vLargeTextField"}),
     "uri_template": forms.TextInput({"class": "vLargeTextField"}),
 }

@@ -16,7 +16,10 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.catalog.registry import mcp
+from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import permission_problem, visible
+from mcp_app.kinds import KindError
+from mcp_app.kinds.text import properties_of
 from mcp_app.models.fields import group_problem, split_lines
 
 ATTRIBUTES = {"class": "vLargeTextField mcp-json", "spellcheck": "false"}
@@ -190,7 +193,43 @@ class PermissionField(forms.CharField):
         self._stored = stored
 
 
-class GroupsField(forms.MultipleChoiceField):
+class NamesField(forms.MultipleChoiceField):
+    """Names that are stored one per line."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return list(split_lines(value)) if isinstance(value, str) else value
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return super().has_changed(self.prepare_value(initial), data)
+
+    def clean(self, value: Any) -> Any:
+        return "\n".join(super().clean(value))
+
+
+class ParametersField(NamesField):
+    """Some parameters of the tool that `tool` returns, and those that are stored."""
+
+    tool: Callable[[], Definition | None] = staticmethod(lambda: None)
+
+    def __init__(self) -> None:
+        widget = forms.CheckboxSelectMultiple({"class": "mcp-ticked"})
+        super().__init__(required=False, widget=widget)
+
+    def offer_stored(self, stored: str) -> None:
+        """Offer the parameters when the field is rendered or read."""
+        self.choices = lazy(lambda: self._names(split_lines(stored)), list)()
+
+    def _names(self, stored: Iterable[str]) -> list[tuple[str, str]]:
+        try:
+            tool = self.tool()
+        except (KindError, ValueError):
+            tool = None
+        properties = properties_of(tool) if isinstance(tool, ToolDefinition) else ()
+        names = dict.fromkeys((*properties, *stored))
+        return [(name, visible(name)) for name in names]
+
+
+class GroupsField(NamesField):
     """Groups of the site, stored as their names, one per line."""
 
     def __init__(self) -> None:
@@ -200,17 +239,10 @@ class GroupsField(forms.MultipleChoiceField):
         # Query when the field is rendered or read, not when the form is created.
         self.choices = lazy(_group_choices, list)()
 
-    def prepare_value(self, value: Any) -> Any:
-        return list(split_lines(value)) if isinstance(value, str) else value
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return super().has_changed(self.prepare_value(initial), data)
-
-    def clean(self, value: Any) -> Any:
-        names = super().clean(value)
-        for problem in filter(None, map(group_problem, names)):
+    def validate(self, value: Any) -> None:
+        super().validate(value)
+        for problem in filter(None, map(group_problem, value)):
             raise forms.ValidationError(problem, code="group")
-        return "\n".join(names)
 
     def offer_stored(self, stored: str) -> None:
         """Also offer the stored groups, even those that no longer exist."""
@@ -271,5 +303,10 @@ def _missing_label(name: str) -> str:
     return _("%(name)s (does not exist any more)") % {"name": visible(name)}
 
 
-FIELDS = {"permission": PermissionField, "groups": GroupsField, "rule": RuleField}
+FIELDS = {
+    "permission": PermissionField,
+    "groups": GroupsField,
+    "rule": RuleField,
+    "hidden_values": ParametersField,
+}
 """The form fields of columns that need more than a text input."""

@@ -207,7 +207,7 @@ _FIELDSETS: Mapping[
     Tool: (
         (),
         (None, PARAMETERS, CHANGES),
-        ("calls_per_minute",),
+        Tool.CALLS,
         ("output_schema",),
     ),
     Resource: (("uri",), (None, FOR_WHOM), ("ttl_ms", "public"), ("annotations",)),
@@ -276,11 +276,13 @@ def _limits_words(row: DefinitionRow | None) -> Label:
     if row is None:
         return _("name as drafted, no tags, the site's limits")
     limits = getattr(row, "calls_per_minute", None) or row.timeout
+    kept = getattr(row, "keeps_values", False)
     return ", ".join(
         (
             row.name,
             row.tags or str(_("no tags")),
             str(_("its own limits") if limits else _("the site's limits")),
+            *([str(_("values of calls are kept"))] if kept else []),
         )
     )
 
@@ -302,7 +304,7 @@ def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
     ]
     if is_tool:
         fieldsets.append((_("What it changes"), {"fields": Tool.HINTS}))
-    rate = ("calls_per_minute",) if is_tool else ()
-    fields = (*DEMANDS, "timeout", *rate, "tags", "position")
+    calls = Tool.CALLS if is_tool else ()
+    fields = (*DEMANDS, "timeout", *calls, "tags", "position")
     heading = _("Who may use it, where and how")
     return [*fieldsets, (heading, {"fields": (*fields, *OPENED)})]

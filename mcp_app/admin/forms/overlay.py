@@ -6,12 +6,13 @@ An empty field means as in the code; a button beside each changed field resets i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.forms import Select
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.forms.definition import WIDGETS
+from mcp_app.admin.forms.fields import ParametersField
 from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.admin.page.wording import HINTS
 from mcp_app.catalog.registry import mcp
@@ -72,6 +73,9 @@ class OverlayForm(WatchedForm[DefinitionRow]):
                     ("true", _("Yes")),
                     ("false", _("No")),
                 ]
+        if "hidden_values" in self.fields:
+            field = cast(ParametersField, self.fields["hidden_values"])
+            field.tool = lambda: definition
         if "position" in self.fields:
             self.fields["position"].required = False
 

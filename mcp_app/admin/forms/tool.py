@@ -33,7 +33,12 @@ from mcp_app.admin.forms.definition import (
     TextForm,
     written_text,
 )
-from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
+from mcp_app.admin.forms.fields import (
+    JsonField,
+    PanelField,
+    ParametersField,
+    PlaceholderTextarea,
+)
 from mcp_app.admin.forms.fieldsets import BEYOND_PARTS, Behind, own_json
 from mcp_app.admin.forms.resource import ResourceTemplateForm
 from mcp_app.admin.page.wording import LOOKUP, RESOURCE_TEMPLATE, TOOL
@@ -75,6 +80,9 @@ class ToolForm(DefinitionForm[Tool]):
                 widget = cast("HintsWidget", self.fields["changes"].widget)
                 widget.ticked = frozenset({"open_world"})
         self.initial["changes"] = answer_of(self._hints)
+        if "hidden_values" in self.fields:
+            field = cast("ParametersField", self.fields["hidden_values"])
+            field.tool = lambda: self.row_definition().definition
         self.set_stored_value(
             "input_schema", self.instance.input_schema, self.own_schema()
         )

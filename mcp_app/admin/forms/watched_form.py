@@ -21,12 +21,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_editor import SheetWidget
 from mcp_app.admin.editors.json_texts import formatted_text, lines_from_browser
-from mcp_app.admin.forms.fields import (
-    GroupsField,
-    JsonField,
-    PermissionField,
-    RuleField,
-)
+from mcp_app.admin.forms.fields import FIELDS, JsonField
 from mcp_app.admin.page.wording import EVERY, Words
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import WatchedRow
@@ -98,9 +93,9 @@ class WatchedForm(TypedForm[Row]):
         words = {**EVERY, **self.WORDS}
         for name in self.fields.keys() & words.keys():
             self.fields[name].label, self.fields[name].help_text = words[name]
-        for name, field in self.fields.items():
-            if isinstance(field, PermissionField | GroupsField | RuleField):
-                field.offer_stored(str(getattr(self.instance, name)))
+        for name in self.fields.keys() & FIELDS.keys():
+            field: Any = self.fields[name]
+            field.offer_stored(str(getattr(self.instance, name)))
         self._saved = _editable_values(self.instance)
         self.initial["opened_version"] = self.instance.lock_version
 

@@ -67,6 +67,7 @@ RIGHTS: Final[Mapping[str, Label]] = {
     "delete_session": gettext_lazy("Can delete session"),
     "manage_tokens": gettext_lazy("Can manage everyone's access tokens"),
     "view_call": gettext_lazy("Can see calls"),
+    "view_values": gettext_lazy("Can see values of calls"),
 }
 NEEDS: Final[Mapping[str, Label]] = {
     "publish": gettext_lazy("Publishing needs the right “%(right)s”."),

@@ -148,7 +148,18 @@ RATE: Words = {
     "calls_per_minute": (
         _("Calls per minute"),
         _("How often one person may call it. Empty: the site's usual limit."),
-    )
+    ),
+    "keeps_values": (
+        _("Keep values of calls"),
+        _(
+            "Who has the right “Can see values of calls” then sees what clients sent,"
+            " up to 4 KiB. Secrets are never kept: passwords, keys and the like."
+        ),
+    ),
+    "hidden_values": (
+        _("Never keep"),
+        _("Values of these parameters are not kept. Save first to see new ones."),
+    ),
 }
 
 TOOL: Words = {

@@ -18,6 +18,7 @@ from django.template.defaultfilters import filesizeformat
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
+from mcp_app.admin.calls.values import values_to_try
 from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.trying import answers, examples, presentation
@@ -113,6 +114,8 @@ class TryPage:
             self._arguments = arguments_of(self._definition, data)
             if self._example is not None:
                 values = self._example.read()
+                self._arguments = with_values(self._arguments, values)
+            elif data is None and (values := values_to_try(request, row)):
                 self._arguments = with_values(self._arguments, values)
             self._setup = self._create_setup(self._definition)
 

@@ -36,6 +36,7 @@ OWN: Final[dict[str, Any]] = {
     "arguments_size": 20,
     "arguments_digest": "9c1e" + 24 * "0" + "ab77",
     "failure": "",
+    "arguments": "",
     "error": "",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.test import Client
 
 from mcp_app.admin.calls.presentation import milliseconds_text
 from mcp_app.interface.call_record import FAILED, REFUSED, Outcome
+from mcp_app.interface.log_secrets import BLOT
 from mcp_app.models import AccessToken, Call, Prompt, Resource, ResourceTemplate, Tool
 from mcp_app.models.definitions import Source
 from tests.account.apps import app
@@ -70,6 +72,31 @@ def test_links_follow_rights(staff: Staff) -> None:
     for right, each in links.items():
         grant(right)
         assert each in shown(client, call)
+
+
+def test_values_are_shown_and_tried_again_with_the_right(staff: Staff) -> None:
+    schema = {"type": "object", "properties": {"sku": {"type": "string"}, "pin": {}}}
+    tool = Tool(name="find", keeps_values=True, input_schema=json.dumps(schema))
+    tool.config = json.dumps({"content": [{"type": "text", "text": "a"}]})
+    published(tool)
+    given = {"name": "find", "arguments": f'{{"sku": "P-100", "pin": "{BLOT}"}}'}
+    (call,) = write(given)
+    url = f"{page('tool', 'try', tool.pk)}?call={call.pk}"
+    client = staff("view_call", "view_tool", "try")
+    text = shown(client, call)
+    assert "This needs the right “Can see values of calls”." in text
+    assert "P-100" not in text + words_of(client, url) + words_of(client, page("call"))
+    grant("view_values")
+    text = shown(client, call)
+    assert '<th scope="row">sku</th><td>P-100</td>' in text
+    assert "hidden: private, or a secret" in text
+    assert "This tool keeps values for 7 days." in text
+    assert f'<a class="mcp-btn quiet" href="{url}">Run it again in Try it</a>' in text
+    text = words_of(client, url)
+    assert 'value="P-100"' in text
+    assert BLOT not in text
+    for key in ("0", "x", "9" * 99):
+        assert "P-100" not in words_of(client, f"{url.partition('?')[0]}?call={key}")
 
 
 def test_such_calls_are_listed(admin_client: Client) -> None:

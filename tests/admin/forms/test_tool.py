@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -66,6 +67,22 @@ def test_a_table_of_parameters_needs_no_json(admin_client: Client) -> None:
     assert "Limits: at most 80 characters" in shown
     assert "Limits: 1 to 14" in shown
     assert "{{city}}</code>" in shown
+
+
+def test_values_are_kept_but_for_the_ticked_parameters(admin_client: Client) -> None:
+    names = {"input_schema-0-name": "z", "input_schema-1-name": "a"}
+    tool = add(admin_client, Tool, name="a", text="a", **names)
+    assert not tool.keeps_values
+    save(admin_client, tool, keeps_values="True", hidden_values=["z"])
+    tool.refresh_from_db()
+    assert (tool.keeps_values, tool.hidden_values) == (True, "z")
+    text = text_of(admin_client, tool)
+    assert "values of calls are kept" in text
+    ticks = re.findall(r'name="hidden_values" value="(\w+)"[^>]*?( checked)?>', text)
+    assert ticks == [("z", " checked"), ("a", "")]
+    save(admin_client, tool, keeps_values="False", hidden_values=[])
+    tool.refresh_from_db()
+    assert (tool.keeps_values, tool.hidden_values) == (False, "")
 
 
 def test_more_rows_come_without_saving(admin_client: Client) -> None:

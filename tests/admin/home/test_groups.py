@@ -31,7 +31,8 @@ def said() -> list[str]:
 
 def test_the_command_completes_groups_and_takes_nothing_away() -> None:
     assert said() == [f"{name}: made or completed" for name in GROUPS]
-    assert rights(PUBLISHERS) - rights(EDITORS) == {"publish", "grant", "view_call"}
+    more = {"publish", "grant", "view_call", "view_values"}
+    assert rights(PUBLISHERS) - rights(EDITORS) == more
     assert rights(OPERATORS) >= {"stop", "view_session", "manage_tokens", "view_tool"}
     group = Group.objects.get(name=EDITORS)
     group.permissions.remove(Permission.objects.get(codename="behind"))
