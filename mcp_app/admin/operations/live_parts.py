@@ -171,7 +171,7 @@ def _worker_line(
         "calls": calls + _calls_without_row(report) if tells else calls or None,
         "streams": sum(report.streams.values()) if tells else None,
         "other_code": report.code[:HANDLE] if tells and differ else "",
-        "told": report if tells else None,
+        "report": report if tells else None,
     }
 
 
@@ -264,12 +264,12 @@ def _progress_text(payload: str) -> str:
     message = parse_json(payload or "{}")
     if not isinstance(message, dict) or message.get("method") != PROGRESS:
         return ""
-    said = message["params"]
-    done, total = said.get("progress"), said.get("total")
+    params = message["params"]
+    done, total = params.get("progress"), params.get("total")
     numbers = f"{done:g}"
     if total:
         numbers = _("%(done)s of %(total)s") % {"done": numbers, "total": f"{total:g}"}
-    return f"{numbers} {visible(said.get('message') or '')}".strip()
+    return f"{numbers} {visible(params.get('message') or '')}".strip()
 
 
 def call_name(stream: Stream) -> str:

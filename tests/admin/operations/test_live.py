@@ -96,7 +96,7 @@ def test_where_nothing_is_the_page_says_so(admin_client: Client) -> None:
     text = shown(admin_client)
     for said in (
         "Ready</span> 0 processes · 0 calls · 0 sessions",
-        "No process has served a request yet.",
+        "None serves now. One starts with the next request.",
         "No client has asked in the last 15 minutes.",
         "Calls that can be cancelled (0)",
     ):
