@@ -74,14 +74,14 @@ class HttpForm(DefinitionForm[AnyRow]):
     def _context_beside(self) -> Mapping[str, Any]:
         """Return what the page says of the call as it is described now."""
         fetched = self.fetched
-        context: dict[str, Any] = {"fetched": fetched}
+        needed = ("mcp_app.try", "mcp_app.behind")
+        may_fetch = self.user is not None and self.user.has_perms(needed)
+        context: dict[str, Any] = {"fetched": fetched, "may_fetch": may_fetch}
         try:
             definition = self.row_definition().definition
             call = configured_call(definition, self.instance.json("config") or {})
         except (KindError, ValueError) as error:
             return {**context, "problem": str(error)}
-        needed = ("mcp_app.try", "mcp_app.behind")
-        may_fetch = self.user is not None and self.user.has_perms(needed)
         if may_fetch:
             fields = fetched.fields if fetched else ()
             context["arguments"] = fields or arguments_of(definition).fields
@@ -94,7 +94,6 @@ class HttpForm(DefinitionForm[AnyRow]):
             **context,
             "call": call,
             "findings": shared_key_findings(definition, self.instance.json("config")),
-            "may_fetch": may_fetch,
         }
 
     # -- shown again -------------------------------------------------------------------
