@@ -40,7 +40,7 @@ class LineForm(RowForm):
 
     def label(self) -> str:
         """Return what people call it."""
-        return self.sent_value("path")
+        return self.value_text("path")
 
     @classmethod
     def begin_line(cls, path: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class LineForm(RowForm):
         """Return the part of the config that a line without errors makes."""
         raise NotImplementedError
 
-    def sent_value(self, name: str) -> str:
+    def value_text(self, name: str) -> str:
         """Return what was sent for a field, or what it shows."""
         value = self.data.get(self.add_prefix(name)) if self.is_bound else None
         return str(self.initial.get(name, "") if value is None else value)
@@ -78,10 +78,10 @@ class Lines:
                 for at, each in enumerate(initial)
             ]
         else:
-            self.forms = list(self._sent_forms(data))
+            self.forms = list(self._submitted_forms(data))
         self.add = add if len(self.forms) < most else ()
 
-    def _sent_forms(self, data: Mapping[str, Any]) -> Iterator[LineForm]:
+    def _submitted_forms(self, data: Mapping[str, Any]) -> Iterator[LineForm]:
         pattern = re.compile(rf"{re.escape(self.prefix)}-(\d+)-path")
         found = [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
         for number in sorted(found):
@@ -94,7 +94,7 @@ class Lines:
             form = self._make(initial=self._make.begin_line(added), prefix=prefix)
             yield form
 
-    def offered(self) -> Iterator[tuple[str, Sequence[Any]]]:
+    def add_groups(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield what can be added in groups: a label, "" for none, and choices."""
         for value, label in self.add:
             if isinstance(label, list):

@@ -149,7 +149,7 @@ class LookupForm(OneForm):
         sent = str(self.data.get(self.add_prefix("shows"), "")) if self.is_bound else ""
         label = self.base.get("model", "") or sent
         self.open_model: OpenModel | None = self.opened.get(label)
-        self.shown_answer = ONE if self.one else self.base.get("answer", ROWS)
+        self.page_answer = ONE if self.one else self.base.get("answer", ROWS)
         offered = [(each.label, each.title) for each in self.opened.values()]
         self.offer_choices("model", [NONE, *offered])
         if self.open_model is None:
@@ -159,8 +159,8 @@ class LookupForm(OneForm):
         if self.one:
             del self.fields["answer"], self.fields["limit"]
         if self.is_bound:
-            self.shown_answer = sent or self.shown_answer
-        self.initial["shows"] = self.initial["answer"] = self.shown_answer
+            self.page_answer = sent or self.page_answer
+        self.initial["shows"] = self.initial["answer"] = self.page_answer
         self._add_parts(self.open_model)
 
     def _add_parts(self, model: OpenModel) -> None:
@@ -169,7 +169,7 @@ class LookupForm(OneForm):
         make = type(
             "FilterForm",
             (FilterForm,),
-            {**members, "texts": self.texts, "taken": set()},
+            {**members, "texts": self.texts, "used_names": set()},
         )
 
         def add_lines(
@@ -180,7 +180,7 @@ class LookupForm(OneForm):
             place = self.add_prefix(name)
             self.lines[name] = Lines(kind, data, place, initial, add, most)
 
-        config, groups = self.base, self.shown_answer == GROUPS
+        config, groups = self.base, self.page_answer == GROUPS
         filters = config.get("filters", ())
         self.lines["filters"] = filter_lines(
             make, data, self.add_prefix("filters"), filters
@@ -239,7 +239,7 @@ class LookupForm(OneForm):
             for line, measure in zip(measures, query.measures, strict=True):
                 kind = FieldKind.NUMBER if not measure.path else measure.path.field.kind
                 choices += both_directions(measure.name, measure.name, kind)
-                renamed[line.sent_value("was") or measure.name] = measure.name
+                renamed[line.value_text("was") or measure.name] = measure.name
             first = query.group_order[0]
             usual = f"{'-' if first.descending else ''}{first.name}"
         term = next(iter(self.base.get("order", ())), "")
@@ -263,7 +263,7 @@ class LookupForm(OneForm):
         """Return what has the names of the model: for one row, and for several."""
         return None if self.open_model is None else self.open_model.model._meta
 
-    def limited(self) -> str:
+    def owner_name(self) -> str:
         """Return what the rows belong to of which a caller sees some only."""
         found = rows_of_everybody(self.opened)
         owners = (owner for model, owner, _how in found if model is self.open_model)
@@ -327,7 +327,7 @@ class LookupForm(OneForm):
         if self.one:
             put_member(config, "answer", ONE if self.is_bound else config.get("answer"))
         put_member(config, "filters", self.lines["filters"].configs())
-        if self.shown_answer == GROUPS:
+        if self.page_answer == GROUPS:
             put_member(config, "group_by", self.lines["group_by"].configs())
             put_member(config, "measures", self.lines["measures"].configs())
             others = config.get("order", ())[1:] if self.sorted_by else ()
@@ -341,7 +341,7 @@ class LookupForm(OneForm):
                 put_member(config, "count", values.get("count"))
                 put_limit(config, values.get("limit"), USUAL_ROWS)
         answer = values.get("answer")
-        if answer and answer != self.shown_answer:
+        if answer and answer != self.page_answer:
             for name in ("order", "limit"):
                 config.pop(name, None)
             config = begin_config({**config, "answer": answer}, self.opened, one=False)

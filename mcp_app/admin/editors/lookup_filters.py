@@ -79,7 +79,7 @@ class FilterForm(LineForm):
     model: ClassVar[OpenModel]
     opened: ClassVar[OpenModels]
     texts: ClassVar[RowTexts]
-    taken: ClassVar[set[str]]
+    used_names: ClassVar[set[str]]
     """The names of parameters that other lines have."""
 
     path = forms.ChoiceField(
@@ -113,10 +113,10 @@ class FilterForm(LineForm):
         if data is not None:
             data = self._with_usual_values(data, prefix)
         super().__init__(data, prefix=prefix, initial={**(initial or {})})
-        path, code = self.sent_value("path"), self.sent_value("lookup")
+        path, code = self.value_text("path"), self.value_text("lookup")
         if self.is_bound:
-            self.taken.add(self.sent_value("parameter"))
-        self.found = self._found_path(path)
+            self.used_names.add(self.value_text("parameter"))
+        self.found = self._resolve_path(path)
         chosen = [path, *self.initial.get("others", ())]
         paths = self.model, self.opened
         fields = grouped_choices(*paths, filter_entry, chosen[:1], "filters")
@@ -142,7 +142,7 @@ class FilterForm(LineForm):
         code = comparison_choices(found.named_field)[0][0]
         return _initial_line(cls, {"path": path, "lookup": code, "parameter": name})
 
-    def _found_path(self, path: str) -> Path | None:
+    def _resolve_path(self, path: str) -> Path | None:
         try:
             return resolve_path(path, self.model, self.opened, "filters")
         except KindError as error:
@@ -158,13 +158,13 @@ class FilterForm(LineForm):
             return str(data.get(f"{prefix}-{name}", ""))
 
         path, before = sent("path"), sent("was").partition(" ")
-        found = self._found_path(path)
+        found = self._resolve_path(path)
         if found is None or sent("was") == f"{path} {sent('lookup')}":
             return data
         offered = [code for code, _label in comparison_choices(found.named_field)]
         code = sent("lookup") if sent("lookup") in offered else offered[0]
         values: dict[str, Any] = {"lookup": code, "given": sent("given") or BY_CLIENT}
-        old = self._found_path(before[0]) if before[0] else None
+        old = self._resolve_path(before[0]) if before[0] else None
         if sent("parameter") in ("", _usual_name(before[0])):
             values["parameter"] = self.free_name(_usual_name(path))
         changed = with_values(data, prefix, **values)
@@ -178,13 +178,13 @@ class FilterForm(LineForm):
     def free_name(cls, name: str) -> str:
         """Return a name for a parameter that no other line has."""
         names = (name, *(f"{name[:37]}_{number}" for number in range(2, 999)))
-        return next(each for each in names if each not in cls.taken)
+        return next(each for each in names if each not in cls.used_names)
 
     # -- what the page shows ----------------------------------------------------------
 
     @property
     def code(self) -> str:
-        return self.sent_value("lookup")
+        return self.value_text("lookup")
 
     @property
     def is_wide(self) -> bool:
@@ -193,7 +193,7 @@ class FilterForm(LineForm):
 
     @property
     def is_fixed(self) -> bool:
-        return self.sent_value("given") == FIXED
+        return self.value_text("given") == FIXED
 
     @property
     def asks_row(self) -> bool:
@@ -209,16 +209,16 @@ class FilterForm(LineForm):
 
     @property
     def was_value(self) -> str:
-        return f"{self.sent_value('path')} {self.code}"
+        return f"{self.value_text('path')} {self.code}"
 
     def label(self) -> str:
-        return label_and_field_of(self.sent_value("path"), self.model, self.opened)[0]
+        return label_and_field_of(self.value_text("path"), self.model, self.opened)[0]
 
     def value_parts(self) -> list[forms.BoundField]:
         return [self[each] for each in ("value", "value_to") if each in self.fields]
 
     def parameter_words(self) -> list[str]:
-        name = self.sent_value("parameter")
+        name = self.value_text("parameter")
         is_range = self.code.lstrip(NOT) == "range"
         return [f"{name}_from", f"{name}_to"] if is_range else [name]
 
@@ -227,7 +227,7 @@ class FilterForm(LineForm):
         config = {} if self.is_wrong else self.line_config()
         if not config:
             config = {
-                "path": self.sent_value("path"),
+                "path": self.value_text("path"),
                 "lookup": self.code.lstrip(NOT),
                 "exclude": self.code.startswith(NOT),
                 "value": self["value"].value(),
@@ -240,7 +240,7 @@ class FilterForm(LineForm):
         return filter_words(config, self.model, self.opened, text)
 
     @cached_property
-    def suggested(self) -> Sequence[str]:
+    def suggestions(self) -> Sequence[str]:
         """Texts of rows to offer, where the value is one of a relation."""
         if self.found is None or not self.asks_row:
             return ()
@@ -384,11 +384,11 @@ def _initial_line(make: type[FilterForm], config: JsonObject) -> dict[str, Any]:
         first, last = value if isinstance(value, list) else (None, None)
         line["value"], line["value_to"] = typed_text(first), typed_text(last)
     elif value is not None:
-        _check_shown(line, found)
+        _check_round_trip(line, found)
     return line
 
 
-def _check_shown(line: dict[str, Any], found: Path) -> None:
+def _check_round_trip(line: dict[str, Any], found: Path) -> None:
     """Raise `NotRepresentable` where inputs would not send back what they show."""
     if isinstance(line["value"], list) and not has_many(found):
         line["value"] = "\n".join(line["value"])

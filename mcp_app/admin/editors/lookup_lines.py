@@ -43,7 +43,7 @@ class ChoiceLine(LineForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.offer_choices("path", self.choices_with(self.sent_value("path")))
+        self.offer_choices("path", self.choices_with(self.value_text("path")))
         self.fields["path"].widget.attrs["aria-label"] = self.about
 
     about: ClassVar[Any]
@@ -57,7 +57,7 @@ class ChoiceLine(LineForm):
 
     def label(self) -> str:
         flat = dict(flat_choices(self.fields["path"].choices))  # type: ignore[attr-defined]
-        return str(flat.get(self.sent_value("path"), self.sent_value("path")))
+        return str(flat.get(self.value_text("path"), self.value_text("path")))
 
     def line_config(self) -> Any:
         return self.values["path"]
@@ -100,10 +100,10 @@ class MeasureLine(ChoiceLine):
         self, data: Mapping[str, Any] | None = None, *, prefix: str, **options: Any
     ) -> None:
         super().__init__(data, prefix=prefix, **options)
-        name, usual = self.sent_value("name"), self.usual_name(self.sent_value("path"))
+        name, usual = self.value_text("name"), self.usual_name(self.value_text("path"))
         keys: Any = flatten_choices(self.choices_with())
         drafts = {self.usual_name(key) for key, _label in keys} - {usual}
-        if self.is_bound and name in drafts and name == self.sent_value("was"):
+        if self.is_bound and name in drafts and name == self.value_text("was"):
             # A drafted name follows what is counted or added up.
             self.data = with_values(self.data, prefix, name=usual, was=usual)
 
@@ -159,7 +159,7 @@ class ListLine(LineForm):
         initial: Mapping[str, Any],
     ) -> None:
         super().__init__(data, prefix=prefix, initial={**initial})
-        path = self.sent_value("path")
+        path = self.value_text("path")
         self.base: JsonObject = initial.get("config", {"path": path})
         _label, field = label_and_field(path, self.model, self.opened)
         label = "" if field is None else field.target_model._meta.label
@@ -170,7 +170,7 @@ class ListLine(LineForm):
         chosen = self.initial.get("shown", ())
         offered = grouped_choices(self.target, self.opened, field_entry, chosen)
         self.offer_choices("shown", [*flat_choices(offered)])
-        term = self.sent_value("order")
+        term = self.value_text("order")
         terms = grouped_choices(self.target, self.opened, sort_entries, [term])
         self.offer_choices("order", [NONE, *terms])
         make = type("FilterForm", (self.filter_form,), {"model": self.target})
@@ -194,7 +194,7 @@ class ListLine(LineForm):
         }
 
     def label(self) -> str:
-        return label_and_field(self.sent_value("path"), self.model, self.opened)[0]
+        return label_and_field(self.value_text("path"), self.model, self.opened)[0]
 
     @property
     def is_wrong(self) -> bool:
@@ -206,14 +206,16 @@ class ListLine(LineForm):
     def words(self) -> str:
         """Return what the line shows: “code, begins; newest first, at most 5”."""
         labels = dict(flat_choices(self.fields["shown"].choices))  # type: ignore[attr-defined]
-        columns = ", ".join(str(labels.get(each, each)) for each in self._shown())
+        columns = ", ".join(
+            str(labels.get(each, each)) for each in self._column_names()
+        )
         orders = dict(flat_choices(self.fields["order"].choices))  # type: ignore[attr-defined]
-        order = self.sent_value("order")
+        order = self.value_text("order")
         texts = [columns, str(orders[order]) if order in orders and order else ""]
         most = _("at most %(limit)s") % {"limit": self["limit"].value()}
         return "; ".join(filter(None, (*texts, most)))
 
-    def _shown(self) -> Sequence[str]:
+    def _column_names(self) -> Sequence[str]:
         return self["shown"].value() or ()
 
     def error_places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:

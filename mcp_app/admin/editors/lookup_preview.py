@@ -50,7 +50,7 @@ def preview_of(
         return {"problem": str(problems[0])}
     needed = query.demands.permissions
     context = {
-        "sentence": query_sentence(told_config(config, opened), opened),
+        "sentence": query_sentence(config_in_words(config, opened), opened),
         "needs": _permission_names(needed),
         "scopes": [*query.models.values()],
     }
@@ -68,7 +68,7 @@ def preview_of(
         _turns[user.pk].release()
 
 
-def told_config(config: JsonObject, opened: OpenModels) -> JsonObject:
+def config_in_words(config: JsonObject, opened: OpenModels) -> JsonObject:
     """Return a config in which the first groups say what they are the first by."""
     if config.get("order") or "limit" not in config:
         return config

@@ -168,9 +168,14 @@ class DefinitionForm(WatchedForm[AnyRow]):
     def _free_name(self, name: str) -> str:
         """Return the name, with a number if another definition has it."""
         name, rows = name[:100], self._meta.model._default_manager
-        taken = {*rows.filter(name__startswith=name).values_list("name", flat=True)}
-        names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
-        return next(each for each in names if each not in taken) if name else ""
+        used_names = {
+            *rows.filter(name__startswith=name).values_list("name", flat=True)
+        }
+        names = (
+            name,
+            *(f"{name}-{number}" for number in range(2, len(used_names) + 3)),
+        )
+        return next(each for each in names if each not in used_names) if name else ""
 
     def full_clean(self) -> None:
         super().full_clean()

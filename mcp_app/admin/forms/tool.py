@@ -21,7 +21,7 @@ from mcp_app.admin.editors.hints import (
 )
 from mcp_app.admin.editors.json_editor import SheetField, parse_or_none
 from mcp_app.admin.editors.lookup import LookupSheet, begin_config, typed_query
-from mcp_app.admin.editors.lookup_preview import preview_of, told_config
+from mcp_app.admin.editors.lookup_preview import config_in_words, preview_of
 from mcp_app.admin.editors.messages import Message
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
 from mcp_app.admin.editors.text_answer import Parts, config_of, parts_of_config
@@ -219,7 +219,7 @@ class QueryForm(DefinitionForm[AnyRow]):
         config = self._config
         if config.get("model") not in mcp.open_models:
             return {}
-        config = told_config(config, mcp.open_models)
+        config = config_in_words(config, mcp.open_models)
         return {
             "title": draft_title(config, mcp.open_models)[:255],
             "description": draft_description(config, mcp.open_models),
