@@ -84,7 +84,6 @@ class TryPage:
 
         `may_read` is as in `Setup`.
         """
-        self._may_read = may_read
         self._request = request
         self._row = row
         self._data = QueryDict() if data is None else data
@@ -117,9 +116,9 @@ class TryPage:
                 self._arguments = with_values(self._arguments, values)
             elif data is None and (values := values_to_try(request, row)):
                 self._arguments = with_values(self._arguments, values)
-            self._setup = self._create_setup(self._definition)
+            self._setup = self._create_setup(self._definition, may_read)
 
-    def _create_setup(self, definition: Definition) -> Setup:
+    def _create_setup(self, definition: Definition, may_read: bool) -> Setup:
         # A published version may have another kind.
         kind = None
         if not self._row.from_code:
@@ -139,7 +138,7 @@ class TryPage:
             is_working_copy=self._is_working,
             changes_elsewhere=changes,
             data=self._data,
-            may_read=self._may_read,
+            may_read=may_read,
         )
 
     # -- a button was pressed ------------------------------------------------------
