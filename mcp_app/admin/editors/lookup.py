@@ -234,7 +234,7 @@ class LookupForm(OneForm):
         renamed, usual = {}, ""
         if query is not None:
             for line, group in zip(groups, query.group_by, strict=True):
-                kind = group.path.named_field.kind
+                kind = group.path.end_field.kind
                 choices += both_directions(group.name, line.label(), kind)
             for line, measure in zip(measures, query.measures, strict=True):
                 kind = FieldKind.NUMBER if not measure.path else measure.path.field.kind

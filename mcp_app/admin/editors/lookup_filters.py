@@ -128,7 +128,7 @@ class FilterForm(LineForm):
             self.offer_choices("lookup", [(code, code)])
             self.fields["value"] = TypedField(forms.TextInput())
             return
-        field = self.found.named_field
+        field = self.found.end_field
         self.offer_choices("lookup", comparison_choices(field, code))
         listed = f"{prefix}-texts" if self.asks_row else ""
         self.fields |= value_fields(self.found, code.lstrip(NOT), shown, listed)
@@ -139,7 +139,7 @@ class FilterForm(LineForm):
     def begin_line(cls, path: str) -> dict[str, Any]:
         found = resolve_path(path, cls.model, cls.opened, "filters")
         name = cls.free_name(_usual_name(path))
-        code = comparison_choices(found.named_field)[0][0]
+        code = comparison_choices(found.end_field)[0][0]
         return _initial_line(cls, {"path": path, "lookup": code, "parameter": name})
 
     def _resolve_path(self, path: str) -> Path | None:
@@ -161,7 +161,7 @@ class FilterForm(LineForm):
         found = self._resolve_path(path)
         if found is None or sent("was") == f"{path} {sent('lookup')}":
             return data
-        offered = [code for code, _label in comparison_choices(found.named_field)]
+        offered = [code for code, _label in comparison_choices(found.end_field)]
         code = sent("lookup") if sent("lookup") in offered else offered[0]
         values: dict[str, Any] = {"lookup": code, "given": sent("given") or BY_CLIENT}
         old = self._resolve_path(before[0]) if before[0] else None
@@ -328,7 +328,7 @@ class FilterForm(LineForm):
 def _is_alike(old: Path, old_code: str, found: Path, code: str) -> bool:
     """Return whether a value of one comparison can be one of the other."""
     lookups = old_code.lstrip(NOT), code.lstrip(NOT)
-    if lookups[0] not in comparisons_of(old.named_field):
+    if lookups[0] not in comparisons_of(old.end_field):
         return False
     alike = schema_of(old, lookups[0]) == schema_of(found, lookups[1])
     return alike and ("range" not in lookups or lookups[0] == lookups[1])

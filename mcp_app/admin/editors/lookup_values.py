@@ -184,7 +184,7 @@ class Target(NamedTuple):
 
 def target_of(path: Path) -> Target:
     """Return what a path leads to that ends at a relation."""
-    return Target(path.owner, path.named_field.key_column)
+    return Target(path.owner, path.end_field.key_column)
 
 
 class RowTexts:

@@ -397,13 +397,13 @@ class _Reader:
 
 
 def _check_lookup(path: Path, lookup: str, *, several: bool) -> None:
-    known = comparisons_of(path.named_field)
+    known = comparisons_of(path.end_field)
     if path.stand_in == TEXT:
         known += SEVERAL
     if several:
         known = SEVERAL if path.field.kind is FieldKind.TEXT else ()
     if lookup not in known:
-        what = "several texts" if several else f"a {path.named_field.kind.value}"
+        what = "several texts" if several else f"a {path.end_field.kind.value}"
         raise KindError(
             f"“{path.text}” cannot be asked by “{lookup}”. For {what} there is:"
             f" {', '.join(known) or 'nothing'}.",

@@ -84,7 +84,7 @@ class Path:
         yield self.field.permission
 
     @property
-    def named_field(self) -> OpenField:
+    def end_field(self) -> OpenField:
         """The field that the text names: of a relation not what stands for it."""
         return self.hops[-1].field if self.stand_in else self.field
 

@@ -36,7 +36,7 @@ def test_a_relation_is_its_text_or_its_key() -> None:
         path = resolve_path(text, ORDER, OPENED, "filters")
         assert (path.field.name, path.name) == (field, name)
         assert path.stand_in == ("text" if field == "name" else "pk")
-        assert path.hops[-1].field.name == path.named_field.name
+        assert path.hops[-1].field.name == path.end_field.name
 
 
 @pytest.mark.parametrize(
