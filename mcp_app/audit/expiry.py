@@ -10,7 +10,7 @@ from django.db import router
 from mcp_app.conf import Limits
 from mcp_app.interface.call_record import FAILED, REFUSED
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.calls import HOUR_S, MINUTE_S, VALUES_KEPT_MS, CallQuerySet
+from mcp_app.models.calls import HOUR_S, MINUTE_S, VALUES_RETENTION_MS, CallQuerySet
 from mcp_app.models.expiry import (
     PORTION,
     ExpiredRows,
@@ -37,7 +37,7 @@ def expired_calls(limits: Limits) -> list[ExpiredRows]:
     hours = CallStatistic.objects.older_than(HOUR_S, oldest_hour)
     minutes = CallStatistic.objects.older_than(MINUTE_S, now - MINUTE_RETENTION_MS)
     writers = CallWriter.objects.older_than(now - WRITER_RETENTION_MS)
-    values = Call.objects.with_values().older_than(now - VALUES_KEPT_MS)
+    values = Call.objects.with_values().older_than(now - VALUES_RETENTION_MS)
     values = values.order_by("time_ms")
     return [
         ExpiredRows("values of calls", values.count, partial(_clear_portion, values)),

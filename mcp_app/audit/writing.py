@@ -322,7 +322,7 @@ def _own_columns(
         failures,
         [""] * len(texts)
         if hidden is None
-        else [kept_values(text, hidden) for text in texts],
+        else [values_text(text, hidden) for text in texts],
         [
             error and cut_to_bytes(storable_text(error)[:MAX_ERROR_LENGTH])
             for error in errors
@@ -330,7 +330,7 @@ def _own_columns(
     )
 
 
-def kept_values(text: bytes, hidden: Collection[str]) -> str:
+def values_text(text: bytes, hidden: Collection[str]) -> str:
     """Return arguments without secrets as JSON, "" if there are none or too many."""
     values = jsonrpc.write(hide_secrets(json.loads(text), hidden)) if text else b""
     return values.decode() if len(values) <= VALUES_BYTES else ""

@@ -35,7 +35,7 @@ from mcp_app.models.transactions import NowMilliseconds
 HOUR_S: Final = 3_600
 MINUTE_S: Final = 60
 
-VALUES_KEPT_MS: Final = 7 * 24 * HOUR_S * 1_000
+VALUES_RETENTION_MS: Final = 7 * 24 * HOUR_S * 1_000
 
 BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 """A call that took no longer is counted in the column `to_<bound>`."""
@@ -118,7 +118,7 @@ class Call(models.Model):
     Of arguments there are only the size, in bytes, and a digest that nobody can compute
     without the site's secret key.  `error` is what the client was told, shortened.
     `arguments` is "" unless staff have the tool's values kept: then it is a JSON object
-    without secrets, of 4 KiB at most, for `VALUES_KEPT_MS`.
+    without secrets, of 4 KiB at most, for `VALUES_RETENTION_MS`.
     """
 
     SHARED: Final = Circumstances._fields[:-1]

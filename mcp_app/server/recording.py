@@ -112,10 +112,10 @@ def _loggable_arguments(audit: CallLog, exchange: Exchange) -> tuple[bytes, int,
     value = exchange.params.get(member)
     text = b"" if value is None else jsonrpc.canonical(value)
     entry = exchange.entry
-    return _measured(audit, text, None if entry is None else entry.hidden_values)
+    return _size_and_digest(audit, text, None if entry is None else entry.hidden_values)
 
 
-def _measured(
+def _size_and_digest(
     audit: CallLog, text: bytes, hidden: tuple[str, ...] | None
 ) -> tuple[bytes, int, str]:
     """Return arguments that wait for their digest, else their length and digest."""
@@ -131,7 +131,7 @@ def record_answer(
     took = time.monotonic() - began
     length, digest = 0, ""
     if len(text) > SHORT_ARGUMENTS:
-        text, length, digest = _measured(audit, text, shared[-1])
+        text, length, digest = _size_and_digest(audit, text, shared[-1])
     audit.add((shared, began, took, size, text, length, digest, "", ""))
 
 

@@ -22,7 +22,7 @@ from mcp_app.audit.writing import write
 from mcp_app.conf import Limits
 from mcp_app.interface.call_record import FINE, Outcome
 from mcp_app.models import Call, CallStatistic, CallWriter
-from mcp_app.models.calls import HOUR_S, MINUTE_S, VALUES_KEPT_MS
+from mcp_app.models.calls import HOUR_S, MINUTE_S, VALUES_RETENTION_MS
 from mcp_app.models.expiry import ExpiredRows
 from mcp_app.models.transactions import NowMilliseconds
 from tests.admin.calls.rows import plan
@@ -67,7 +67,7 @@ def test_values_go_before_their_calls() -> None:
     kept_values = {"arguments": '{"a": 1}'}
     young, old = (
         call(time_ms=NowMilliseconds() - age_ms, **kept_values).pk
-        for age_ms in around(VALUES_KEPT_MS)
+        for age_ms in around(VALUES_RETENTION_MS)
     )
     values = expired_calls(kept)[0]
     with CaptureQueriesContext(connection) as captured:

@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 from mcp_app.admin.calls.charts import count_similar, grouped_digits
 from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, stored_time
 from mcp_app.admin.calls.outcome_help import meaning_of
-from mcp_app.admin.calls.values import CALL, RIGHT, shown_values
+from mcp_app.admin.calls.values import CALL, RIGHT, value_texts
 from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.page.header import HANDLE, existing_users, page_url
 from mcp_app.audit.tallies import period_start_ms
@@ -133,7 +133,7 @@ class Whole:
         """What the client was told, literally or in summary."""
         self.may_see_values = has_right(request, RIGHT)
         self.lacking = lacking_sentence(RIGHT)
-        self.values = shown_values(call) if self.may_see_values else ()
+        self.values = value_texts(call) if self.may_see_values else ()
         self.server = visible(call.server)
         self.session = visible(call.session[:HANDLE])
         """The beginning of the digest of the session's id, as on other pages."""

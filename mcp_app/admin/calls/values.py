@@ -22,7 +22,7 @@ CALL: Final = "call"
 _KEY: Final = re.compile("[0-9]{1,18}")
 
 
-def shown_values(call: Call) -> Sequence[tuple[str, str]]:
+def value_texts(call: Call) -> Sequence[tuple[str, str]]:
     """Return names and values as texts, "" for a value that was not kept."""
     return [
         (visible(name, None), "" if value == BLOT else _value_text(value))

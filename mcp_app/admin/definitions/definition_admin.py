@@ -177,11 +177,11 @@ class DefinitionAdmin(
         return super().get_queryset(request).defer("published__content")
 
     @admin.display(description=gettext_lazy("created"))
-    def made(self, row: Row) -> str:
+    def created_at(self, row: Row) -> str:
         return time_html(row.created)
 
     @admin.display(description=gettext_lazy("updated"))
-    def changed(self, row: Row) -> str:
+    def updated_at(self, row: Row) -> str:
         return time_html(row.updated)
 
     # -- what code declares -------------------------------------------------------

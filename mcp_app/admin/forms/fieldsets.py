@@ -199,7 +199,7 @@ class Behind(NamedTuple):
 
 
 OPENED = ("opened_version", "opened_fields")
-HISTORY = ("made", "changed", "updated_by")
+HISTORY = ("created_at", "updated_at", "updated_by")
 _FIELDSETS: Mapping[
     type[DefinitionRow],
     tuple[Sequence[str], Sequence[Fieldset | None], Sequence[str], Sequence[str]],

@@ -25,7 +25,7 @@ from mcp_app.models.fields import DEMANDS
 
 RICH = {"content": [{"type": "text", "text": "a", "annotations": {}}], "base64": "YQ=="}
 """A config that says more than the easy fields of any form."""
-READ_ONLY = {"made", "changed", "updated_by", "from_code", "function"}
+READ_ONLY = {"created_at", "updated_at", "updated_by", "from_code", "function"}
 
 
 def fieldsets(model: Any, kind: str, *, rich: bool = False) -> list[Any]:
