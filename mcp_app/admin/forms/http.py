@@ -50,14 +50,14 @@ class HttpForm(DefinitionForm[AnyRow]):
             field = cast("SheetField", self.fields["config"])
             field.sheet_widget.sheet = CallSheet(
                 only_reads=self.ONLY_READS,
-                parameters=self.shown_schema(),
+                parameters=self.page_schema(),
                 beside=staticmethod(self._context_beside),
                 answer=self.fetched.parts if self.fetched else (),
             )
             field.set_stored_value(self.begun_config("site"))
         self.show_typed()
 
-    def shown_schema(self) -> JsonObject | None:
+    def page_schema(self) -> JsonObject | None:
         """Return the schema of the parameters that the page shows, if it has any."""
         return None
 
@@ -149,7 +149,7 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
         }
         return super().kind_fields(config)._replace(folded=folded)
 
-    def shown_schema(self) -> JsonObject | None:
+    def page_schema(self) -> JsonObject | None:
         shown = self.data.get("input_schema-shown") if self.is_bound else None
         schema = parse_or_none(self.instance.input_schema if shown is None else shown)
         known = schema.get("properties", {}) if isinstance(schema, dict) else {}

@@ -66,7 +66,7 @@ def _containers(path: str, value: object, levels: int) -> Iterator[tuple[str, ob
     yield path, value
     for name, inner in value.items() if isinstance(value, dict) else ():
         if levels > 1 and _is_plain(name):
-            yield from _containers(_joined(path, name), inner, levels - 1)
+            yield from _containers(_join_names(path, name), inner, levels - 1)
 
 
 def _part_of(path: str, value: object) -> Part:
@@ -79,7 +79,7 @@ def _part_of(path: str, value: object) -> Part:
             if not left or not _is_plain(name) or len(above) + len(name) >= MAX_PATH:
                 part.more += 1
                 continue
-            member = Member(_joined(above, name), _sample_of(inner))
+            member = Member(_join_names(above, name), _sample_of(inner))
             place.append(member)
             left -= 1
             if depth > 1 and isinstance(inner, dict):
@@ -100,7 +100,7 @@ def _is_plain(name: str) -> bool:
     return bool(name) and "." not in name
 
 
-def _joined(above: str, name: str) -> str:
+def _join_names(above: str, name: str) -> str:
     return f"{above}.{name}" if above else name
 
 
@@ -167,7 +167,7 @@ def tick(parts: list[Part], take: str, keep: Collection[str]) -> None:
         )
 
 
-def kept_paths(part: Part, ticked: Collection[str]) -> list[str] | None:
+def paths_to_keep(part: Part, ticked: Collection[str]) -> list[str] | None:
     """Return the paths to keep; [] for all, None if nothing is left.
 
     A member with all its members ticked is kept as it is, whatever it has later.
@@ -176,15 +176,15 @@ def kept_paths(part: Part, ticked: Collection[str]) -> list[str] | None:
         each.ticked = each.path in ticked
     if all(each.ticked for each in _all(part.members)):
         return []
-    return [*_kept(part.members)] or None
+    return [*_keep_paths(part.members)] or None
 
 
-def _kept(members: Iterable[Member]) -> Iterator[str]:
+def _keep_paths(members: Iterable[Member]) -> Iterator[str]:
     for each in members:
         if each.ticked and all(inner.ticked for inner in _all(each.members)):
             yield each.path
         elif each.ticked:
-            yield from _kept(each.members)
+            yield from _keep_paths(each.members)
 
 
 def _all(members: Iterable[Member]) -> Iterator[Member]:

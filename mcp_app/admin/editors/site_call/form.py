@@ -216,10 +216,10 @@ class PartForm(RowForm):
             raise ValidationError(message, params={"name": visible(name)[:80]})
         return name
 
-    def named_part(self) -> NamedPart:
+    def part_name(self) -> NamedPart:
         """Return what the valid row says of its part."""
-        values, is_told = self.cleaned_data, "description" in self.changed_data
-        description = values["description"] if is_told else ""
+        values, has_description = self.cleaned_data, "description" in self.changed_data
+        description = values["description"] if has_description else ""
         return NamedPart(self.part, values["name"], description)
 
 
@@ -358,13 +358,13 @@ class CallForm(OneForm):
         return [*self._rows.values()]
 
     @property
-    def _added(self) -> str:
+    def _new_name(self) -> str:
         """The placeholder that a button makes a parameter, "" for none."""
         _before, add, name = str(self.data.get("show-config", "")).rpartition(ADD)
         return name if add else ""
 
     def has_changed(self) -> bool:
-        return bool(self._added) or super().has_changed()
+        return bool(self._new_name) or super().has_changed()
 
     def rows(self) -> dict[str, Rows]:
         """Return the rows by what they are, for the template."""
@@ -376,7 +376,7 @@ class CallForm(OneForm):
         if not parts:
             parts = answer_tree.parts_of_names(str(self["names"].value() or ""))
         if parts:
-            take, keep = self._ticked() or (self.base.get("take", ""), None)
+            take, keep = self._tree_choice() or (self.base.get("take", ""), None)
             kept = self.base.get("keep", []) if keep is None else keep
             answer_tree.tick(parts, take, kept)
         return parts
@@ -399,7 +399,7 @@ class CallForm(OneForm):
         names = [f"{{{{{each}}}}}" if each else "" for each in pieces[1::2]]
         return [*zip(pieces[0::2], names, strict=True)]
 
-    def sent_in_words(self) -> str:
+    def body_in_words(self) -> str:
         """Return what is sent as the body, in a word or two."""
         return str(BODIES.get(str(self["sends"].value() or ""), ""))
 
@@ -407,21 +407,21 @@ class CallForm(OneForm):
         """Return the names of the tree, which the page sends back."""
         return answer_tree.names_of_parts(self.tree())
 
-    def _ticked(self) -> tuple[str, list[str] | None] | None:
+    def _tree_choice(self) -> tuple[str, list[str] | None] | None:
         """Return part and paths that are ticked in a tree that was sent.
 
         The paths are [] for all, and None if nothing is ticked.
         """
-        parts = answer_tree.parts_of_names(self._sent("names"))
-        take = self._sent("tree")
+        parts = answer_tree.parts_of_names(self._text_of("names"))
+        take = self._text_of("tree")
         part = next((each for each in parts if each.path == take), None)
         if part is None:
             return None
         sent = cast("QueryDict", self.data)
         ticked = sent.getlist(self.add_prefix(f"tree-{take}"))
-        return take, answer_tree.kept_paths(part, ticked)
+        return take, answer_tree.paths_to_keep(part, ticked)
 
-    def _sent(self, name: str) -> str:
+    def _text_of(self, name: str) -> str:
         return str(self.data.get(self.add_prefix(name)) or "") if self.is_bound else ""
 
     def clean(self) -> dict[str, Any] | None:
@@ -440,7 +440,7 @@ class CallForm(OneForm):
                 except NoCall as error:
                     self.add_error(name, str(error))
                 break
-        if (self._ticked() or ("", []))[1] is None:
+        if (self._tree_choice() or ("", []))[1] is None:
             self.add_error("names", _("Tick something: clients would get nothing."))
         if self.pasted and self.only_reads and self.pasted.config.get("method"):
             self.add_error("paste", _("A resource is read with GET."))
@@ -467,10 +467,12 @@ class CallForm(OneForm):
             config = {**self.pasted.config, **own}
         self.typed_config = config
         self.named = [
-            form.named_part()
+            form.part_name()
             for form in self._rows["parts"].forms
             if isinstance(form, PartForm)
-            and (form.has_changed() or (form.is_new and form.part.name == self._added))
+            and (
+                form.has_changed() or (form.is_new and form.part.name == self._new_name)
+            )
         ]
         return name_parts(config, self.parameters or {}, self.named)[0]
 
@@ -482,7 +484,7 @@ class CallForm(OneForm):
             sends = {"method": values["method"] or "GET", "body": self._request_body()}
         errors = self._members("errors")
         names = [*filter(None, map(str.strip, values["keep"].split(",")))]
-        take, keep = self._ticked() or (values["take"], names)
+        take, keep = self._tree_choice() or (values["take"], names)
         for name, value in {
             "site": values["site"],
             "path": path,

@@ -163,7 +163,7 @@ class _Data(argparse.Action):
 
 
 def _call_from_curl(text: str) -> PastedCall:
-    text = _ANSI_TEXT.sub(_unescaped, re.sub(r"\\\r?\n", " ", text))
+    text = _ANSI_TEXT.sub(_unescape_text, re.sub(r"\\\r?\n", " ", text))
     try:
         words = shlex.split(text)[1:]
     except ValueError:
@@ -202,7 +202,7 @@ def _set_method(call: PastedCall, method: str) -> None:
         call.config["method"] = method
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape_text(match: re.Match[str]) -> str:
     text = match[1].replace("\\'", "'").replace('"', '\\"')
     try:
         return shlex.quote(str(json.loads(f'"{text}"', strict=False)))
