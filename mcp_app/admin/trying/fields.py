@@ -103,8 +103,8 @@ class Field:
     @property
     def hint(self) -> str:
         """Its limits, and its type if the field does not show that."""
-        is_seen = self.options or self.kind in ("text", "long", "date")
-        words = ("" if is_seen else type_label(self.kind), self.limits)
+        has_plain_input = self.options or self.kind in ("text", "long", "date")
+        words = ("" if has_plain_input else type_label(self.kind), self.limits)
         return ", ".join(filter(None, words))
 
 
