@@ -65,7 +65,7 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         for name, text in code_values.items():
             if name in self.fields:
                 self.fields[name].help_text = self._help_text(name, text)
-        for name in self.fields.keys() & HINTS.keys():
+        for name in self.fields.keys() & {*Tool.HINTS}:
             widget = self.fields[name].widget
             if isinstance(widget, Select):
                 widget.choices = [
