@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from django.forms.boundfield import BoundField
 from django.http import QueryDict
+from django.utils.choices import flatten_choices
 
 from mcp_app.admin.editors.rows import RowForm
 
@@ -72,6 +73,7 @@ class Lines:
         self.prefix = prefix
         self._make = make
         self._initial = initial
+        self._most = most
         if data is None:
             self.forms = [
                 make(initial=each, prefix=f"{prefix}-{at}")
@@ -79,20 +81,32 @@ class Lines:
             ]
         else:
             self.forms = list(self._submitted_forms(data))
+            self.forms += self._added_forms(data, add)
         self.add = add if len(self.forms) < most else ()
 
+    def _numbers(self, data: Mapping[str, Any]) -> list[int]:
+        """Return the numbers of the lines that were sent."""
+        pattern = re.compile(rf"{re.escape(self.prefix)}-(\d{{1,9}})-path")
+        return [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
+
     def _submitted_forms(self, data: Mapping[str, Any]) -> Iterator[LineForm]:
-        pattern = re.compile(rf"{re.escape(self.prefix)}-(\d+)-path")
-        found = [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
-        for number in sorted(found):
+        for number in sorted(self._numbers(data)):
             prefix = f"{self.prefix}-{number}"
             if data.get(REMOVE) != prefix and data.get(f"{prefix}-path"):
                 initial = dict(enumerate(self._initial)).get(number, {})
                 yield self._make(data, prefix=prefix, initial=initial)
-        if added := str(data.get(f"{self.prefix}-add") or ""):
-            prefix = f"{self.prefix}-{max(found, default=-1) + 1}"
-            form = self._make(initial=self._make.begin_line(added), prefix=prefix)
-            yield form
+
+    def _added_forms(
+        self, data: Mapping[str, Any], offered: Sequence[Any]
+    ) -> list[LineForm]:
+        """Return the line to add; none for what is not offered any more."""
+        added = str(data.get(f"{self.prefix}-add") or "")
+        choices: Any = flatten_choices(offered)
+        if not added or added not in dict(choices) or len(self.forms) >= self._most:
+            return []
+        at = max(self._numbers(data), default=-1) + 1
+        begun = self._make.begin_line(added)
+        return [self._make(initial=begun, prefix=f"{self.prefix}-{at}")]
 
     def add_groups(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield what can be added in groups: a label, "" for none, and choices."""

@@ -245,9 +245,16 @@ class LookupForm(OneForm):
         term = next(iter(self.base.get("order", ())), "")
         if self.is_bound:
             term = str(self.data.get(self.add_prefix("group_order"), term))
-        sign, name = "-" * term.startswith("-"), term.removeprefix("-")
-        term, labels = f"{sign}{renamed.get(name, name)}", dict(choices)
-        self.sorted_by = term if term in labels or query is None else ""
+        labels = dict(choices)
+
+        def follow(old: str) -> str:
+            sign, name = "-" * old.startswith("-"), old.removeprefix("-")
+            new = f"{sign}{renamed.get(name, name)}"
+            return new if new in labels or query is None else ""
+
+        self.sorted_by = follow(term)
+        # The page shows the first one alone.
+        self.sorted_then = [*filter(None, map(follow, self.base.get("order", ())[1:]))]
         if usual and self.sorted_by != usual:
             # Nobody chose it: it follows from groups and numbers.
             choices = [("", labels.pop(usual)), *labels.items()]
@@ -330,7 +337,7 @@ class LookupForm(OneForm):
         if self.page_answer == GROUPS:
             put_member(config, "group_by", self.lines["group_by"].configs())
             put_member(config, "measures", self.lines["measures"].configs())
-            others = config.get("order", ())[1:] if self.sorted_by else ()
+            others = self.sorted_then if self.sorted_by else ()
             put_member(config, "order", [*filter(None, [self.sorted_by]), *others])
             put_limit(config, values.get("limit"), MAX_ROWS)
         else:

@@ -35,7 +35,13 @@ from mcp_app.admin.editors.lookup_values import (
 from mcp_app.admin.editors.rows import LinesField, NotRepresentable, stored_or_written
 from mcp_app.catalog.open_models import FieldKind, OpenModel, OpenModels
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import EMPTY, SEVERAL, comparisons_of
+from mcp_app.kinds.query.comparisons import (
+    EMPTY,
+    SEVERAL,
+    Unfit,
+    clean_value,
+    comparisons_of,
+)
 from mcp_app.kinds.query.config import MAX_NAME_LENGTH, MAX_PATHS, NAME_PATTERN
 from mcp_app.kinds.query.labels import Spans, filter_words, label_and_field_of
 from mcp_app.kinds.query.scoping import Path, resolve_path
@@ -281,7 +287,7 @@ class FilterForm(LineForm):
         if lookup == "range":
             sent = values["value"], values["value_to"]
             ends: list[Any] = [read_typed(schema, e) if e else None for e in sent]
-            if None not in ends and ends[0] > ends[1]:
+            if None not in ends and _is_backwards(found, ends):
                 raise ValidationError(_("The first one is after the second one."))
             return None if ends == [None, None] else ends
         typed = values["value"]
@@ -323,6 +329,16 @@ class FilterForm(LineForm):
             if values["typed"] is not None:
                 config["default"] = values["typed"]
         return stored_or_written(stored, config, _SAYS_NOTHING)
+
+
+def _is_backwards(found: Path, ends: Sequence[Any]) -> bool:
+    """Return whether the first value of a range is after the last one."""
+    try:
+        first, last = (clean_value(found.field, "from", each) for each in ends)
+    except (Unfit, ValueError):
+        # It is told what is wrong with the value.
+        return False
+    return bool(first > last)
 
 
 def _is_alike(old: Path, old_code: str, found: Path, code: str) -> bool:
@@ -378,7 +394,7 @@ def _initial_line(make: type[FilterForm], config: JsonObject) -> dict[str, Any]:
             raise NotRepresentable(_("a row is fixed by its text"))
         line["path"] = path.removesuffix(PK)
         keys = value if isinstance(value, list) else [value]
-        shown: Any = [make.texts.text_of(target_of(found), each) for each in keys]
+        shown = make.texts.texts_of(target_of(found), keys)
         line["value"] = shown if isinstance(value, list) else shown[0]
     elif config["lookup"] == "range":
         first, last = value if isinstance(value, list) else (None, None)

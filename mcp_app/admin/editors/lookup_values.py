@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from itertools import count, takewhile
+from operator import or_
 from typing import Any, Final, NamedTuple
 
 from django import forms
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.core.exceptions import ValidationError
 from django.db import router
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lookup_choices import NONE
@@ -170,6 +174,8 @@ def _parse_number(text: str) -> float:
 
 MAX_SUGGESTED: Final = 50
 MAX_CANDIDATES: Final = 5
+MAX_SAME: Final = 1_000
+"""Rows that are looked at to tell which texts are those of one row alone."""
 SECONDS: Final = 1.0
 KEY: Final = "#"
 """Before a key, where no text stands for it alone."""
@@ -180,11 +186,14 @@ class Target(NamedTuple):
 
     model: OpenModel
     key: str
+    schema: Mapping[str, Any]
+    """The JSON Schema of a key."""
 
 
 def target_of(path: Path) -> Target:
     """Return what a path leads to that ends at a relation."""
-    return Target(path.owner, path.end_field.key_column)
+    field = path.end_field
+    return Target(path.owner, field.key_column, value_schema(field, "exact"))
 
 
 class RowTexts:
@@ -200,26 +209,35 @@ class RowTexts:
         )
         return [*dict.fromkeys(text for _key, text in rows if text)]
 
-    def text_of(self, target: Target, key: object) -> str:
-        """Return the text that stands for a key alone, else the key itself."""
-        name = f"{KEY}{key}"
-        for _key, text in self._found(target, 1, **{KEY: key}):
-            same = self._found(target, 2, iexact=text) if text else ()
-            return text if len(same) == 1 else name
-        return name
+    def texts_of(self, target: Target, keys: Sequence[object]) -> list[str]:
+        """Return the text that stands for each key alone, else the key itself."""
+        rows = self._found(target, len(keys), **{f"{KEY}in": keys})
+        texts = {plain_to_json(key): text for key, text in rows}
+        sought = [*filter(None, texts.values()), *(f"{KEY}{key}" for key in keys)]
+        rows = self._found(target, MAX_SAME, iexact=sought)
+        times = Counter(text.casefold() for _key, text in rows)
+
+        def name_of(key: Any) -> str:
+            text = texts.get(key, "")
+            name = f"{KEY}{key}"
+            # A row may be called as another one's key is written.
+            name = f"{KEY}{name}" if times[name.casefold()] else name
+            return text if times[text.casefold()] == 1 else name
+
+        return [*map(name_of, keys)]
 
     def key_of(self, target: Target, text: str) -> Any:
         """Return the key of the one row with a text; raise ValidationError."""
-        if text.startswith(KEY):
-            key = text.removeprefix(KEY)
-            return int(key) if key.isdecimal() else key
-        rows = self._found(target, MAX_CANDIDATES + 1, iexact=text)
+        rows = self._found(target, MAX_CANDIDATES + 1, iexact=[text])
         if len(rows) == 1:
             return plain_to_json(rows[0][0])
+        if text.startswith(KEY) and not rows:
+            return read_typed(target.schema, text.lstrip(KEY))
         names = target.model.model._meta
         details = {"what": names.verbose_name, "text": visible(text)}
         if rows:
-            keys = ", ".join(f"{KEY}{key}" for key, _text in rows[:MAX_CANDIDATES])
+            some = [key for key, _text in rows[:MAX_CANDIDATES]]
+            keys = ", ".join(self.texts_of(target, some))
             sentence = _(
                 "Several of your %(what)s are called “%(text)s”: write %(keys)s."
             )
@@ -241,24 +259,24 @@ class RowTexts:
                 return [visible(each) for _key, each in rows]
         return []
 
-    def _found(
-        self, target: Target, most: int, **wanted: object
-    ) -> list[tuple[Any, str]]:
+    def _found(self, target: Target, most: int, **wanted: Any) -> list[tuple[Any, str]]:
         model = target.model
         field = model.fields.get(model.text)
         needed = {model.permission, "" if field is None else field.permission} - {""}
         if self._user is None or not all(map(self._user.has_perm, needed)):
             return []
         column = target.key if field is None else field.source.attname
-        conditions = {
-            target.key if name == KEY else f"{column}__{name}": value
-            for name, value in wanted.items()
-        }
+        fits = Q()
+        for name, value in wanted.items():
+            is_of_key = name.startswith(KEY)
+            lookup = f"{target.key if is_of_key else column}__{name.lstrip(KEY)}"
+            values = value if name == "iexact" else [value]
+            fits &= reduce(or_, (Q(**{lookup: each}) for each in values), Q())
         using = router.db_for_read(model.model)
         scopes = Scopes(AccessRequest.of_user(self._user), using)
         try:
             with time_limit(using, SECONDS):
-                rows = scopes.rows(model).filter(**conditions).order_by(column)
+                rows = scopes.rows(model).filter(fits).order_by(column)
                 pairs = rows.values_list(target.key, column)[:most]
                 return [(key, str(text)) for key, text in pairs]
         except Exception:

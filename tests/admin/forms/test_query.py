@@ -10,6 +10,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from mcp_app.admin.editors.lookup_filters import FilterForm
+from mcp_app.admin.editors.lookup_values import RowTexts
 from mcp_app.catalog.open_models import open_model
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import ResourceTemplate, Tool
@@ -30,6 +32,7 @@ from tests.admin.pages import (
 )
 from tests.drill.models import Customer, Order
 from tests.kinds.query import shop
+from tests.othersite.models import Shift
 from tests.published import published
 
 pytestmark = [pytest.mark.django_db]
@@ -540,3 +543,83 @@ def test_ten_thousand_choices(admin_client: Client, monkeypatch: Any) -> None:
     tool = _tool(fields=["number"])
     _fill(admin_client, tool, **{"filters-add": "state"})
     assert '<option value="9999">اختيار 9999</option>' in text_of(admin_client, tool)
+
+
+def test_a_row_may_be_called_as_the_key_of_another(admin_client: Client) -> None:
+    acme, hashed, shop_row, fourth = (
+        Customer.objects.create(name=name, email=f"{at}@example.com")
+        for at, name in enumerate(["Acme", "", "#1 Shop", "Acme"])
+    )
+    Customer.objects.filter(pk=hashed.pk).update(name=f"#{acme.pk}")
+    keys = [acme.pk, hashed.pk, shop_row.pk, fourth.pk]
+    wanted = {"path": "customer.pk", "lookup": "in", "value": keys}
+    tool = _tool(fields=["number"], filters=[wanted])
+    sent = shown_values(admin_client.get(page_of(tool)))
+    begin = f"{ROW}-filters-0-value-"
+    shown = [value for name, value in sent.items() if name.startswith(begin)]
+    names = [f"##{acme.pk}", f"#{acme.pk}", "#1 Shop", f"#{fourth.pk}", ""]
+    assert shown == names
+    save(admin_client, tool, title="Another")
+    assert tool.json("config")["filters"] == [wanted]
+
+
+def test_many_rows_are_read_together(
+    admin_client: Client, django_assert_max_num_queries: Queries
+) -> None:
+    """Each by its text, and those that are called alike: whatever their number."""
+    keys = [
+        Customer.objects.create(name=f"c {at}", email=f"{at}@example.com").pk
+        for at in range(30)
+    ]
+    wanted = {"path": "customer.pk", "lookup": "in", "value": keys}
+    tool = _tool(fields=["number"], filters=[wanted])
+    with django_assert_max_num_queries(20):
+        assert "c 29" in text_of(admin_client, tool)
+
+
+def test_a_line_that_is_not_offered_any_more_is_not_added(admin_client: Client) -> None:
+    tool = _tool(fields=["number"])
+    for lines in ("filters", "lists", "order"):
+        again = _shown_again(admin_client, tool, **{f"{lines}-add": "gone"}, limit=7)
+        sent = shown_values(again)
+        assert sent[f"{ROW}-limit"] == "7"
+        assert f"{ROW}-{lines}-0-path" not in sent
+
+
+def test_further_terms_of_an_order_follow_what_they_name(admin_client: Client) -> None:
+    """The page shows the first one alone, so nobody could correct another."""
+    measures = [
+        {"aggregate": "count", "name": "orders"},
+        {"aggregate": "sum", "path": "total", "name": "sum"},
+    ]
+    tool = _tool(
+        answer="groups",
+        group_by=["state"],
+        measures=measures,
+        order=["-orders", "sum"],
+    )
+    config = _fill(admin_client, tool, **{"measures-1-name": "turnover"})
+    assert config["order"] == ["-orders", "turnover"]
+    config = _fill(admin_client, tool, **{"measures-1-path": None})
+    assert config["order"] == ["-orders"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "is_right"),
+    [("9:00", "10:00", True), ("10:00:00", "10:00", True), ("10:00", "9:00", False)],
+)
+def test_ends_of_a_range_are_compared_as_times(
+    first: str, last: str, is_right: bool
+) -> None:
+    shift = open_model(Shift, fields=["at"], rows="all", permission="")
+    members = {
+        "model": shift,
+        "opened": {shift.label: shift},
+        "texts": RowTexts(None),
+        "used_names": set(),
+    }
+    line = {"path": "at", "lookup": "range", "given": "fixed", "was": "at range"}
+    typed = {**line, "value": first, "value_to": last}
+    make = type("ShiftFilter", (FilterForm,), members)
+    form = make({f"f-{name}": value for name, value in typed.items()}, prefix="f")
+    assert form.is_valid() is is_right
