@@ -181,6 +181,24 @@ KEY = "(the site's key is in the settings)"
             "POST at Help desk.",
         ),
         (
+            f"curl {AT} -H 'Content-Type: text/x' --data-raw '--a=1' -XPUT -H -b",
+            {
+                "method": "PUT",
+                "query": [{"name": "lang", "value": "en"}],
+                "headers": [{"name": "-b", "value": ""}],
+                "body": {"text": "--a=1", "type": "text/x"},
+            },
+            "PUT at Help desk.",
+        ),
+        ("https://kim:s3cret@[/a", None, "“https://[/a” is no address"),
+        (f"curl {AT} " + "-d a " * 9_000, None, "at most 1000 words"),
+        (f"{AT}&" + "a=b&" * 50, None, "at most 50 pairs of one sort"),
+        (
+            f"curl help.example.com/api/tickets/5 --json '{'[' * 60_000}'",
+            {"method": "POST", "body": {"json": "[" * 60_000}},
+            "POST at Help desk.",
+        ),
+        (
             AT.replace(".com", ".com.evil.org"),
             None,
             "begins with https://help.example.",

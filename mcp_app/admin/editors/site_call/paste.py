@@ -6,7 +6,9 @@ import argparse
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, NoReturn
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -15,7 +17,7 @@ from django.utils.translation import gettext as _
 from mcp_app.egress.sites import PORTS, Site, usable_sites
 from mcp_app.interface.log_secrets import names_secret
 from mcp_app.interface.rules import visible
-from mcp_app.kinds.http.config import METHODS, RESERVED_HEADERS
+from mcp_app.kinds.http.config import MAX_PAIRS, METHODS, RESERVED_HEADERS
 from mcp_app.kinds.http.request import FORM, JSON, is_json_type
 from mcp_app.protocol.json_types import JsonObject
 
@@ -49,7 +51,15 @@ class PastedCall:
 
 def call_from_text(text: str) -> PastedCall:
     """Take an address or a curl command apart; raises `NoCall`."""
-    text = text.strip()
+    call = _call_from_any(text.strip())
+    lists = [call.config.get(each, ()) for each in ("query", "headers")]
+    lists.append(call.config.get("body", {}).get("form", ()))
+    if any(len(each) > MAX_PAIRS for each in lists):
+        raise NoCall(_("A call has at most %d pairs of one sort.") % MAX_PAIRS)
+    return call
+
+
+def _call_from_any(text: str) -> PastedCall:
     if re.match(r"curl(\.exe)?\s", text):
         return _call_from_curl(text)
     if text.startswith(("<", "{", "[")) or re.search(r"\s", text):
@@ -70,9 +80,10 @@ def _call_at(address: str) -> PastedCall:
         parts = urlsplit(address)
         place = parts.hostname or "", parts.port or PORTS.get(parts.scheme)
     except ValueError:
-        message = _("“%(address)s” is no address.") % {"address": visible(address)[:80]}
+        # User and password stand before the host, and are never repeated.
+        bare = re.sub(r"//[^/?#]*@", "//", address)
+        message = _("“%(address)s” is no address.") % {"address": visible(bare)[:80]}
         raise NoCall(message) from None
-    # User and password stand before the host, and are never repeated.
     start = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     fitting = [
         each
@@ -109,6 +120,7 @@ def _add_pairs(call: PastedCall, pairs: list[tuple[str, str]]) -> None:
 
 # -- curl ------------------------------------------------------------------------------
 
+MAX_WORDS: Final = 1_000
 _FLAGS: Final = """
     -k --insecure -L --location -s --silent -S --show-error -v --verbose -i --include
     -f --fail --compressed -g --globoff -N --no-buffer -# --progress-bar
@@ -169,7 +181,9 @@ def _call_from_curl(text: str) -> PastedCall:
     except ValueError:
         message = _("This curl command cannot be read: a quote is not closed.")
         raise NoCall(message) from None
-    found, rest = _Curl().parse_known_args(words)
+    if len(words) > MAX_WORDS:
+        raise NoCall(_("A command has at most %d words here.") % MAX_WORDS)
+    found, rest = _Curl().parse_known_args(_with_values(words))
     bare = [each for each in rest if not each.startswith("-")]
     addresses = [*found.url, *sorted(bare, key=lambda each: "://" not in each)]
     if not addresses:
@@ -191,6 +205,20 @@ def _call_from_curl(text: str) -> PastedCall:
     usual = "HEAD" if found.head else "POST" if has_body else "GET"
     _set_method(call, (found.method or [usual])[-1].upper())
     return call
+
+
+def _with_values(words: list[str]) -> Iterator[str]:
+    """Yield the words; a value that begins as an option does stands with its own."""
+    options = {*_DATA, "--data-urlencode", *chain.from_iterable(_OPTIONS.values())}
+    rest = iter(words)
+    for word in rest:
+        value = next(rest, None) if word in options else None
+        if value is not None and value.startswith("-"):
+            yield f"{word}={value}" if word.startswith("--") else f"{word}{value}"
+            continue
+        yield word
+        if value is not None:
+            yield value
 
 
 def _set_method(call: PastedCall, method: str) -> None:
@@ -261,7 +289,7 @@ def _body_of(text: str, media_type: str) -> JsonObject:
     if not bare or is_json_type(bare):
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if bare or isinstance(value, dict | list):
             own = {"type": media_type} if bare not in ("", JSON) else {}
