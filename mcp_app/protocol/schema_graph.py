@@ -82,16 +82,31 @@ def secret_members(schema: Schema) -> set[str]:
     """Return the members, at any depth, that are marked as write-only or passwords."""
     every, secret = [*every_subschema(schema)], set[str]()
     while True:
-        more = {
-            _owner(each.path)
+        found = [
+            each
             for each in every
             if each.schema.get("writeOnly") is True
             or each.schema.get("format") == "password"
-            or each.schema.get("$ref") in secret
-        }
+            or not secret.isdisjoint(_references_in(each.schema))
+        ]
+        more = {name for each in found for name in _names_of(each)}
         if more <= secret:
             return secret
         secret |= more
+
+
+def _names_of(subschema: Subschema) -> Iterator[str]:
+    """Yield the member that a subschema is about, and all references to it."""
+    path, schema = subschema.path, subschema.schema
+    yield _owner(path)
+    steps = (str(each).replace("~", "~0").replace("/", "~1") for each in path)
+    yield "/".join(("#", *steps))
+    yield from (f"#{schema[each]}" for each in _ANCHORS if each in schema)
+
+
+def _references_in(schema: Schema) -> list[str]:
+    found = (schema.get(keyword) for keyword in _REFERENCES)
+    return [unquote(each) for each in found if isinstance(each, str)]
 
 
 def _owner(path: Path) -> str:

@@ -8,6 +8,7 @@ from mcp_app.protocol.schema_graph import (
     SchemaError,
     SchemaGraph,
     every_subschema,
+    secret_members,
 )
 
 LEAF = {"type": "string"}
@@ -161,3 +162,17 @@ def test_a_long_chain_of_references_needs_no_recursion() -> None:
         definitions[f"a{link}"] = {"$ref": f"#/$defs/a{link + 1}"}
     graph = SchemaGraph({"$defs": definitions, "items": {"$ref": "#/$defs/a0"}})
     assert (graph.expansion(), graph.growth_by_depth()[-1]) == (2001, 2001)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["#/properties/code", "#/$defs/a~1b/properties/code", "#/$defs/a%20b", "#code"],
+)
+def test_what_refers_to_a_secret_is_one(reference: str) -> None:
+    secret = {"format": "password", "$anchor": "code"}
+    schema = {
+        "properties": {"code": secret, "again": {"items": {"$ref": reference}}},
+        "$defs": {"a/b": {"properties": {"code": secret}}, "a b": secret},
+    }
+    assert {"code", "again"} <= secret_members(schema)
+    assert "again" not in secret_members({**schema, "properties": {"again": {}}})
