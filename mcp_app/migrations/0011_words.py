@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 from django.apps import apps as site_apps
 from django.apps.registry import Apps
-from django.db import migrations
+from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.models.fields.reverse_related import ForeignObjectRel
 
@@ -70,7 +70,9 @@ def _new_query(old: Any, model: Any) -> Any:
     if old.get("answer") == "groups" and "'aggregate'" not in str(old.get("measures")):
         # These were of the rows that the query gave before.
         new = {k: v for k, v in new.items() if k not in ("order", "limit")}
-        new |= _usual_order(str(new.get("group_by")), new.get("measures"))
+        paths = old["by"] if isinstance(old.get("by"), list) else ()
+        if not any(_is_of_date(each, model) for each in paths):
+            new |= _usual_order(new.get("measures"))
     return new
 
 
@@ -84,9 +86,16 @@ def _new_part(old: Any, model: Any) -> Any:
     return new
 
 
-def _usual_order(group_by: str, measures: Any) -> dict[str, Any]:
+def _is_of_date(group: Any, model: Any) -> bool:
+    """Return whether groups were in the order of this one: of dates."""
+    path = group.get("path") if isinstance(group, dict) else group
+    field = _field(path, model)
+    return "'each'" in str(group) or isinstance(field, models.DateField)
+
+
+def _usual_order(measures: Any) -> dict[str, Any]:
     """Return the order that groups had, where another is usual now: the first sum."""
-    if not isinstance(measures, list) or "'unit'" in group_by:
+    if not isinstance(measures, list):
         return {}
     named = [
         (each.get("aggregate"), each.get("name"))
@@ -112,13 +121,18 @@ def _new_list(old: Any, model: Any) -> Any:
 
 def _relation(path: Any, model: Any) -> Any:
     """Return the relation at the end of a path, None if there is another field."""
-    relation = None
+    field = _field(path, model)
+    return field if field is not None and field.is_relation else None
+
+
+def _field(path: Any, model: Any) -> Any:
+    """Return the field at the end of a path, None if there is none."""
+    field = None
     for name in path.removeprefix("-").split(".") if isinstance(path, str) else ():
         fields = model._meta.get_fields() if model else ()
-        relations = {_name(each): each for each in fields if each.is_relation}
-        relation = relations.get(name)
-        model = relation and relation.related_model
-    return relation
+        field = {_name(each): each for each in fields}.get(name)
+        model = field and field.related_model
+    return field
 
 
 def _name(field: Any) -> str:

@@ -68,6 +68,8 @@ def test_each_word_has_a_new_one() -> None:
     sums = [{"do": "count", "as": "n"}, {"do": "sum", "path": "total", "as": "total"}]
     sorted_groups = {**GROUPS, "by": ["state"], "measures": sums}
     assert words.new_config("query", sorted_groups)["order"] == ["-n"]
+    by_date = {**sorted_groups, "by": ["state", "due"]}
+    assert "order" not in words.new_config("query", by_date)
     pair = {"name": "a", "value": "b", "style": "commas"}
     call = {"site": "a", "query": [pair], "body": {"form": [pair]}, "limit": 5}
     assert words.new_config("http", CALL) == call
