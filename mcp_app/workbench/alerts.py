@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.core.mail import send_mail
 from django.db import IntegrityError, connections, router, transaction
@@ -26,6 +26,8 @@ from mcp_app.signals import tool_failing, work_waiting
 from mcp_app.workbench.overview import read_paces, row_counts, token_counts
 from mcp_app.workbench.viewer import MODELS, Viewer
 
+logger = logging.getLogger("mcp_app.workbench")
+
 DAY_S: Final = 24 * HOUR_S
 """Work that waits is told once a day: it may wait for weeks."""
 
@@ -37,7 +39,7 @@ def watch() -> None:
         if mcp_settings.alerts or any(each.has_listeners() for each in signals):
             tell_alerts(timezone.now())
     except Exception:
-        logging.getLogger("mcp_app.workbench").exception("Alerts could not be sent.")
+        logger.exception("Alerts could not be sent.")
     finally:
         connections.close_all()
 
@@ -45,11 +47,12 @@ def watch() -> None:
 def tell_alerts(now: datetime) -> None:
     """Tell each thing that no process has told in this hour, or day."""
     for each in read_paces(now).failing:
-        if _is_first(now, HOUR_S, each.kind, each.name):
-            counts = {"failed": each.failed, "calls": each.calls}
+        counts = {"failed": each.failed, "calls": each.calls}
+        hour = _Period(now, HOUR_S, (each.kind, each.name))
+        if hour.claim():
             tool_failing.send_robust(None, kind=each.kind, name=each.name, **counts)
-            text = _("%(name)s fails: %(failed)d of %(calls)d calls in 15 minutes.")
-            _mail(text % {"name": visible(each.name), **counts})
+        text = _("%(name)s fails: %(failed)d of %(calls)d calls in 15 minutes.")
+        _mail(text % {"name": visible(each.name), **counts}, hour)
     rows = row_counts(MODELS, lambda _model: Q(pk__in=[])).values()
     tokens = token_counts(Viewer(key=None, tokens=True), now).ending
     for what, label, count in (
@@ -61,25 +64,46 @@ def tell_alerts(now: datetime) -> None:
         ),
         ("tokens", _("Access tokens that end within 7 days"), tokens),
     ):
-        if count and _is_first(now, DAY_S, what):
+        day = _Period(now, DAY_S, (what,))
+        if count and day.claim():
             work_waiting.send_robust(None, what=what, count=count)
-            _mail(f"{label}: {count}")
+        if count:
+            _mail(f"{label}: {count}", day)
 
 
-def _is_first(now: datetime, seconds: int, *names: str) -> bool:
-    """Return whether nobody had this row, of which there is one for each period."""
-    alias, period = router.db_for_write(Once), int(now.timestamp()) // seconds
-    columns = {"round_trip": digest(repr(names)), "key": digest(f"alert {period}")}
-    row = Once(**columns, result="null", created_ms=NowMilliseconds())
+class _Period(NamedTuple):
+    """The hour, or day, in which a thing is told once."""
+
+    now: datetime
+    seconds: int
+    names: tuple[str, ...]
+
+    def claim(self, *how: str) -> Once | None:
+        """Return the row of which there is one; None if another has it."""
+        alias, period = router.db_for_write(Once), int(self.now.timestamp())
+        key = digest(f"alert {period // self.seconds}")
+        names = digest(repr((*how, *self.names)))
+        row = Once(
+            round_trip=names, key=key, result="null", created_ms=NowMilliseconds()
+        )
+        try:
+            with transaction.atomic(using=alias):
+                row.save(using=alias, force_insert=True)
+        except IntegrityError:
+            return None
+        return row
+
+
+def _mail(sentence: str, period: _Period) -> None:
+    """Send a mail; if that fails, the next minute sends it."""
+    addresses = mcp_settings.alerts.get("mail")
+    row = period.claim("mail") if addresses else None
+    if not addresses or row is None:
+        return
+    more = _("The home page of the MCP server in the admin says more.")
     try:
-        with transaction.atomic(using=alias):
-            row.save(using=alias, force_insert=True)
-    except IntegrityError:
-        return False
-    return True
-
-
-def _mail(sentence: str) -> None:
-    if addresses := mcp_settings.alerts.get("mail"):
-        more = _("The home page of the MCP server in the admin says more.")
         send_mail(f"[MCP] {sentence}", f"{sentence}\n\n{more}", None, [*addresses])
+    except Exception:
+        # Any backend of the site may have failed.
+        logger.exception("An alert could not be sent by mail.")
+        row.delete()

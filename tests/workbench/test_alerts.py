@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from mcp_app.models import AccessToken, Prompt, Server, Tool
 from mcp_app.signals import tool_failing, work_waiting
+from mcp_app.workbench import alerts
 from mcp_app.workbench.alerts import tell_alerts
 from tests.admin.calls.rows import crash, write
 from tests.published import published
@@ -57,6 +58,28 @@ def test_what_fails_is_told_once_an_hour(
     write(*(crash(ago_ms=-3_600_000) for _ in range(5)))
     tell_alerts(moment + timedelta(hours=1))
     assert len(mailoutbox) == 2
+
+
+def test_a_mail_that_fails_is_sent_a_minute_later(
+    told: list[dict[str, Any]],
+    mailoutbox: list[EmailMessage],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Signals are not, and what else is to be told is told meanwhile."""
+    write(*(crash() for _ in range(6)))
+    Prompt.objects.create(name="draft")
+    moment = now()
+
+    def fail(*values: object) -> None:
+        raise OSError("no mail server")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(alerts, "send_mail", fail)
+        tell_alerts(moment)
+    assert (len(told), mailoutbox) == (2, [])
+    for _ in range(2):
+        tell_alerts(moment)
+    assert (len(told), len(mailoutbox)) == (2, 2)
 
 
 def test_what_waits_is_told_once_a_day(
