@@ -221,8 +221,6 @@ class FilePartWidget(CompositeWidget):
         self.stored: Message | None = None
         self.may_use: MayUse = bool
         """Return whether the user may use the file with a digest."""
-        self.is_fixed = False
-        """Whether the field is read-only."""
 
     def value_from_datadict(
         self,
@@ -253,7 +251,6 @@ class FilePartWidget(CompositeWidget):
             **super().get_context(name, value, attrs),
             "sent": sent,
             "name": name,
-            "is_fixed": self.is_fixed,
             "look": blob and look_of_content(bytes(blob.content), media_type),
         }
 
