@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from mcp_app.admin.editors.parameter import SHAPES
+from mcp_app.admin.editors.parameter_values import SHAPES
 from tests.browser.chromium import PATIENCE_MS, log_in, page_of
 from tests.browser.test_publishing import picture, serious
 from tests.drill.databases import prepared_file

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
@@ -71,14 +71,6 @@ class JsonEditor(ABC):
     def summary_of_value(self, value: Any) -> object:
         """Return a summary of a value that rows cannot show."""
         return None
-
-    def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
-        """Return fields with new values for rows whose file was replaced meanwhile.
-
-        `base` is the value that was shown, `saved` the one that is stored
-        now.
-        """
-        return {}
 
     def open_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:  # noqa: B027
         """Open what was added or asked for with the form that is shown again."""
@@ -217,19 +209,6 @@ class EditorInput:
             return ""
         value = self.sheet.value_of_rows(forms, self.displayed_value)
         return jsonrpc.write(value).decode()
-
-    def with_newer_files(self) -> EditorInput:
-        """Return a copy in which rows that kept their file have the file of now."""
-        if self.submitted_rows is None or self._choose_way()[0] != "table":
-            return self
-        newer = self.sheet.newer_files(
-            self.submitted_rows, self.displayed_value, parse_or_none(self.stored)
-        )
-        if not newer:
-            return self
-        # Unpacking a QueryDict would give lists.
-        data = {name: self.data[name] for name in self.data}
-        return replace(self, data={**data, **newer})
 
 
 def parse_or_none(text: str) -> Any:
@@ -383,10 +362,6 @@ class SheetField(forms.Field):
             return {"": value.result}
         text = value.result.text if isinstance(value, EditorInput) else value
         return {"": json_texts.formatted_text(str(text or ""))}
-
-    def on_top(self, mine: EditorInput, touched: set[str]) -> EditorInput:
-        """Return what was sent, with files that somebody else replaced meanwhile."""
-        return mine.with_newer_files()
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         result: Result = data.result

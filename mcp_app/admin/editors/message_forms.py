@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -24,15 +24,8 @@ from mcp_app.admin.editors.messages import (
     config_of,
     is_media_type,
     messages_of,
-    replaced_files,
 )
-from mcp_app.admin.editors.rows import (
-    LinesField,
-    NotRepresentable,
-    RowForm,
-    Rows,
-    formset_class_of,
-)
+from mcp_app.admin.editors.rows import LinesField, RowForm, formset_class_of
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import media_type_problem, text_problem
 
@@ -204,16 +197,3 @@ class MessageSheet(JsonEditor):
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
         forms = (form for form in rows if isinstance(form, MessageForm))
         return config_of([form.message for form in forms], base)
-
-    def newer_files(self, rows: Rows, base: Any, saved: Any) -> Mapping[str, str]:
-        try:
-            newer = replaced_files(messages_of(base or {}), messages_of(saved or {}))
-        except NotRepresentable:
-            return {}
-        fields = {}
-        for form in rows.forms:
-            pair = newer.get(str(form["was"].data))
-            if pair and form["upload"].data == pair[0].upload:
-                fields[form.add_prefix("upload")] = pair[1].upload
-                fields[form.add_prefix("mime_type")] = pair[1].mime_type
-        return fields

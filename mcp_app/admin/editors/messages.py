@@ -6,9 +6,8 @@ link to one. Anything else raises `NotRepresentable`, and staff edit it as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.utils.translation import gettext
@@ -111,28 +110,6 @@ def config_of(
             for row in rows
         ]
     }
-
-
-def replaced_files(
-    before: Sequence[Message], after: Sequence[Message]
-) -> Mapping[str, tuple[Message, Message]]:
-    """Return the old and new rows whose file was replaced, by the old `was`.
-
-    Rows may have been added or removed meanwhile; a diff that ignores files pairs them.
-    """
-    one, other = (
-        [replace(row, upload="", mime_type="") for row in rows]
-        for rows in (before, after)
-    )
-    pairs = {}
-    matcher = SequenceMatcher(a=one, b=other, autojunk=False)
-    for what, *spans in matcher.get_opcodes():
-        old_rows, new_rows = before[slice(*spans[:2])], after[slice(*spans[2:])]
-        if what in ("equal", "replace") and len(old_rows) == len(new_rows):
-            for old, new in zip(old_rows, new_rows, strict=True):
-                if old.upload and new.upload and old.upload != new.upload:
-                    pairs[old.was] = (old, new)
-    return pairs
 
 
 def message_of(row: Message) -> JsonObject:

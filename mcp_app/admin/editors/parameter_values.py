@@ -1,32 +1,153 @@
-"""Values of a parameter as staff type them into one line, and their validation."""
+"""A parameter as a row of a table: its types, limits and JSON Schema, and its values.
+
+Values are as staff type them into one line.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.editors.parameter import (
-    CHOOSING,
-    LISTS,
-    MISSING,
-    NUMBERS,
-    PATTERNED,
-    TEXTS,
-    Choice,
-    Parameter,
-    fits_type,
-    limit_keywords,
-    property_of,
-)
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models.fields import parse_json
 from mcp_app.protocol import schemas
+from mcp_app.protocol.json_types import JsonObject
+
+Number: TypeAlias = "int | float"
+
+
+MISSING: Final = object()
+"""Says that there is no default or example; null would be a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One choice: the value to send, and the text that people read, or ""."""
+
+    value: str
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One row of the table.
+
+    `least` and `most` limit the value, the number of characters or of entries,
+    depending on the type. `was` is the name of the parameter in the schema.
+    """
+
+    name: str
+    type: str = "text"
+    required: bool = False
+    description: str = ""
+    default: object = MISSING
+    example: object = MISSING
+    least: Number | None = None
+    most: Number | None = None
+    pattern: str = ""
+    choices: tuple[Choice, ...] = ()
+    unique: bool = False
+    was: str = field(default="", compare=False)
+
+
+TEXTS: Final = ("text", "long", "email", "url")
+NUMBERS: Final = ("integer", "number")
+LISTS: Final = ("choices", "texts", "integers", "numbers")
+CHOOSING: Final = ("choice", "choices")
+PATTERNED: Final = ("text", "long")
+
+# What distinguishes the types, without limits and descriptions.
+SHAPES: Final[Mapping[str, JsonObject]] = {
+    "text": {"type": "string"},
+    "long": {"type": "string", "contentMediaType": "text/plain"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "boolean": {"type": "boolean"},
+    "choice": {"type": "string"},
+    "choices": {"type": "array", "items": {"type": "string"}},
+    "date": {"type": "string", "format": "date"},
+    "datetime": {"type": "string", "format": "date-time"},
+    "email": {"type": "string", "format": "email"},
+    "url": {"type": "string", "format": "uri"},
+    "texts": {"type": "array", "items": {"type": "string"}},
+    "integers": {"type": "array", "items": {"type": "integer"}},
+    "numbers": {"type": "array", "items": {"type": "number"}},
+    "json": {},
+}
+TYPES: Final = tuple(SHAPES)
+TITLED_OPTIONS: Final = {"choice": "oneOf", "choices": "anyOf"}
+"""The keywords of titled choices (elicitation, "Titled Multi-Select Enum")."""
+_VALUES: Final[Mapping[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("integer", "integers"), (int,)),
+    **dict.fromkeys(("number", "numbers"), (int, float)),
+    "boolean": (bool,),
+}
+"""Of what type a value is, or each of its entries, if that is no text."""
+
+
+def limit_keywords(kind: str) -> tuple[str, str] | None:
+    """Return the keywords of a type's limits; None if it has none."""
+    if kind in TEXTS:
+        return "minLength", "maxLength"
+    if kind in NUMBERS:
+        return "minimum", "maximum"
+    return ("minItems", "maxItems") if kind in LISTS else None
+
+
+def fits_type(kind: str, value: object) -> bool:
+    """Return whether a value is of a type of the table, ignoring its limits."""
+    values = value if kind in LISTS else [value]
+    types = _VALUES.get(kind, (str,))
+    fits = isinstance(values, list) and all(type(each) in types for each in values)
+    return fits or kind == "json"
+
+
+def property_of(row: Parameter) -> JsonObject:
+    """Return the schema of one row."""
+    schema = _shape_of_row(row)
+    if row.description:
+        schema["description"] = row.description
+    for member, limit in zip(
+        limit_keywords(row.type) or (), (row.least, row.most), strict=False
+    ):
+        if limit is not None:
+            schema[member] = limit
+    if row.pattern and row.type in PATTERNED:
+        schema["pattern"] = row.pattern
+    if row.unique and row.type in LISTS:
+        schema["uniqueItems"] = True
+    if row.default is not MISSING:
+        schema["default"] = row.default
+    if row.example is not MISSING:
+        schema["examples"] = [row.example]
+    return schema
+
+
+def _shape_of_row(row: Parameter) -> JsonObject:
+    shape = SHAPES[row.type]
+    if row.type not in CHOOSING:
+        return {**shape}
+    options: JsonObject = {"enum": [choice.value for choice in row.choices]}
+    if any(choice.label for choice in row.choices):
+        titled = [{"const": each.value, "title": each.label} for each in row.choices]
+        options = {
+            TITLED_OPTIONS[row.type]: [
+                {name: text for name, text in each.items() if text} for each in titled
+            ]
+        }
+    if row.type == "choice":
+        return {**shape, **options}
+    return {**shape, "items": {**shape["items"], **options}}
+
+
+# -- values ----------------------------------------------------------------------------
 
 LABELS: Final[dict[str, Label]] = {
     "text": gettext_lazy("Text"),
@@ -228,51 +349,34 @@ def _wrong_limits(row: Parameter) -> tuple[str, str] | None:
 
 
 def _value_problem(row: Parameter, value: object) -> str | None:
-    """Say which limit of a parameter a value breaks; None if it breaks none."""
-    text = text_of_value(row.type, value)
-    if limit_keywords(row.type) is not None:
-        size: Any = len(value) if isinstance(value, str | list) else value
-        if row.most is not None and size > row.most:
-            return _above_maximum(row.type) % {"value": text, "limit": row.most}
-        if row.least is not None and size < row.least:
-            return _below_minimum(row.type) % {"value": text, "limit": row.least}
-    return _against_schema(row, value)
-
-
-def _above_maximum(kind: str) -> str:
-    if kind in NUMBERS:
-        return _("The value %(value)s is above the largest, %(limit)s.")
-    if kind in TEXTS:
-        return _("“%(value)s” is longer than %(limit)s characters.")
-    return _("“%(value)s” has too many entries. The maximum is %(limit)s.")
-
-
-def _below_minimum(kind: str) -> str:
-    if kind in NUMBERS:
-        return _("The value %(value)s is below the smallest, %(limit)s.")
-    if kind in TEXTS:
-        return _("“%(value)s” is shorter than %(limit)s characters.")
-    return _("“%(value)s” has too few entries. The minimum is %(limit)s.")
-
-
-def _against_schema(row: Parameter, value: object) -> str | None:
     """Validate a value with the validator of calls; return a message or None."""
-    if schemas.compile_schema(property_of(row)).is_valid(value):
-        return None
-    sentences = {
-        "choice": _("“%(value)s” is none of the choices."),
-        "choices": _("“%(value)s” must be a list of the choices, each at most once."),
-        "date": _("“%(value)s” is not a date, such as 2026-01-31."),
-        "datetime": _(
-            "“%(value)s” is not a date and time, such as 2026-01-31T12:00:00Z."
-        ),
-        "email": _("“%(value)s” is not an e-mail address."),
-        "url": _("“%(value)s” is not a web address, such as https://example.com."),
-        "text": _("“%(value)s” does not match the pattern."),
-        "long": _("“%(value)s” does not match the pattern."),
-    }
-    other = _("“%(value)s” does not fit the limits.")
-    return sentences.get(row.type, other) % {"value": text_of_value(row.type, value)}
+    for broken in schemas.compile_schema(property_of(row)).violations(value, 1):
+        sentences = {
+            "maximum": _("The value %(value)s is above the largest, %(limit)s."),
+            "minimum": _("The value %(value)s is below the smallest, %(limit)s."),
+            "maxLength": _("“%(value)s” is longer than %(limit)s characters."),
+            "minLength": _("“%(value)s” is shorter than %(limit)s characters."),
+            "maxItems": _(
+                "“%(value)s” has too many entries. The maximum is %(limit)s."
+            ),
+            "minItems": _("“%(value)s” has too few entries. The minimum is %(limit)s."),
+            "pattern": _("“%(value)s” does not match the pattern."),
+            "choice": _("“%(value)s” is none of the choices."),
+            "choices": _(
+                "“%(value)s” must be a list of the choices, each at most once."
+            ),
+            "date": _("“%(value)s” is not a date, such as 2026-01-31."),
+            "datetime": _(
+                "“%(value)s” is not a date and time, such as 2026-01-31T12:00:00Z."
+            ),
+            "email": _("“%(value)s” is not an e-mail address."),
+            "url": _("“%(value)s” is not a web address, such as https://example.com."),
+        }
+        other = _("“%(value)s” does not fit the limits.")
+        sentence = sentences.get(broken.rule) or sentences.get(row.type, other)
+        limit = row.least if broken.rule.startswith("min") else row.most
+        return sentence % {"value": text_of_value(row.type, value), "limit": limit}
+    return None
 
 
 def type_label(kind: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.parameter_tables import summaries
+from mcp_app.admin.editors.parameter_forms import summaries
 from mcp_app.admin.editors.parameter_values import type_label
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.registered_function import RegisteredFunction

@@ -18,14 +18,12 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
-from mcp_app.admin.editors.parameter import (
+from mcp_app.admin.editors.parameter_values import (
     CHOOSING,
     MISSING,
     SHAPES,
     Parameter,
     limit_keywords,
-)
-from mcp_app.admin.editors.parameter_values import (
     limits_in_words,
     text_of_value,
     type_label,

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
-from mcp_app.admin.editors.parameter import MISSING
+from mcp_app.admin.editors.parameter_values import MISSING
 from mcp_app.admin.trying.fields import (
     Field,
     Unreadable,

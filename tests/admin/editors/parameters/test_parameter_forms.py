@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.parameter import TYPES
 from mcp_app.admin.editors.parameter_forms import ParameterForm
+from mcp_app.admin.editors.parameter_values import TYPES
 
 
 def form(**sent: str) -> ParameterForm:

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.parameter import (
+from mcp_app.admin.editors.parameter_forms import (
+    MAX_PARAMETERS,
+    parameters_of,
+    schema_of,
+    summaries,
+)
+from mcp_app.admin.editors.parameter_values import (
     TYPES,
     Choice,
     Parameter,
     limit_keywords,
     property_of,
-)
-from mcp_app.admin.editors.parameter_tables import (
-    MAX_PARAMETERS,
-    parameters_of,
-    schema_of,
-    summaries,
 )
 from mcp_app.admin.editors.rows import NotRepresentable
 from mcp_app.protocol import schemas

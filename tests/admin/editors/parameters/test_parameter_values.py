@@ -4,8 +4,11 @@ import re
 
 import pytest
 
-from mcp_app.admin.editors.parameter import MISSING, TYPES, Choice, Parameter
 from mcp_app.admin.editors.parameter_values import (
+    MISSING,
+    TYPES,
+    Choice,
+    Parameter,
     choices_of_text,
     limits_in_words,
     problems_of_row,
