@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from functools import partial
+from contextlib import suppress
+from copy import deepcopy
 from typing import Any, Final
 
 import orjson
@@ -17,118 +18,98 @@ from django.db.models.fields.reverse_related import ForeignObjectRel
 from mcp_app.models.fields import digest, parse_json
 from mcp_app.protocol import jsonrpc
 
-QUERY: Final = {
-    **{"is": "lookup", "do": "aggregate", "as": "name", "by": "group_by"},
-    **{"each": "unit", "most": "limit"},
+WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "query": {
+        **{"is": "lookup", "do": "aggregate", "as": "name", "by": "group_by"},
+        **{"each": "unit", "most": "limit"},
+    },
+    "http": {"as": "style", "most": "limit"},
 }
-HTTP: Final = {"as": "style", "most": "limit"}
-LOOKUPS: Final = {
-    **{"is": "exact", "is_any_case": "iexact", "one_of": "in"},
-    **{"begins": "istartswith", "contains": "icontains"},
-    **{"least": "gte", "most": "lte", "empty": "isempty"},
+VALUES: Final[Mapping[str, Mapping[str, str]]] = {
+    "is": {
+        **{"is": "exact", "is_any_case": "iexact", "one_of": "in"},
+        **{"begins": "istartswith", "contains": "icontains"},
+        **{"least": "gte", "most": "lte", "empty": "isempty"},
+    },
+    "do": {"average": "avg", "least": "min", "greatest": "max"},
 }
-AGGREGATES: Final = {"average": "avg", "least": "min", "greatest": "max"}
 FREE: Final = ("value", "default", "json")
-"""Members that hold any JSON."""
+"""They hold any JSON."""
 DEFINITIONS: Final = ("Tool", "Resource", "ResourceTemplate", "Prompt")
 
 
-def new_config(kind: str, config: Any) -> Any:
-    """Return a config in the new words, whatever shape a draft has."""
-    if kind == "query" and isinstance(config, dict):
-        try:
-            return _new_query(config, site_apps.get_model(str(config.get("model"))))
-        except (LookupError, ValueError):
-            return _new_query(config, None)
-    return _rename(config, HTTP) if kind == "http" else config
+def new_config(kind: str, old: Any) -> Any:
+    """Return a config in the new words; a draft of another shape stays as it is."""
+    try:
+        new = deepcopy(old)
+        if kind == "query":
+            _keep_meaning(new)
+        return _rename(new, WORDS[kind]) if kind in WORDS else old
+    except (AttributeError, KeyError, TypeError):
+        return old
 
 
-def _rename(value: Any, names: Mapping[str, str]) -> Any:
+def _rename(value: Any, words: Mapping[str, str]) -> Any:
     if isinstance(value, list):
-        return [_rename(each, names) for each in value]
+        return [_rename(each, words) for each in value]
     if not isinstance(value, dict):
         return value
     return {
-        names.get(name, name): each if name in FREE else _rename(each, names)
+        words.get(name, name): each
+        if name in FREE
+        else VALUES[name].get(each, each)
+        if name in VALUES
+        else _rename(each, words)
         for name, each in value.items()
     }
 
 
-def _new_query(old: Any, model: Any) -> Any:
-    """Return a query, or a list of one, in the new words; `model` is that of its rows."""
-    if not isinstance(old, dict):
-        return old
-    new = _rename(old, QUERY)
-    for name, change in {
-        "filters": partial(_new_part, model=model),
-        "measures": partial(_new_part, model=model),
-        "order": partial(_with_key, model=model),
-        "lists": partial(_new_list, model=model),
-    }.items():
-        if isinstance(old.get(name), list):
-            new[name] = [change(each) for each in old[name]]
-    if old.get("answer") == "groups" and "'aggregate'" not in str(old.get("measures")):
+def _keep_meaning(query: Any) -> None:
+    """Let a query say what it meant, where that means something else now."""
+    model = None
+    with suppress(LookupError, ValueError):
+        model = site_apps.get_model(query["model"])
+    _keep_keys(query, model)
+    measures = query.get("measures", ())
+    if query.get("answer") == "groups" and all("do" in each for each in measures):
         # These were of the rows that the query gave before.
-        new = {k: v for k, v in new.items() if k not in ("order", "limit")}
-        paths = old["by"] if isinstance(old.get("by"), list) else ()
-        if not any(_is_of_date(each, model) for each in paths):
-            new |= _usual_order(new.get("measures"))
-    return new
-
-
-def _new_part(old: Any, model: Any) -> Any:
-    new = _rename(old, QUERY)
-    if isinstance(old, dict) and "is" in old:
-        new["lookup"] = LOOKUPS.get(str(old["is"]), old["is"])
-        new["path"] = _with_key(old.get("path"), model)
-    if isinstance(old, dict) and "do" in old:
-        new["aggregate"] = AGGREGATES.get(str(old["do"]), old["do"])
-    return new
+        query.pop("order", None)
+        query.pop("most", None)
+        # Groups without a date began with the largest first measure, and do now with
+        # that of the first sum.
+        is_dated = any(_is_of_date(each, model) for each in query.get("by", ()))
+        sums = [each["do"] == "sum" for each in measures]
+        if any(sums) and not sums[0] and not is_dated:
+            query["order"] = [f"-{measures[0]['as']}"]
 
 
 def _is_of_date(group: Any, model: Any) -> bool:
-    """Return whether groups were in the order of this one: of dates."""
-    path = group.get("path") if isinstance(group, dict) else group
+    path = group if isinstance(group, str) else group["path"]
+    return path is not group or isinstance(_field(path, model), models.DateField)
+
+
+def _keep_keys(query: Any, model: Any) -> None:
+    """A relation at the end of a path was its key, and stays that."""
+    if "order" in query:
+        query["order"] = [_with_key(each, model) for each in query["order"]]
+    for each in query.get("filters", ()):
+        if "is" in each and isinstance(each["path"], str):
+            each["path"] = _with_key(each["path"], model)
+    for each in query.get("lists", ()):
+        relation = _field(each["path"], model)
+        _keep_keys(each, relation and relation.related_model)
+
+
+def _with_key(path: str, model: Any) -> str:
     field = _field(path, model)
-    return "'each'" in str(group) or isinstance(field, models.DateField)
-
-
-def _usual_order(measures: Any) -> dict[str, Any]:
-    """Return the order that groups had, where another is usual now: the first sum."""
-    if not isinstance(measures, list):
-        return {}
-    named = [
-        (each.get("aggregate"), each.get("name"))
-        for each in measures
-        if isinstance(each, dict)
-    ]
-    has_sum = any(aggregate == "sum" for aggregate, _name in named)
-    is_other = has_sum and named[0][0] != "sum"
-    return {"order": [f"-{named[0][1]}"]} if is_other else {}
-
-
-def _with_key(path: Any, model: Any) -> Any:
-    """Return a path; a relation at its end was its key, and stays that."""
-    relation = _relation(path, model)
-    to_one = relation and (relation.many_to_one or relation.one_to_one)
+    to_one = field and (field.many_to_one or field.one_to_one)
     return f"{path}.pk" if to_one else path
 
 
-def _new_list(old: Any, model: Any) -> Any:
-    relation = _relation(old.get("path"), model) if isinstance(old, dict) else None
-    return _new_query(old, relation and relation.related_model)
-
-
-def _relation(path: Any, model: Any) -> Any:
-    """Return the relation at the end of a path, None if there is another field."""
-    field = _field(path, model)
-    return field if field is not None and field.is_relation else None
-
-
-def _field(path: Any, model: Any) -> Any:
+def _field(path: str, model: Any) -> Any:
     """Return the field at the end of a path, None if there is none."""
     field = None
-    for name in path.removeprefix("-").split(".") if isinstance(path, str) else ():
+    for name in path.removeprefix("-").split("."):
         fields = model._meta.get_fields() if model else ()
         field = {_name(each): each for each in fields}.get(name)
         model = field and field.related_model
@@ -192,6 +173,4 @@ def _new_offer(offer: Any) -> Any:
 class Migration(migrations.Migration):
     dependencies = [("mcp_app", "0010_issued_scope")]
 
-    operations = [
-        migrations.RunPython(write_new_words, migrations.RunPython.noop),
-    ]
+    operations = [migrations.RunPython(write_new_words, migrations.RunPython.noop)]
