@@ -18,7 +18,7 @@ from mcp_app.catalog.open_models import OpenModels
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.kinds.query.config import GROUPS, Query
-from mcp_app.kinds.query.description import query_sentence
+from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.groups import read_groups
 from mcp_app.kinds.query.kind import database_of
 from mcp_app.kinds.query.reading import RowReader, read_query_config
@@ -50,7 +50,7 @@ def preview_of(
         return {"problem": str(problems[0])}
     needed = query.demands.permissions
     context = {
-        "sentence": query_sentence(config_in_words(config, opened), opened),
+        "sentence": QueryText(config_in_words(config, opened), opened).sentence(),
         "needs": _permission_names(needed),
         "scopes": [*query.models.values()],
     }

@@ -45,7 +45,7 @@ from mcp_app.admin.page.wording import LOOKUP, RESOURCE_TEMPLATE, TOOL
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Label
 from mcp_app.kinds.query.config import SCHEMA
-from mcp_app.kinds.query.description import draft_description, draft_title
+from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.models import DefinitionRow, ResourceTemplate, Tool
 from mcp_app.models.fields import parse_json
@@ -219,11 +219,9 @@ class QueryForm(DefinitionForm[AnyRow]):
         config = self._config
         if config.get("model") not in mcp.open_models:
             return {}
-        config = config_in_words(config, mcp.open_models)
-        return {
-            "title": draft_title(config, mcp.open_models)[:255],
-            "description": draft_description(config, mcp.open_models),
-        }
+        opened = mcp.open_models
+        text = QueryText(config_in_words(config, opened), opened)
+        return {"title": text.title()[:255], "description": text.description()}
 
     def clean(self) -> dict[str, Any] | None:
         self.show_typed()

@@ -6,6 +6,7 @@ Configs fit the `SCHEMA`; see `mcp_app.kinds.query.labels` for what they may lac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from django.utils.translation import gettext as _
@@ -28,31 +29,6 @@ from mcp_app.kinds.query.labels import (
 )
 from mcp_app.protocol.json_types import JsonObject
 
-# -- parts -----------------------------------------------------------------------------
-
-
-def describe_query(config: JsonObject, opened: OpenModels) -> list[tuple[str, str]]:
-    """Return the parts of a config as pairs of a label and a text.
-
-    Each list, measure and filter is a part; they have their label in common.
-    """
-    return list(_Describer(config, opened).parts()) if config else []
-
-
-def query_sentence(config: JsonObject, opened: OpenModels) -> Spans:
-    """Say for staff what is looked up, and what comes of it."""
-    return _Describer(config, opened).sentence()
-
-
-def draft_title(config: JsonObject, opened: OpenModels) -> str:
-    """Return a title for clients: “Customers by name”."""
-    return _Describer(config, opened).title()
-
-
-def draft_description(config: JsonObject, opened: OpenModels) -> str:
-    """Return a description for clients: what comes, and what they can give."""
-    return _Describer(config, opened).description()
-
 
 class _AnswerPart(NamedTuple):
     """A group or a measure of the answer; `plural` is how several are called."""
@@ -62,11 +38,12 @@ class _AnswerPart(NamedTuple):
     plural: str = ""
 
 
-class _Describer:
+class QueryText:
+    """What a config says: for the staff who publish it, and as drafts for clients."""
+
     def __init__(self, config: JsonObject, opened: OpenModels) -> None:
         label = str(config.get("model", ""))
-        self._config = config
-        self._opened = opened
+        self._config, self._opened = config, opened
         self._model = opened.get(label)
         self._title = self._rows = self._row = label
         if self._model is not None:
@@ -76,40 +53,42 @@ class _Describer:
             self._row = str(names.verbose_name)
         self._answer = config.get("answer", ROWS)
         self._filters: Sequence[JsonObject] = config.get("filters", ())
-        self._groups = dict(map(self._group, config.get("group_by", ())))
-        self._measures = dict(map(self._measure, config.get("measures", ())))
+        rows, groups = ({}, config) if self._answer == GROUPS else (config, {})
+        self._columns = [self._find(each)[0] for each in rows.get("fields", ())]
+        self._lists: Sequence[JsonObject] = rows.get("lists", ())
+        self._groups = dict(map(self._group, groups.get("group_by", ())))
+        self._measures = dict(map(self._measure, groups.get("measures", ())))
         self._limit = config.get("limit", USUAL_ROWS if self._answer == ROWS else "")
 
     def _group(self, config: str | JsonObject) -> tuple[str, _AnswerPart]:
         """Return a group with its name in the answer."""
         path = config if isinstance(config, str) else config["path"]
         label, field = self._find(path)
-        name, kind = path.replace(".", "_"), None if field is None else field.kind
+        name = path.replace(".", "_")
+        kind = None if field is None else field.kind
         if not isinstance(config, str):
             name, label = f"{name}_{config['unit']}", unit_label(config["unit"], label)
         plural = _("groups by %(label)s") % {"label": label}
-        if kind is FieldKind.TO_ONE and field is not None:
+        if field is not None and kind is FieldKind.TO_ONE:
             plural = str(field.target_model._meta.verbose_name_plural)
         return name, _AnswerPart(label, kind, plural)
 
     def _measure(self, config: JsonObject) -> tuple[str, _AnswerPart]:
-        what, kind = self._rows, None
-        if path := config.get("path"):
-            what, field = self._find(path)
-            kind = None if field is None else field.kind
+        path = config.get("path")
+        what, field = self._find(path) if path else (self._rows, None)
+        kind = None if field is None else field.kind
         label = measure_label(config["aggregate"], what, kind)
         return config["name"], _AnswerPart(label, kind or FieldKind.NUMBER)
 
     def _find(self, path: str) -> tuple[str, OpenField | None]:
         return label_and_field(path, self._model, self._opened)
 
-    # -- part by part
-
     def parts(self) -> Iterator[tuple[str, str]]:
+        """Yield a label and a text for each column, list, measure, filter and limit."""
         yield _("Looks up"), self._title
         if self._model is not None and self._model.scope:
             yield _("Whose rows"), str(self._model.scope)
-        yield from self._contents()
+        yield from self._answer_parts()
         for each in self._filters:
             words = plain_text(filter_words(each, self._model, self._opened))
             says = _("the client says") if each.get("parameter") else _("fixed")
@@ -118,28 +97,22 @@ class _Describer:
         if order := self._order("%(name)s, %(direction)s"):
             yield _("Sorted by"), order
         if self._limit:
-            limit = (
-                _("%(limit)s groups") if self._answer == GROUPS else _("%(limit)s rows")
-            )
+            is_groups = self._answer == GROUPS
+            limit = _("%(limit)s groups") if is_groups else _("%(limit)s rows")
             yield _("At most"), limit % {"limit": self._limit}
         if self._config.get("count"):
             yield _("Says"), _("how many rows there are in all")
 
-    def _contents(self) -> Iterator[tuple[str, str]]:
-        if self._answer == GROUPS:
-            for group in self._groups.values():
-                yield _("One group for each"), group.label
-            for name, measure in self._measures.items():
-                yield _("Numbers of each group"), f"{name}: {measure.label}"
-        if columns := self._columns():
-            yield _("Columns"), ", ".join(columns)
-        for each in self._config.get("lists", ()):
+    def _answer_parts(self) -> Iterator[tuple[str, str]]:
+        for group in self._groups.values():
+            yield _("One group for each"), group.label
+        for name, measure in self._measures.items():
+            yield _("Numbers of each group"), f"{name}: {measure.label}"
+        if self._columns:
+            yield _("Columns"), ", ".join(self._columns)
+        for each in self._lists:
             label = _("With each %(row)s, a list") % {"row": self._row}
             yield label, plain_text(self._list_words(each))
-
-    def _columns(self) -> list[str]:
-        paths = self._config.get("fields", ()) if self._answer != GROUPS else ()
-        return [self._find(each)[0] for each in paths]
 
     def _order(self, template: str) -> str:
         """Return what the answer is sorted by, "" if it has no order of its own."""
@@ -147,8 +120,8 @@ class _Describer:
         for term in self._config.get("order", ()):
             name, descending = term.removeprefix("-"), term.startswith("-")
             if self._answer == GROUPS:
-                named = {**self._groups, **self._measures}.get(name)
-                kind = None if named is None else named.kind
+                part = {**self._groups, **self._measures}.get(name)
+                kind = part and part.kind
                 label = self._groups[name].label if name in self._groups else name
             else:
                 label, field = self._find(name)
@@ -160,8 +133,8 @@ class _Describer:
     def _list_words(self, config: JsonObject) -> Spans:
         label, field = self._find(config["path"])
         target = None if field is None else field.target_model._meta.label
-        inner = _Describer({**config, "model": target, "answer": ONE}, self._opened)
-        texts = [", ".join(inner._columns())]
+        inner = QueryText({**config, "model": target, "answer": ONE}, self._opened)
+        texts = [", ".join(inner._columns)]
         texts.append(inner._order("%(name)s, %(direction)s"))
         if limit := config.get("limit"):
             texts.append(_("at most %(limit)s") % {"limit": limit})
@@ -169,9 +142,8 @@ class _Describer:
         about = "; ".join(filter(None, texts))
         return [Span(label, FIELD), Span(_(" (%(about)s)") % {"about": about})]
 
-    # -- in one sentence
-
     def sentence(self) -> Spans:
+        """Say what is looked up, and what comes of it."""
         spans = self._what()
         if self._filters:
             spans += compose(_(" Only %(only)s."), only=self._only(self._filters))
@@ -192,24 +164,22 @@ class _Describer:
         """Return what comes, without which rows fit."""
         if top := self._top():
             return top
-        rows, columns = [Span(self._title, FIELD)], join_words(self._columns())
-        if self._answer == GROUPS:
-            groups = join_words(each.label for each in self._groups.values())
-            template = _("%(rows)s: %(columns)s")
-            if groups:
-                template = _("%(rows)s, for each %(groups)s: %(columns)s")
-            columns = join_words(map(_measure_words, self._measures.items()))
-            spans = compose(
-                template, rows=rows, groups=[Span(groups, FIELD)], columns=columns
-            )
+        template = _("%(rows)s: %(columns)s")
+        if self._groups:
+            template = _("%(rows)s, for each %(groups)s: %(columns)s")
         elif self._answer == ONE:
-            row = [Span(self._row, FIELD)]
-            spans = compose(_("One %(row)s: %(columns)s"), row=row, columns=columns)
-        else:
-            spans = compose(_("%(rows)s: %(columns)s"), rows=rows, columns=columns)
-        for each in self._config.get("lists", ()):
-            words = self._list_words(each)
-            spans += compose(_(", each with its %(list)s"), list=words)
+            template = _("One %(row)s: %(columns)s")
+        groups = join_words(each.label for each in self._groups.values())
+        measures = map(_measure_words, self._measures.items())
+        spans = compose(
+            template,
+            rows=[Span(self._title, FIELD)],
+            row=[Span(self._row, FIELD)],
+            groups=[Span(groups, FIELD)],
+            columns=join_words([*self._columns, *measures]),
+        )
+        for each in self._lists:
+            spans += compose(_(", each with its %(list)s"), list=self._list_words(each))
         if order := self._order("%(name)s (%(direction)s)"):
             spans += compose(_(", sorted by %(order)s"), order=order)
         if self._limit:
@@ -223,7 +193,7 @@ class _Describer:
         first = self._measures.get(name)
         if first is None or first.kind not in NUMBERS or len(self._groups) != 1:
             return []
-        if self._answer != GROUPS or not self._limit:
+        if not self._limit:
             return []
         template = _("The %(limit)s %(groups)s with the smallest %(measure)s")
         if order[0].startswith("-"):
@@ -237,24 +207,22 @@ class _Describer:
         )
         others = [each for each in self._measures.items() if each[0] != name]
         if others:
-            more = join_words(map(_measure_words, others))
-            spans += compose(_(", with %(more)s"), more=more)
+            words = join_words(map(_measure_words, others))
+            spans += compose(_(", with %(more)s"), more=words)
         return [*spans, Span(".")]
 
-    # -- drafts
-
     def title(self) -> str:
+        """Return a title for clients: “Customers by name”."""
         if self._answer == ONE:
             return _("One %(row)s") % {"row": self._row}
-        groups = self._groups.values()
         if self._top() and self._config["order"][0].startswith("-"):
-            [group] = groups
+            [group] = self._groups.values()
             details = {"limit": self._limit, "groups": group.plural}
             return _("Top %(limit)s %(groups)s") % details
-        labels = [each.label for each in groups]
+        labels = [each.label for each in self._groups.values()]
         if self._answer != GROUPS:
-            asked = [each["path"] for each in self._filters if each.get("parameter")]
-            first = (each if isinstance(each, str) else each[0] for each in asked)
+            paths = [each["path"] for each in self._filters if each.get("parameter")]
+            first = (each if isinstance(each, str) else each[0] for each in paths)
             labels = [self._find(each)[0] for each in first]
         if not labels:
             return self._title
@@ -262,21 +230,18 @@ class _Describer:
         return _("%(rows)s by %(labels)s") % details
 
     def description(self) -> str:
-        fixed = [each for each in self._filters if not each.get("parameter")]
+        """Return a description for clients: what comes, and what they can give."""
         text = plain_text(self._what())
-        if fixed:
+        if fixed := [each for each in self._filters if not each.get("parameter")]:
             text += _(" Only %(only)s.") % {"only": plain_text(self._only(fixed))}
-        lists = self._config.get("lists", ())
-        filters = [
-            *self._filters,
-            *(f for each in lists for f in each.get("filters", ())),
-        ]
+        inner = (each.get("filters", ()) for each in self._lists)
+        filters = chain(self._filters, *inner)
         wanted = (_request_for(each) for each in filters if each.get("parameter"))
         return " ".join([text, *wanted])
 
 
-def _measure_words(named: tuple[str, _AnswerPart]) -> str:
-    return f"{named[0]} ({named[1].label})"
+def _measure_words(item: tuple[str, _AnswerPart]) -> str:
+    return f"{item[0]} ({item[1].label})"
 
 
 def _request_for(config: JsonObject) -> str:

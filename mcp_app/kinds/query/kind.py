@@ -54,7 +54,7 @@ from mcp_app.kinds.query.config import (
     input_schema,
     output_schema,
 )
-from mcp_app.kinds.query.description import describe_query, query_sentence
+from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.groups import read_groups
 from mcp_app.kinds.query.labels import plain_text
 from mcp_app.kinds.query.reading import Page, RowReader, read_query_config
@@ -131,10 +131,10 @@ class QueryKind(Kind):
         return cast("AnyDefinition", completed)
 
     def describe(self, definition: Definition, config: JsonObject) -> Description:
-        return describe_query(config, self.registry.open_models)
+        return list(QueryText(config, self.registry.open_models).parts())
 
     def sentence(self, definition: Definition, config: JsonObject) -> str:
-        return plain_text(query_sentence(config, self.registry.open_models))
+        return plain_text(QueryText(config, self.registry.open_models).sentence())
 
     def tool_runnable(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mcp_app.kinds.query.description import (
-    describe_query,
-    draft_description,
-    draft_title,
-    query_sentence,
-)
+from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.labels import FIELD, PARAMETER, filter_words, plain_text
 from tests.kinds.query import shop
 
@@ -56,7 +51,7 @@ GONE: Final[dict[str, Any]] = {
 
 
 def test_groups_in_words() -> None:
-    assert describe_query(TOP, OPENED) == [
+    assert [*QueryText(TOP, OPENED).parts()] == [
         ("Looks up", "Orders"),
         ("Whose rows", "only rows that the caller may see"),
         ("One group for each", "customer"),
@@ -70,7 +65,7 @@ def test_groups_in_words() -> None:
         ("Sorted by", "turnover, largest first"),
         ("At most", "10 groups"),
     ]
-    sentence = query_sentence(TOP, OPENED)
+    sentence = QueryText(TOP, OPENED).sentence()
     stressed = [each for each in sentence if each.role]
     assert stressed == [
         ("customers", FIELD),
@@ -89,18 +84,18 @@ def test_groups_in_words() -> None:
         f"{what} created is between created_from and created_to, as the client says,"
         f" and whose {fixed}"
     )
-    assert draft_title(TOP, OPENED) == "Top 10 customers"
-    assert draft_description(TOP, OPENED) == (
+    assert QueryText(TOP, OPENED).title() == "Top 10 customers"
+    assert QueryText(TOP, OPENED).description() == (
         f"{what} {fixed} Give created_from and created_to for a span, both ends"
         " included."
     )
     by_month = {"group_by": [{"path": "created", "unit": "month"}, "state"]}
     months = {**TOP, **by_month, "order": ["-created_month"], "filters": []}
-    assert plain_text(query_sentence(months, OPENED)) == (
+    assert plain_text(QueryText(months, OPENED).sentence()) == (
         "Orders, for each created: month and state: turnover (sum of total) and orders"
         " (count of orders), sorted by created: month (newest first), at most 10."
     )
-    assert draft_title(months, OPENED) == "Orders by created: month and state"
+    assert QueryText(months, OPENED).title() == "Orders by created: month and state"
 
 
 def test_rows_in_words() -> None:
@@ -108,7 +103,7 @@ def test_rows_in_words() -> None:
         "orders (number, total; created, newest first; at most 5; orders whose due is"
         " in the next days days, as the client says)"
     )
-    assert describe_query(CUSTOMERS, OPENED) == [
+    assert [*QueryText(CUSTOMERS, OPENED).parts()] == [
         ("Looks up", "Customers"),
         ("Whose rows", "only rows that the caller may see"),
         ("Columns", "name, country: name"),
@@ -122,23 +117,22 @@ def test_rows_in_words() -> None:
         f"Customers: name and country: name, each with its {listed}, sorted by name (A"
         " to Z), at most 50."
     )
-    assert plain_text(query_sentence(CUSTOMERS, OPENED)) == (
+    assert plain_text(QueryText(CUSTOMERS, OPENED).sentence()) == (
         f"{what} Only customers whose name contains name, as the client says."
     )
-    assert draft_title(CUSTOMERS, OPENED) == "Customers by name"
-    assert draft_description(CUSTOMERS, OPENED) == (
+    assert QueryText(CUSTOMERS, OPENED).title() == "Customers by name"
+    assert QueryText(CUSTOMERS, OPENED).description() == (
         f"{what} Give name, or a part of it. Give days: how many days ahead."
     )
 
 
 def test_what_no_code_opens_any_more_has_its_name() -> None:
-    assert describe_query(GONE, OPENED) == [
+    assert [*QueryText(GONE, OPENED).parts()] == [
         ("Looks up", "gone.Model"),
         ("Columns", "a, b.c"),
         ("Only gone.Model where", "x.y is 1, fixed"),
     ]
-    assert draft_title(GONE, OPENED) == "One gone.Model"
-    assert describe_query({}, OPENED) == []
+    assert QueryText(GONE, OPENED).title() == "One gone.Model"
 
 
 FIXED: Final[list[tuple[str, str, Any, str]]] = [
