@@ -208,7 +208,7 @@ KEY = "(the site's key is in the settings)"
         ("curl 'https://help", None, "a quote is not closed"),
         ("curl -X", None, "This curl command cannot be read"),
         ("https://[", None, "is no address"),
-        (f"curl -I {AT}", None, "HEAD cannot be called"),
+        (f"curl -X HEAD {AT}", None, "HEAD cannot be called"),
     ],
 )
 def test_what_is_pasted_is_taken_apart(

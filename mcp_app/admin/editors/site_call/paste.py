@@ -21,9 +21,6 @@ from mcp_app.kinds.http.config import MAX_PAIRS, METHODS, RESERVED_HEADERS
 from mcp_app.kinds.http.request import FORM, JSON, is_json_type
 from mcp_app.protocol.json_types import JsonObject
 
-CONFIG_MEMBERS: Final = ("site", "method", "path", "query", "headers", "body")
-"""The members of a config that a pasted call says anew."""
-
 
 class NoCall(ValueError):
     """What was pasted is no call of a site of the settings; the message says why."""
@@ -123,22 +120,19 @@ def _add_pairs(call: PastedCall, pairs: list[tuple[str, str]]) -> None:
 MAX_WORDS: Final = 1_000
 _FLAGS: Final = """
     -k --insecure -L --location -s --silent -S --show-error -v --verbose -i --include
-    -f --fail --compressed -g --globoff -N --no-buffer -# --progress-bar
-    --http1.1 --http2
+    -f --fail --compressed
 """
 _OPTIONS: Final = {
     "method": ("-X", "--request"),
     "headers": ("-H", "--header"),
+    "data": ("-d", "--data", "--data-ascii", "--data-binary", "--data-raw"),
+    "encoded": ("--data-urlencode",),
+    "json": ("--json",),
     "form": ("-F", "--form", "--form-string"),
-    "url": ("--url",),
-    "user": ("-u", "--user", "--oauth2-bearer"),
-    "cookies": ("-b", "--cookie", "-c", "--cookie-jar"),
-    "browser": ("-A", "--user-agent", "-e", "--referer"),
-    "files": ("-T", "--upload-file", "-o", "--output"),
-    "others": ("-m", "--max-time", "--connect-timeout", "-x", "--proxy", "--retry"),
+    "user": ("-u", "--user"),
+    "cookies": ("-b", "--cookie"),
 }
 """The options of curl that have a value, by what we do with them."""
-_DATA: Final = ("-d", "--data", "--data-ascii", "--data-binary", "--data-raw", "--json")
 _OF_BROWSERS: Final = re.compile(
     r"sec-.*|user-agent|referer|origin|accept-encoding|cache-control|pragma|dnt"
     r"|priority|upgrade-insecure-requests",
@@ -154,24 +148,16 @@ class _Curl(argparse.ArgumentParser):
 
     def __init__(self) -> None:
         super().__init__(add_help=False, allow_abbrev=False)
+        self.add_argument("-G", "--get", action="store_true")
         for flag in _FLAGS.split():
             self.add_argument(flag, dest="flags", action="append_const", const=flag)
-        self.add_argument("-G", "--get", action="store_true")
-        self.add_argument("-I", "--head", action="store_true")
         for name, options in _OPTIONS.items():
             self.add_argument(*options, dest=name, action="append", default=[])
-        for option in (*_DATA, "--data-urlencode"):
-            self.add_argument(option, dest="data", action=_Data)
-        self.set_defaults(data=[], flags=[])
+        self.set_defaults(flags=[])
 
     def error(self, message: str) -> NoReturn:
         sentence = _("This curl command cannot be read: %(why)s.")
         raise NoCall(sentence % {"why": visible(message)[:200]})
-
-
-class _Data(argparse.Action):
-    def __call__(self, _parser: Any, found: Any, value: Any, option: Any = "") -> None:
-        found.data = [*found.data, (option, value)]
 
 
 def _call_from_curl(text: str) -> PastedCall:
@@ -183,33 +169,39 @@ def _call_from_curl(text: str) -> PastedCall:
         raise NoCall(message) from None
     if len(words) > MAX_WORDS:
         raise NoCall(_("A command has at most %d words here.") % MAX_WORDS)
-    found, rest = _Curl().parse_known_args(_with_values(words))
-    bare = [each for each in rest if not each.startswith("-")]
-    addresses = [*found.url, *sorted(bare, key=lambda each: "://" not in each)]
+    options, rest = _Curl().parse_known_args(_with_values(words))
+    addresses = [each for each in rest if not each.startswith("-")]
     if not addresses:
         raise NoCall(_("This curl command has no address."))
-    call = _call_at(addresses[0])
-    _tell_left_out(call, found, [each for each in rest if each.startswith("-")])
-    media_type = _read_headers(call, found.headers)
-    data = [each for each in map(_data_piece, found.data) if each is not None]
-    if len(data) < len(found.data):
-        call.left_out.append(_("files"))
-    if found.get:
-        _add_pairs(call, parse_qsl("&".join(data), keep_blank_values=True))
-    elif data or found.form:
-        is_json = any(option == "--json" for option, _value in found.data)
-        body = _body_of("&".join(data), JSON if is_json else media_type)
-        body = _form_body(call, found.form) if found.form else body
-        call.config |= {"body": body} if body != {"form": []} else {}
-    has_body = (data or found.form) and not found.get
-    usual = "HEAD" if found.head else "POST" if has_body else "GET"
-    _set_method(call, (found.method or [usual])[-1].upper())
+    call = _call_at(min(addresses, key=lambda each: "://" not in each))
+    left_out = call.left_out
+    left_out += [_key_of("-u")] if options.user else []
+    left_out += [_("cookies")] if options.cookies else []
+    left_out += [each for each in options.flags if each in {"-k", "-L"}]
+    # A value may be secret: of what is unknown only the name is said.
+    unknown = [each for each in rest if each.startswith("-")]
+    left_out += [
+        visible(each.partition("=")[0])[: 40 if each.startswith("--") else 2]
+        for each in unknown
+    ]
+    media_type = _read_headers(call, options.headers)
+    _read_body(call, options, media_type)
+    has_body = (options.data or options.encoded or options.json or options.form) and (
+        not options.get
+    )
+    method = (options.method or ["POST" if has_body else "GET"])[-1].upper()
+    if method not in METHODS:
+        message = _("%(method)s cannot be called, only %(methods)s.")
+        details = {"method": visible(method)[:20], "methods": ", ".join(METHODS)}
+        raise NoCall(message % details)
+    if method != "GET":
+        call.config["method"] = method
     return call
 
 
 def _with_values(words: list[str]) -> Iterator[str]:
     """Yield the words; a value that begins as an option does stands with its own."""
-    options = {*_DATA, "--data-urlencode", *chain.from_iterable(_OPTIONS.values())}
+    options = {*chain.from_iterable(_OPTIONS.values())}
     rest = iter(words)
     for word in rest:
         value = next(rest, None) if word in options else None
@@ -221,32 +213,12 @@ def _with_values(words: list[str]) -> Iterator[str]:
             yield value
 
 
-def _set_method(call: PastedCall, method: str) -> None:
-    if method not in METHODS:
-        message = _("%(method)s cannot be called, only %(methods)s.")
-        details = {"method": visible(method)[:20], "methods": ", ".join(METHODS)}
-        raise NoCall(message % details)
-    if method != "GET":
-        call.config["method"] = method
-
-
 def _unescape_text(match: re.Match[str]) -> str:
     text = match[1].replace("\\'", "'").replace('"', '\\"')
     try:
         return shlex.quote(str(json.loads(f'"{text}"', strict=False)))
     except ValueError:
         return shlex.quote(match[1])
-
-
-def _tell_left_out(call: PastedCall, found: Any, unknown: list[str]) -> None:
-    """Say what of the command is dropped; what is unknown is named without a value."""
-    told = call.left_out
-    told += [_key_of("-u")] if found.user else []
-    told += [_("cookies")] if found.cookies else []
-    told += [_("files")] if found.files else []
-    told += [_("headers of the browser")] if found.browser else []
-    told += [each for each in found.flags if each in {"-k", "-L"}]
-    told += [visible(each.partition("=")[0])[:40] for each in unknown]
 
 
 def _read_headers(call: PastedCall, lines: list[str]) -> str:
@@ -271,16 +243,30 @@ def _read_headers(call: PastedCall, lines: list[str]) -> str:
     return media_type
 
 
-def _data_piece(piece: tuple[str, str]) -> str | None:
-    """Return a piece of a body; None for one that curl reads from a file."""
-    option, value = piece
-    if option == "--data-urlencode":
-        name, equals, text = value.partition("=")
-        if not equals and "@" in value:
-            return None
-        name, text = (name, text) if equals else ("", value)
-        return f"{name}={quote(text)}" if name else quote(text)
-    return None if value.startswith("@") and option != "--data-raw" else value
+def _read_body(call: PastedCall, options: Any, media_type: str) -> None:
+    """Take over what is sent, but for what curl reads from files."""
+    encoded = (each.partition("=") for each in options.encoded)
+    texts = [
+        *options.data,
+        *options.json,
+        *(f"{name}{equals}{quote(text)}" for name, equals, text in encoded),
+    ]
+    data = [each for each in texts if not each.startswith("@")]
+    pairs = [each.partition("=")[::2] for each in options.form]
+    fields = [each for each in pairs if not each[1].startswith(("@", "<"))]
+    if len(data) < len(texts) or len(fields) < len(pairs):
+        call.left_out.append(_("files"))
+    if options.get:
+        _add_pairs(call, parse_qsl("&".join(data), keep_blank_values=True))
+    elif fields:
+        call.config["body"] = _form_of(fields)
+    elif data and not pairs:
+        media_type = JSON if options.json else media_type
+        call.config["body"] = _body_of("&".join(data), media_type)
+
+
+def _form_of(pairs: list[tuple[str, str]]) -> JsonObject:
+    return {"form": [{"name": name, "value": value} for name, value in pairs]}
 
 
 def _body_of(text: str, media_type: str) -> JsonObject:
@@ -295,14 +281,5 @@ def _body_of(text: str, media_type: str) -> JsonObject:
             own = {"type": media_type} if bare not in ("", JSON) else {}
             return {"json": text if value is None else value, **own}
     if bare in ("", FORM):
-        pairs = parse_qsl(text, keep_blank_values=True)
-        return {"form": [{"name": name, "value": value} for name, value in pairs]}
+        return _form_of(parse_qsl(text, keep_blank_values=True))
     return {"text": text, "type": media_type}
-
-
-def _form_body(call: PastedCall, fields: list[str]) -> JsonObject:
-    pairs = [(name, value) for name, _eq, value in (f.partition("=") for f in fields)]
-    kept = [(name, value) for name, value in pairs if not value.startswith(("@", "<"))]
-    if len(kept) < len(pairs):
-        call.left_out.append(_("files"))
-    return {"form": [{"name": name, "value": value} for name, value in kept]}
