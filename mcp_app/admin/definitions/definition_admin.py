@@ -48,7 +48,6 @@ from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.admin.publishing.who_can_see import WhoPages
-from mcp_app.admin.trying.fetch_pages import FetchPages
 from mcp_app.admin.trying.tabs import TryPages
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
@@ -154,7 +153,6 @@ Row = TypeVar("Row", bound=DefinitionRow)
 class DefinitionAdmin(
     ListActions[Row],
     TryPages[Row],
-    FetchPages[Row],
     WhoPages[Row],
     GuardedAdmin[Row],
     KindAdmin[Row],

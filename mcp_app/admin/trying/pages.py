@@ -9,12 +9,9 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from django.conf import settings
-from django.core.exceptions import SuspiciousOperation, TooManyFieldsSent
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
-from django.template.defaultfilters import filesizeformat
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
@@ -59,8 +56,7 @@ from mcp_app.workbench.trying.trial import (
 )
 from mcp_app.workbench.viewer import run_on_loop
 
-WORKING: Final = "working"
-PUBLISHED: Final = "published"
+WORKING, PUBLISHED = "working", "published"
 SUGGEST: Final = "suggest"
 """The button that asks for suggestions; its value is the name of an argument."""
 VERSIONS_INPUT: Final = "seen"
@@ -80,10 +76,7 @@ class TryPage:
         *,
         may_read: bool = False,
     ) -> None:
-        """Take what the form sent; `data` is None if it sent nothing.
-
-        `may_read` is as in `Setup`.
-        """
+        """Take what the form sent, if anything; `may_read` is as in `Setup`."""
         self._request = request
         self._row = row
         self._data = QueryDict() if data is None else data
@@ -97,7 +90,7 @@ class TryPage:
         self._definition = whole_definition(row, self._content, mcp)
         self._arguments: Arguments | None = None
         self._setup: Setup | None = None
-        self._problem = ""
+        self.problem = ""
         self._is_setup_wrong = False
         self._trial: Trial | None = None
         # Until something is run, the questions of the page are still open.
@@ -119,15 +112,14 @@ class TryPage:
             self._setup = self._create_setup(self._definition, may_read)
 
     def _create_setup(self, definition: Definition, may_read: bool) -> Setup:
+        kind = changes = None
         # A published version may have another kind.
-        kind = None
         if not self._row.from_code:
             kind = usable_kinds(mcp).get(str(self._content.get("kind", "text")))
-        changes = None
-        with suppress(KindError):
+        if kind is not None:
+            config = self._content.get("config") or {}
             # What cannot be called says so when it is run.
-            if kind is not None:
-                config = self._content.get("config") or {}
+            with suppress(KindError):
                 changes = kind.changes_elsewhere(definition, config)
         return Setup(
             request=self._request,
@@ -162,60 +154,58 @@ class TryPage:
         try:
             self.take_result(run_on_loop(self._request, partial(run_trial, plan)))
         except Unsuitable as error:
-            self.refuse_run(str(error))
+            self.problem = str(error)
         return None
 
     def _result_part(self, trial: Trial) -> presentation.JsonPart:
         """Return the part of the page with the result; asks no database."""
         self.take_result(trial)
         context = {"opts": self._row._meta, **self.result_context()}
-        html = render_to_string("admin/mcp_app/includes/try_result.html", context)
-        return {"html": html}
+        name = "admin/mcp_app/includes/try_result.html"
+        return {"html": render_to_string(name, context)}
 
     def checked_plan(self, log: Callable[[str], object]) -> Plan | None:
         """Return what the form says is to be tried; None if it must not be.
 
         `log` writes a line of the row's history.
         """
-        if self._definition is None or self._setup is None:
+        setup = self._setup
+        if self._definition is None or setup is None:
             return None
         try:
             if self._is_working and self._data.get("which") == PUBLISHED:
-                sentence = _("It is not published any more, so nothing was run.")
-                raise Refusal(sentence)
+                raise Refusal(_("It is not published any more, so nothing was run."))
             values = {} if self._arguments is None else self._arguments.parsed_values
-            plan = self._build_plan(self._definition, self._setup, values)
-            self._setup.check_choices()
-            self._check_versions(self._setup)
-            self._claim_run(self._setup)
+            plan = self._build_plan(self._definition, setup, values)
+            setup.check_choices()
+            self._check_versions(setup)
+            self._claim_run(setup)
         except Refusal as refused:
-            self._problem, self._is_setup_wrong = str(refused), True
+            self.problem, self._is_setup_wrong = str(refused), True
             return None
         except (answers.WrongAnswers, Unreadable, ValueError) as error:
             if isinstance(error, answers.WrongAnswers):
                 self._forms = error.forms
             elif self._arguments is not None:
                 self._arguments = with_errors(self._arguments, error)
-            self._problem = _("Correct what is marked. Nothing was run.")
+            self.problem = _("Correct what is marked. Nothing was run.")
             return None
-        if self._setup.who_choice is As.USER:
+        if setup.who_choice is As.USER:
             # Whatever becomes of it, that it was tried is known.
-            name = visible(self._setup.person_name)
-            log(_("Tried it as %(name)s.") % {"name": name})
+            log(_("Tried it as %(name)s.") % {"name": visible(setup.person_name)})
         return plan
 
     def _change_examples(self, log: Callable[[str], object]) -> None:
         if self._arguments is None:
             return
+        row, data = self._row, self._data
         try:
-            self._notice = examples.change_examples(
-                self._row, self._data, self._arguments
-            )
+            self._notice = examples.change_examples(row, data, self._arguments)
         except (Unreadable, ValueError) as error:
             if not isinstance(error, examples.NotKept):
                 self._arguments = with_errors(self._arguments, error)
                 error = ValueError(_("Correct what is marked. Nothing was kept."))
-            self._problem = str(error)
+            self.problem = str(error)
         else:
             log(self._notice)
 
@@ -232,22 +222,17 @@ class TryPage:
         setup.check_choices()
         return self._build_plan(self._definition, setup, example.read())
 
-    def refuse_run(self, sentence: str) -> None:
-        """Say why nothing was run."""
-        self._problem = sentence
-
     def _check_versions(self, setup: Setup) -> None:
         """Raise `Refusal` if what would run in earnest is not what the page showed."""
         versions = self._data.get(VERSIONS_INPUT, "")
         if not versions or setup.is_dry or setup.only_reads:
             return
         if self._version_names[self._is_working] not in versions.split():
-            raise Refusal(
-                _(
-                    "It was changed since this page was opened, so nothing was run."
-                    " Look at it, and press the button again."
-                )
+            sentence = _(
+                "It was changed since this page was opened, so nothing was run."
+                " Look at it, and press the button again."
             )
+            raise Refusal(sentence)
 
     @property
     def _version_names(self) -> tuple[str, str]:
@@ -270,11 +255,10 @@ class TryPage:
             method, params = suggestion_of(definition, name, values)
         setup.check_server()
         row = self._row
-        params = {**params, **self._take_answers()}
         return Plan(
             server=setup.server_slug,
             method=method,
-            params=params,
+            params={**params, **self._take_answers()},
             caller=setup.calling_client(),
             row=TriedRow((row.kind_of_row, str(row.pk)), row.from_code),
             copy=WorkingCopy.of_definition_row(row) if self._is_working else None,
@@ -288,21 +272,18 @@ class TryPage:
 
         Without an answer the call begins anew.
         """
-        self._results = {}
         action, state = self._data.get(ANSWER), self._data.get(answers.STATE)
         if not action:
             return {}
         results = answers.results_of(self._forms, action)
         self._results = {**answers.earlier_answers(self._data), **results}
-        if not state:
-            return {}
         questions = (each.question for each in self._forms)
         responses = {
             each.name: results[each.answer_key]
             for each in questions
             if each.name and not is_rejected(each.method, results[each.answer_key])
         }
-        return {"inputResponses": responses, "requestState": state}
+        return {"inputResponses": responses, "requestState": state} if state else {}
 
     def _claim_run(self, setup: Setup) -> None:
         """Raise `Refusal` if this very run has happened."""
@@ -337,28 +318,26 @@ class TryPage:
             "has_published": self._has_published,
             "may_try": has_right(self._request, "try"),
             "try_reason": whom_to_ask(self._request, "try"),
-            "may_publish": has_right(self._request, "publish"),
             "arguments": self._arguments,
             "seen": " ".join(self._version_names),
             "setup": setup,
-            "problem": self._problem,
+            "problem": self.problem,
             "is_setup_wrong": self._is_setup_wrong,
             "suggests": not isinstance(self._definition, ToolDefinition),
+            "notice": self._notice,
+            # What is kept needs no name any more.
+            **examples.examples_context(
+                self._row, QueryDict() if self._notice else self._data
+            ),
         }
-        # What is kept needs no name any more.
-        typed = QueryDict() if self._notice else self._data
-        context.update(examples.examples_context(self._row, typed))
-        context["notice"] = self._notice
         if setup is not None:
             context["once"] = Secret(self.next_ticket)
-        return {**context, **(self.result_context() or self._open_questions())}
-
-    def _open_questions(self) -> dict[str, Any]:
-        """Return the context of the questions that the page showed, and still shows."""
-        setup, state = self._setup, self._data.get(answers.STATE, "")
-        if setup is None or not self._forms:
-            return {}
-        return self._questions(setup, state, answers.earlier_answers(self._data))
+            if self._forms:
+                # The questions that the page showed, and still shows.
+                state = self._data.get(answers.STATE, "")
+                earlier = answers.earlier_answers(self._data)
+                context |= self._questions(setup, state, earlier)
+        return {**context, **self.result_context()}
 
     def _questions(
         self, setup: Setup, state: str, results: Mapping[str, JsonObject]
@@ -385,24 +364,28 @@ class TryPage:
         trial, setup = self._trial, self._setup
         if trial is None or setup is None:
             return {}
-        site = f"{self._request.scheme}://{self._request.get_host()}"
+        site = self._request.build_absolute_uri("/")
         url = server_url(setup.server_slug, site)
-        address = answers.Address(url, not setup.is_public, self._header_parameters())
-        revision = setup.chosen_revision
+        mirrored: Sequence[MirroredParameter] = ()
+        # A working copy may have such a mistake; the tab Edit says so.
+        with suppress(ValueError):
+            schema = getattr(self._definition, "input_schema", {})
+            mirrored = mirrored_parameters(schema)
+        address = answers.Address(url, not setup.is_public, mirrored)
+        revision, example = setup.chosen_revision, None
+        if self._example is not None:
+            outcome = examples.judge_trial(self._example, trial)
+            example = examples.example_line(self._row, self._example, *outcome)
         return {
             **self._questions(setup, trial.state, self._results),
             "tried_as": setup.as_whom_text,
             "who_url": self._who_can_see_url(trial, setup),
             "shown": presentation.present_trial(trial, self._definition),
-            "example": self._example and self._judged_example(self._example, trial),
+            "example": example,
             "messages_sent": [*answers.exchanges(trial.messages, address, revision)],
             "curl": Secret(answers.curl_command(trial.messages, address, revision)),
             "python": Secret(answers.python_example(trial.messages, address)),
         }
-
-    def _judged_example(self, example: Example, trial: Trial) -> examples.ExampleLine:
-        outcome = examples.judge_trial(example, trial)
-        return examples.example_line(self._row, example, *outcome)
 
     def _who_can_see_url(self, trial: Trial, setup: Setup) -> str:
         """Return the page that says what a person lacks, "" if that is nothing."""
@@ -414,24 +397,3 @@ class TryPage:
             return ""
         query = urlencode({"server": setup.server_slug, "person": setup.person_name})
         return f"{page_url(self._row, 'who')}?{query}"
-
-    def _header_parameters(self) -> Sequence[MirroredParameter]:
-        """Return the arguments that headers repeat."""
-        definition = self._definition
-        if not isinstance(definition, ToolDefinition):
-            return ()
-        try:
-            return mirrored_parameters(definition.input_schema)
-        except ValueError:
-            # A working copy may have such a mistake; the tab Edit says so.
-            return ()
-
-
-def too_large(error: SuspiciousOperation) -> str:
-    """Return why a form was not read."""
-    if isinstance(error, TooManyFieldsSent):
-        most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
-        message = _("The form has more than %(most)s fields, so nothing was run.")
-        return message % {"most": most}
-    message = _("This site reads forms of at most %(size)s, so nothing was run.")
-    return message % {"size": filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)}

@@ -1,4 +1,4 @@
-"""The tabs *Try it* of definitions, and *What clients see* of servers.
+"""The tabs *Try it* and the button *Fetch* of definitions, and *What clients see*.
 
 Processes that serve clients load the admin, too: what runs a trial is imported by the
 first page that needs it.
@@ -12,6 +12,7 @@ from http import HTTPStatus
 from types import FrameType
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.core.exceptions import (
     PermissionDenied,
     RequestDataTooBig,
@@ -19,9 +20,11 @@ from django.core.exceptions import (
     TooManyFieldsSent,
 )
 from django.db import connections, transaction
-from django.http import HttpRequest, HttpResponse
+from django.forms import ModelForm
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.urls import URLPattern, path
+from django.template.defaultfilters import filesizeformat
+from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views.debug import SafeExceptionReporterFilter
@@ -30,6 +33,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
+from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.models import DefinitionRow, Server
 
@@ -63,12 +67,20 @@ class NoVariables(SafeExceptionReporterFilter):
 
 
 class TryPages(PublishedAdmin[Definition]):
-    """The page that tries a definition."""
+    """The page that tries a definition, and the form again with a fetched answer."""
 
     def get_urls(self) -> list[URLPattern]:
-        view = outside_transactions(self.admin_site.admin_view(self.try_view))
-        name = f"mcp_app_{self.opts.model_name}_try"
-        return [path("<path:object_id>/try/", view, name=name), *super().get_urls()]
+        tries, fetches = (
+            outside_transactions(self.admin_site.admin_view(each))
+            for each in (self.try_view, self.fetch_view)
+        )
+        name = f"mcp_app_{self.opts.model_name}"
+        return [
+            path("<path:object_id>/try/", tries, name=f"{name}_try"),
+            path("fetch/", fetches, name=f"{name}_fetch_new"),
+            path("<path:object_id>/fetch/", fetches, name=f"{name}_fetch"),
+            *super().get_urls(),
+        ]
 
     @csrf_exempt
     @method_decorator(sensitive_post_parameters())
@@ -95,7 +107,13 @@ class TryPages(PublishedAdmin[Definition]):
         row = self._find_row(request, object_id, whole=True)
         self._require_right(request, "try")
         page = pages.TryPage(request, row, None)
-        page.refuse_run(pages.too_large(error))
+        page.problem = _(
+            "This site reads forms of at most %(size)s, so nothing was run."
+        ) % {"size": filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)}
+        if isinstance(error, TooManyFieldsSent):
+            most = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
+            message = _("The form has more than %(most)s fields, so nothing was run.")
+            page.problem = message % {"most": most}
         response = self._render_try_page(request, row, page.page_context())
         response.status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return response
@@ -133,6 +151,51 @@ class TryPages(PublishedAdmin[Definition]):
 
     def _may_keep(self, request: HttpRequest, row: Definition) -> bool:
         return self.has_change_permission(request, row)
+
+    # -- fetch ---------------------------------------------------------------------
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Definition | None = None,
+        change: bool = False,
+        **options: Any,
+    ) -> type[ModelForm[Definition]]:
+        form = super().get_form(request, obj, change, **options)
+        form.fetched = vars(request).get("fetched")  # type: ignore[attr-defined]
+        return form
+
+    def fetch_view(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> HttpResponse:
+        """Call the site as the form says, by the code of *Try it*.
+
+        The request has no transaction of its own: its locks would hold up the call.
+        """
+        row = None if object_id is None else self._find_row(request, object_id)
+        url = reverse(f"admin:mcp_app_{self.opts.model_name}_add")
+        url = url if row is None else page_url(row, "change")
+        if request.method != "POST":
+            return HttpResponseRedirect(url)
+        if row is None and not self.has_add_permission(request):
+            raise PermissionDenied
+        if row is not None and not self.has_change_permission(request, row):
+            raise PermissionDenied
+        for right in ("try", "behind"):
+            self._require_right(request, right)
+        form = self.get_form(request, row, change=row is not None)(
+            request.POST, request.FILES, instance=row
+        )
+        if not hasattr(form, "call_form"):
+            raise Http404
+        from mcp_app.admin.trying.fetching import fetch_answer  # noqa: PLC0415
+
+        form.full_clean()
+        if not form.errors.get("config"):
+            vars(request)["fetched"] = fetch_answer(request, form)
+        response = self.changeform_view(request, object_id, url)
+        response["Cache-Control"] = "no-store"
+        return response
 
 
 class ListsPages(PublishedAdmin[Listing]):

@@ -76,7 +76,7 @@ def test_a_tool_is_made(admin_client: Client) -> None:
         querys__0__value="user",
         headerss__0__name="Accept-Language",
         headerss__0__value="de",
-        errorss__0__status="404",
+        errorss__0__name="404",
         errorss__0__value="There is no queue.",
     )
     tool = add(admin_client, Tool, "http", name="ticket", title="Ticket", **typed)

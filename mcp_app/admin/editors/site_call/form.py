@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from http import HTTPStatus
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
 from urllib.parse import parse_qsl
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
@@ -16,18 +14,16 @@ from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_editor import Initial
 from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.admin.editors.lookup_choices import NONE
-from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, OneRow, put_member
-from mcp_app.admin.editors.rows import (
-    LinesField,
-    NotRepresentable,
-    RowForm,
-    Rows,
-    formset_class_of,
-)
+from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, put_member
+from mcp_app.admin.editors.rows import LinesField, NotRepresentable, Rows
 from mcp_app.admin.editors.site_call import answer_tree
+from mcp_app.admin.editors.site_call.call_rows import (
+    PARTS,
+    ROWS,
+    PartForm,
+    initial_pairs,
+)
 from mcp_app.admin.editors.site_call.parameters import (
-    MAX_PARTS,
-    NAME,
     CallPart,
     NamedPart,
     name_parts,
@@ -36,19 +32,7 @@ from mcp_app.admin.editors.site_call.parameters import (
 from mcp_app.admin.editors.site_call.paste import NoCall, PastedCall, call_from_text
 from mcp_app.conf import KIB
 from mcp_app.egress.sites import usable_sites
-from mcp_app.interface.rules import visible
-from mcp_app.kinds.http.config import (
-    BRACKETS,
-    COMMAS,
-    MAX_ENTRIES,
-    MAX_PAIRS,
-    METHODS,
-    PIPES,
-    REPEAT,
-    SCHEMA,
-    SEVERAL,
-    SPACES,
-)
+from mcp_app.kinds.http.config import MAX_ENTRIES, METHODS, SCHEMA, SEVERAL
 from mcp_app.kinds.http.request import is_json_type
 from mcp_app.kinds.placeholders import split_pieces
 from mcp_app.protocol import jsonrpc
@@ -87,167 +71,6 @@ class CallSheet(OneFormSheet):
                 rows[0]["names"] = form.cleaned_data["names"]
                 rows[0]["note"] = form.pasted.sentence if form.pasted else ""
         return rows
-
-
-# -- pair rows -------------------------------------------------------------------------
-# Names and values of a call as rows: after the “?”, headers, a form, own words.
-
-STYLES: Final = {
-    REPEAT: _("name=a&name=b"),
-    COMMAS: _("name=a,b"),
-    SPACES: _("name=a b"),
-    PIPES: _("name=a|b"),
-    BRACKETS: _("name[a]=b"),
-}
-"""How lists and objects are written."""
-
-
-class MemberForm(RowForm):
-    """A row that stays as it was if nobody changed it."""
-
-    key_field: ClassVar[str] = "name"
-
-    def legend(self) -> str:
-        return str(self[self.key_field].value() or "")
-
-    def config_member(self) -> JsonObject:
-        """Return the member of the config that the valid row makes."""
-        if not self.has_changed():
-            return dict(self.initial["member"])
-        values = self.cleaned_data
-        member = {"name": values[self.key_field], "value": values["value"]}
-        if values.get("style", "") not in ("", REPEAT):
-            member["style"] = values["style"]
-        return member
-
-    def clean(self) -> dict[str, Any] | None:
-        cleaned = super().clean()
-        missing = self.has_changed() and not self.cleaned_data.get(self.key_field)
-        if missing and self.key_field not in self.errors:
-            self.add_error(self.key_field, _("Write it, or remove this row."))
-        return cleaned
-
-
-class PairForm(MemberForm):
-    """A pair of a query or of a form."""
-
-    name = forms.CharField(label=_("Name"), required=False, max_length=200)
-    value = forms.CharField(label=_("Value"), required=False, strip=False)
-    style = forms.ChoiceField(
-        label=_("Lists and objects as"),
-        choices=[*STYLES.items()],
-        initial=REPEAT,
-        required=False,
-    )
-
-
-class HeaderForm(MemberForm):
-    """A header."""
-
-    name = forms.CharField(label=_("Name"), required=False, max_length=200)
-    value = forms.CharField(label=_("Value"), required=False)
-
-
-class ErrorForm(MemberForm):
-    """What clients read if the other site answers with a status."""
-
-    key_field = "status"
-
-    status = forms.TypedChoiceField(
-        label=_("Status"),
-        choices=[
-            NONE,
-            *(
-                (str(each.value), f"{each.value} {each.phrase}")
-                for each in HTTPStatus
-                if each.value >= HTTPStatus.MULTIPLE_CHOICES
-            ),
-        ],
-        required=False,
-    )
-    value = LinesField(label=_("What clients read"), rows=2)
-
-
-def initial_pairs(members: Iterable[JsonObject]) -> list[dict[str, Any]]:
-    """Return the rows that show the pairs of a config."""
-    return [
-        {
-            "name": each["name"],
-            "status": each["name"],
-            "value": each["value"],
-            "style": each.get("style", REPEAT),
-            "was": str(at),
-            "member": each,
-        }
-        for at, each in enumerate(members)
-    ]
-
-
-class PartForm(RowForm):
-    """A value of the call, which may become a parameter."""
-
-    name = forms.CharField(required=False)
-    description = forms.CharField(required=False, max_length=1_000)
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.part: CallPart = self.initial.get("part", CallPart((), "", ""))
-        self.is_new = bool(self.part.name) and not self.initial.get("is_known")
-        self.shown = shown = visible(str(self.part.value))
-        for field, label, size in (
-            ("name", _("Parameter for %(value)s"), 10),
-            ("description", _("What %(value)s means"), 22),
-        ):
-            widget, values = self.fields[field].widget, {"value": shown[:40]}
-            widget.attrs |= {"aria-label": label % values, "size": size}
-            if field == "name" and self.is_new and not self.part.place:
-                widget.attrs["readonly"] = True
-            self.fields[field].label = label % values
-        always = _("always %(value)s") % {"value": shown[:20]}
-        self.fields["name"].widget.attrs["placeholder"] = always
-
-    def clean_name(self) -> str:
-        name = str(self.cleaned_data["name"]).strip("{} ")
-        if name and not NAME.fullmatch(name):
-            message = _(
-                "“%(name)s” cannot name a parameter: it begins with a letter, and has"
-                " only letters of a to z, digits, _ and -."
-            )
-            raise ValidationError(message, params={"name": visible(name)[:80]})
-        return name
-
-    def part_name(self) -> NamedPart:
-        """Return what the valid row says of its part."""
-        values, has_description = self.cleaned_data, "description" in self.changed_data
-        description = values["description"] if has_description else ""
-        return NamedPart(self.part, values["name"], description)
-
-
-class PairRows(Rows):
-    """Rows with names, and a sentence that has them."""
-
-    def in_words(self) -> str:
-        """Return the names and values, "" if there is none."""
-        members = (form.initial.get("member") for form in self.initial_forms)
-        pairs = [f"{each['name']}={each['value']}" for each in members if each]
-        return visible(", ".join(pairs))
-
-
-def _rows_of(form: type[RowForm]) -> type[Rows]:
-    made = formset_class_of(form, MAX_PAIRS)
-    return type(made.__name__, (PairRows, made), {"extra": 1})
-
-
-ROWS: Final[Mapping[str, type[Rows]]] = {
-    "query": _rows_of(PairForm),
-    "headers": _rows_of(HeaderForm),
-    "form": _rows_of(PairForm),
-    "errors": _rows_of(ErrorForm),
-}
-"""The rows inside the form, by what they are."""
-PARTS: Final[type[Rows]] = forms.formset_factory(  # type: ignore[assignment]
-    PartForm, formset=OneRow, extra=0, max_num=2 * MAX_PARTS, absolute_max=2 * MAX_PARTS
-)
 
 
 # -- call form -------------------------------------------------------------------------
@@ -385,19 +208,6 @@ class CallForm(OneForm):
     def tree_name(self) -> str:
         """The name of the radio buttons of the tree."""
         return self.add_prefix("tree")
-
-    def url_pieces(self) -> list[tuple[str, str]]:
-        """Return the saved address, its own texts and its placeholders in turn."""
-        site = usable_sites().get(self.base.get("site", ""))
-        if site is None or not self.base.get("path"):
-            return []
-        pairs = [
-            f"{each['name']}={each['value']}" for each in self.base.get("query", ())
-        ]
-        query = f"?{'&'.join(pairs)}" if pairs else ""
-        pieces = [*split_pieces(f"{site.url}{self.base['path']}{query}"), ""]
-        names = [f"{{{{{each}}}}}" if each else "" for each in pieces[1::2]]
-        return [*zip(pieces[0::2], names, strict=True)]
 
     def body_in_words(self) -> str:
         """Return what is sent as the body, in a word or two."""
