@@ -91,9 +91,7 @@ def plain_differences(before: JsonObject, after: JsonObject) -> list[Difference]
         Difference(field, "", *readable_pair(old, new))
         for field, old, new in changed_members(before, after)
     ]
-    return changes or list(_order_differences(before, after))
-
-
-def _order_differences(before: JsonObject, after: JsonObject) -> Iterator[Difference]:
-    if list(before) != list(after):
-        yield Difference("content", _("order"), ", ".join(before), ", ".join(after))
+    if not changes and list(before) != list(after):
+        names = ", ".join(before), ", ".join(after)
+        changes = [Difference("content", _("order"), *names)]
+    return changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from operator import gt, lt
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.differences.difference import ABSENT, are_texts, changed_members
+from mcp_app.publishing.differences.difference import ABSENT, MALFORMED, changed_members
 
 
 def breaking_reasons(before: JsonObject, after: JsonObject) -> list[str]:
@@ -24,41 +25,21 @@ def _reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
             yield _("those to “%(name)s”") % {"name": before[field]}
     if not before:
         return
-    sides = [each.get("arguments", []) for each in (before, after)]
-    if all(map(are_arguments, sides)):
-        yield from _schema_reasons(*map(_arguments_schema, sides))
-    sides = [each.get("input_schema", {}) for each in (before, after)]
-    if all(map(is_schema, sides)):
+    with suppress(*MALFORMED):
+        sides = (
+            _arguments_schema(each.get("arguments", [])) for each in (before, after)
+        )
         yield from _schema_reasons(*sides)
-
-
-def are_arguments(value: object) -> bool:
-    """Whether it is a list of arguments, each with a name of its own."""
-    if not isinstance(value, list):
-        return False
-    names = {
-        each["name"]
-        for each in value
-        if isinstance(each, dict)
-        and isinstance(each.get("name"), str)
-        and are_texts(each.get("suggestions", []))
-    }
-    return len(names) == len(value)
+    with suppress(*MALFORMED):
+        yield from _schema_reasons(
+            *(s.get("input_schema", {}) for s in (before, after))
+        )
 
 
 def _arguments_schema(arguments: list[JsonObject]) -> JsonObject:
     names = {each["name"]: bool(each.get("required")) for each in arguments}
     required = [name for name, needed in names.items() if needed]
     return {"properties": {name: {} for name in names}, "required": required}
-
-
-def is_schema(value: object) -> bool:
-    """Whether it is a schema whose parameters can be told."""
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("properties", {}), dict)
-        and are_texts(value.get("required", []))
-    )
 
 
 def _schema_reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
@@ -89,12 +70,6 @@ def _narrower_keywords(was: Any, now: Any) -> Iterator[str]:
     """Yield the keywords of a schema that take less than before."""
     if not isinstance(was, dict) or not isinstance(now, dict):
         was, now = {"schema": was}, {"schema": now}
-    for keyword, old, new in changed_members(was, now):
-        if _is_narrowing(keyword, old, new):
-            yield _keyword_label(keyword)
-
-
-def _keyword_label(keyword: str) -> str:
     labels = {
         "type": _("type"),
         "enum": _("choices"),
@@ -107,7 +82,9 @@ def _keyword_label(keyword: str) -> str:
         "pattern": _("pattern"),
         "format": _("format"),
     }
-    return labels.get(keyword, keyword)
+    for keyword, old, new in changed_members(was, now):
+        if _is_narrowing(keyword, old, new):
+            yield labels.get(keyword, keyword)
 
 
 _ANNOTATIONS = ("$comment", "default", "deprecated", "description", "examples", "title")

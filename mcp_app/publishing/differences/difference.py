@@ -105,6 +105,8 @@ FEW_WORDS: Final = 2
 """So many words that are the same between two changes are part of one."""
 ABSENT: Final = object()
 """Stands for a member that is not there."""
+MALFORMED: Final = (AttributeError, KeyError, TypeError)
+"""What reading a value raises that is not what its column demands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,3 @@ def readable_pair(old: Any, new: Any) -> tuple[str | None, str | None]:
         if was != now:
             break
     return was, now
-
-
-def are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -16,8 +17,7 @@ from mcp_app.kinds.kind import OUTSIDE, Description
 from mcp_app.kinds.query.comparisons import PERIODS
 from mcp_app.models import DefinitionRow, PublishedRow, Tool
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.differences.breaking import are_arguments, is_schema
-from mcp_app.publishing.differences.difference import are_texts, readable_value
+from mcp_app.publishing.differences.difference import MALFORMED, readable_value
 
 
 class Line(NamedTuple):
@@ -49,9 +49,9 @@ class ClientView:
         if field == "config" and self.description is not None:
             return [Line(label, text, text) for label, text in self.description]
         value = self.content[field]
-        fits, lines = _LINES.get(field, (lambda _value: False, iter))
-        if fits(value):
-            return list(lines(value))
+        if field in _LINES:
+            with suppress(*MALFORMED):
+                return list(_LINES[field](value))
         return [Line("", "", readable_value(value))]
 
 
@@ -150,7 +150,7 @@ def _type_words(schema: dict[str, Any]) -> str:
     if schema.get("enum") == [*PERIODS]:
         del schema["enum"]
         return _("period")
-    if are_texts(schema.get("enum")):
+    if _are_texts(schema.get("enum")):
         choices = {"choices": ", ".join(schema.pop("enum"))}
         return _("one of %(choices)s") % choices
     if name == "array" and isinstance(schema.get("items"), dict):
@@ -212,26 +212,20 @@ def _member_lines(members: JsonObject) -> Iterator[Line]:
         text = readable_value(value)
         if isinstance(value, list) and not any(isinstance(e, dict) for e in value):
             text = "\n".join(map(str, value))
-        if name == "audience" and are_texts(value):
+        if name == "audience" and _are_texts(value):
             text = " ".join(sorted({*value}, reverse=True))
         yield Line(name, "", text)
 
 
-def _are_suggestions(value: object) -> bool:
-    return isinstance(value, dict) and all(map(are_texts, value.values()))
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
-
-
-_LINES: Final[
-    Mapping[str, tuple[Callable[[object], bool], Callable[[Any], Iterator[Line]]]]
-] = {
-    "input_schema": (is_schema, _schema_lines),
-    "arguments": (are_arguments, _argument_lines),
-    "suggestions": (_are_suggestions, _suggestion_lines),
-    "annotations": (_is_object, _member_lines),
-    "chosen": (_is_object, _member_lines),
+_LINES: Final[Mapping[str, Callable[[Any], Iterator[Line]]]] = {
+    "input_schema": _schema_lines,
+    "arguments": _argument_lines,
+    "suggestions": _suggestion_lines,
+    "annotations": _member_lines,
+    "chosen": _member_lines,
 }
-"""By column: whether a value is what has lines, and the lines."""
+"""What is in lines, by column."""

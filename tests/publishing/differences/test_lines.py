@@ -69,7 +69,7 @@ CASES: Final[list[tuple[Any, ...]]] = [
     ),
     ("arguments", [{**A, "title": ""}], [A], ("arguments", [{**A, "title": ""}], [A])),
     ("arguments", [A, B], [B, A], ("arguments", [A, B], [B, A])),
-    ("arguments", [A, A], [A], ("arguments", [A, A], "a")),
+    ("arguments", [A, A], [A], ("arguments", [A, A], [A])),
     (
         "suggestions",
         {"id": ["7"], "same": ["s"], "old": ["a"]},
