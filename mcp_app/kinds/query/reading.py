@@ -376,9 +376,16 @@ class _Reader:
         ]
         for at, measure in enumerate(query.measures):
             named.append((measure.name, f"measures.{at}.name"))
-        named += [(path.text, f"fields.{at}") for at, path in enumerate(query.fields)]
+        named += _member_names(query.fields, "fields")
         for at, listed in enumerate(query.lists):
             named.append((listed.field.name, f"lists.{at}.path"))
+            # One that is there twice was never refused here.
+            fields = [*{each.text: each for each in listed.fields}.values()]
+            self._refuse_twice(_member_names(fields, f"lists.{at}.fields"))
+        self._refuse_twice(named)
+
+    def _refuse_twice(self, named: Sequence[tuple[str, str]]) -> None:
+        """Keep a problem for each name that two places have."""
         names = [name for name, _place in named]
         for name in sorted({each for each in names if names.count(each) > 1}):
             place = dict(named)[name]
@@ -394,6 +401,21 @@ class _Reader:
             self.problems.append(
                 KindError(f"One query reads one database, but this has {where}.")
             )
+
+
+def _member_names(paths: Sequence[Path], place: str) -> list[tuple[str, str]]:
+    """Return where the values of rows stand, and the places of their paths.
+
+    The text of a relation stands within it, where it has other members.
+    """
+    texts = [path.text for path in paths]
+    named = []
+    for at, path in enumerate(paths):
+        is_within = any(each.startswith(f"{path.text}.") for each in texts)
+        is_within = is_within and path.stand_in == TEXT
+        name = f"{path.text}.{TEXT}" if is_within else path.text
+        named.append((name, f"{place}.{at}"))
+    return named
 
 
 def _check_lookup(path: Path, lookup: str, *, several: bool) -> None:

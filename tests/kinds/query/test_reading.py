@@ -6,7 +6,9 @@ from datetime import date
 from typing import Any
 
 import pytest
+from django.db import models
 from django.test import override_settings
+from django.test.utils import isolate_apps
 
 from mcp_app.catalog.open_models import open_model
 from mcp_app.interface.rules import AccessRequirements
@@ -268,3 +270,34 @@ def test_one_query_reads_one_database() -> None:
         [problem] = shop.problems({"fields": ["customer.name"]})
     assert "drill.Order on “default”" in problem
     assert "drill.Customer on “other”" in problem
+
+
+@isolate_apps("tests.drill")
+def test_the_text_of_a_relation_and_a_field_called_text_are_two() -> None:
+    class Topic(models.Model):  # noqa: DJ008
+        title = models.CharField(max_length=20)
+        text = models.CharField(max_length=20)
+
+        class Meta:
+            app_label = "drill"
+
+    class Remark(models.Model):  # noqa: DJ008
+        topic = models.ForeignKey(Topic, models.CASCADE, related_name="remarks")
+
+        class Meta:
+            app_label = "drill"
+
+    rows: dict[str, Any] = {"rows": "all", "permission": ""}
+    own = [
+        open_model(Topic, fields=["title", "text", "remarks"], **rows),
+        open_model(Remark, fields=["topic"], **rows),
+    ]
+    opened = {each.label: each for each in own}
+    both = ["topic", "topic.text"]
+    remarks = {"model": "drill.Remark", "fields": both}
+    assert shop.problems(remarks, opened) == ["“topic.text” is there twice."]
+    listed = {"path": "remarks", "fields": both}
+    topics = {"model": "drill.Topic", "lists": [listed]}
+    assert shop.problems(topics, opened) == ["“topic.text” is there twice."]
+    for alone in (["topic", "topic.title"], ["topic.text"]):
+        assert not shop.problems({**remarks, "fields": alone}, opened)
