@@ -60,8 +60,12 @@ def publish_context(
 ) -> dict[str, Any]:
     """Return the context of *Publish*; `?before=` and `?after=` compare others."""
     versions = list(_newest_versions(row))
-    choices = [_version_choice(row, each) for each in versions]
-    served, number = _served_number(row), _next_number(versions)
+    served = NOTHING if row.published is None else row.published.number
+    number = _next_number(versions)
+    labels = {each.number: _version_label(each.number) for each in versions}
+    if served in labels:
+        label = {"version": labels[served]}
+        labels[served] = _("%(version)s (clients see this one)") % label
     before = number_from(request.GET.get("before", ""), served)
     after = number_from(request.GET.get("after", ""), WORKING_COPY)
     context = _proposal_context(request, row, propose_publication(row, registry))
@@ -73,11 +77,8 @@ def publish_context(
     is_from_code = isinstance(row, DefinitionRow) and row.from_code
     return {
         **context,
-        "versions": choices,
-        "versions_after": [
-            {"number": WORKING_COPY, "label": _version_label(WORKING_COPY)},
-            *choices,
-        ],
+        "versions": labels,
+        "versions_after": {WORKING_COPY: _version_label(WORKING_COPY), **labels},
         "before": before,
         "after": after,
         "unpublish_url": "" if is_from_code else page_url(row, "unpublish"),
@@ -176,11 +177,10 @@ def _proposal_context(
         "breaks": proposal.breaks,
         "is_served_already": proposal.is_served_already,
         "who": who_sees(row, proposal.content),
-        "hints": " · ".join([*_hints(row, proposal), *_token_costs(row, proposal)]),
+        "hints": " · ".join(filter(None, _consequences(row, proposal))),
         "sessions": _session_sentence(row, proposal.content),
         "may_publish": has_right(request, "publish"),
         "reason": whom_to_ask(request, "publish"),
-        "note": request.POST.get("note", ""),
     }
 
 
@@ -198,21 +198,20 @@ def _findings_with_fields(
 def _session_sentence(row: PublishedRow, content: JsonObject | None = None) -> str:
     """Say how many sessions notice it."""
     servers = servers_offering(row, content)
-    count = Session.objects.filter(server__in=servers).count() if servers else 0
-    sentence = ngettext(
+    if not servers:
+        return _("No server offers it, so no client notices.")
+    count = Session.objects.filter(server__in=servers).count()
+    if not count:
+        return _(
+            "No client is connected. Clients see the change the next time they ask."
+        )
+    return ngettext(
         "%(count)d session is open. Its client is notified if it listens, and"
         " otherwise sees the change when it asks.",
         "%(count)d sessions are open. Clients that listen are notified, the others"
         " see the change when they ask.",
         count,
     ) % {"count": count}
-    if not count:
-        sentence = _(
-            "No client is connected. Clients see the change the next time they ask."
-        )
-    if not servers:
-        sentence = _("No server offers it, so no client notices.")
-    return sentence
 
 
 def servers_offering(row: PublishedRow, content: JsonObject | None) -> list[str]:
@@ -229,17 +228,13 @@ def servers_offering(row: PublishedRow, content: JsonObject | None) -> list[str]
     ]
 
 
-def _hints(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
-    """Yield what clients are told that a tool does, as it is served."""
+def _consequences(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
+    """Yield what clients are told that a tool does, and what it costs them."""
     text = proposal.after.content.get(CHANGES, "")
     if isinstance(row, DefinitionRow) and row.from_code:
         whole = whole_definition(row, proposal.content, mcp)
         text = hint_words(whole.hints) if isinstance(whole, ToolDefinition) else ""
-    if text:
-        yield capfirst(text)
-
-
-def _token_costs(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
+    yield capfirst(text)
     tokens = proposal.judged.tokens
     # Clients give a model only the tools with every request.
     if tokens and isinstance(row, Tool):
@@ -255,13 +250,6 @@ def _newest_versions(row: PublishedRow) -> Iterable[DefinitionVersion]:
     return DefinitionVersion.objects.of(row).defer("content")[:200]
 
 
-def _version_choice(row: PublishedRow, version: DefinitionVersion) -> dict[str, Any]:
-    label = _version_label(version.number)
-    if version.pk == row.published_id:
-        label = _("%(version)s (clients see this one)") % {"version": label}
-    return {"number": version.number, "label": label}
-
-
 def _version_label(number: int) -> str:
     """Return the heading of a version; "" for nothing."""
     if number == WORKING_COPY:
@@ -271,10 +259,6 @@ def _version_label(number: int) -> str:
 
 NOTHING: Final = -1
 MAX_NUMBER_DIGITS: Final = 9
-
-
-def _served_number(row: PublishedRow) -> int:
-    return NOTHING if row.published is None else row.published.number
 
 
 def served_label(row: PublishedRow) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -76,8 +77,9 @@ def _difference_label(row: PublishedRow, difference: Difference, labels: Words) 
     part = visible(difference.part)
     if part and difference.field in SPLIT_COLUMNS:
         return capfirst(part)
-    field = str(labels[difference.field][0]) if difference.field in labels else ""
-    if not field:
+    if difference.field in labels:
+        field = str(labels[difference.field][0])
+    else:
         columns = {each.name: each for each in row._meta.get_fields()}
         column = columns.get(difference.field)
         field = str(getattr(column, "verbose_name", difference.field))
@@ -89,8 +91,7 @@ def _values_in_words(
 ) -> tuple[str | None, str | None]:
     """Return the values as the form shows them, if they differ there."""
     plain = difference.before, difference.after
-    field = difference.field
-    wording = _WORDINGS.get((field, difference.part)) or _WORDINGS.get((field, ""))
+    wording = _WORDINGS.get((difference.field, difference.part))
     if wording is None:
         return plain
     before, after = (None if each is None else wording(row, each) for each in plain)
@@ -98,40 +99,36 @@ def _values_in_words(
     return plain if is_hidden else (before, after)
 
 
-def _chosen_of(choices: Mapping[str, Label]) -> Callable[[PublishedRow, str], str]:
+def _choice_labels(choices: Mapping[str, Label]) -> Callable[[PublishedRow, str], str]:
     return lambda _row, value: str(choices.get(value, value))
 
 
-def _method_labels(row: PublishedRow, value: str) -> str:
-    return "\n".join(map(method_label, split_words(value)))
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
-
-
 def _seconds_text(row: PublishedRow, value: str) -> str:
-    return seconds_of(int(value)) if _is_number(value) else value
+    with suppress(ValueError):
+        return seconds_of(int(value))
+    return value
 
 
-def _titles_wording(name: str) -> Callable[[PublishedRow, str], str]:
-    def row_titles(row: PublishedRow, value: str) -> str:
-        keys = [int(key) for key in value.splitlines() if _is_number(key)]
+def _row_titles(name: str) -> Callable[[PublishedRow, str], str]:
+    def titles(row: PublishedRow, value: str) -> str:
+        keys = [int(key) for key in value.splitlines() if key.isdecimal()]
         model: Any = type(row)._meta.get_field(name).related_model
         known = model._default_manager.in_bulk(keys)
         gone = _("one that was deleted")
         return "\n".join(str(known.get(key, gone)) for key in keys)
 
-    return row_titles
+    return titles
 
 
 _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] = {
     ("kind", ""): lambda _row, value: str(name_of_kind(value)),
-    ("selection", ""): _chosen_of(dict(Server.Selection.choices)),
-    ("listing", ""): _chosen_of(dict(Server.ToolList.choices)),
-    ("annotations", "audience"): _chosen_of(AUDIENCES),
-    ("annotations", "priority"): _chosen_of(IMPORTANCES),
-    ("access", ""): _method_labels,
+    ("selection", ""): _choice_labels(dict(Server.Selection.choices)),
+    ("listing", ""): _choice_labels(dict(Server.ToolList.choices)),
+    ("annotations", "audience"): _choice_labels(AUDIENCES),
+    ("annotations", "priority"): _choice_labels(IMPORTANCES),
+    ("access", ""): lambda _row, value: "\n".join(
+        map(method_label, split_words(value))
+    ),
     ("ttl_ms", ""): _seconds_text,
-    **{("chosen", name): _titles_wording(name) for name in Server.CHOICES},
+    **{("chosen", name): _row_titles(name) for name in Server.CHOICES},
 }
