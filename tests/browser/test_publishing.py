@@ -58,6 +58,10 @@ def editor(browser: Browser, served: Serving, allowed: str) -> Iterator[Page]:
         yield page
 
 
+WIDE_BOXES = """[...document.querySelectorAll("[type=checkbox], [type=radio]")]
+    .filter(each => each.offsetWidth > 40).length"""
+
+
 def add_user(staff: Page, name: str) -> None:
     staff.goto("/admin/auth/user/add/")
     staff.get_by_label("Username").fill(name)
@@ -93,6 +97,7 @@ def picture(page: Page, name: str, folder: Path = PICTURES) -> None:
         options = {"runOnly": ["color-contrast"]} if look == "dark" else {}
         assert serious(page, **options) == [], (name, look)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(WIDE_BOXES) == 0
         if "PICTURES" in os.environ:
             folder.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=folder / f"{name}-{look}.png")
