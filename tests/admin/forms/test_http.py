@@ -190,6 +190,11 @@ KEY = "(the site's key is in the settings)"
             },
             "PUT at Help desk.",
         ),
+        (
+            f"curl '{AT}$' -X 'PUT'",
+            {"method": "PUT", "query": [{"name": "lang", "value": "en$"}]},
+            "PUT at Help desk.",
+        ),
         ("https://kim:s3cret@[/a", None, "“https://[/a” is no address"),
         (f"curl {AT} " + "-d a " * 9_000, None, "at most 1000 words"),
         (f"{AT}&" + "a=b&" * 50, None, "at most 50 pairs of one sort"),

@@ -139,8 +139,10 @@ _OF_BROWSERS: Final = re.compile(
     re.IGNORECASE,
 )
 """Headers that browsers send by themselves."""
-_ANSI_TEXT: Final = re.compile(r"\$'((?:[^'\\]|\\.)*)'")
-"""Bash's way to write a text with escapes, which browsers copy."""
+_TEXTS: Final = re.compile(
+    r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$'((?:[^'\\]|\\.)*)'""", re.DOTALL
+)
+"""Texts of a shell; of the last sort, with escapes, are those that browsers copy."""
 
 
 class _Curl(argparse.ArgumentParser):
@@ -161,7 +163,7 @@ class _Curl(argparse.ArgumentParser):
 
 
 def _call_from_curl(text: str) -> PastedCall:
-    text = _ANSI_TEXT.sub(_unescape_text, re.sub(r"\\\r?\n", " ", text))
+    text = _TEXTS.sub(_unescape_text, re.sub(r"\\\r?\n", " ", text))
     try:
         words = shlex.split(text)[1:]
     except ValueError:
@@ -214,6 +216,8 @@ def _with_values(words: list[str]) -> Iterator[str]:
 
 
 def _unescape_text(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return match[0]
     text = match[1].replace("\\'", "'").replace('"', '\\"')
     try:
         return shlex.quote(str(json.loads(f'"{text}"', strict=False)))
