@@ -32,7 +32,7 @@ KEYS: Final = ("pk", "id", "key")
 """Names of numbers that nobody compares, alone or at the end of a name."""
 NOTHING: Final = "\N{EN DASH}"
 _FRACTION: Final = re.compile(r"-?[0-9]{1,30}\.[0-9]{1,20}")
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T.*)?")
+_DATE: Final = re.compile(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:T.*)?$")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -174,38 +174,36 @@ def _are_numbers(values: Sequence[object]) -> bool:
 
 
 def _cell(column: Column, value: object, bar: str = "") -> Cell:
-    text = visible(_plain_text(value), None)
+    text = visible(_short_text(value), None)
     is_short = len(text) <= MAX_LETTERS
     return Cell(column, text if is_short else f"{text[: MAX_LETTERS - 1]}…", bar)
 
 
-def _plain_text(value: object) -> str:
+def _short_text(value: Any, depth: int = 0) -> str:
     """Return a value in few words."""
-    if isinstance(value, dict | list):
-        return _nested_text(value)
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, float | str) and (number := _number_of(value)) is not None:
         return number_format(number, force_grouping=True)
-    return NOTHING if value is None else str(value)
+    if value in (None, {}, []):
+        return NOTHING
+    return _nested_text(value, depth) if isinstance(value, dict | list) else str(value)
 
 
-def _nested_text(value: Any, depth: int = 0) -> str:
+def _nested_text(value: Any, depth: int) -> str:
     """Return an object or a list in few words; of a list below a row its entries."""
-    if not isinstance(value, dict | list):
-        return _plain_text(value)
-    if not value or depth > MAX_DEPTH:
-        return "…" if value else NOTHING
+    if depth > MAX_DEPTH:
+        return "…"
     if isinstance(value, list):
         is_nested = any(isinstance(each, dict | list) for each in value)
-        texts = (_nested_text(each, depth + 1) for each in value[:MAX_LETTERS])
+        texts = (_short_text(each, depth + 1) for each in value[:MAX_LETTERS])
         return ("; " if is_nested else ", ").join(texts)
     if isinstance(value.get("text"), str):
         return str(value["text"])
-    found, _ = _find_objects(value)
-    if found is not None:
-        return _nested_text(found, depth + 1)
-    named = {name: _nested_text(each, depth + 1) for name, each in value.items()}
+    rows, _beside = _find_objects(value)
+    if rows is not None:
+        return _short_text(rows, depth + 1)
+    named = {name: _short_text(each, depth + 1) for name, each in value.items()}
     return ", ".join(named.values() if depth else map(": ".join, named.items()))
 
 
@@ -229,7 +227,7 @@ def _compared_places(
     if len(labels) != 1 or not numbers or len(values) == 1:
         return None
     named = [row[labels[0]] for row in values]
-    texts = {_plain_text(each) for each in named if not isinstance(each, bool | list)}
+    texts = {_short_text(each) for each in named if not isinstance(each, bool | list)}
     if len(texts) < len(values):
         return None
     whole = [all(isinstance(row[at], int) for row in values) for at in numbers]
@@ -245,12 +243,11 @@ def _plot_of_dates(
 
     None if not all labels are dates, or there would be too many places.
     """
-    texts = [each for each in labels if isinstance(each, str) and _DATE.fullmatch(each)]
     try:
-        days = [date.fromisoformat(each[:10]) for each in texts]
-    except ValueError:
+        days = [date.fromisoformat(_DATE.findall(str(each))[0]) for each in labels]
+    except (LookupError, ValueError):
         return None
-    if len(days) < len(labels) or len(set(days)) < len(days):
+    if len(set(days)) < len(days):
         return None
     by_month = all(each.day == 1 for each in days)
     ordinals = [

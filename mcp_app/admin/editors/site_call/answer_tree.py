@@ -6,6 +6,7 @@ import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from django.utils.translation import gettext as _
@@ -25,13 +26,19 @@ MAX_PATH: Final = 200
 
 
 @dataclass(slots=True)
-class Member:
-    """A member of a part; `path` begins at the part."""
+class Part:
+    """A part of the answer that clients may get, or a member of one.
+
+    The `path` of a part begins at the answer, "" is all of it; that of a member begins
+    at the part. `more` are the members of a part that have no tick: they are too many,
+    or have a name that nothing can say.
+    """
 
     path: str
     sample: str = ""
     ticked: bool = True
-    members: list[Member] = field(default_factory=list)
+    members: list[Part] = field(default_factory=list)
+    more: int = 0
 
     @property
     def name(self) -> str:
@@ -39,25 +46,13 @@ class Member:
         return visible(self.path.rpartition(".")[2])
 
 
-@dataclass(slots=True)
-class Part:
-    """A part of the answer that clients may get; "" is all of it."""
-
-    path: str
-    sample: str = ""
-    members: list[Member] = field(default_factory=list)
-    chosen: bool = False
-    more: int = 0
-    """Members that have no tick: too many, or with a name that nothing can say."""
-
-
 # -- from an answer --------------------------------------------------------------------
 
 
 def parts_of_answer(answer: object) -> list[Part]:
     """Return the parts of a JSON answer, the whole of it first."""
-    found = [*_containers("", answer, MAX_LEVELS)][:MAX_PARTS]
-    return [_part_of(path, value) for path, value in found]
+    containers = islice(_containers("", answer, MAX_LEVELS), MAX_PARTS)
+    return [_part_of(path, value) for path, value in containers]
 
 
 def _containers(path: str, value: object, levels: int) -> Iterator[tuple[str, object]]:
@@ -72,18 +67,19 @@ def _containers(path: str, value: object, levels: int) -> Iterator[tuple[str, ob
 def _part_of(path: str, value: object) -> Part:
     levels = MAX_LEVELS - len(path.split(".") if path else ())
     part, left = Part(path, _sample_of(value)), MAX_MEMBERS
-    waiting = deque([(part.members, "", value, max(levels, 1))])
+    waiting = deque([(part, "", value)])
     while waiting:
-        place, above, holder, depth = waiting.popleft()
-        for name, inner in _members_of(holder, is_part=not above).items():
-            if not left or not _is_plain(name) or len(above) + len(name) >= MAX_PATH:
+        holder, above, members = waiting.popleft()
+        for name, inner in _members_of(members, is_part=holder is part).items():
+            inner_path = _join_names(above, name)
+            if not left or not _is_plain(name) or len(inner_path) > MAX_PATH:
                 part.more += 1
                 continue
-            member = Member(_join_names(above, name), _sample_of(inner))
-            place.append(member)
             left -= 1
-            if depth > 1 and isinstance(inner, dict):
-                waiting.append((member.members, member.path, inner, depth - 1))
+            member = Part(inner_path, _sample_of(inner))
+            holder.members.append(member)
+            if isinstance(inner, dict) and len(inner_path.split(".")) < levels:
+                waiting.append((member, inner_path, inner))
     return part
 
 
@@ -138,10 +134,10 @@ def parts_of_names(text: str) -> list[Part]:
         return []
     parts = []
     for path, members in names.items():
-        part, known = Part(path), dict[str, list[Member]]()
+        part, known = Part(path), dict[str, list[Part]]()
         for each in members if isinstance(members, list) else ():
             if isinstance(each, str) and each not in known:
-                member = Member(each)
+                member = Part(each)
                 known[each] = member.members
                 known.get(each.rpartition(".")[0], part.members).append(member)
         parts.append(part)
@@ -156,9 +152,9 @@ def tick(parts: list[Part], take: str, keep: Collection[str]) -> None:
         part = Part(take, lacks)
         parts.append(part)
     for other in parts:
-        other.chosen = other is part
+        other.ticked = other is part
     known = {each.path: each for each in _all(part.members)}
-    part.members += [Member(each, lacks) for each in keep if each not in known]
+    part.members += [Part(each, lacks) for each in keep if each not in known]
     for each in _all(part.members):
         each.ticked = not keep or any(
             f"{path}.".startswith(f"{each.path}.")
@@ -179,7 +175,7 @@ def paths_to_keep(part: Part, ticked: Collection[str]) -> list[str] | None:
     return [*_keep_paths(part.members)] or None
 
 
-def _keep_paths(members: Iterable[Member]) -> Iterator[str]:
+def _keep_paths(members: Iterable[Part]) -> Iterator[str]:
     for each in members:
         if each.ticked and all(inner.ticked for inner in _all(each.members)):
             yield each.path
@@ -187,7 +183,7 @@ def _keep_paths(members: Iterable[Member]) -> Iterator[str]:
             yield from _keep_paths(each.members)
 
 
-def _all(members: Iterable[Member]) -> Iterator[Member]:
+def _all(members: Iterable[Part]) -> Iterator[Part]:
     for each in members:
         yield each
         yield from _all(each.members)

@@ -95,6 +95,7 @@ def name_parts(
     A part whose value is another one by now stays as it is.
     """
     config, schema = copy.deepcopy(config), copy.deepcopy(schema)
+    config["path"] = str(config.get("path", "")).split("/")
     properties: JsonObject = schema.setdefault("properties", {})
     schema.setdefault("type", "object")
     for each in named:
@@ -113,6 +114,7 @@ def name_parts(
                 schema.setdefault("required", []).append(each.name)
         if each.description:
             properties[each.name]["description"] = each.description
+    config["path"] = "/".join(map(str, config["path"]))
     return config, schema
 
 
@@ -133,26 +135,14 @@ def _property_of(part: CallPart) -> JsonObject:
 
 def _put(config: JsonObject, part: CallPart, value: object) -> bool:
     """Put a value in the place of a part; say whether the part was still there."""
-    if part.place[0] == "path":
-        segments = str(config.get("path", "")).split("/")
-        if not _is_at(segments, part.place[1:], part.value):
-            return False
-        segments[int(part.place[1])] = str(value)
-        config["path"] = "/".join(segments)
-        return True
-    if not _is_at(config, part.place, part.value):
-        return False
     holder: Any = config
-    for step in part.place[:-1]:
-        holder = holder[step]
-    holder[part.place[-1]] = value
-    return True
-
-
-def _is_at(holder: Any, place: Place, value: object) -> bool:
+    *steps, last = part.place
     try:
-        for step in place:
+        for step in steps:
             holder = holder[step]
+        is_there = holder[last] == part.value
     except (LookupError, TypeError):
         return False
-    return bool(holder == value)
+    if is_there:
+        holder[last] = value
+    return bool(is_there)
