@@ -268,20 +268,6 @@ def test_a_long_text_is_cut_and_downloaded_whole(site: Site) -> None:
     assert answer["result"]["content"][0]["text"] == text
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("tool_error", "This error was ordered by the caller."),
-        ("exception", "Its error number in the log is "),
-    ],
-)
-def test_how_it_failed_is_told(site: Site, kind: str, words: str) -> None:
-    page = site.open("drill_fail")
-    field(page, "kind").select_option(kind)
-    page.get_by_role("button", name="Run").click()
-    expect(page.locator("[data-mcp-result]")).to_contain_text(words)
-
-
 @pytest.mark.long
 def test_from_the_lists_to_the_answer(staff: Page) -> None:
     """As the documentation shows it, on the demo."""

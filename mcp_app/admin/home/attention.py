@@ -34,8 +34,6 @@ from mcp_app.workbench.viewer import Viewer
 
 MAX_SERVERS: Final = 20
 """Servers that the page shows."""
-PAGES: Final[Mapping[str, Label]] = header.OF_SERVERS
-"""The pages of a server that its line links to: the end of the URL's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,7 @@ def server_lines(request: HttpRequest) -> list[ServerLine]:
     if not request.user.has_perm("mcp_app.view_server"):
         return []
     is_stopped = stop_matcher(header.active_stops(request))
+    pages = header.OF_SERVERS.items()
     rows = Server.objects.select_related("published").defer("published__content")
     return [
         ServerLine(
@@ -74,7 +73,7 @@ def server_lines(request: HttpRequest) -> list[ServerLine]:
             state=State.STOPPED if is_stopped(row) else row.state,
             ways=", ".join(map(method_label, row.access_names)),
             connect_url=page_url(row, "connect"),
-            links=[(label, page_url(row, page)) for page, label in PAGES.items()],
+            links=[(label, page_url(row, page)) for page, label in pages],
         )
         for row in rows.order_by("pk")[: MAX_SERVERS + 1]
     ]

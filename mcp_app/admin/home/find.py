@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -43,14 +42,6 @@ TYPES: Final[Mapping[str, Label]] = {
 """The headings of what was found, in their order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What was found of one type; each with its URL."""
-
-    label: Label
-    hits: list[tuple[Hit, str]]
-
-
 def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
     """Show what a text may mean; open it if that, or what it names, is one thing."""
     viewer, text = viewer_of(request.user), query_text(request.GET.get("q", ""))
@@ -65,7 +56,7 @@ def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
         "text": visible(without_secrets(text), None),
         "secret": has_secret(text),
         "groups": groups,
-        "is_full": any(len(each.hits) >= MAX_HITS for each in groups),
+        "is_full": any(len(each) >= MAX_HITS for _label, each in groups),
         "searched": _searchable_names(viewer),
         "retention": retention() if viewer.calls else "",
         "most": MAX_HITS,
@@ -81,12 +72,12 @@ def hit_url(hit: Hit) -> str:
     return reverse(f"admin:mcp_app_{hit.kind}_change", args=[hit.key])
 
 
-def _group_hits(hits: Iterable[Hit]) -> list[Group]:
+def _group_hits(hits: Iterable[Hit]) -> list[tuple[Label, list[tuple[Hit, str]]]]:
+    """Return the heading of each type, and what was found of it, with its URL."""
     by_kind: dict[str, list[tuple[Hit, str]]] = {}
     for hit in hits:
         by_kind.setdefault(hit.kind, []).append((hit, hit_url(hit)))
-    kinds = [(kind, label) for kind, label in TYPES.items() if kind in by_kind]
-    return [Group(label, by_kind[kind]) for kind, label in kinds]
+    return [(label, by_kind[kind]) for kind, label in TYPES.items() if kind in by_kind]
 
 
 def _searchable_names(viewer: Viewer) -> list[Any]:

@@ -190,43 +190,32 @@ def clients_context(look: Look) -> dict[str, object]:
     names = user_names(each.user_id for each in sessions)
     reports = look.reports.values() if sessions else ()
     listening = {key for report in reports for key in report.sessions}
-    aged = [
-        *((each.age_seen_ms, _session_line(each, names, calls)) for each in sessions),
-        *((look.now_ms - each.newest_ms, _caller_line(each)) for each in others),
-    ]
     lines = [
         {
-            **line,
-            "seen": _moment_ago(age_ms),
-            "listens": line.get("pk") in listening,
+            "age_ms": each.age_seen_ms,
+            "pk": each.pk,
+            "handle": each.digest[:HANDLE],
+            "client": client_of(each),
+            "who": session_user_name(each, names),
+            "calls": calls[each.digest[:SESSION_HANDLE]],
+            "listens": each.pk in listening,
         }
-        for age_ms, line in sorted(aged, key=lambda each: each[0])[:SHOWN]
+        for each in sessions
+    ] + [
+        {
+            "age_ms": look.now_ms - each.newest_ms,
+            "client": calls_presentation.client_of(each),
+            "who": calls_presentation.caller_name(each),
+            "calls": each.calls,
+        }
+        for each in others
     ]
+    lines = sorted(lines, key=lambda line: line["age_ms"])[:SHOWN]
     return {
-        "clients": lines,
+        "clients": [{**each, "seen": _moment_ago(each["age_ms"])} for each in lines],
         "client_count": count,
         "counts_calls": look.counts_calls,
         "more_clients": _more_text(count),
-    }
-
-
-def _session_line(
-    session: Session, names: dict[str, str], calls: Mapping[str, int]
-) -> dict[str, object]:
-    return {
-        "pk": session.pk,
-        "handle": session.digest[:HANDLE],
-        "client": client_of(session),
-        "who": session_user_name(session, names),
-        "calls": calls.get(session.digest[:SESSION_HANDLE], 0),
-    }
-
-
-def _caller_line(caller: CallingClient) -> dict[str, object]:
-    return {
-        "client": calls_presentation.client_of(caller),
-        "who": calls_presentation.caller_name(caller),
-        "calls": caller.calls,
     }
 
 
