@@ -18,7 +18,6 @@ from mcp_app.publishing.differences.difference import (
     Difference,
     Piece,
     changed_members,
-    common_start,
     is_same_json,
     readable_pair,
 )
@@ -37,7 +36,6 @@ __all__ = [
     "breaking_reasons",
     "client_view",
     "common_lines",
-    "common_start",
     "differences",
     "hint_words",
     "plain_differences",

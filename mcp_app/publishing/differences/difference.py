@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import Match, SequenceMatcher
+from difflib import SequenceMatcher
 from enum import Enum
-from itertools import accumulate
+from os.path import commonprefix
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -17,7 +16,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc
 
 # -- text diff -------------------------------------------------------------------------
-# Which words of two texts were taken away or added, found in bounded time.
+# Which words of two texts were taken away or added.
 
 WORDS = re.compile(r"\s+|\S+\s*")
 
@@ -36,36 +35,8 @@ class Piece:
     text: str
 
 
-STEPS_PER_WORD: Final = 50
-FEWEST_STEPS, MAX_STEPS = 20_000, 5_000_000
-"""What a comparison of two texts may cost: where the same words are in many places, or
-every other one differs, it would cost the square of their number, or its cube."""
-
-
-class _TooMuch(Exception):
-    """The comparison would take too long."""
-
-
-class _Matcher(SequenceMatcher[str]):
-    """Gives up where it would take more than its share."""
-
-    def __init__(self, old: list[str], new: list[str]) -> None:
-        super().__init__(None, old, new, autojunk=False)
-        alike = Counter(new)
-        places = (1 + alike[word] for word in old)
-        self._steps = [0, *accumulate(places)]
-        """How many steps it takes to look at the words before each one."""
-        steps = STEPS_PER_WORD * (len(old) + len(new))
-        self._left = min(max(steps, FEWEST_STEPS), MAX_STEPS)
-
-    def find_longest_match(
-        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
-    ) -> Match:
-        end = len(self._steps) - 1 if ahi is None else ahi
-        self._left -= self._steps[end] - self._steps[alo]
-        if self._left < 0:
-            raise _TooMuch
-        return super().find_longest_match(alo, ahi, blo, bhi)
+MAX_PAIRS_OF_WORDS: Final = 1_500**2
+"""Each word of a text may be compared with each of the other; that takes a second."""
 
 
 def operations(
@@ -73,30 +44,20 @@ def operations(
 ) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield what became of which words, as `SequenceMatcher.get_opcodes` does.
 
-    Between the first and the last word that differ, texts in which too much is alike
-    are one difference.
+    What lies between the first and the last word that differ is one difference if it
+    is very long.
     """
-    start = common_start(before, after)
-    end = common_start(before[start:][::-1], after[start:][::-1])
+    start = len(commonprefix([before, after]))
+    end = len(commonprefix([before[start:][::-1], after[start:][::-1]]))
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     yield "equal", 0, start, 0, start
-    try:
-        opcodes = _Matcher(old, new).get_opcodes()
-    except _TooMuch:
-        opcodes = [("replace", 0, len(old), 0, len(new))]
+    opcodes: Sequence[tuple[Any, ...]] = [("replace", 0, len(old), 0, len(new))]
+    if len(old) * len(new) <= MAX_PAIRS_OF_WORDS:
+        opcodes = SequenceMatcher(None, old, new).get_opcodes()
     for operation, *places in opcodes:
         one, two, three, four = (place + start for place in places)
         yield operation, one, two, three, four
     yield "equal", start + len(old), len(before), start + len(new), len(after)
-
-
-def common_start(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many words, or characters, are the same at the beginning of both."""
-    pairs = zip(one, other, strict=False)
-    return next(
-        (place for place, (old, new) in enumerate(pairs) if old != new),
-        min(len(one), len(other)),
-    )
 
 
 # -- difference ------------------------------------------------------------------------
