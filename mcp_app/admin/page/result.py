@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -301,7 +302,9 @@ def bar_plot(
 
 def _round_up(columns: Sequence[Sequence[float]]) -> float:
     """Return where the axis ends: a number from the largest on whose half is short."""
-    most = max(map(sum, columns), default=0) or 2
+    most = max(map(sum, columns), default=0)
+    # Of the smallest floats there is no half.
+    most = most if most > sys.float_info.min else 2
     is_whole = all(float(each).is_integer() for column in columns for each in column)
     unit = 2 * 10.0 ** (math.floor(math.log10(most)) - 1)
     unit = max(unit, 2) if is_whole else unit
