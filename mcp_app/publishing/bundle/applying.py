@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import cast
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -36,7 +35,7 @@ from mcp_app.publishing.bundle.format import (
     PublishedContent,
     kind_of_model,
 )
-from mcp_app.publishing.differences import Difference
+from mcp_app.publishing.differences import Difference, common_start
 from mcp_app.publishing.overlays import store_findings
 from mcp_app.publishing.publication import OutOfDate, overtaken_error
 
@@ -382,7 +381,7 @@ def _shortened_values(lines: Sequence[str | None]) -> Iterator[str]:
     """Yield both, as far as a line shows them: long ones from where they differ."""
     start = 0
     if any(line is not None and len(line) > MAX_VALUE_LENGTH for line in lines):
-        same = len(commonprefix([line or "" for line in lines]))
+        same = common_start(*(line or "" for line in lines))
         start = max(0, same - MAX_VALUE_LENGTH // 4)
     for line in lines:
         if line is None:

@@ -18,6 +18,7 @@ from mcp_app.publishing.differences.difference import (
     Difference,
     Piece,
     changed_members,
+    common_start,
     is_same_json,
     readable_pair,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "breaking_reasons",
     "client_view",
     "common_lines",
+    "common_start",
     "differences",
     "hint_words",
     "plain_differences",

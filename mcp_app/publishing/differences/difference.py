@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -47,8 +47,8 @@ def operations(
     What lies between the first and the last word that differ is one difference if it
     is very long.
     """
-    start = len(commonprefix([before, after]))
-    end = len(commonprefix([before[start:][::-1], after[start:][::-1]]))
+    start = common_start(before, after)
+    end = common_start(before[start:][::-1], after[start:][::-1])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     yield "equal", 0, start, 0, start
     opcodes: Sequence[tuple[Any, ...]] = [("replace", 0, len(old), 0, len(new))]
@@ -58,6 +58,12 @@ def operations(
         one, two, three, four = (place + start for place in places)
         yield operation, one, two, three, four
     yield "equal", start + len(old), len(before), start + len(new), len(after)
+
+
+def common_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many words, or characters, are the same at the beginning of both."""
+    pairs = zip(one, other, strict=False)
+    return len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
 
 
 # -- difference ------------------------------------------------------------------------
