@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import QueryDict
 
 from mcp_app.admin.editors.json_editor import EditorInput, JsonEditor, SheetField
-from mcp_app.admin.editors.prompt_arguments import ArgumentSheet
+from mcp_app.admin.editors.suggestions import ArgumentSheet
 from tests.admin.pages import Fields
 
 

@@ -34,7 +34,9 @@ def _disabled_editor(name: str, label: Label = "") -> Callable[..., str]:
     @admin.display(description=label)
     def show(self: object, row: DefinitionRow) -> str:
         html = '<fieldset class="mcp-plain mcp-fixed" disabled>{}</fieldset>'
-        return format_html(html, _row_form(row)[name])
+        bound = _row_form(row)[name]
+        widget = bound.as_widget(attrs={"aria-label": str(bound.label)})
+        return format_html(html, widget)
 
     return show
 

@@ -15,6 +15,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.rows import CompositeWidget
+from mcp_app.interface.definitions import ToolHints
 from mcp_app.protocol.json_types import JsonObject
 
 READS: Final = "reads"
@@ -51,16 +52,6 @@ _EFFECTS: Final[Mapping[str, tuple[bool, bool | None]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Hints:
-    """The four columns of a tool; None leaves the protocol's default."""
-
-    read_only: bool | None = None
-    destructive: bool | None = None
-    idempotent: bool | None = None
-    open_world: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """The answer of a form; `effect` is "" if nothing is chosen."""
 
@@ -69,7 +60,7 @@ class Answer:
     open_world: bool = False
 
 
-def answer_of(hints: Hints) -> Answer:
+def answer_of(hints: ToolHints) -> Answer:
     """Return the answer that shows the hints best."""
     # A tool that is not read-only is destructive by the protocol's default.
     effect = "" if hints.read_only is None else DELETES
@@ -80,12 +71,12 @@ def answer_of(hints: Hints) -> Answer:
     return Answer(effect, bool(hints.idempotent), bool(hints.open_world))
 
 
-def hints_of_answer(answer: Answer, before: Hints) -> Hints:
+def hints_of_answer(answer: Answer, before: ToolHints) -> ToolHints:
     """Return the hints of an answer; unchanged parts keep their values."""
     previous = answer_of(before)
-    effect = (before.read_only, before.destructive)
+    read_only, destructive = before.read_only, before.destructive
     if answer.effect and answer.effect != previous.effect:
-        effect = _EFFECTS[answer.effect]
+        read_only, destructive = _EFFECTS[answer.effect]
     # The first answer also decides the checkboxes, even if they stay empty.
     is_first = bool(answer.effect) and not previous.effect
     boxes = {
@@ -94,7 +85,7 @@ def hints_of_answer(answer: Answer, before: Hints) -> Hints:
         else getattr(before, box)
         for box in BOXES
     }
-    return Hints(*effect, **boxes)
+    return ToolHints(read_only=read_only, destructive=destructive, **boxes)
 
 
 class HintsWidget(CompositeWidget):

@@ -5,13 +5,9 @@ Anything else (several texts, links, annotations) is edited as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from django.core.exceptions import ValidationError
-from django.utils.text import format_lazy
-from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.messages import (
     Message,
@@ -19,14 +15,8 @@ from mcp_app.admin.editors.messages import (
     message_of,
     messages_of,
 )
-from mcp_app.admin.editors.rows import LinesField, NotRepresentable
-from mcp_app.interface.rules import (
-    MAX_SUGGESTION_LENGTH,
-    MAX_SUGGESTIONS,
-    media_type_problem,
-    suggestions_problem,
-    uri_problem,
-)
+from mcp_app.admin.editors.rows import NotRepresentable
+from mcp_app.interface.rules import media_type_problem, uri_problem
 from mcp_app.models import DefinitionRow, Resource, Tool
 from mcp_app.protocol.json_types import JsonObject
 
@@ -112,44 +102,3 @@ def _is_acceptable_file(file: Message) -> bool:
     if file.kind == "file":
         return is_media_type(file.mime_type)
     return uri_problem(file.uri) is None
-
-
-# -- suggestions -----------------------------------------------------------------------
-# Suggestions as staff write them: one per line.
-
-
-class SuggestionsField(LinesField):
-    """A text area whose value is the list of its lines, without empty ones."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            rows=4,
-            label=_("Suggestions"),
-            help_text=format_lazy(
-                _(
-                    "One in each line: at most {most}, each of at most {longest}"
-                    " characters. Clients offer those that match the text typed so"
-                    " far. {{{{shop.Customer.email}}}} stands for the values of a field"
-                    " that a developer has opened."
-                ),
-                most=MAX_SUGGESTIONS,
-                longest=MAX_SUGGESTION_LENGTH,
-            ),
-        )
-
-    def clean(self, value: Any) -> Any:
-        suggestions = suggestions_of_text(super().clean(value))
-        if problem := suggestions_problem(suggestions):
-            raise ValidationError(problem)
-        return suggestions
-
-
-def suggestions_of_text(text: str) -> list[str]:
-    """Return the suggestions in a text, stripped of surrounding blanks."""
-    lines = (line.strip() for line in text.split("\n"))
-    return [line for line in lines if line]
-
-
-def text_of_suggestions(suggestions: Sequence[str]) -> str:
-    """Return suggestions as text."""
-    return "\n".join(suggestions)

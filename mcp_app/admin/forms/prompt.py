@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.admin.editors.files import Upload
 from mcp_app.admin.editors.json_editor import EditorInput, SheetField
 from mcp_app.admin.editors.message_forms import MessageForm, MessageSheet
-from mcp_app.admin.editors.prompt_arguments import ArgumentSheet
+from mcp_app.admin.editors.suggestions import ArgumentSheet
 from mcp_app.admin.forms.definition import (
     NOTHING,
     WIDGETS,

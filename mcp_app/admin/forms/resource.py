@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors import hints
 from mcp_app.admin.editors.files import Upload, upload_of
-from mcp_app.admin.editors.variables import VariablesField, variables_of
+from mcp_app.admin.editors.suggestions import VariablesField, variables_of
 from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.admin.editors.files import FilePartField, FileValue, Upload
 from mcp_app.admin.editors.hints import (
     Answer,
-    Hints,
     HintsField,
     HintsWidget,
     answer_of,
@@ -43,7 +42,7 @@ from mcp_app.admin.forms.fieldsets import BEYOND_PARTS, Behind, own_json
 from mcp_app.admin.forms.resource import ResourceTemplateForm
 from mcp_app.admin.page.wording import LOOKUP, RESOURCE_TEMPLATE, TOOL
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.definitions import Label
+from mcp_app.interface.definitions import Label, ToolHints
 from mcp_app.kinds.query.config import SCHEMA
 from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.reading import read_query_config
@@ -51,8 +50,6 @@ from mcp_app.models import DefinitionRow, ResourceTemplate, Tool
 from mcp_app.models.fields import parse_json
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
-
-HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
 class ToolForm(DefinitionForm[Tool]):
@@ -73,7 +70,9 @@ class ToolForm(DefinitionForm[Tool]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._hints = Hints(*(getattr(self.instance, name) for name in HINTS))
+        self._hints = ToolHints(
+            **{name: getattr(self.instance, name) for name in Tool.HINTS}
+        )
         if self.REACHES_OUTSIDE:
             self._hints = replace(self._hints, open_world=True)
             if "changes" in self.fields:
@@ -96,11 +95,11 @@ class ToolForm(DefinitionForm[Tool]):
         if not isinstance(answer, Answer) or "changes-asked" not in self.data:
             return super().column_values()
         hints = hints_of_answer(answer, self._hints)
-        values = {name: getattr(hints, name) for name in HINTS}
+        values = {name: getattr(hints, name) for name in Tool.HINTS}
         return {**super().column_values(), **values}
 
     def field_of_column(self, column: str) -> str:
-        return "changes" if column in HINTS else super().field_of_column(column)
+        return "changes" if column in Tool.HINTS else super().field_of_column(column)
 
 
 class TextToolForm(TextForm[Tool], ToolForm):

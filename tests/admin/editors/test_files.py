@@ -300,12 +300,6 @@ def of_type(media_type: str) -> tuple[str, bytes, str]:
     return "a", PDF, media_type
 
 
-def test_an_image_needs_no_address() -> None:
-    made = Message(kind="file", upload=digest(PNG), mime_type="image/png")
-    assert part(file=LOGO) == made
-    assert part(file=LOGO, uri="x:logo").kind == "contents"
-
-
 def test_another_file_has_an_address_made_from_its_name() -> None:
     made = part(file=TERMS)
     assert (made.kind, made.mime_type) == ("contents", "application/pdf")
@@ -323,16 +317,6 @@ def test_what_a_browser_says_is_only_believed_where_it_is_a_type() -> None:
     assert upload.media_type == "application/octet-stream"
     assert part(file=of_type("<b>"), type="a/b").mime_type == "a/b"
     assert part(file=of_type("")).mime_type == "application/octet-stream"
-
-
-def test_a_file_stays_and_what_is_said_of_it_changes(pdf: Message) -> None:
-    assert given(pdf) == FileValue(pdf)
-    assert part(stored=pdf, type="text/plain").mime_type == "text/plain"
-    assert part(stored=pdf, uri="x:other").uri == "x:other"
-    # Empty: what the file is.
-    assert part(stored=pdf, type="").mime_type == "application/pdf"
-    untyped = Message(kind="contents", upload=pdf.upload, uri="x:terms")
-    assert part(stored=untyped) == untyped
 
 
 def test_a_file_takes_the_place_of_another(pdf: Message, png: Message) -> None:
@@ -369,11 +353,6 @@ def test_what_is_no_file(typed: dict[str, Any], said: str) -> None:
     assert said in caught.value.messages[0]
 
 
-def test_a_file_that_is_there_keeps_an_address(pdf: Message) -> None:
-    with pytest.raises(ValidationError, match="nor audio needs an address"):
-        given(pdf, uri="")
-
-
 def test_a_file_that_the_person_may_not_see_is_as_good_as_gone(pdf: Message) -> None:
     field = FilePartField()
     field.set_stored_value(None, lambda name: False)
@@ -391,30 +370,3 @@ def test_a_type_that_is_stored_stays_whatever_the_file_was() -> None:
     assert part(stored=stored) == stored
     with pytest.raises(ValidationError, match="cannot be sent as image/gif"):
         given(stored, type="image/gif")
-
-
-def test_what_was_changed(pdf: Message) -> None:
-    field = FilePartField()
-    field.set_stored_value(pdf)
-    same = SentFile(kept=pdf.upload, media_type="application/pdf", uri="x:terms")
-    assert not field.has_changed(None, same)
-    assert field.has_changed(None, SentFile())
-
-
-def test_the_page_shows_what_is_there(pdf: Message, png: Message) -> None:
-    field = FilePartField()
-    widget = field.file_widget
-    for stored, text in (
-        (None, 'name="file-kept" value=""'),
-        (png, 'src="data:image/png;base64,iVBORw0KGgo="'),
-        (pdf, f"application/pdf, {len(PDF)}"),
-        (Message(upload="0" * 64), "The file is no longer stored."),
-    ):
-        field.set_stored_value(stored)
-        assert text in widget.render("file", None, {"id": "id_file"})
-    sent = SentFile(SimpleUploadedFile(*LOGO), pdf.upload, "a/b", "x:<b>", remove=True)
-    text = widget.render("file", sent, {"id": "id_file"})
-    assert "Choose the file again." in text
-    assert 'value="x:&lt;b&gt;"' in text
-    assert " checked>" in text
-    assert widget.value_omitted_from_data({}, {}, "file")

@@ -9,19 +9,24 @@ from mcp_app.admin.editors.hints import (
     AUDIENCES,
     IMPORTANCES,
     Answer,
-    Hints,
     answer_of,
     audience_of,
     hints_of_answer,
     importance_of,
     merge_annotations,
 )
+from mcp_app.interface.definitions import ToolHints
+from mcp_app.models import Tool
 
 THREE = (None, True, False)
 
 
+def hints_of(*values: bool | None) -> ToolHints:
+    return ToolHints(**dict(zip(Tool.HINTS, values, strict=False)))
+
+
 def test_an_answer_that_nobody_changed_changes_nothing() -> None:
-    every = [Hints(*values) for values in product(THREE, repeat=4)]
+    every = [hints_of(*values) for values in product(THREE, repeat=4)]
     changed = [each for each in every if hints_of_answer(answer_of(each), each) != each]
     assert changed == []
 
@@ -29,31 +34,31 @@ def test_an_answer_that_nobody_changed_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("answer", "hints"),
     [
-        (Answer("reads"), Hints(True, None, False, False)),
-        (Answer("adds", idempotent=True), Hints(False, False, True, False)),
-        (Answer("deletes", open_world=True), Hints(False, True, False, True)),
-        (Answer("", open_world=True), Hints(None, None, None, True)),
-        (Answer(), Hints()),
+        (Answer("reads"), hints_of(True, None, False, False)),
+        (Answer("adds", idempotent=True), hints_of(False, False, True, False)),
+        (Answer("deletes", open_world=True), hints_of(False, True, False, True)),
+        (Answer("", open_world=True), hints_of(None, None, None, True)),
+        (Answer(), hints_of()),
     ],
 )
-def test_the_first_answer(answer: Answer, hints: Hints) -> None:
-    assert hints_of_answer(answer, Hints()) == hints
+def test_the_first_answer(answer: Answer, hints: ToolHints) -> None:
+    assert hints_of_answer(answer, hints_of()) == hints
     assert answer_of(hints) == answer
 
 
 def test_what_is_shown() -> None:
-    assert answer_of(Hints(True, True)).effect == "reads"
-    assert answer_of(Hints(None, False)).effect == "adds"
-    assert answer_of(Hints(None, True)).effect == "deletes"
+    assert answer_of(hints_of(True, True)).effect == "reads"
+    assert answer_of(hints_of(None, False)).effect == "adds"
+    assert answer_of(hints_of(None, True)).effect == "deletes"
     # The protocol's default.
-    assert answer_of(Hints(False, None)).effect == "deletes"
+    assert answer_of(hints_of(False, None)).effect == "deletes"
 
 
 def test_a_new_answer_leaves_the_boxes_that_nobody_touched() -> None:
-    before = Hints(True, None, None, True)
+    before = hints_of(True, None, None, True)
     after = hints_of_answer(Answer("adds", open_world=True), before)
-    assert after == Hints(False, False, None, True)
-    assert hints_of_answer(Answer("reads"), before) == Hints(True, None, None, False)
+    assert after == hints_of(False, False, None, True)
+    assert hints_of_answer(Answer("reads"), before) == hints_of(True, None, None, False)
     # A choice that is made cannot be taken back by sending none.
     assert hints_of_answer(Answer("", open_world=True), before) == before
 

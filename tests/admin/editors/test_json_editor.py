@@ -9,7 +9,7 @@ from mcp_app.admin.editors.json_editor import JsonEditor, SheetField
 from mcp_app.admin.editors.json_texts import formatted_text
 from mcp_app.admin.editors.message_forms import MessageSheet
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
-from mcp_app.admin.editors.prompt_arguments import ArgumentSheet
+from mcp_app.admin.editors.suggestions import ArgumentSheet
 from tests.admin.sheet_pages import given, given_again, html_of, name_of
 
 STORED = (
@@ -115,17 +115,6 @@ def test_an_error_in_a_row_keeps_the_table_as_it_was_typed() -> None:
     assert json.loads(better.result.text)["properties"]["days"]["default"] == 13
 
 
-def test_an_error_in_the_json_keeps_the_json_as_it_was_typed() -> None:
-    sent = given(
-        SHEET, STORED, **{"sheet-json": '{\n"require": []}', "sheet-as": "json"}
-    )
-    assert sent.result.problem.startswith("Line 2: “require” is not a schema keyword.")
-    page = rendered(sent)
-    assert "&quot;require&quot;" in page
-    better = given_again(SHEET, page, STORED, **{"sheet-json": '{"required": []}'})
-    assert better.result.text == '{"required": []}'
-
-
 def test_a_schema_beyond_the_table_is_edited_as_json() -> None:
     page = html_of(SHEET, BEYOND)
     assert "The table cannot show all of this schema (oneOf in p)." in page
@@ -175,23 +164,6 @@ def test_a_schema_beyond_the_table_is_refused_like_any_other() -> None:
     assert "The table cannot show all" in rendered(sent)
     none = given(SHEET, BEYOND, **{"sheet-json": "{", "sheet-keep": "table"})
     assert none.result.problem == "There are no rows."
-
-
-def test_a_script_asks_for_one_way() -> None:
-    for way in ("table", "json"):
-        sent = given(SHEET, "", **{"sheet-0-name": "a", "show-sheet": way})
-        assert f'value="{way}" checked' in rendered(sent)
-
-
-def test_a_row_that_came_and_went_is_none() -> None:
-    sent = given(SHEET, "", **{"sheet-0-name": "a", "sheet-0-DELETE": "on"})
-    assert (sent.result.text, sent.result.problem) == ("", "")
-
-
-def test_a_choice_that_is_none_is_the_table() -> None:
-    assert given(SHEET, STORED, **{"sheet-as": "x", "sheet-keep": "x"}).result.text == (
-        STORED
-    )
 
 
 def test_json_may_be_cleared_and_other_blanks_change_nothing() -> None:

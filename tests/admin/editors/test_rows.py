@@ -7,10 +7,6 @@ from typing import Any
 import pytest
 from django import forms
 
-from mcp_app.admin.editors.files import FilePartWidget
-from mcp_app.admin.editors.hints import HintsWidget
-from mcp_app.admin.editors.json_editor import SheetWidget
-from mcp_app.admin.editors.message_forms import MessageSheet
 from mcp_app.admin.editors.rows import (
     SPARE,
     LinesField,
@@ -18,7 +14,6 @@ from mcp_app.admin.editors.rows import (
     Rows,
     formset_class_of,
 )
-from mcp_app.admin.editors.variables import VariablesWidget
 
 
 class NamedForm(RowForm):
@@ -49,21 +44,6 @@ def test_lines(initial: Any, sent: str, changed: bool) -> None:
     assert "\r" not in field.clean(sent)
 
 
-def test_a_page_has_spare_rows_with_a_place_each() -> None:
-    made = formset_class_of(NamedForm)(initial=[{"name": "long"}], prefix="r")
-    assert (len(made.forms), made.wrong) == (1 + SPARE, [])
-    form: Any = made.forms[0]
-    assert str(form.fields["DELETE"].label) == "Remove"
-    assert form.fields["ORDER"].widget.attrs == {"class": "mcp-place", "min": 1}
-    assert form.legend() == ""
-
-
-def test_rows_come_in_the_order_of_their_places() -> None:
-    made = rows({"name": "a", "ORDER": "2"}, {"name": "b", "ORDER": "1"}, {"name": "c"})
-    assert made.is_valid()
-    assert [form.cleaned_data["name"] for form in made.ordered_forms] == ["b", "a", "c"]
-
-
 def test_a_row_that_goes_may_be_wrong() -> None:
     long = {"name": "long"}
     made = rows(long, {**long, "DELETE": "on"}, {"name": "a"}, initial=3)
@@ -77,21 +57,3 @@ def test_far_too_many_rows_are_not_even_made() -> None:
     made = rows(*({"name": str(each % 9)} for each in range(99)))
     assert not made.is_valid()
     assert len(made.forms) == 3 + SPARE
-
-
-# -- composite -------------------------------------------------------------------------
-
-
-def test_what_says_that_a_page_has_the_widget() -> None:
-    widgets = {
-        "a": VariablesWidget(),
-        "a-as": SheetWidget(MessageSheet()),
-        "a-asked": HintsWidget(),
-        "a-kept": FilePartWidget(),
-    }
-    for there, widget in widgets.items():
-        assert not widget.value_omitted_from_data({there: ""}, None, "a")
-        assert widget.value_omitted_from_data({"b": ""}, None, "a")
-        assert widget.id_for_label("id_a") == ""
-        assert widget.use_fieldset
-        assert widget.format_value(widget) is widget

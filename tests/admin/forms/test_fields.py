@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ValidationError
 
-from mcp_app.admin.forms.fields import JsonField, PanelField, SecondsField
+from mcp_app.admin.forms.fields import JsonField, SecondsField
 
 STORED = '{"b":1,"a":18446744073709551616}'
 
@@ -44,19 +44,6 @@ def test_a_schema_is_more_than_json() -> None:
         assert field().clean(text) == text
         with pytest.raises(ValidationError):
             field(is_schema=True).clean(text)
-
-
-def test_the_part_that_is_compared_is_the_same_for_lines_of_a_browser() -> None:
-    made = field()
-    assert made.parts("{\r\n}\r\n") == made.parts("{\n}")
-    assert made.parts("{ }") != made.parts("{}")
-
-
-def test_a_panel_sends_nothing() -> None:
-    panel = PanelField("shop/panel.html")
-    assert not panel.has_changed("a", "b")
-    assert panel.parts("a") == {}
-    assert panel.widget.id_for_label("id_preview") == ""
 
 
 @pytest.mark.parametrize(

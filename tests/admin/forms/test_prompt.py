@@ -152,6 +152,8 @@ def test_every_kind_of_message(admin_client: Client) -> None:
         "config-TOTAL_FORMS": "4",
         "config-0-kind": "file",
         "config-0-file": SimpleUploadedFile("a.png", PNG, "image/png"),
+        # What another kind has left behind is not read.
+        "config-0-text": "Hello",
         "config-1-kind": "contents",
         "config-1-uri": "shop://policy",
         "config-1-text": "30 days",

@@ -217,18 +217,6 @@ def test_her_newer_file_stays_beside_my_text(
     assert json.loads(tool.config) == json.loads(expected)
 
 
-def test_what_i_say_of_a_file_goes_on_top_of_her_file(
-    admin_client: Client, meanwhile: Meanwhile
-) -> None:
-    tool = Tool.objects.create(name="a", config=with_file("a", kept(b"1")))
-    newer = kept(b"2")
-    url, opened = meanwhile(tool, config=with_file("a", newer))
-    typed = {"file-uri": "x:mine", "file-type": "image/x-mine"}
-    shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
-    assert shown["file-kept"] == newer
-    assert (shown["file-uri"], shown["file-type"]) == ("x:mine", "image/x-mine")
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [

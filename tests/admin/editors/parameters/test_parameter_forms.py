@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from mcp_app.admin.editors.parameter_forms import ParameterForm
-from mcp_app.admin.editors.parameter_values import TYPES
 
 
 def form(**sent: str) -> ParameterForm:
@@ -62,10 +61,3 @@ def test_a_name(name: str, was: str, taken: bool) -> None:
 )
 def test_what_is_read(sent: dict[str, str], column: str, value: object) -> None:
     assert getattr(parameter(**sent), column) == value
-
-
-def test_each_type_can_be_chosen() -> None:
-    for kind in TYPES:
-        choices = "a\nb" if kind in {"choice", "choices"} else ""
-        assert wrong(type=kind, choices=choices) == []
-    assert wrong(type="integer", least="5", most="1") == ["most"]

@@ -12,13 +12,7 @@ from mcp_app.admin.editors.parameter_forms import (
     schema_of,
     summaries,
 )
-from mcp_app.admin.editors.parameter_values import (
-    TYPES,
-    Choice,
-    Parameter,
-    limit_keywords,
-    property_of,
-)
+from mcp_app.admin.editors.parameter_values import TYPES, Choice, Parameter
 from mcp_app.admin.editors.rows import NotRepresentable
 from mcp_app.protocol import schemas
 
@@ -66,16 +60,6 @@ def test_a_table_comes_back_from_its_schema(table: list[Parameter]) -> None:
     schemas.check_schema(schema)
     assert parameters_of(schema) == table
     assert parameters_of(json.loads(json.dumps(schema))) == table
-
-
-def test_what_a_type_does_not_have_is_not_written() -> None:
-    row = Parameter("a", "boolean", least=1, most=2, pattern="x", unique=True)
-    assert property_of(row) == {"type": "boolean"}
-
-
-def test_which_types_have_limits() -> None:
-    without = {kind for kind in TYPES if limit_keywords(kind) is None}
-    assert without == {"boolean", "choice", "date", "datetime", "json"}
 
 
 SHOWN: list[dict[str, Any]] = [
@@ -243,12 +227,6 @@ def test_what_a_row_cannot_show(member: str) -> None:
         with pytest.raises(NotRepresentable) as caught:
             parameters_of({"properties": {"a": about}})
         assert str(caught.value) == f"{member} in a", about
-
-
-@pytest.mark.parametrize("name", [" a", "a\nb", "a\r"])
-def test_a_name_that_is_no_line(name: str) -> None:
-    with pytest.raises(NotRepresentable):
-        parameters_of({"properties": {name: {}}})
 
 
 def test_a_schema_that_no_table_shows_is_summed_up() -> None:

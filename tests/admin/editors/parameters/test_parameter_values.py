@@ -6,7 +6,6 @@ import pytest
 
 from mcp_app.admin.editors.parameter_values import (
     MISSING,
-    TYPES,
     Choice,
     Parameter,
     choices_of_text,
@@ -14,7 +13,6 @@ from mcp_app.admin.editors.parameter_values import (
     problems_of_row,
     text_of_choices,
     text_of_value,
-    type_label,
     value_of_text,
 )
 
@@ -183,10 +181,3 @@ def test_what_fits_says_nothing() -> None:
         Parameter("a", "json", default={"a": 1}),
     ):
         assert list(problems_of_row(row)) == []
-
-
-def test_every_type_has_a_label() -> None:
-    labels = [type_label(kind) for kind in TYPES]
-    assert len(set(labels)) == len(TYPES)
-    assert type_label("object") == "Several fields"
-    assert type_label("own") == "own"

@@ -7,9 +7,9 @@ import pytest
 from django.http import QueryDict
 
 from mcp_app.admin.editors.json_editor import SheetField
-from mcp_app.admin.editors.prompt_arguments import ArgumentSheet
 from mcp_app.admin.editors.rows import NotRepresentable
-from tests.admin.sheet_pages import given, html_of
+from mcp_app.admin.editors.suggestions import ArgumentSheet
+from tests.admin.sheet_pages import given
 
 WHOLE: dict[str, Any] = {
     "name": "order",
@@ -75,32 +75,12 @@ def test_what_makes_no_argument_is_told_at_its_field(
     assert said in sent.submitted_rows.forms[0].errors[field][0]
 
 
-def test_suggestions_are_written_one_in_each_line() -> None:
-    typed = {
-        "arguments-0-name": "tone",
-        "arguments-0-suggestions": " kind\r\n\r\nvery brief \r\nkind, brief\r\n",
-    }
-    text = given(ArgumentSheet(), "", **typed).result.text
-    said = ["kind", "very brief", "kind, brief"]
-    assert json.loads(text) == [{"name": "tone", "suggestions": said}]
-    assert "<summary>Suggestions: 3</summary>" in html_of(ArgumentSheet(), text)
-    gone = given(ArgumentSheet(), text, **{"arguments-0-suggestions": "\r\n"})
-    assert json.loads(gone.result.text) == [{"name": "tone"}]
-
-
 def test_a_name_is_there_once() -> None:
     typed = {"arguments-0-name": "a", "arguments-1-name": "a"}
     sent = given(ArgumentSheet(), "", **typed)
     assert sent.submitted_rows is not None
     [sentence] = sent.submitted_rows.forms[1].errors["name"]
     assert sentence == "The argument a is there more than once."
-
-
-def test_a_row_that_goes_need_not_be_right() -> None:
-    stored = '[{"name":"a"},{"name":"b"}]'
-    typed = {"arguments-0-name": "x y", "arguments-0-DELETE": "on"}
-    sent = given(ArgumentSheet(), stored, **typed)
-    assert sent.result.text == '[{"name":"b"}]'
 
 
 @pytest.mark.parametrize(
