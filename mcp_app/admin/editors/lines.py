@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
-from django.forms.boundfield import BoundField
-from django.http import QueryDict
 from django.utils.choices import flatten_choices
 
 from mcp_app.admin.editors.rows import RowForm
@@ -22,26 +20,24 @@ OPEN: Final = "show-line"
 
 
 class LineForm(RowForm):
-    """One line; `values` are what it shows, or what was sent if that is right."""
+    """One line, which makes a part of a config."""
 
+    most: ClassVar[int]
+    """Lines of this sort in one place."""
+    number = 1
+    """Its place among the lines."""
     is_open = False
     """Whether the page shows it open: it was added just now, or asked for."""
 
-    def inner_lines(self) -> Sequence[Lines]:
-        """Return the lines inside of it."""
-        return ()
+    @classmethod
+    def choices_to_add(cls) -> Sequence[Any]:
+        """Return what can be added, as choices of a select."""
+        raise NotImplementedError
 
-    @property
-    def values(self) -> Mapping[str, Any]:
-        return self.cleaned_data if self.is_bound else self.initial
-
-    @property
-    def is_wrong(self) -> bool:
-        return self.is_bound and bool(self.errors)
-
-    def label(self) -> str:
-        """Return what people call it."""
-        return self.value_text("path")
+    @classmethod
+    def initial_line(cls, config: Any) -> dict[str, Any]:
+        """Return what a line shows of a part of a config."""
+        raise NotImplementedError
 
     @classmethod
     def begin_line(cls, path: str) -> dict[str, Any]:
@@ -52,9 +48,28 @@ class LineForm(RowForm):
         """Return the part of the config that a line without errors makes."""
         raise NotImplementedError
 
+    def inner_lines(self) -> Sequence[Lines]:
+        return ()
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """What it shows, or what was sent if that is right."""
+        return self.cleaned_data if self.is_bound else self.initial
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.is_bound and bool(self.errors)
+
+    def label(self) -> str:
+        """Return what people call it."""
+        raise NotImplementedError
+
+    def legend(self) -> str:
+        return str(self.number)
+
     def value_text(self, name: str) -> str:
         """Return what was sent for a field, or what it shows."""
-        value = self.data.get(self.add_prefix(name)) if self.is_bound else None
+        value = self.data.get(self.add_prefix(name))
         return str(self.initial.get(name, "") if value is None else value)
 
 
@@ -66,47 +81,44 @@ class Lines:
         make: type[LineForm],
         data: Mapping[str, Any] | None,
         prefix: str,
-        initial: Sequence[dict[str, Any]],
-        add: Sequence[Any],
-        most: int,
+        configs: Iterable[Any],
     ) -> None:
         self.prefix = prefix
-        self._make = make
-        self._initial = initial
-        self._most = most
+        lines = dict(enumerate(map(make.initial_line, configs)))
+        offered = make.choices_to_add()
         if data is None:
             self.forms = [
-                make(initial=each, prefix=f"{prefix}-{at}")
-                for at, each in enumerate(initial)
+                make(initial=initial, prefix=f"{prefix}-{at}")
+                for at, initial in lines.items()
             ]
         else:
-            self.forms = list(self._submitted_forms(data))
-            self.forms += self._added_forms(data, add)
-        self.add = add if len(self.forms) < most else ()
+            self.forms = [*self._submitted_forms(make, data, lines, offered)]
+        for number, form in enumerate(self.forms, start=1):
+            form.number = number
+        self.add = offered if len(self.forms) < make.most else ()
 
-    def _numbers(self, data: Mapping[str, Any]) -> list[int]:
-        """Return the numbers of the lines that were sent."""
+    def _submitted_forms(
+        self,
+        make: type[LineForm],
+        data: Mapping[str, Any],
+        lines: Mapping[int, Any],
+        offered: Any,
+    ) -> Iterator[LineForm]:
         pattern = re.compile(rf"{re.escape(self.prefix)}-(\d{{1,9}})-path")
-        return [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
-
-    def _submitted_forms(self, data: Mapping[str, Any]) -> Iterator[LineForm]:
-        for number in sorted(self._numbers(data)):
-            prefix = f"{self.prefix}-{number}"
+        places = [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
+        for at in sorted(places):
+            prefix = f"{self.prefix}-{at}"
             if data.get(REMOVE) != prefix and data.get(f"{prefix}-path"):
-                initial = dict(enumerate(self._initial)).get(number, {})
-                yield self._make(data, prefix=prefix, initial=initial)
-
-    def _added_forms(
-        self, data: Mapping[str, Any], offered: Sequence[Any]
-    ) -> list[LineForm]:
-        """Return the line to add; none for what is not offered any more."""
+                yield make(data, prefix=prefix, initial=lines.get(at, {}))
         added = str(data.get(f"{self.prefix}-add") or "")
-        choices: Any = flatten_choices(offered)
-        if not added or added not in dict(choices) or len(self.forms) >= self._most:
-            return []
-        at = max(self._numbers(data), default=-1) + 1
-        begun = self._make.begin_line(added)
-        return [self._make(initial=begun, prefix=f"{self.prefix}-{at}")]
+        # What is not offered any more is not added.
+        if (
+            added
+            and added in dict(flatten_choices(offered))
+            and len(places) < make.most
+        ):
+            prefix = f"{self.prefix}-{max(places, default=-1) + 1}"
+            yield make(initial=make.begin_line(added), prefix=prefix)
 
     def add_groups(self) -> Iterator[tuple[str, Sequence[Any]]]:
         """Yield what can be added in groups: a label, "" for none, and choices."""
@@ -154,35 +166,13 @@ class Lines:
         if not number.isdecimal() or int(number) >= len(self.right):
             return False
         form = self.right[int(number)]
-        for inner in form.inner_lines():
-            _name, _dot, rest = member.partition(".")
-            if inner.place_problem(rest, message):
-                return True
-        if not form.is_bound:
-            return False
-        field = {"default": "value"}.get(member, member)
-        form.add_error(field if field in form.fields else "path", message)
-        return True
-
-    def error_places(self) -> Iterator[tuple[str, BoundField, str]]:
-        for at, form in enumerate(self.forms):
-            if form.is_wrong:
-                yield from form.error_places(str(at + 1))
-
-
-def with_values(
-    data: Mapping[str, Any], prefix: str, **values: str | Sequence[str]
-) -> QueryDict:
-    """Return what was sent with other values for the fields of a form."""
-    changed = QueryDict(mutable=True)
-    if isinstance(data, QueryDict):
-        changed = data.copy()
-    else:
-        changed.update(data)
-    for name, value in values.items():
-        texts = [value] if isinstance(value, str) else [*value]
-        changed.setlist(f"{prefix}-{name}", texts)
-    return changed
+        rest = member.partition(".")[2]
+        if any(inner.place_problem(rest, message) for inner in form.inner_lines()):
+            return True
+        if form.is_bound:
+            field = {"default": "value"}.get(member, member)
+            form.add_error(field if field in form.fields else "path", message)
+        return form.is_bound
 
 
 def is_same(one: object, other: object) -> bool:

@@ -3,90 +3,84 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.lines import LineForm, Lines, is_same, with_values
+from mcp_app.admin.editors.lines import LineForm, Lines, is_same
 from mcp_app.admin.editors.lookup_choices import (
     NOT,
+    Choices,
     comparison_choices,
-    filter_entry,
+    filter_entries,
     grouped_choices,
-    text_entry,
+    text_entries,
 )
 from mcp_app.admin.editors.lookup_values import (
+    PK,
     RowTexts,
-    TypedField,
-    has_many,
+    asks_row,
     read_typed,
     schema_of,
-    target_of,
     typed_text,
     value_fields,
 )
 from mcp_app.admin.editors.rows import LinesField, NotRepresentable, stored_or_written
 from mcp_app.catalog.open_models import FieldKind, OpenModel, OpenModels
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import (
-    EMPTY,
-    SEVERAL,
-    Unfit,
-    clean_value,
-    comparisons_of,
-)
+from mcp_app.kinds.query.comparisons import EMPTY, SEVERAL, Unfit, clean_value
 from mcp_app.kinds.query.config import MAX_NAME_LENGTH, MAX_PATHS, NAME_PATTERN
 from mcp_app.kinds.query.labels import Spans, filter_words, label_and_field_of
 from mcp_app.kinds.query.scoping import Path, resolve_path
 from mcp_app.protocol.json_types import JsonObject
 
-MAX_FILTERS: Final = 20
 BY_CLIENT, FIXED = "asked", "fixed"
-PK: Final = ".pk"
 REDRAW: Final = {"data-mcp-redraw": "config"}
 _SAYS_NOTHING: Final[JsonObject] = {"description": "", "required": False}
 
 
-class NameField(forms.CharField):
-    """A name that clients read, such as that of a parameter; it may be empty."""
-
-    default_validators = [
-        RegexValidator(
-            NAME_PATTERN,
-            _("Only letters without accents, digits and _, beginning with a letter."),
-        )
-    ]
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(required=False, max_length=MAX_NAME_LENGTH, **options)
-
-    def run_validators(self, value: Any) -> None:
-        try:
-            super().run_validators(value)
-        except ValidationError as error:
-            near = slugify(value).replace("-", "_").strip("_")[:MAX_NAME_LENGTH]
-            if not re.fullmatch(NAME_PATTERN, near):
-                raise
-            offer = _("%(rule)s For example: %(near)s.")
-            details = {"rule": " ".join(error.messages), "near": near}
-            raise ValidationError(offer % details) from None
+def check_name(name: str) -> None:
+    """Raise ValidationError for what cannot name a parameter or a number."""
+    if re.fullmatch(NAME_PATTERN, name):
+        return
+    rule = _("Only letters without accents, digits and _, beginning with a letter.")
+    near = slugify(name).replace("-", "_").strip("_")[:MAX_NAME_LENGTH]
+    if re.fullmatch(NAME_PATTERN, near):
+        example = _("%(rule)s For example: %(near)s.")
+        raise ValidationError(example % {"rule": rule, "near": near})
+    raise ValidationError(rule)
 
 
-class FilterForm(LineForm):
-    """One filter; subclasses know which model it is of, and who sees which rows."""
+class QueryLine(LineForm):
+    """A line of a query; subclasses know its model, and who sees which rows."""
 
     model: ClassVar[OpenModel]
     opened: ClassVar[OpenModels]
     texts: ClassVar[RowTexts]
     used_names: ClassVar[set[str]]
     """The names of parameters that other lines have."""
+
+    @classmethod
+    def make_lines(
+        cls,
+        data: Mapping[str, Any] | None,
+        prefix: str,
+        configs: Iterable[Any],
+        **members: object,
+    ) -> Lines:
+        """Return lines of this sort, whose class has these members."""
+        make = type(cls.__name__, (cls,), members)
+        return Lines(make, data, prefix, configs)
+
+
+class FilterForm(QueryLine):
+    most = 20
 
     path = forms.ChoiceField(
         label=_("Field"), widget=forms.Select({"aria-label": _("Field"), **REDRAW})
@@ -105,7 +99,12 @@ class FilterForm(LineForm):
         widget=forms.CheckboxSelectMultiple({"class": "mcp-ticked"}),
         required=False,
     )
-    parameter = NameField(label=_("Name"))
+    parameter = forms.CharField(
+        label=_("Name"),
+        required=False,
+        max_length=MAX_NAME_LENGTH,
+        validators=[check_name],
+    )
     required = forms.BooleanField(label=_("Clients must say it"), required=False)
     description = LinesField(label=_("Description"), rows=1)
 
@@ -122,210 +121,225 @@ class FilterForm(LineForm):
         path, code = self.value_text("path"), self.value_text("lookup")
         if self.is_bound:
             self.used_names.add(self.value_text("parameter"))
-        self.found = self._resolve_path(path)
-        chosen = [path, *self.initial.get("others", ())]
-        paths = self.model, self.opened
-        fields = grouped_choices(*paths, filter_entry, chosen[:1], "filters")
-        self.offer_choices("path", fields)
-        texts = grouped_choices(*paths, text_entry, chosen[1:], "filters")
+        self.code, self.comparison = code, code.lstrip(NOT)
+        self.is_fixed = self.value_text("given") == FIXED
+        self.resolved = self._resolve_path(path)
+        found = self.resolved
+        self.asks_row = (
+            found is not None and asks_row(found) and self.comparison != EMPTY
+        )
+        self.offer_choices("path", self.choices_to_add([path]))
+        others = self.initial.get("others", ())
+        texts = grouped_choices(
+            self.model, self.opened, text_entries, others, "filters"
+        )
         self.offer_choices("others", texts)
-        shown = self.initial.get("typed")
-        if self.found is None:
+        if found is None:
             self.offer_choices("lookup", [(code, code)])
-            self.fields["value"] = TypedField(forms.TextInput())
+            self.fields["value"] = forms.Field(required=False, widget=forms.TextInput())
             return
-        field = self.found.end_field
-        self.offer_choices("lookup", comparison_choices(field, code))
+        self.offer_choices("lookup", comparison_choices(found.end_field, code))
         listed = f"{prefix}-texts" if self.asks_row else ""
-        self.fields |= value_fields(self.found, code.lstrip(NOT), shown, listed)
-        if not self.is_wide or field.kind is not FieldKind.TEXT:
+        shown = self.initial.get("typed")
+        self.fields |= value_fields(found, self.comparison, shown, listed)
+        if code not in SEVERAL or found.end_field.kind is not FieldKind.TEXT:
             del self.fields["others"]
+
+    @classmethod
+    def choices_to_add(cls, chosen: Sequence[str] = ()) -> Choices:
+        return grouped_choices(cls.model, cls.opened, filter_entries, chosen, "filters")
+
+    @classmethod
+    def _resolve_path(cls, path: str) -> Path | None:
+        with suppress(KindError):
+            return resolve_path(path, cls.model, cls.opened, "filters")
+        return None
 
     @classmethod
     def begin_line(cls, path: str) -> dict[str, Any]:
         found = resolve_path(path, cls.model, cls.opened, "filters")
-        name = cls.free_name(_usual_name(path))
         code = comparison_choices(found.end_field)[0][0]
-        return _initial_line(cls, {"path": path, "lookup": code, "parameter": name})
+        name = cls._free_name(path)
+        return cls.initial_line({"path": path, "lookup": code, "parameter": name})
 
-    def _resolve_path(self, path: str) -> Path | None:
-        try:
-            return resolve_path(path, self.model, self.opened, "filters")
-        except KindError as error:
-            self.path_problem = error.message
-            return None
+    @classmethod
+    def initial_line(cls, config: JsonObject) -> dict[str, Any]:
+        paths, lookup = config["path"], config["lookup"]
+        path, *others = paths if isinstance(paths, list) else [paths]
+        is_by_client = "parameter" in config
+        value = config.get("default" if is_by_client else "value")
+        line = {
+            **config,
+            "config": config,
+            "path": path,
+            "others": others,
+            "lookup": f"{NOT if config.get('exclude') else ''}{lookup}",
+            "given": BY_CLIENT if is_by_client else FIXED,
+            "typed": value,
+            "value": typed_text(value),
+        }
+        found = cls._resolve_path(path)
+        if found is None:
+            return {**line, "value": "" if value is None else str(value)}
+        if found.stand_in and not is_by_client and lookup != EMPTY:
+            if not path.endswith(PK):
+                raise NotRepresentable(_("a row is fixed by its text"))
+            line["path"] = path.removesuffix(PK)
+            keys = value if isinstance(value, list) else [value]
+            shown = cls.texts.texts_of(found, keys)
+            line["value"] = shown if isinstance(value, list) else shown[0]
+        elif lookup == "range":
+            first, last = value if isinstance(value, list) else (None, None)
+            line |= {"value": typed_text(first), "value_to": typed_text(last)}
+        elif value is not None:
+            has_many = asks_row(found) or found.field.kind is FieldKind.CHOICE
+            if isinstance(value, list) and not has_many:
+                line["value"] = "\n".join(line["value"])
+            schema = schema_of(found, lookup)
+            with suppress(ValidationError):
+                if is_same(read_typed(schema, line["value"] or "\n"), value):
+                    return line
+            raise NotRepresentable(_("a value is empty, or has spaces or line breaks"))
+        return line
 
-    def _with_usual_values(
-        self, data: Mapping[str, Any], prefix: str
-    ) -> Mapping[str, Any]:
+    def _with_usual_values(self, data: Any, prefix: str) -> Any:
         """Return what was sent, with what fits where the page had another field."""
-
-        def sent(name: str) -> str:
-            return str(data.get(f"{prefix}-{name}", ""))
-
-        path, before = sent("path"), sent("was").partition(" ")
+        path, lookup, given, name, was = (
+            str(data.get(f"{prefix}-{each}", ""))
+            for each in ("path", "lookup", "given", "parameter", "was")
+        )
         found = self._resolve_path(path)
-        if found is None or sent("was") == f"{path} {sent('lookup')}":
+        if found is None or was == f"{path} {lookup}":
             return data
-        offered = [code for code, _label in comparison_choices(found.end_field)]
-        code = sent("lookup") if sent("lookup") in offered else offered[0]
-        values: dict[str, Any] = {"lookup": code, "given": sent("given") or BY_CLIENT}
-        old = self._resolve_path(before[0]) if before[0] else None
-        if sent("parameter") in ("", _usual_name(before[0])):
-            values["parameter"] = self.free_name(_usual_name(path))
-        changed = with_values(data, prefix, **values)
-        if before[0] and (old is None or not _is_alike(old, before[2], found, code)):
-            begin = f"{prefix}-value"
-            for name in [each for each in changed if each.startswith(begin)]:
-                del changed[name]
+        codes = [code for code, _label in comparison_choices(found.end_field)]
+        code = lookup if lookup in codes else codes[0]
+        old_path, _space, old_code = was.partition(" ")
+        changed = data.copy()
+        changed[f"{prefix}-lookup"] = code
+        changed[f"{prefix}-given"] = given or BY_CLIENT
+        if name in ("", _usual_name(old_path)):
+            changed[f"{prefix}-parameter"] = self._free_name(path)
+        old = self._resolve_path(old_path)
+        if was and (old is None or _sort(old, old_code) != _sort(found, code)):
+            for each in [key for key in changed if key.startswith(f"{prefix}-value")]:
+                del changed[each]
         return changed
 
     @classmethod
-    def free_name(cls, name: str) -> str:
+    def _free_name(cls, path: str) -> str:
         """Return a name for a parameter that no other line has."""
+        name = _usual_name(path)
         names = (name, *(f"{name[:37]}_{number}" for number in range(2, 999)))
         return next(each for each in names if each not in cls.used_names)
 
     # -- what the page shows ----------------------------------------------------------
 
-    @property
-    def code(self) -> str:
-        return self.value_text("lookup")
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether it can search several texts."""
-        return self.code in SEVERAL
-
-    @property
-    def is_fixed(self) -> bool:
-        return self.value_text("given") == FIXED
-
-    @property
-    def asks_row(self) -> bool:
-        """Whether its value are rows that a relation leads to, by their texts."""
-        if self.found is None or self.code.lstrip(NOT) == EMPTY:
-            return False
-        return bool(self.found.stand_in) and not self.found.text.endswith(PK)
-
-    @property
-    def picks_rows(self) -> bool:
-        """Whether it keeps their keys: those are fixed."""
-        return self.asks_row and self.is_fixed
-
-    @property
     def was_value(self) -> str:
         return f"{self.value_text('path')} {self.code}"
 
     def label(self) -> str:
         return label_and_field_of(self.value_text("path"), self.model, self.opened)[0]
 
+    def legend(self) -> str:
+        where = str(_("Filter %(number)s, %(field)s"))
+        return where % {"number": self.number, "field": self.label()}
+
     def value_parts(self) -> list[forms.BoundField]:
         return [self[each] for each in ("value", "value_to") if each in self.fields]
 
     def parameter_words(self) -> list[str]:
         name = self.value_text("parameter")
-        is_range = self.code.lstrip(NOT) == "range"
+        is_range = self.comparison == "range"
         return [f"{name}_from", f"{name}_to"] if is_range else [name]
 
     def words(self) -> Spans:
         """Return what the line says: “state is one of Booked, Back”."""
-        config = {} if self.is_wrong else self.line_config()
-        if not config:
-            config = {
-                "path": self.value_text("path"),
-                "lookup": self.code.lstrip(NOT),
-                "exclude": self.code.startswith(NOT),
-                "value": self["value"].value(),
-            }
-        shown = self["value"].value() if self.picks_rows else ""
-        text = ", ".join(shown) if isinstance(shown, list) else str(shown or "")
-        path = config["path"]
-        if self.picks_rows and isinstance(path, str):
-            config = {**config, "path": path.removesuffix(PK)}
+        value, text = self["value"].value(), ""
+        config = {
+            "path": self.value_text("path"),
+            "lookup": self.comparison,
+            "exclude": self.code.startswith(NOT),
+            "value": value,
+        }
+        if not self.is_wrong:
+            config = self.line_config()
+        if self.asks_row and self.is_fixed:
+            text = ", ".join(value) if isinstance(value, list) else str(value or "")
+            config = {**config, "path": self.value_text("path")}
         return filter_words(config, self.model, self.opened, text)
 
     @cached_property
     def suggestions(self) -> Sequence[str]:
         """Texts of rows to offer, where the value is one of a relation."""
-        if self.found is None or not self.asks_row:
+        if self.resolved is None or not self.asks_row:
             return ()
         typed = (self["value"].value() if self.is_bound else "") or ""
-        last = typed if isinstance(typed, str) else typed[-1]
-        return self.texts.suggest(target_of(self.found), last)
-
-    def error_places(self, number: str) -> Any:
-        where = _("Filter %(number)s, %(field)s")
-        row = str(where) % {"number": number, "field": self.label()}
-        for _row, bound, message in super().error_places(number):
-            yield row, bound, message
+        return self.texts.suggest(
+            self.resolved, typed if isinstance(typed, str) else typed[-1]
+        )
 
     # -- what was sent ----------------------------------------------------------------
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        if self.found is None:
-            self.add_error("path", self.path_problem)
-        elif not self.errors:
-            self._clean_value(self.found)
-            self._clean_others()
-        return cleaned
-
-    def _clean_value(self, found: Path) -> None:
+        try:
+            found = resolve_path(
+                self.value_text("path"), self.model, self.opened, "filters"
+            )
+        except KindError as error:
+            self.add_error("path", error.message)
+            return cleaned
+        if self.errors:
+            return cleaned
         values = self.cleaned_data
+        others = [each for each in values.get("others", ()) if each != values["path"]]
+        values["others"] = others
         try:
             values["typed"] = self._read_value(found)
+            if values["typed"] is None and self.is_fixed:
+                raise ValidationError(_("Write the value."))
         except ValidationError as error:
             self.add_error("value", error)
-            return
-        if values["typed"] is None and self.is_fixed:
-            self.add_error("value", _("Write the value."))
+        if len(others) >= MAX_PATHS:
+            most = _("One filter looks at %d fields at most.")
+            self.add_error("others", most % MAX_PATHS)
+        return cleaned
 
     def _read_value(self, found: Path) -> Any:
-        values, lookup = self.cleaned_data, self.code.lstrip(NOT)
-        schema = schema_of(found, lookup)
-        if lookup == "range":
-            sent = values["value"], values["value_to"]
+        values, schema = self.cleaned_data, schema_of(found, self.comparison)
+        typed = values["value"]
+        if self.comparison == "range":
+            sent = typed, values["value_to"]
             ends: list[Any] = [read_typed(schema, e) if e else None for e in sent]
             if None not in ends and _is_backwards(found, ends):
                 raise ValidationError(_("The first one is after the second one."))
             return None if ends == [None, None] else ends
-        typed = values["value"]
-        if not typed or not self.picks_rows:
-            return read_typed(schema, typed) if typed else None
-        target = target_of(found)
+        if not typed:
+            return None
+        if not (self.asks_row and self.is_fixed):
+            return read_typed(schema, typed)
         if isinstance(typed, list):
-            return [self.texts.key_of(target, each) for each in typed]
-        return self.texts.key_of(target, typed)
-
-    def _clean_others(self) -> None:
-        values = self.cleaned_data
-        others = [each for each in values.get("others", ()) if each != values["path"]]
-        values["others"] = others
-        if len(others) >= MAX_PATHS:
-            most = _("One filter looks at %d fields at most.") % MAX_PATHS
-            self.add_error("others", most)
+            return [self.texts.key_of(found, each) for each in typed]
+        return self.texts.key_of(found, typed)
 
     def line_config(self) -> JsonObject:
         stored: JsonObject = self.initial.get("config", {})
         if not self.is_bound:
             return stored
         values = self.cleaned_data
+        path, others = values["path"], values["others"]
         config: JsonObject = {
-            "path": values["path"],
-            "lookup": self.code.lstrip(NOT),
+            "path": [path, *others] if others else path,
+            "lookup": self.comparison,
         }
         if self.code.startswith(NOT):
             config["exclude"] = True
-        if values["others"]:
-            config["path"] = [values["path"], *values["others"]]
         if self.is_fixed:
-            path = f"{values['path']}{PK}" if self.picks_rows else config["path"]
-            config |= {"path": path, "value": values["typed"]}
+            config["path"] = f"{path}{PK}" if self.asks_row else config["path"]
+            config["value"] = values["typed"]
         else:
-            config["parameter"] = values["parameter"] or _usual_name(values["path"])
-            members = {name: values[name] for name in _SAYS_NOTHING if values[name]}
-            config |= members
+            config["parameter"] = values["parameter"] or _usual_name(path)
+            config |= {name: values[name] for name in _SAYS_NOTHING if values[name]}
             if values["typed"] is not None:
                 config["default"] = values["typed"]
         return stored_or_written(stored, config, _SAYS_NOTHING)
@@ -333,83 +347,18 @@ class FilterForm(LineForm):
 
 def _is_backwards(found: Path, ends: Sequence[Any]) -> bool:
     """Return whether the first value of a range is after the last one."""
-    try:
+    # What is wrong with a value is told where the query is read.
+    with suppress(Unfit, ValueError):
         first, last = (clean_value(found.field, "from", each) for each in ends)
-    except (Unfit, ValueError):
-        # It is told what is wrong with the value.
-        return False
-    return bool(first > last)
+        return bool(first > last)
+    return False
 
 
-def _is_alike(old: Path, old_code: str, found: Path, code: str) -> bool:
-    """Return whether a value of one comparison can be one of the other."""
-    lookups = old_code.lstrip(NOT), code.lstrip(NOT)
-    if lookups[0] not in comparisons_of(old.end_field):
-        return False
-    alike = schema_of(old, lookups[0]) == schema_of(found, lookups[1])
-    return alike and ("range" not in lookups or lookups[0] == lookups[1])
+def _sort(path: Path, code: str) -> tuple[object, bool]:
+    """Return what two comparisons have in common whose values are of one sort."""
+    lookup = code.lstrip(NOT)
+    return schema_of(path, lookup), lookup == "range"
 
 
 def _usual_name(path: str) -> str:
     return path.replace(".", "_")[:MAX_NAME_LENGTH]
-
-
-def filter_lines(
-    make: type[FilterForm],
-    data: Mapping[str, Any] | None,
-    prefix: str,
-    filters: Sequence[JsonObject],
-) -> Lines:
-    """Return the lines of filters; raise `NotRepresentable`."""
-    initial = [_initial_line(make, each) for each in filters]
-    add = grouped_choices(make.model, make.opened, filter_entry, (), "filters")
-    return Lines(make, data, prefix, initial, add, MAX_FILTERS)
-
-
-def _initial_line(make: type[FilterForm], config: JsonObject) -> dict[str, Any]:
-    paths = config["path"]
-    path, *others = paths if isinstance(paths, list) else [paths]
-    is_by_client = "parameter" in config
-    value = config.get("default" if is_by_client else "value")
-    sign = NOT if config.get("exclude") else ""
-    line = {
-        "config": config,
-        "path": path,
-        "others": others,
-        "lookup": f"{sign}{config['lookup']}",
-        "given": BY_CLIENT if is_by_client else FIXED,
-        "typed": value,
-        "parameter": config.get("parameter", ""),
-        "required": config.get("required", False),
-        "description": config.get("description", ""),
-    }
-    try:
-        found = resolve_path(path, make.model, make.opened, "filters")
-    except KindError:
-        line["value"] = "" if value is None else str(value)
-        return line
-    line["value"] = typed_text(value)
-    if found.stand_in and not is_by_client and config["lookup"] != EMPTY:
-        if not path.endswith(PK):
-            raise NotRepresentable(_("a row is fixed by its text"))
-        line["path"] = path.removesuffix(PK)
-        keys = value if isinstance(value, list) else [value]
-        shown = make.texts.texts_of(target_of(found), keys)
-        line["value"] = shown if isinstance(value, list) else shown[0]
-    elif config["lookup"] == "range":
-        first, last = value if isinstance(value, list) else (None, None)
-        line["value"], line["value_to"] = typed_text(first), typed_text(last)
-    elif value is not None:
-        _check_round_trip(line, found)
-    return line
-
-
-def _check_round_trip(line: dict[str, Any], found: Path) -> None:
-    """Raise `NotRepresentable` where inputs would not send back what they show."""
-    if isinstance(line["value"], list) and not has_many(found):
-        line["value"] = "\n".join(line["value"])
-    schema = schema_of(found, line["lookup"].lstrip(NOT))
-    with suppress(ValidationError):
-        if is_same(read_typed(schema, line["value"] or "\n"), line["typed"]):
-            return
-    raise NotRepresentable(_("a value is empty, or has spaces or line breaks"))

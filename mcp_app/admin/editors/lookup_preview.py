@@ -9,7 +9,6 @@ from threading import Lock
 from typing import Any, Final
 
 from django.contrib.auth.models import AbstractUser, AnonymousUser, Permission
-from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.lookup_values import Person
@@ -117,12 +116,9 @@ def _first_rows(query: Query, scopes: Scopes) -> list[JsonObject]:
 
 def _permission_names(permissions: tuple[str, ...]) -> list[str]:
     """Return what permissions are called; as they are written if there are none."""
-    wanted = Q()
-    for each in permissions:
-        app, _dot, codename = each.partition(".")
-        wanted |= Q(content_type__app_label=app, codename=codename)
-    found = Permission.objects.filter(wanted) if permissions else ()
-    names = {
-        f"{each.content_type.app_label}.{each.codename}": each.name for each in found
-    }
+    codenames = [each.partition(".")[2] for each in permissions]
+    found = Permission.objects.filter(codename__in=codenames).values_list(
+        "content_type__app_label", "codename", "name"
+    )
+    names = {f"{app}.{codename}": name for app, codename, name in found}
     return [names.get(each, each) for each in permissions]

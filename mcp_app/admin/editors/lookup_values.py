@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import count, takewhile
 from operator import or_
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from django import forms
 from django.contrib.auth.models import AbstractUser, AnonymousUser
@@ -18,7 +19,6 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lookup_choices import NONE
-from mcp_app.catalog.open_models import FieldKind, OpenModel
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.rules import visible
@@ -35,8 +35,7 @@ Person = AbstractUser | AnonymousUser | None
 MAX_TICKS: Final = 12
 """Choices that are shown as boxes; more are a list."""
 YES_NO: Final = (("yes", _("yes")), ("no", _("no")))
-VALUE: Final = _("Value")
-_BOOLEANS: Final = {"yes": True, "true": True, "no": False, "false": False}
+PK: Final = ".pk"
 
 # -- inputs ----------------------------------------------------------------------------
 
@@ -57,18 +56,11 @@ class SeveralInputs(forms.TextInput):
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
         sent = takewhile(data.__contains__, (f"{name}-{at}" for at in count()))
-        texts = (str(data.get(each)) for each in sent)
-        return [each.strip() for each in texts if each.strip()]
+        texts = (str(data.get(each)).strip() for each in sent)
+        return [*filter(None, texts)]
 
     def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
         return f"{name}-0" not in data
-
-
-class TypedField(forms.Field):
-    """What was typed, or chosen, as it was sent."""
-
-    def __init__(self, widget: forms.Widget, label: Label = VALUE) -> None:
-        super().__init__(required=False, widget=widget, label=label)
 
 
 def value_fields(
@@ -79,18 +71,22 @@ def value_fields(
     `shown` is the value that they show, in its JSON form; `listed` the id of a list of
     texts to choose from, "" for none.
     """
-    if lookup != "range":
-        return {"value": TypedField(_value_widget(path, lookup, shown, listed))}
-    first, last = shown if isinstance(shown, list) else (None, None)
+    parts: dict[str, tuple[Label, str, Any]] = {"value": (_("Value"), lookup, shown)}
+    if lookup == "range":
+        first, last = shown if isinstance(shown, list) else (None, None)
+        parts = {
+            "value": (_("from"), "from", first),
+            "value_to": (_("to"), "to", last),
+        }
     return {
-        "value": TypedField(_value_widget(path, "from", first), _("from")),
-        "value_to": TypedField(_value_widget(path, "to", last), _("to")),
+        name: forms.Field(
+            required=False, label=label, widget=_value_widget(path, code, value, listed)
+        )
+        for name, (label, code, value) in parts.items()
     }
 
 
-def _value_widget(
-    path: Path, lookup: str, shown: Any, listed: str = ""
-) -> forms.Widget:
+def _value_widget(path: Path, lookup: str, shown: Any, listed: str) -> forms.Widget:
     schema, is_list = schema_of(path, lookup), lookup == "in"
     one = schema["items"] if is_list else schema
     choices = _choices_of(path, lookup, one)
@@ -123,10 +119,9 @@ def _choices_of(
     return YES_NO if schema.get("type") == "boolean" else ()
 
 
-def has_many(path: Path) -> bool:
-    """Return whether several values are shown as several inputs or choices."""
-    asks_row = bool(path.stand_in) and not path.text.endswith(".pk")
-    return asks_row or path.field.kind is FieldKind.CHOICE
+def asks_row(path: Path) -> bool:
+    """Return whether values are rows that a relation leads to, by their texts."""
+    return bool(path.stand_in) and not path.text.endswith(PK)
 
 
 def schema_of(path: Path, lookup: str) -> Mapping[str, Any]:
@@ -154,19 +149,12 @@ def read_typed(schema: Mapping[str, Any], typed: Any) -> Any:
     if "enum" in schema:
         return {str(each): each for each in schema["enum"]}.get(typed, typed)
     if schema.get("type") == "boolean":
-        if typed.strip().lower() not in _BOOLEANS:
-            raise ValidationError(_("Write yes or no."))
-        return _BOOLEANS[typed.strip().lower()]
-    is_number = schema.get("type") in ("integer", "number")
-    return _parse_number(typed) if is_number else typed
-
-
-def _parse_number(text: str) -> float:
+        return {"yes": True, "no": False}.get(typed)
+    if schema.get("type") not in ("integer", "number"):
+        return typed
     for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            return kind(typed)
     raise ValidationError(_("Write a number."))
 
 
@@ -181,104 +169,85 @@ KEY: Final = "#"
 """Before a key, where no text stands for it alone."""
 
 
-class Target(NamedTuple):
-    """What a relation leads to, and the column whose values are its keys."""
-
-    model: OpenModel
-    key: str
-    schema: Mapping[str, Any]
-    """The JSON Schema of a key."""
-
-
-def target_of(path: Path) -> Target:
-    """Return what a path leads to that ends at a relation."""
-    field = path.end_field
-    return Target(path.owner, field.key_column, value_schema(field, "exact"))
-
-
 class RowTexts:
-    """The texts of rows that a person sees, and the keys behind them."""
+    """The texts of rows that a person sees, and the keys behind them.
+
+    Each path ends at the relation that leads to the rows.
+    """
 
     def __init__(self, user: Person) -> None:
         self._user = user
 
-    def suggest(self, target: Target, typed: str = "") -> list[str]:
+    def suggest(self, path: Path, typed: str = "") -> list[str]:
         """Return texts of rows, of those that hold what was typed."""
-        rows = self._found(
-            target, MAX_SUGGESTED, **({"icontains": typed} if typed else {})
-        )
+        rows = self._read_rows(path, MAX_SUGGESTED, "icontains", [typed])
         return [*dict.fromkeys(text for _key, text in rows if text)]
 
-    def texts_of(self, target: Target, keys: Sequence[object]) -> list[str]:
+    def texts_of(self, path: Path, keys: Sequence[object]) -> list[str]:
         """Return the text that stands for each key alone, else the key itself."""
-        rows = self._found(target, len(keys), **{f"{KEY}in": keys})
+        rows = self._read_rows(path, len(keys), "", keys)
         texts = {plain_to_json(key): text for key, text in rows}
         sought = [*filter(None, texts.values()), *(f"{KEY}{key}" for key in keys)]
-        rows = self._found(target, MAX_SAME, iexact=sought)
+        rows = self._read_rows(path, MAX_SAME, "iexact", sought)
         times = Counter(text.casefold() for _key, text in rows)
 
         def name_of(key: Any) -> str:
-            text = texts.get(key, "")
-            name = f"{KEY}{key}"
+            text, name = texts.get(key, ""), f"{KEY}{key}"
             # A row may be called as another one's key is written.
             name = f"{KEY}{name}" if times[name.casefold()] else name
             return text if times[text.casefold()] == 1 else name
 
         return [*map(name_of, keys)]
 
-    def key_of(self, target: Target, text: str) -> Any:
+    def key_of(self, path: Path, text: str) -> Any:
         """Return the key of the one row with a text; raise ValidationError."""
-        rows = self._found(target, MAX_CANDIDATES + 1, iexact=[text])
+        rows = self._read_rows(path, MAX_CANDIDATES + 1, "iexact", [text])
         if len(rows) == 1:
             return plain_to_json(rows[0][0])
         if text.startswith(KEY) and not rows:
-            return read_typed(target.schema, text.lstrip(KEY))
-        names = target.model.model._meta
+            return read_typed(value_schema(path.end_field, "exact"), text.lstrip(KEY))
+        names = path.owner.model._meta
         details = {"what": names.verbose_name, "text": visible(text)}
+        sentence = _("No %(what)s of yours is called “%(text)s”.")
         if rows:
-            some = [key for key, _text in rows[:MAX_CANDIDATES]]
-            keys = ", ".join(self.texts_of(target, some))
+            keys = self.texts_of(path, [key for key, _text in rows[:MAX_CANDIDATES]])
+            details |= {"what": names.verbose_name_plural, "keys": ", ".join(keys)}
             sentence = _(
                 "Several of your %(what)s are called “%(text)s”: write %(keys)s."
             )
-            details |= {"what": names.verbose_name_plural, "keys": keys}
-            raise ValidationError(sentence % details)
-        near = self._near(target, text)
-        sentence = _("No %(what)s of yours is called “%(text)s”.")
-        if near:
+        elif near := self._near(path, text):
+            details["near"] = ", ".join(near)
             sentence = _(
                 "No %(what)s of yours is called “%(text)s”. Did you mean %(near)s?"
             )
-        raise ValidationError(sentence % {**details, "near": ", ".join(near)})
+        raise ValidationError(sentence % details)
 
-    def _near(self, target: Target, text: str) -> list[str]:
+    def _near(self, path: Path, text: str) -> list[str]:
         """Return texts that hold what was typed, or begin alike."""
         for part in (text, text[:3], text[:2]):
-            rows = self._found(target, MAX_CANDIDATES, icontains=part) if part else ()
-            if rows:
-                return [visible(each) for _key, each in rows]
+            if part and (found := self.suggest(path, part)):
+                return [visible(each) for each in found[:MAX_CANDIDATES]]
         return []
 
-    def _found(self, target: Target, most: int, **wanted: Any) -> list[tuple[Any, str]]:
-        model = target.model
+    def _read_rows(
+        self, path: Path, most: int, lookup: str, values: Sequence[object]
+    ) -> list[tuple[Any, str]]:
+        """Return keys and texts of rows with one of these texts; keys for no lookup."""
+        model, key = path.owner, path.end_field.key_column
         field = model.fields.get(model.text)
         needed = {model.permission, "" if field is None else field.permission} - {""}
         if self._user is None or not all(map(self._user.has_perm, needed)):
             return []
-        column = target.key if field is None else field.source.attname
-        fits = Q()
-        for name, value in wanted.items():
-            is_of_key = name.startswith(KEY)
-            lookup = f"{target.key if is_of_key else column}__{name.lstrip(KEY)}"
-            values = value if name == "iexact" else [value]
-            fits &= reduce(or_, (Q(**{lookup: each}) for each in values), Q())
+        column = key if field is None else field.source.attname
+        name = f"{column}__{lookup}" if lookup else key
+        fits = reduce(or_, (Q(**{name: each}) for each in values), Q())
         using = router.db_for_read(model.model)
         scopes = Scopes(AccessRequest.of_user(self._user), using)
         try:
             with time_limit(using, SECONDS):
                 rows = scopes.rows(model).filter(fits).order_by(column)
-                pairs = rows.values_list(target.key, column)[:most]
-                return [(key, str(text)) for key, text in pairs]
+                pairs = rows.values_list(key, column)[:most]
+                return [(value, str(text)) for value, text in pairs]
         except Exception:
             # A function of the site may raise anything; what was typed is no key, then.
             logger.exception("The rows of %s cannot be read.", model.label)
