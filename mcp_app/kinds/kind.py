@@ -353,6 +353,16 @@ def _json_part(config: JsonObject) -> Description:
     return [(_("Content as JSON"), jsonrpc.pretty_text(config))] if config else []
 
 
+def object_schema(*needed: str, **properties: JsonObject) -> JsonObject:
+    """Return the JSON Schema of an object that has these members and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(needed),
+        "additionalProperties": False,
+    }
+
+
 def refuse_unknown_members(config: JsonObject, *known: str) -> None:
     """Raise `KindError` where a config has members that mean nothing here."""
     for name in config:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import reduce
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from mcp_app.kinds.kind import KindError
 from mcp_app.protocol.json_types import JsonObject
@@ -32,16 +31,14 @@ def hint_new_words(
 ) -> Iterator[KindError]:
     """Yield the errors; those about an old word say what it is called now."""
     for error in errors:
-        places = error.place.split(".")
-        words = re.findall(r"'(\w+)'", error.message)
+        member, value = "", cast("Any", config)
         with suppress(LookupError, TypeError, ValueError):
-            words.append(str(reduce(_step, places, config)))
-        member = next((each for each in reversed(places) if not each.isdigit()), "")
-        for word in words:
+            for name in error.place.split("."):
+                if isinstance(value, list):
+                    value = value[int(name)]
+                else:
+                    member, value = name, value[name]
+        for word in (*re.findall(r"'(\w+)'", error.message), str(value)):
             if now := _ELSEWHERE.get((member, word), _WORDS.get(word)):
                 error.message += f" “{word}” is now “{now}”."
         yield error
-
-
-def _step(value: Any, name: str) -> Any:
-    return value[int(name) if isinstance(value, list) else name]

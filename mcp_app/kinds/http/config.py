@@ -15,7 +15,7 @@ from mcp_app.egress.requests import check_path
 from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import Site, header_problem, usable_sites
 from mcp_app.kinds import placeholders
-from mcp_app.kinds.kind import OUTSIDE, Incomplete, KindError
+from mcp_app.kinds.kind import OUTSIDE, Incomplete, KindError, object_schema
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty_text
 
@@ -48,26 +48,15 @@ _DOTTED: Final[JsonObject] = {
     "pattern": r"^[^.]+(\.[^.]+)*$",
     "maxLength": 200,
 }
-
-
-def _object_schema(*needed: str, **properties: JsonObject) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(needed),
-        "additionalProperties": False,
-    }
-
-
 _PAIRS: Final[JsonObject] = {
     "type": "array",
     "maxItems": MAX_PAIRS,
-    "items": _object_schema(
+    "items": object_schema(
         "name", "value", name=_NAME, value=_TEXT, style={"enum": [*STYLES]}
     ),
 }
 
-SCHEMA: Final[JsonObject] = _object_schema(
+SCHEMA: Final[JsonObject] = object_schema(
     site={"type": "string"},
     method={"enum": [*METHODS]},
     path=_TEXT,
@@ -76,13 +65,13 @@ SCHEMA: Final[JsonObject] = _object_schema(
     headers={
         "type": "array",
         "maxItems": MAX_PAIRS,
-        "items": _object_schema("name", "value", name=_NAME, value=_TEXT),
+        "items": object_schema("name", "value", name=_NAME, value=_TEXT),
     },
     body={
         "oneOf": [
-            _object_schema("json", json={}, type=_NAME),
-            _object_schema("form", form=_PAIRS),
-            _object_schema("text", "type", text={"type": "string"}, type=_NAME),
+            object_schema("json", json={}, type=_NAME),
+            object_schema("form", form=_PAIRS),
+            object_schema("text", "type", text={"type": "string"}, type=_NAME),
         ]
     },
     take=_DOTTED,

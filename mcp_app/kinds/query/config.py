@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel
 from mcp_app.interface.rules import AccessRequirements
+from mcp_app.kinds.kind import object_schema
 from mcp_app.kinds.query.comparisons import (
     COMPARISONS,
     EMPTY,
@@ -215,18 +216,10 @@ def _array_schema(items: JsonObject, most: int) -> JsonObject:
     return {"type": "array", "items": items, "maxItems": most}
 
 
-def _object_schema(needed: Sequence[str], /, **properties: JsonObject) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(needed),
-        "additionalProperties": False,
-    }
-
-
 _FILTERS: Final[JsonObject] = _array_schema(
-    _object_schema(
-        ["path", "lookup"],
+    object_schema(
+        "path",
+        "lookup",
         path={"anyOf": [_PATH, {**_array_schema(_PATH, MAX_PATHS), "minItems": 1}]},
         lookup={"enum": [*dict.fromkeys(sum(COMPARISONS.values(), ())), EMPTY]},
         exclude={"type": "boolean"},
@@ -240,17 +233,17 @@ _FILTERS: Final[JsonObject] = _array_schema(
 )
 _FIELDS: Final[JsonObject] = _array_schema(_PATH, 50)
 _ORDER: Final[JsonObject] = _array_schema(_PATH, MAX_SORT_TERMS)
-_UNIT: Final = _object_schema(["path", "unit"], path=_PATH, unit={"enum": [*UNITS]})
+_UNIT: Final = object_schema("path", "unit", path=_PATH, unit={"enum": [*UNITS]})
 
-SCHEMA: Final[JsonObject] = _object_schema(
-    (),
+SCHEMA: Final[JsonObject] = object_schema(
     model={"type": "string"},
     filters=_FILTERS,
     answer={"enum": [ROWS, GROUPS, ONE]},
     fields=_FIELDS,
     lists=_array_schema(
-        _object_schema(
-            ["path", "fields"],
+        object_schema(
+            "path",
+            "fields",
             path=_PATH,
             fields={**_FIELDS, "minItems": 1},
             filters=_FILTERS,
@@ -264,8 +257,9 @@ SCHEMA: Final[JsonObject] = _object_schema(
     count={"type": "boolean"},
     group_by=_array_schema({"anyOf": [_PATH, _UNIT]}, MAX_GROUPINGS),
     measures=_array_schema(
-        _object_schema(
-            ["aggregate", "name"],
+        object_schema(
+            "aggregate",
+            "name",
             aggregate={"enum": list(MEASURES)},
             path=_PATH,
             name=_NAME,
