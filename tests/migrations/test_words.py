@@ -80,18 +80,11 @@ def test_each_word_has_a_new_one() -> None:
     [
         [1],
         {"model": 3, "filters": [3, {"is": []}], "order": 3, "lists": ["a", {}]},
-        {"model": "no.Model", "filters": {}, "order": [None], "measures": [3]},
-        {"answer": "groups", "measures": 3, "group_by": [3]},
-        {
-            "answer": "groups",
-            "measures": [3, {}, {"do": "sum"}],
-            "lists": [{"path": 3}],
-        },
+        {"answer": "groups", "measures": [3, {}, {"do": "sum"}]},
     ],
 )
 def test_what_is_no_config_stays_a_draft(config: Any) -> None:
-    for kind in ("query", "http"):
-        assert isinstance(words.new_config(kind, config), type(config))
+    assert words.new_config("query", config) == config
 
 
 @pytest.mark.django_db

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from mcp_app.models import Server, Tool
 from mcp_app.publishing.bundle.candidates import (
     apply_entry,
@@ -45,24 +43,6 @@ def test_what_holds_without_being_published_is_a_servers() -> None:
     apply_entry(row, server(access=("public", "token"), page_size=7))
     assert row.access == "public token"
     assert server_limits(row) == {"access": ["public", "token"], "page_size": 7}
-
-
-@pytest.mark.parametrize(
-    ("more", "columns"),
-    [
-        ({"access": ("token",)}, []),
-        # It lets nobody in.
-        ({"access": ()}, []),
-        ({"access": ("no-such",)}, ["access"]),
-        ({"access": ("token",), "page_size": 10**6}, ["page_size"]),
-        ({"access": ("token",), "demands": {"permission": "x"}}, ["permission"]),
-    ],
-)
-def test_why_a_server_cannot_be_saved(more: dict[str, Any], columns: list[str]) -> None:
-    made = server(**more)
-    row = unsaved_row(made)
-    apply_entry(row, made)
-    assert {each.partition(": ")[0] for each in row_problems(row)} == set(columns)
 
 
 def test_what_code_declares_needs_a_name() -> None:

@@ -10,7 +10,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.models import Prompt, Resource, Server, Tool
 from mcp_app.models.versions import hash_of
 from mcp_app.publishing import bundle
-from mcp_app.publishing.bundle import Comparison, Outcome, site_rows
+from mcp_app.publishing.bundle import Comparison, Outcome
 from mcp_app.publishing.overlays import make_overlays
 from tests.published import published
 from tests.publishing.bundle.content import (
@@ -251,15 +251,6 @@ def test_what_was_published_by_other_rules_is_told() -> None:
     assert problem.startswith("input_schema: ")
     assert found.publication is not None
     assert [each.field for each in found.publication.differences] == ["input_schema"]
-
-
-def test_rows_that_several_statements_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site_rows, "AT_ONCE", 1)
-    monkeypatch.setattr(site_rows, "TOGETHER", 1)
-    fill()
-    comparison = compared(exported())
-    assert set(outcomes(comparison, publish=True).values()) == {Outcome.SAME}
-    assert comparison.only_here == 0
 
 
 def test_more_rows_than_one_statement_names() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from mcp_app.models import Resource, Server, Tool
 from mcp_app.publishing.bundle.format import Bundle, Entry, PublishedContent
@@ -65,14 +63,3 @@ def test_a_server_that_offers_all_chooses_nothing() -> None:
     server = Server.objects.get()
     server.tools.add(tool("find"))
     assert not any(looked(entry(server.slug, Server)).choice_of_row(server).values())
-
-
-def test_the_number_of_statements_does_not_grow_with_the_rows() -> None:
-    entries = [entry(name) for name in "abcdefghi"]
-    with CaptureQueriesContext(connection) as few:
-        looked(*entries)
-    for each in entries:
-        tool(each.key)
-    with CaptureQueriesContext(connection) as many:
-        assert len(looked(*entries).rows) == 9
-    assert len(many) == len(few)

@@ -8,6 +8,7 @@ from mcp_app.publishing.differences import breaking_reasons
 from tests.publishing.differences.contents import TEXT, schema
 
 NUMBER = {"type": "number"}
+NEEDED = {"name": "a", "required": True}
 
 
 def closed(is_open: object) -> Any:
@@ -18,6 +19,10 @@ def closed(is_open: object) -> Any:
 @pytest.mark.parametrize(
     ("before", "after", "reason"),
     [
+        ({"name": "a"}, {"name": "b"}, "those to “a”"),
+        ({"uri": "x:a"}, {"uri": "x:b"}, "those to “x:a”"),
+        ({"arguments": [{"name": "a"}]}, {"arguments": []}, "those with “a”"),
+        ({"title": "a"}, {"arguments": [NEEDED]}, "those without “a”"),
         (schema(a=TEXT), schema(), "those with “a”"),
         (schema(), schema("a", a=TEXT), "those without “a”"),
         (schema(a=TEXT), schema("a", a=TEXT), "those without “a”"),
@@ -38,6 +43,9 @@ def closed(is_open: object) -> Any:
         (closed(True), closed(False), "some (additionalProperties)"),
         ({"input_schema": {"type": "object"}}, closed(False), "additionalProperties"),
         (schema(a=TEXT), schema("b", a=TEXT), "those without “b”"),
+        ({}, {"name": "a", "arguments": [NEEDED]}, ""),
+        ({"title": "a"}, {"title": "b"}, ""),
+        ({"output_schema": {"a": 1}}, {"output_schema": {"a": 2}}, ""),
         (schema(), schema(a=TEXT), ""),
         (schema("a", a=TEXT), schema(a=TEXT), ""),
         (schema(a={"type": "integer"}), schema(a=NUMBER), ""),

@@ -2,9 +2,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import pytest
-
-from mcp_app.publishing.differences import breaking_reasons
 from tests.publishing.differences.contents import IMAGE, PDF, TEXT_PART, as_told, told
 
 GONE: Final = object()
@@ -163,19 +160,3 @@ def test_differences() -> None:
 def test_members_in_another_order() -> None:
     before, after = {"title": "a", "uri": "b"}, {"uri": "b", "title": "a"}
     assert told(before, after) == [("order", "title, uri", "uri, title")]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "reasons"),
-    [
-        ({"name": "a"}, {"name": "b"}, ["those to “a”"]),
-        ({"uri": "x:a"}, {"uri": "x:b"}, ["those to “x:a”"]),
-        ({"arguments": [A]}, {"arguments": []}, ["those with “a”"]),
-        ({"title": "a"}, {"arguments": [NEEDED]}, ["those without “a”"]),
-        ({}, {"name": "a", "arguments": [NEEDED]}, []),
-        ({"title": "a"}, {"title": "b"}, []),
-        ({"output_schema": {"a": 1}}, {"output_schema": {"a": 2}}, []),
-    ],
-)
-def test_what_breaks_old_calls(before: Any, after: Any, reasons: list[str]) -> None:
-    assert breaking_reasons(before, after) == reasons
