@@ -11,7 +11,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
-from django.db.models import Case, Q, QuerySet, When, prefetch_related_objects
+from django.db.models import Case, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -19,7 +19,6 @@ from django.utils.translation import gettext_lazy, ngettext
 from mcp_app.admin.page import header
 from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.deleted_rows import broken_reason, is_broken_somewhere
-from mcp_app.admin.page.header import why_broken
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.bundles import ExportAction
 from mcp_app.admin.publishing.comparison import served_label
@@ -41,8 +40,6 @@ Row = TypeVar("Row", bound=PublishedRow)
 
 MAX_BATCH_SIZE = 100
 """Rows that one page compares or names."""
-MAX_WARNINGS = 10
-"""Rows of which a message says why they stay broken."""
 KEY = re.compile(r"[0-9]{1,18}")
 ACTIONS = [
     "publish_chosen",
@@ -220,24 +217,6 @@ class ListActions(ExportAction[Row]):
             self._log_changes(request, started, _("Started."))
         message = ngettext("%d was started.", "%d were started.", len(started))
         self.message_user(request, message % len(started), messages.SUCCESS)
-        self._tell_of_broken(request, started)
-
-    def _tell_of_broken(self, request: HttpRequest, started: Sequence[Row]) -> None:
-        """Name the started rows that clients do not see because they are broken."""
-        rows = sorted(started, key=lambda row: not row.broken)
-        looked_at, others = rows[:MAX_BATCH_SIZE], rows[MAX_BATCH_SIZE:]
-        prefetch_related_objects(looked_at, "published")
-        reasons = [
-            *((row, why_broken(row)) for row in looked_at),
-            *((row, row.broken) for row in others),
-        ]
-        broken = [(row, why) for row, why in reasons if why]
-        for row, why in broken[:MAX_WARNINGS]:
-            message = _("“%(row)s” stays broken: %(why)s") % {"row": row, "why": why}
-            self.message_user(request, message, messages.WARNING)
-        if (more := len(broken) - MAX_WARNINGS) > 0:
-            message = ngettext("%d more stays broken.", "%d more stay broken.", more)
-            self.message_user(request, message % more, messages.WARNING)
 
     def _plain_queryset(self, queryset: QuerySet[Row]) -> Any:
         """Return a plain queryset: the admin's own may be joined or sliced."""

@@ -33,7 +33,6 @@ KEYWORDS: Final = frozenset(_KEYWORDS.split())
 
 _ALIKE: Final = 0.8
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]')
-_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def lines_from_browser(text: object) -> str:
@@ -101,8 +100,17 @@ def check_schema_text(text: str) -> Any:
     if not isinstance(schema, dict):
         raise ValueError(_("This must be a JSON object."))
     lines = dict(_member_lines(text))
-    for problem in _schema_problems(schema, lines):
-        raise ValueError(problem)
+    for path, _depth, inner in every_subschema(schema):
+        for name in inner.keys() - KEYWORDS:
+            for other in difflib.get_close_matches(name, KEYWORDS, 1, _ALIKE):
+                sentence = _(
+                    "Line %(line)d: “%(name)s” is not a schema keyword. Did you mean "
+                    "“%(other)s”?"
+                )
+                line = lines[(*path, name)]
+                raise ValueError(
+                    sentence % {"line": line, "name": name, "other": other}
+                )
     limits = mcp_settings.limits
     try:
         check_schema(
@@ -111,34 +119,6 @@ def check_schema_text(text: str) -> Any:
     except SchemaError as error:
         raise ValueError(_with_line_number(str(error), lines)) from None
     return schema
-
-
-def _schema_problems(
-    schema: Mapping[str, Any], lines: Mapping[Path, int]
-) -> Iterator[str]:
-    deepest, allowed = 0, mcp_settings.limits.schema_depth
-    for path, depth, inner in every_subschema(schema):
-        deepest = max(deepest, depth)
-        for name in inner.keys() - KEYWORDS:
-            for other in difflib.get_close_matches(name, KEYWORDS, 1, _ALIKE):
-                line = lines[(*path, name)]
-                yield _(
-                    "Line %(line)d: “%(name)s” is not a schema keyword. Did you mean "
-                    "“%(other)s”?"
-                ) % {"line": line, "name": name, "other": other}
-        for name in _REFERENCES:
-            reference = inner.get(name)
-            if isinstance(reference, str) and not reference.startswith("#"):
-                line = lines[(*path, name)]
-                yield _(
-                    "Line %(line)d: Only references inside the schema (#/…) are "
-                    "allowed, not %(reference)s."
-                ) % {"line": line, "reference": reference[:80]}
-    if deepest > allowed:
-        yield _("This schema is too deep (%(levels)d levels, %(allowed)d allowed).") % {
-            "levels": deepest,
-            "allowed": allowed,
-        }
 
 
 def _with_line_number(message: str, lines: Mapping[Path, int]) -> str:

@@ -30,7 +30,6 @@ from mcp_app.models import Prompt
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
 
-"""The button that updates the preview."""
 _VALUE: Final = "preview-"
 
 

@@ -65,7 +65,6 @@ class ReadableForm(DefinitionForm[Readable]):
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
         chosen = {"audience", "importance"}
-        chosen = {"audience", "importance"}
         is_changed = not chosen.isdisjoint(self.changed_data)
         if is_changed and not self.errors.keys() & {*chosen, "annotations"}:
             self._clean_annotations()
