@@ -33,7 +33,7 @@ PARTS: Final[Mapping[tuple[str, str], Label]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ShownDifference(Difference):
+class LabeledDifference(Difference):
     """A difference with the label of its field, and values as its form shows them."""
 
     label: str = ""
@@ -41,13 +41,13 @@ class ShownDifference(Difference):
 
 def labeled_differences(
     row: PublishedRow, changes: Iterable[Difference]
-) -> list[ShownDifference]:
+) -> list[LabeledDifference]:
     """Return differences with the labels and the words that the row's form uses."""
     labels: Words = {**EVERY, **SERVER}
     if isinstance(row, DefinitionRow):
         labels = {**EVERY, **HINTS, **form_of(type(row), row.kind).WORDS}
     return [
-        ShownDifference(
+        LabeledDifference(
             each.field,
             each.part,
             *_values_in_words(row, each),

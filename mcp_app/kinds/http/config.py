@@ -207,19 +207,19 @@ def _placeholder_problems(
     config: JsonObject, names: Collection[str], noun: str
 ) -> Iterator[KindError]:
     body = config.get("body") or {}
-    sent = [
+    parts = [
         ("path", config["path"]),
         ("body", body.get("json")),
         ("body", body.get("form")),
     ]
     for part in ("query", "headers"):
         pairs = enumerate(config.get(part, ()))
-        sent += [(f"{part}.{at}.value", each) for at, each in pairs]
+        parts += [(f"{part}.{at}.value", each) for at, each in pairs]
     own = [("body", body.get("text")), ("errors", config.get("errors"))]
-    for place, value in (*sent, *own):
+    for place, value in (*parts, *own):
         try:
             placeholders.check_placeholders(value, names, noun)
-            if (place, value) in sent:
+            if (place, value) in parts:
                 placeholders.refuse_single_braces(value)
         except KindError as error:
             # A name that is no parameter is a matter of all of the call.

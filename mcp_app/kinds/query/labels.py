@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import date
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -116,13 +117,6 @@ _MEASURES_OF_TIME: Final[Mapping[str, Label]] = {
     "max": gettext_lazy("latest %(what)s"),
 }
 _TIMES: Final = DATES | {FieldKind.TIME}
-_ORDERS: Final[Mapping[str, tuple[Label, Label]]] = {
-    "numbers": (gettext_lazy("smallest first"), gettext_lazy("largest first")),
-    "times": (gettext_lazy("oldest first"), gettext_lazy("newest first")),
-    "texts": (gettext_lazy("A to Z"), gettext_lazy("Z to A")),
-    "": (gettext_lazy("ascending"), gettext_lazy("descending")),
-}
-"""What ascending and descending are called."""
 
 
 def lookup_label(lookup: str, kind: FieldKind | None, exclude: bool = False) -> str:
@@ -190,13 +184,14 @@ def measure_label(aggregate: str, what: str, kind: FieldKind | None) -> str:
 
 def direction_label(kind: FieldKind | None, *, descending: bool) -> str:
     """Return what an order by this kind of field is called: “newest first”."""
-    sort = "numbers" if kind in NUMBERS else "times" if kind in _TIMES else ""
-    labels = _ORDERS["texts" if kind in _TEXTS else sort]
-    return str(labels[descending])
-
-
-_TEXTS: Final = frozenset({FieldKind.TEXT, FieldKind.TO_ONE})
-"""Kinds whose rows stand in the order of the alphabet."""
+    labels = _("ascending"), _("descending")
+    if kind in NUMBERS:
+        labels = _("smallest first"), _("largest first")
+    elif kind in _TIMES:
+        labels = _("oldest first"), _("newest first")
+    elif kind in (FieldKind.TEXT, FieldKind.TO_ONE):
+        labels = _("A to Z"), _("Z to A")
+    return labels[descending]
 
 
 # -- filters ---------------------------------------------------------------------------
@@ -224,8 +219,7 @@ def filter_words(
     names = [Span(each, PARAMETER) for each in parameter_names(config)]
     subject = [Span(label, FIELD), Span(" ")]
     if not names:
-        said = config.get("value")
-        return [*subject, *words.clause(said, value)]
+        return [*subject, *words.clause(config.get("value"), value)]
     spans = [*subject, *words.clause_of_parameters(names)]
     default = config.get("default")
     if value or default is not None:
@@ -238,9 +232,9 @@ def label_and_field_of(
     path: Any, model: OpenModel | None, opened: OpenModels
 ) -> tuple[str, OpenField | None]:
     paths = [path] if isinstance(path, str) else path
-    found = [label_and_field(each, model, opened) for each in paths]
-    labels = [label for label, _field in found]
-    return get_text_list(labels, _("or")), found[0][1] if found else None
+    pairs = [label_and_field(each, model, opened) for each in paths]
+    labels = [label for label, _field in pairs]
+    return get_text_list(labels, _("or")), pairs[0][1] if pairs else None
 
 
 class _Values(NamedTuple):
@@ -259,10 +253,8 @@ class _Values(NamedTuple):
             ends = compose(_("%(first)s and %(last)s"), first=names[:1], last=names[1:])
             return self._with_label(ends)
         if self.lookup == "isempty":
-            label = self._label()
-            return compose(
-                _("%(is_empty)s or not: %(name)s"), is_empty=label, name=names
-            )
+            template = _("%(is_empty)s or not: %(name)s")
+            return compose(template, is_empty=self._label(), name=names)
         return self._with_label(names)
 
     def clause(self, value: object, text: str) -> Spans:
@@ -275,9 +267,7 @@ class _Values(NamedTuple):
             if first is None or last is None:
                 one_end = self._replace(lookup="gte" if last is None else "lte")
                 return one_end._with_label(last or first or "…")
-            text = plain_text(
-                compose(_("%(first)s and %(last)s"), first=first, last=last)
-            )
+            text = _("%(first)s and %(last)s") % {"first": first, "last": last}
         return self._with_label(text or self.text_of(value))
 
     def default_text(self, default: object) -> str:
@@ -293,11 +283,8 @@ class _Values(NamedTuple):
         return lookup_label(self.lookup, self.kind, self.exclude)
 
     def _with_label(self, value: Spans | str) -> Spans:
-        label = (
-            _("is … (any case)")
-            if (self.lookup, self.exclude) == ("iexact", False)
-            else self._label()
-        )
+        is_plain = self.lookup == "iexact" and not self.exclude
+        label = _("is … (any case)") if is_plain else self._label()
         before, gap, after = label.partition("…")
         value = [Span(value)] if isinstance(value, str) else value
         return [Span(before if gap else f"{before} "), *value, Span(after)]
@@ -317,14 +304,8 @@ class _Values(NamedTuple):
             choices: Any = dict(self.field.value_column.flatchoices)
             text = str(choices.get(value, value))
         elif self.kind in DATES:
-            text = _date_text(text)
+            with suppress(ValueError):
+                text = date_format(date.fromisoformat(text), "j M Y")
         elif isinstance(value, str):
             text = _("“%(text)s”") % {"text": text}
-        return text
-
-
-def _date_text(text: str) -> str:
-    try:
-        return date_format(date.fromisoformat(text), "j M Y")
-    except ValueError:
         return text

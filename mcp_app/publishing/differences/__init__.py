@@ -51,12 +51,12 @@ def differences(before: ClientView, after: ClientView) -> list[Difference]:
     """
     changes: list[Difference] = []
     for field in dict.fromkeys((*before.content, *after.content)):
-        found = list(_line_differences(field, before, after))
+        lines = list(_line_differences(field, before, after))
         sides = [each.content.get(field, ABSENT) for each in (before, after)]
         described = field == "config" and before.description == after.description
-        if not found and not described and not is_same_json(*sides):
-            found = [Difference(field, "", *readable_pair(*sides))]
-        changes += found
+        if not lines and not described and not is_same_json(*sides):
+            lines = [Difference(field, "", *readable_pair(*sides))]
+        changes += lines
     return changes or plain_differences(before.content, after.content)
 
 

@@ -73,15 +73,15 @@ def client_view(
         described = kind.describe_safely(stored.definition, stored.config)
     if not isinstance(served, ToolDefinition):
         return ClientView(content, described)
-    shown = {name: each for name, each in content.items() if name not in Tool.HINTS}
+    columns = {name: each for name, each in content.items() if name not in Tool.HINTS}
     if served.input_schema.get("properties"):
-        shown["input_schema"] = served.input_schema
+        columns["input_schema"] = served.input_schema
     outside = dict(described or ()).get(str(OUTSIDE), "")
     if words := hint_words(served.hints, outside):
-        shown[CHANGES] = words
+        columns[CHANGES] = words
     if outside:
         described = [each for each in described or () if each[0] != str(OUTSIDE)]
-    return ClientView(shown, described)
+    return ClientView(columns, described)
 
 
 def hint_words(hints: ToolHints, outside: str = "") -> str:
