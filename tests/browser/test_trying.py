@@ -254,20 +254,6 @@ def test_an_argument_of_each_type(site: Site) -> None:
     assert "left_out" in EACH_TYPE
 
 
-def test_a_long_text_is_cut_and_downloaded_whole(site: Site) -> None:
-    page = site.open("drill_echo")
-    text = "0123456789" * 50_000
-    field(page, "value (required)").fill(json.dumps(text))
-    page.get_by_role("button", name="Run").click()
-    part = page.get_by_label("Text", exact=True)
-    expect(part).to_be_visible()
-    assert len(part.inner_text()) < 70_000
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Download the answer").click()
-    answer = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
-    assert answer["result"]["content"][0]["text"] == text
-
-
 @pytest.mark.long
 def test_from_the_lists_to_the_answer(staff: Page) -> None:
     """As the documentation shows it, on the demo."""

@@ -39,18 +39,17 @@ MAX_TEXT_LENGTH: Final = 64 * 1024
 LARGEST_DRAWN: Final = 2 * 1024 * 1024
 MAX_LINES: Final = 200
 """Lines along the way that the page shows."""
-IMAGES: Final[Mapping[str, tuple[bytes, ...]]] = {
+MEDIA: Final[Mapping[str, tuple[bytes, ...]]] = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
     "image/jpeg": (b"\xff\xd8\xff",),
     "image/gif": (b"GIF87a", b"GIF89a"),
     "image/webp": (b"RIFF",),
-}
-SOUNDS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "audio/wav": (b"RIFF",),
     "audio/mpeg": (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"),
     "audio/ogg": (b"OggS",),
     "audio/flac": (b"fLaC",),
 }
+"""How images and sounds that the page draws begin."""
 REFUSED: Final[Mapping[int, Label]] = {
     400: gettext_lazy("Clients get 400 here: the request is not valid."),
     401: gettext_lazy("Clients get 401 here: the server asks who they are."),
@@ -214,7 +213,7 @@ def _block_part(block: JsonObject) -> Part:
             host = uri_host(uri)
             # The host is what people look at first.
             return _text_part(_("Link"), f"{uri}\n({host})" if host else uri)
-    return _json_part(_("Content"), block)
+    return _text_part(_("Content"), jsonrpc.pretty_text(block))
 
 
 def _contents_part(contents: JsonObject) -> Part:
@@ -235,10 +234,6 @@ def _text_part(title: str, text: str) -> Part:
     return Part("text", title, visible(cut, None), note=note)
 
 
-def _json_part(title: str, value: object) -> Part:
-    return _text_part(title, jsonrpc.pretty_text(value))
-
-
 def uri_host(uri: str) -> str:
     """Return the host of an address, with user and port; "" if it names none."""
     try:
@@ -256,8 +251,7 @@ def _media_part(kind: str, block: JsonObject, uri: str = "") -> Part:
         return _text_part(_("Content"), _("This is not base64."))
     what = uri or (_("Image") if kind == "image" else _("Sound"))
     title = f"{what}: {visible(mime[:100])}, {filesizeformat(len(content))}"
-    known = IMAGES if kind == "image" else SOUNDS
-    begins = content.startswith(known.get(mime, ()))
+    begins = mime.startswith(kind) and content.startswith(MEDIA.get(mime, ()))
     if not begins or len(content) > LARGEST_DRAWN:
         return Part("text", title, _("The page does not show this. Download it."))
     source = f"data:{mime};base64,{b64encode(content).decode()}"
@@ -275,10 +269,8 @@ def notification_line(message: Message) -> str:
         return ""
     match value.get("method"):
         case "notifications/progress":
-            done, total = params.get("progress"), params.get("total")
-            line = (
-                f"progress {done}" if total is None else f"progress {done} of {total}"
-            )
+            line, total = f"progress {params.get('progress')}", params.get("total")
+            line += "" if total is None else f" of {total}"
             return visible(f"{line} {params.get('message', '')}".strip())
         case "notifications/message":
             data = params.get("data")

@@ -185,11 +185,6 @@ def test_each_outcome_has_its_words(outcome: Outcome) -> None:
     assert told.details[:2] == ["12 ms", "2.0\xa0KB"]
 
 
-def test_a_crash_names_its_error_number() -> None:
-    told = present_trial(trial({"content": []}, failure="0a1b2c3d"), None)
-    assert told.sentence == ("Error number 0a1b2c3d. The server's log has the details.")
-
-
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 503])
 def test_who_is_turned_away_reads_what_clients_get(status: int) -> None:
     told = present_trial(trial(refused=status, reason="Because."), None)

@@ -169,11 +169,11 @@ class CallForm(OneForm):
             for name, members in _members_by_name(config).items()
             if name != FORM or not self.only_reads
         }
-        known = (self.parameters or {}).get("properties", {})
-        parts = parts_of_call(config) if self.parameters is not None else []
-        self._rows["parts"] = self.make_rows(
-            PARTS, "parts", [_initial_part(each, known) for each in parts]
-        )
+        parts: list[dict[str, Any]] = []
+        if self.parameters is not None:
+            known = self.parameters.get("properties", {})
+            parts = [_initial_part(each, known) for each in parts_of_call(config)]
+        self._rows["parts"] = self.make_rows(PARTS, "parts", parts)
         self.named: list[NamedPart] = []
         self.typed_config: JsonObject = {}
 
@@ -357,16 +357,13 @@ def _initial_values(config: JsonObject) -> dict[str, Any]:
     sends = next((each for each in (JSON, FORM, TEXT) if each in body), NO_BODY)
     text = jsonrpc.pretty_text(body["json"]) if sends == JSON else body.get("text", "")
     return {
-        "site": config.get("site", ""),
+        **{name: config.get(name, "") for name in ("site", "path", "take", "limit")},
         "method": config.get("method", "GET"),
-        "path": config.get("path", ""),
         "several": config.get("segments") == SEVERAL,
         "sends": sends,
         "body": lines_from_browser(text),
         "media_type": body.get("type", ""),
-        "take": config.get("take", ""),
         "keep": ", ".join(config.get("keep", ())),
-        "limit": config.get("limit"),
     }
 
 
