@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -50,13 +50,17 @@ def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
     # Whoever sent a whole token must read that it is in the address.
     if len(likely) == 1 and not has_secret(text):
         return HttpResponseRedirect(hit_url(likely[0]))
-    groups = _group_hits(hits)
+    by_kind: dict[str, list[tuple[Hit, str]]] = {}
+    for hit in hits:
+        by_kind.setdefault(hit.kind, []).append((hit, hit_url(hit)))
     context = {
         "media": MEDIA,
         "text": visible(without_secrets(text), None),
         "secret": has_secret(text),
-        "groups": groups,
-        "is_full": any(len(each) >= MAX_HITS for _label, each in groups),
+        "groups": [
+            (label, by_kind[kind]) for kind, label in TYPES.items() if kind in by_kind
+        ],
+        "is_full": any(len(each) >= MAX_HITS for each in by_kind.values()),
         "searched": _searchable_names(viewer),
         "retention": retention() if viewer.calls else "",
         "most": MAX_HITS,
@@ -70,14 +74,6 @@ def hit_url(hit: Hit) -> str:
         parameters = urlencode({"user": hit.key, "when": "month"})
         return f"{reverse('admin:mcp_app_call_changelist')}?{parameters}"
     return reverse(f"admin:mcp_app_{hit.kind}_change", args=[hit.key])
-
-
-def _group_hits(hits: Iterable[Hit]) -> list[tuple[Label, list[tuple[Hit, str]]]]:
-    """Return the heading of each type, and what was found of it, with its URL."""
-    by_kind: dict[str, list[tuple[Hit, str]]] = {}
-    for hit in hits:
-        by_kind.setdefault(hit.kind, []).append((hit, hit_url(hit)))
-    return [(label, by_kind[kind]) for kind, label in TYPES.items() if kind in by_kind]
 
 
 def _searchable_names(viewer: Viewer) -> list[Any]:

@@ -107,7 +107,12 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
     messages = (each for each in trial.messages if not each.from_client)
     lines = [*filter(None, map(notification_line, messages))]
     structured, dry = trial.result.get("structuredContent"), trial.dry_run
+    schema = getattr(definition, "output_schema", None)
+    fits = None
+    if schema is not None and structured is not None:
+        fits = schemas.compile_schema(schema).is_valid(structured)
     parts, value = split_answer(trial.result)
+    download = b64encode(jsonrpc.pretty_text(trial.answer).encode()).decode()
     return Presentation(
         label=meaning.label,
         look=meaning.look,
@@ -118,8 +123,8 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
         json=None if value is None else _text_part("JSON", jsonrpc.pretty_text(value)),
         lines=lines[:MAX_LINES],
         more_lines=max(0, len(lines) - MAX_LINES),
-        fits=_fits_schema(definition, structured),
-        download=_download_url(trial.answer),
+        fits=fits,
+        download=f"data:application/octet-stream;base64,{download}",
         undone=() if dry is None else [visible(each, None) for each in dry.sentences()],
         is_undone=dry is None or dry.is_all_undone,
     )
@@ -141,20 +146,6 @@ def _error_sentence(trial: Trial) -> str:
         sentence = _("Error number %(number)s. The server's log has the details.")
         return sentence % {"number": visible(trial.failure)}
     return visible(str(trial.error.get("message", "")), None)
-
-
-def _fits_schema(definition: object, structured: object) -> bool | None:
-    """Return whether the structured part is of the promised shape."""
-    schema = getattr(definition, "output_schema", None)
-    if schema is None or structured is None:
-        return None
-    return schemas.compile_schema(schema).is_valid(structured)
-
-
-def _download_url(answer: JsonObject) -> str:
-    """Return the whole answer as an address that a browser saves."""
-    text = jsonrpc.pretty_text(answer).encode()
-    return f"data:application/octet-stream;base64,{b64encode(text).decode()}"
 
 
 # -- the parts ----------------------------------------------------------------------

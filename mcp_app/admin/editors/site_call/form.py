@@ -164,10 +164,18 @@ class CallForm(OneForm):
             for name in ("method", "sends", "body", "media_type"):
                 del self.fields[name]
         self.initial.update(_initial_values(config))
+        errors = config.get("errors", {}).items()
+        members: dict[str, list[JsonObject]] = {
+            "query": config.get("query", []),
+            "headers": config.get("headers", []),
+            FORM: (config.get("body") or {}).get("form", []),
+            "errors": [{"name": name, "value": value} for name, value in errors],
+        }
+        if self.only_reads:
+            del members[FORM]
         self._rows = {
-            name: self.make_rows(ROWS[name], f"{name}s", initial_pairs(members))
-            for name, members in _members_by_name(config).items()
-            if name != FORM or not self.only_reads
+            name: self.make_rows(ROWS[name], f"{name}s", initial_pairs(each))
+            for name, each in members.items()
         }
         parts: list[dict[str, Any]] = []
         if self.parameters is not None:
@@ -338,17 +346,6 @@ def _initial_part(part: CallPart, known: Mapping[str, Any]) -> dict[str, Any]:
         # An input has one line.
         "description": " ".join(str(text).split()),
         "is_known": part.name in known,
-    }
-
-
-def _members_by_name(config: JsonObject) -> dict[str, list[JsonObject]]:
-    """Return the members that rows show."""
-    errors = config.get("errors", {}).items()
-    return {
-        "query": config.get("query", []),
-        "headers": config.get("headers", []),
-        FORM: (config.get("body") or {}).get("form", []),
-        "errors": [{"name": name, "value": value} for name, value in errors],
     }
 
 
