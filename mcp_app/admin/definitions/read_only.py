@@ -15,17 +15,21 @@ from mcp_app.admin.forms.definition import function_label
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
-from mcp_app.models import DefinitionRow, Tool
-from mcp_app.models.definitions import ReadableRow
+from mcp_app.models import DefinitionRow
 
 
 def _row_form(row: DefinitionRow) -> DefinitionForm[DefinitionRow]:
     return form_of(type(row), row.kind)(instance=row)
 
 
-def _json_html(stored: str) -> str:
-    text = visible(json_texts.formatted_text(stored), None)
-    return format_html("<pre>{}</pre>", text) if text else str(gettext_lazy("None"))
+def _stored_json(column: str) -> Callable[..., str]:
+    """Return a method that shows a column as it is stored."""
+
+    def show(self: object, row: DefinitionRow) -> str:
+        text = visible(json_texts.formatted_text(getattr(row, column)), None)
+        return format_html("<pre>{}</pre>", text) if text else str(gettext_lazy("None"))
+
+    return show
 
 
 def _disabled_editor(name: str, label: Label = "") -> Callable[..., str]:
@@ -74,23 +78,15 @@ class ReadOnlyFields:
     read_suggestions = _disabled_editor("suggestions")
     read_input_schema = _disabled_editor("input_schema")
     read_arguments = _disabled_editor("arguments")
+    read_output_schema = _stored_json("output_schema")
+    read_config = _stored_json("config")
+    read_icons = _stored_json("icons")
+    read_annotations = _stored_json("annotations")
 
     @admin.display(description=gettext_lazy("Function"))
     def function(self, row: DefinitionRow) -> str:
         # The choices are not for everybody who may look.
         return function_label(str(_row_form(row).initial.get("function", "")))
 
-    def read_output_schema(self, row: Tool) -> str:
-        return _json_html(row.output_schema)
-
     def read_kind(self, row: DefinitionRow) -> str:
         return str(name_of_kind(row.kind))
-
-    def read_config(self, row: DefinitionRow) -> str:
-        return _json_html(row.config)
-
-    def read_icons(self, row: DefinitionRow) -> str:
-        return _json_html(row.icons)
-
-    def read_annotations(self, row: ReadableRow) -> str:
-        return _json_html(row.annotations)

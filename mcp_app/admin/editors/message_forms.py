@@ -71,10 +71,6 @@ class MessageForm(RowForm):
     new_file: Upload | None = None
     _cleaned_values: dict[str, Any]
 
-    def has_file(self) -> bool:
-        """Return whether the message already has a file."""
-        return bool(self["upload"].value())
-
     def clean_upload(self) -> str:
         return check_digest(str(self.cleaned_data["upload"]))
 

@@ -386,15 +386,12 @@ class TextForm(DefinitionForm[AnyRow]):
         if content is not None and has_json:
             self.add_error("config", self.NOT_BOTH)
         elif content is not None:
-            self.cleaned_data["config"] = self._as_it_was(content)
+            same = self.instance.json("config") == content
+            config = self.instance.config if same else written_text(content)
+            self.cleaned_data["config"] = config
         elif not has_json:
             # Unfinished work can be saved; publishing checks that it is complete.
             self.cleaned_data["config"] = NOTHING
-
-    def _as_it_was(self, content: JsonObject) -> str:
-        """Return the row's own JSON if it has the same meaning, else new JSON."""
-        same = self.instance.json("config") == content
-        return self.instance.config if same else written_text(content)
 
     def _split_config(self) -> dict[str, str]:
         """Return the initial values of the fields for the stored config."""

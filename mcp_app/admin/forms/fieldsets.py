@@ -16,12 +16,7 @@ from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.catalog.type_hints import Annotation
-from mcp_app.interface.definitions import (
-    Label,
-    PromptArgument,
-    PromptDefinition,
-    ToolDefinition,
-)
+from mcp_app.interface.definitions import Label, PromptDefinition, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import KindError, complete_definition, usable_kinds
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
@@ -86,13 +81,12 @@ def own_json(model: type[Tool | Prompt], key: str, registry: Registry) -> str:
     if isinstance(definition, ToolDefinition):
         own = definition.input_schema
     elif isinstance(definition, PromptDefinition):
-        own = [_argument_members(each) for each in definition.arguments]
+        names = ("name", "title", "description", "required")
+        own = [
+            {name: value for name in names if (value := getattr(each, name))}
+            for each in definition.arguments
+        ]
     return jsonrpc.write(own).decode() if own else ""
-
-
-def _argument_members(argument: PromptArgument) -> Mapping[str, object]:
-    names = ("name", "title", "description", "required")
-    return {name: value for name in names if (value := getattr(argument, name))}
 
 
 # -- fieldsets -------------------------------------------------------------------------

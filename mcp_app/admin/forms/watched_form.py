@@ -105,12 +105,6 @@ class WatchedForm(TypedForm[Row]):
             return self._digests_now()
         return super().get_initial_for_field(field, field_name)
 
-    @property
-    def is_changed_by_another(self) -> bool:
-        """Return whether the row was saved after this form was opened."""
-        opened_version = self.cleaned_data.get("opened_version")
-        return bool(self.instance.pk) and opened_version != self.instance.lock_version
-
     def is_valid(self) -> bool:
         # Cleaning may have made the form unbound, to show it again.
         return super().is_valid() and self.is_bound
@@ -128,7 +122,8 @@ class WatchedForm(TypedForm[Row]):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        if self.is_changed_by_another:
+        opened_version = self.cleaned_data.get("opened_version")
+        if self.instance.pk and opened_version != self.instance.lock_version:
             self.add_error(
                 None, ValidationError(self._conflict_message(), code="conflict")
             )
