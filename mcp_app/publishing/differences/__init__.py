@@ -16,7 +16,6 @@ from mcp_app.publishing.differences.breaking import breaking_reasons
 from mcp_app.publishing.differences.difference import (
     ABSENT,
     Difference,
-    Piece,
     changed_members,
     common_start,
     is_same_json,
@@ -33,7 +32,6 @@ __all__ = [
     "CHANGES",
     "ClientView",
     "Difference",
-    "Piece",
     "breaking_reasons",
     "client_view",
     "common_lines",

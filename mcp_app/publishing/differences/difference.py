@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from enum import Enum
-from itertools import takewhile
-from typing import Any, Final
+from itertools import groupby, takewhile
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from django.utils.translation import gettext as _
 
@@ -21,18 +21,11 @@ from mcp_app.protocol import jsonrpc
 WORDS = re.compile(r"\s+|\S+\s*")
 
 
-class Change(Enum):
-    """What happened to a piece of a text."""
+class Piece(NamedTuple):
+    """A piece of a text, which the other text has or not."""
 
-    SAME = "same"
-    REMOVED = "removed"
-    ADDED = "added"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    change: Change
     text: str
+    is_changed: bool
 
 
 MAX_PAIRS_OF_WORDS: Final = 1_500**2
@@ -87,32 +80,31 @@ class Difference:
 
     def pieces_before(self) -> list[Piece]:
         """Return the old text with what was taken away marked."""
-        return self._marked_pieces(Change.REMOVED)
+        return self._marked_pieces(is_new=False)
 
     def pieces_after(self) -> list[Piece]:
         """Return the new text with what was added marked."""
-        return self._marked_pieces(Change.ADDED)
+        return self._marked_pieces(is_new=True)
 
-    def _marked_pieces(self, side: Change) -> list[Piece]:
-        before, after = (
-            WORDS.findall(text or "") for text in (self.before, self.after)
-        )
-        runs: list[tuple[Change, list[str]]] = []
+    def _marked_pieces(self, *, is_new: bool) -> list[Piece]:
+        texts = self.before or "", self.after or ""
+        before, after = map(WORDS.findall, texts)
         steps = [
             each
             for each in operations(before, after)
             if each[0] != "equal" or each[1] < each[2]
         ]
+        words: list[Piece] = []
         for place, (operation, start, end, *new) in enumerate(steps):
-            words = after[slice(*new)] if side is Change.ADDED else before[start:end]
             is_inside = 0 < place < len(steps) - 1 and end - start <= FEW_WORDS
-            change = Change.SAME if operation == "equal" and not is_inside else side
-            if runs and runs[-1][0] is change:
-                runs[-1][1].extend(words)
-            elif words:
-                runs.append((change, words))
+            is_changed = operation != "equal" or is_inside
+            side = after[slice(*new)] if is_new else before[start:end]
+            words += [Piece(each, is_changed) for each in side]
         # What nobody sees is part of the difference.
-        return [Piece(change, visible("".join(words), None)) for change, words in runs]
+        return [
+            Piece(visible("".join(each.text for each in run), None), is_changed)
+            for is_changed, run in groupby(words, attrgetter("is_changed"))
+        ]
 
 
 def is_same_json(old: object, new: object) -> bool:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.publishing.differences import Difference
-from mcp_app.publishing.differences.difference import Change
 
 
 def test_what_nobody_sees_is_written_out() -> None:
@@ -17,10 +16,8 @@ def test_what_nobody_sees_is_written_out() -> None:
 
 def test_words_are_marked_inside_a_text() -> None:
     difference = Difference("description", "", "Use it always.", "Use it now and then.")
-    before = [(each.change, each.text) for each in difference.pieces_before()]
-    after = [(each.change, each.text) for each in difference.pieces_after()]
-    assert before == [(Change.SAME, "Use it "), (Change.REMOVED, "always.")]
-    assert after == [(Change.SAME, "Use it "), (Change.ADDED, "now and then.")]
+    assert difference.pieces_before() == [("Use it ", False), ("always.", True)]
+    assert difference.pieces_after() == [("Use it ", False), ("now and then.", True)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +44,5 @@ def test_a_long_text_is_compared_word_by_word() -> None:
     before = "".join(words)
     words[10], words[1_500] = "new ", "other "
     difference = Difference("description", "", before, "".join(words))
-    changed = [
-        each.text for each in difference.pieces_after() if each.change.value == "added"
-    ]
+    changed = [each.text for each in difference.pieces_after() if each.is_changed]
     assert changed == ["new ", "other "]
