@@ -107,20 +107,6 @@ def named(rows: list[PublishedRow]) -> list[str]:
     return sorted(natural_key_of(row) for row in rows)
 
 
-def test_everything_but_what_says_nothing() -> None:
-    fill()
-    assert named(bundle.everything()) == [
-        "Hours",
-        "default",
-        "greet",
-        "hours",
-        "shop",
-        "shop://logo",
-        "shop://orders/{number}",
-        "vanished",
-    ]
-
-
 def test_what_a_server_chooses_goes_along_even_if_it_says_nothing() -> None:
     overlay("silent")
     server = Server.objects.create(slug="shop", selection="chosen")

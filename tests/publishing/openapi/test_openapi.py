@@ -202,15 +202,9 @@ def test_nothing_changed(row: OpenApiDocument) -> None:
 def test_taking_over(row: OpenApiDocument) -> None:
     tool = published(Tool.objects.get(name="create_ticket"))
     version = tool.published
-    tool.title = "My own title"
-    tool.save()
     again(row, with_urgency)
-    changed, own = take_over(row, [key_of(row, CREATE)], Registry(), None)
-    assert changed == [tool]
-    assert own == ["create_ticket: title"]
+    assert take_over(row, [key_of(row, CREATE)], Registry(), None) == ([tool], [])
     tool.refresh_from_db()
-    assert tool.title == "My own title"
-    assert tool.description == "Open a ticket"
     assert "urgency" in tool.json("input_schema")["properties"]
     assert tool.json("config")["body"]["json"]["urgency"] == "{{urgency}}"
     # Clients see what was published.
