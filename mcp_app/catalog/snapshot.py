@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -75,7 +75,7 @@ class Entry(Generic[AnyDefinition, Output]):
     """The row's, None for what code declares and has none."""
     completers: Mapping[str, Runnable[Completion]] = field(default_factory=dict)
     """What completes names whose suggestions come from data of the site."""
-    hidden_values: tuple[str, ...] | None = None
+    hidden_values: Collection[str] | None = None
     """Members of arguments that are not kept; None if the call log keeps no values."""
 
     @property
@@ -157,7 +157,7 @@ def tool_entry(definition: ToolDefinition, run: Runnable[ToolOutput]) -> ToolEnt
     scalar = scalar_of(definition.output_schema)
     show, hidden = results.tool_to_wire, definition.hidden_values
     if hidden is not None:
-        hidden = (*hidden, *secret_members(definition.input_schema))
+        hidden = secret_members(definition.input_schema, hidden)
     return ToolEntry(
         definition, definition.name, run, show, hidden_values=hidden, scalar=scalar
     )

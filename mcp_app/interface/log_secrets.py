@@ -48,8 +48,10 @@ _SECRET_TEXT: Final = re.compile(
 )
 
 
-def names_secret(name: str) -> bool:
-    """Whether the values of a name are secret."""
+def names_secret(name: str, value: object = "") -> bool:
+    """Whether the value of a name is secret; `max_tokens` is, but not if it is 5."""
+    if _tells_of_secrets(name, value):
+        return False
     return _SECRET_NAME.search(_NEW_WORD.sub("_", name)) is not None
 
 
@@ -111,8 +113,7 @@ class _Search:
         self._names = names
 
     def blot_secrets(self, value: Any, name: str = "") -> Any:
-        is_secret = not _tells_of_secrets(name, value) and names_secret(name)
-        if name in self._names or (name and is_secret):
+        if name and (name in self._names or names_secret(name, value)):
             self.count += 1
             return BLOT
         if isinstance(value, str):

@@ -127,7 +127,9 @@ def write_new_words(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None
     hashes = {}
     for each in versions.iterator():
         content = _read(each.content)
-        kind, config = content.get("kind"), content.get("config")
+        if not isinstance(content, dict):
+            continue
+        kind, config = content.get("kind", ""), content.get("config")
         if config != (new := new_config(kind, config)):
             text = jsonrpc.write({**content, "config": new}).decode()
             hashes[each.pk] = each.hash, digest(text)

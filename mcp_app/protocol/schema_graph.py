@@ -8,7 +8,7 @@ grows from a value to the values in it.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -78,9 +78,20 @@ def every_subschema(schema: Schema) -> Iterator[Subschema]:
         )
 
 
-def secret_members(schema: Schema) -> set[str]:
-    """Return the members, at any depth, that are marked as write-only or passwords."""
-    every, secret = [*every_subschema(schema)], set[str]()
+class AllBut(frozenset[str]):
+    """All names but these."""
+
+    def __contains__(self, name: object) -> bool:
+        return not super().__contains__(name)
+
+
+def secret_members(schema: Schema, names: Collection[str] = ()) -> frozenset[str]:
+    """Return `names` and the members that are marked as write-only or passwords.
+
+    They are at any depth. If members that `properties` does not name are marked, all of
+    those are among them.
+    """
+    every, secret = [*every_subschema(schema)], {*names}
     while True:
         found = [
             each
@@ -91,8 +102,12 @@ def secret_members(schema: Schema) -> set[str]:
         ]
         more = {name for each in found for name in _names_of(each)}
         if more <= secret:
-            return secret
+            break
         secret |= more
+    paths = [each.path for each in found if _DEFINITIONS.isdisjoint(each.path[:1])]
+    if any(_owner(each).startswith("#/") for each in paths):
+        return AllBut({_owner(each.path) for each in every} - secret)
+    return frozenset(secret)
 
 
 def _names_of(subschema: Subschema) -> Iterator[str]:

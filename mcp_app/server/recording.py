@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.audit.writing import (
@@ -116,7 +116,7 @@ def _loggable_arguments(audit: CallLog, exchange: Exchange) -> tuple[bytes, int,
 
 
 def _size_and_digest(
-    audit: CallLog, text: bytes, hidden: tuple[str, ...] | None
+    audit: CallLog, text: bytes, hidden: Collection[str] | None
 ) -> tuple[bytes, int, str]:
     """Return arguments that wait for their digest, else their length and digest."""
     if len(text) > (SHORT_ARGUMENTS if hidden is None else VALUES_BYTES):

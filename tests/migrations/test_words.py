@@ -102,6 +102,13 @@ def test_rows_keep_their_states() -> None:
     changed.save()
     loader = MigrationLoader(connection)
     apps = loader.project_state(("mcp_app", "0012_examples")).apps
+    # What a hand wrote is left as it is.
+    versions: Any = apps.get_model("mcp_app", "DefinitionVersion")
+    first = versions.objects.first()
+    odd = versions.objects.create(
+        **{each.attname: getattr(first, each.attname) for each in first._meta.fields}
+        | {"id": None, "number": 99, "content": "[1]"}
+    )
     words.write_new_words(apps, connection.schema_editor())
     for row in Tool.objects.all():
         state = "published" if row.name == "text" else row.name
@@ -112,3 +119,4 @@ def test_rows_keep_their_states() -> None:
         if row.published is not None and row.name != "text":
             assert row.published.read()["config"] == json.loads(row.config)
             assert '"most"' not in row.config
+    assert versions.objects.get(pk=odd.pk).content == "[1]"

@@ -132,6 +132,31 @@ KEPT: Final[JsonObject] = {
 }
 
 
+SECRET_SCHEMA: Final[JsonObject] = {"format": "password"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"additionalProperties": SECRET_SCHEMA},
+        {"patternProperties": {"^p": SECRET_SCHEMA}},
+        {"allOf": [{"additionalProperties": {"$ref": "#/$defs/pin"}}]},
+    ],
+)
+async def test_members_that_only_a_pattern_names_may_be_secret(
+    client: Client, process: Process, schema: JsonObject
+) -> None:
+    schema = {"properties": {"sku": {}, "note": {}}, **schema, "$defs": LOGIN["$defs"]}
+    row = Tool(name="keeps", config=HI, input_schema=json.dumps(schema))
+    row.keeps_values, row.hidden_values = True, "note"
+    await writer.run(published, row)
+    await process.check_for_changes()
+    await client.call("keeps", sku=["a"], note="canary", pin2="canary")
+    [call] = await kept(process)
+    assert json.loads(call.arguments) == {"sku": ["a"], "note": BLOT, "pin2": BLOT}
+    await writer.run(row.delete)
+
+
 @pytest.mark.parametrize("version", ERAS)
 async def test_values_are_kept_where_staff_say_so_and_without_secrets(
     connect: Connect, process: Process, version: str

@@ -100,8 +100,10 @@ class TryPage:
         ]
         self._results: dict[str, JsonObject] = {}
         self._notice = ""
-        sent = request.GET if data is None else self._data
-        self._example = examples.find_example(row, sent.get(examples.EXAMPLE, ""))
+        key = (request.GET if data is None else self._data).get(examples.EXAMPLE, "")
+        self._example = (
+            examples.find_example(row, key) if has_right(request, "try") else None
+        )
         if self._definition is not None:
             self._arguments = arguments_of(self._definition, data)
             if self._example is not None:

@@ -181,6 +181,17 @@ KEY = "(the site's key is in the settings)"
             "POST at Help desk.",
         ),
         (
+            "curl help.example.com/api/tickets/5"
+            """ -d '{"user": {"password": "s3cret"}, "max_tokens": 5}'""",
+            {"method": "POST", "body": {"json": {"user": {}, "max_tokens": 5}}},
+            f"Left out: password {KEY}.",
+        ),
+        (
+            "curl help.example.com/api/tickets/5 -d 'password=s3cret&a=b'",
+            {"method": "POST", "body": {"form": [{"name": "a", "value": "b"}]}},
+            f"Left out: password {KEY}.",
+        ),
+        (
             f"curl {AT} -H 'Content-Type: text/x' --data-raw '--a=1' -XPUT -H -b",
             {
                 "method": "PUT",

@@ -95,6 +95,11 @@ async def test_what_cannot_be_kept_says_why_and_stays(
     assert "Kept the example" in await kept(client, url, "n1", a="1")
     reader = await login("view_tool", "try")
     assert "Keep as an example" not in text_of(await reader.get(url))
+    await kept(client, url, "n1", a="4711")
+    example = await Example.objects.aget(name="n1")
+    assert "4711" in text_of(await reader.get(f"{url}?example={example.pk}"))
+    viewer = await login("view_tool")
+    assert "4711" not in text_of(await viewer.get(f"{url}?example={example.pk}"))
     data = await typed(reader, url, a="1", example_name="x", keep="1")
     assert (await reader.post(url, data)).status_code == 403
 

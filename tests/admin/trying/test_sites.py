@@ -140,6 +140,9 @@ async def test_an_answer_is_fetched_before_anything_is_saved(
     sent = shown_values(shown)
     assert "Hydra" not in str(sent)
     sent["config-0-tree"] = "part"
+    deep = {"part": [".".join("a" * level) for level in range(1, 1_200)]}
+    tampered = {**sent, "config-0-names": json.dumps(deep)}
+    assert "Tick something" in text_of(await send(client, add, tampered))
     sent["config-0-tree-part"] = ["name", "supplier", "supplier.name"]
     assert (await client.post(add, sent)).status_code == 302
     made = await Tool.objects.aget(name="part")

@@ -139,7 +139,9 @@ def parts_of_names(text: str) -> list[Part]:
             if isinstance(each, str) and each not in known:
                 member = Part(each)
                 known[each] = member.members
-                known.get(each.rpartition(".")[0], part.members).append(member)
+                # No tree of an answer is deeper: the page would nest what was sent.
+                above = each.rpartition(".")[0] if each.count(".") < MAX_LEVELS else ""
+                known.get(above, part.members).append(member)
         parts.append(part)
     return parts
 

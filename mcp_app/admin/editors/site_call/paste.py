@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, NoReturn
@@ -263,27 +263,40 @@ def _read_body(call: PastedCall, options: Any, media_type: str) -> None:
     if options.get:
         _add_pairs(call, parse_qsl("&".join(data), keep_blank_values=True))
     elif fields:
-        call.config["body"] = _form_of(fields)
+        call.config["body"] = _form_of(call, fields)
     elif data and not pairs:
         media_type = JSON if options.json else media_type
-        call.config["body"] = _body_of("&".join(data), media_type)
+        call.config["body"] = _body_of(call, "&".join(data), media_type)
 
 
-def _form_of(pairs: list[tuple[str, str]]) -> JsonObject:
-    return {"form": [{"name": name, "value": value} for name, value in pairs]}
+def _form_of(call: PastedCall, pairs: list[tuple[str, str]]) -> JsonObject:
+    open_pairs = _without_secrets(call, pairs)
+    return {"form": [{"name": name, "value": value} for name, value in open_pairs]}
 
 
-def _body_of(text: str, media_type: str) -> JsonObject:
+def _without_secrets(
+    call: PastedCall, pairs: Iterable[tuple[str, Any]]
+) -> Iterator[tuple[str, Any]]:
+    for name, value in pairs:
+        if names_secret(name, value):
+            call.left_out.append(_key_of(visible(name)[:40]))
+        else:
+            yield name, value
+
+
+def _body_of(call: PastedCall, text: str, media_type: str) -> JsonObject:
     """Return a body as a config has it; JSON is known by its type, or by itself."""
     bare = media_type.partition(";")[0].strip().lower()
     if not bare or is_json_type(bare):
         try:
-            value = json.loads(text)
+            value = json.loads(
+                text, object_pairs_hook=lambda each: dict(_without_secrets(call, each))
+            )
         except (ValueError, RecursionError):
             value = None
         if bare or isinstance(value, dict | list):
             own = {"type": media_type} if bare not in ("", JSON) else {}
             return {"json": text if value is None else value, **own}
     if bare in ("", FORM):
-        return _form_of(parse_qsl(text, keep_blank_values=True))
+        return _form_of(call, parse_qsl(text, keep_blank_values=True))
     return {"text": text, "type": media_type}
