@@ -11,27 +11,54 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from django import forms
+from django.forms.boundfield import BoundField
 from django.utils.choices import flatten_choices
 
+from mcp_app.admin.editors.lookup_choices import Choices
+from mcp_app.admin.editors.lookup_values import RowTexts
 from mcp_app.admin.editors.rows import RowForm
+from mcp_app.catalog.open_models import OpenModel, OpenModels
+from mcp_app.interface.definitions import Label
 
 REMOVE: Final = "show-remove"
 OPEN: Final = "show-line"
+REDRAW: Final = {"data-mcp-redraw": "config"}
 
 
 class LineForm(RowForm):
-    """One line, which makes a part of a config."""
+    """One line; subclasses know its model, and who sees which rows.
 
+    The field `path` is what was chosen to add it.
+    """
+
+    model: ClassVar[OpenModel]
+    opened: ClassVar[OpenModels]
+    texts: ClassVar[RowTexts]
+    used_names: ClassVar[set[str]]
+    """The names of parameters that other lines have."""
     most: ClassVar[int]
     """Lines of this sort in one place."""
     number = 1
     """Its place among the lines."""
     is_open = False
     """Whether the page shows it open: it was added just now, or asked for."""
+    inner: Sequence[Lines] = ()
 
     @classmethod
-    def choices_to_add(cls) -> Sequence[Any]:
-        """Return what can be added, as choices of a select."""
+    def make_lines(
+        cls,
+        data: Mapping[str, Any] | None,
+        prefix: str,
+        configs: Iterable[Any],
+        **members: object,
+    ) -> Lines:
+        """Return lines of this sort, whose class has these members."""
+        make = type(cls.__name__, (cls,), members)
+        return Lines(make, data, prefix, configs)
+
+    @classmethod
+    def choices_to_add(cls) -> Choices:
         raise NotImplementedError
 
     @classmethod
@@ -48,9 +75,6 @@ class LineForm(RowForm):
         """Return the part of the config that a line without errors makes."""
         raise NotImplementedError
 
-    def inner_lines(self) -> Sequence[Lines]:
-        return ()
-
     @property
     def values(self) -> Mapping[str, Any]:
         """What it shows, or what was sent if that is right."""
@@ -58,7 +82,8 @@ class LineForm(RowForm):
 
     @property
     def is_wrong(self) -> bool:
-        return self.is_bound and bool(self.errors)
+        is_right = all(lines.is_valid() for lines in self.inner)
+        return (self.is_bound and bool(self.errors)) or not is_right
 
     def label(self) -> str:
         """Return what people call it."""
@@ -71,6 +96,12 @@ class LineForm(RowForm):
         """Return what was sent for a field, or what it shows."""
         value = self.data.get(self.add_prefix(name))
         return str(self.initial.get(name, "") if value is None else value)
+
+    def error_places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
+        yield from super().error_places(number)
+        for lines in self.inner:
+            for form in lines.wrong:
+                yield from form.error_places(number)
 
 
 class Lines:
@@ -85,24 +116,21 @@ class Lines:
     ) -> None:
         self.prefix = prefix
         lines = dict(enumerate(map(make.initial_line, configs)))
-        offered = make.choices_to_add()
+        self.add: Choices = make.choices_to_add()
         if data is None:
             self.forms = [
                 make(initial=initial, prefix=f"{prefix}-{at}")
                 for at, initial in lines.items()
             ]
         else:
-            self.forms = [*self._submitted_forms(make, data, lines, offered)]
+            self.forms = [*self._submitted_forms(make, data, lines)]
         for number, form in enumerate(self.forms, start=1):
             form.number = number
-        self.add = offered if len(self.forms) < make.most else ()
+        if len(self.forms) >= make.most:
+            self.add = []
 
     def _submitted_forms(
-        self,
-        make: type[LineForm],
-        data: Mapping[str, Any],
-        lines: Mapping[int, Any],
-        offered: Any,
+        self, make: type[LineForm], data: Mapping[str, Any], lines: Mapping[int, Any]
     ) -> Iterator[LineForm]:
         pattern = re.compile(rf"{re.escape(self.prefix)}-(\d{{1,9}})-path")
         places = [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
@@ -110,23 +138,15 @@ class Lines:
             prefix = f"{self.prefix}-{at}"
             if data.get(REMOVE) != prefix and data.get(f"{prefix}-path"):
                 yield make(data, prefix=prefix, initial=lines.get(at, {}))
-        added = str(data.get(f"{self.prefix}-add") or "")
-        # What is not offered any more is not added.
-        if (
-            added
-            and added in dict(flatten_choices(offered))
-            and len(places) < make.most
-        ):
+        added = data.get(f"{self.prefix}-add")
+        offered: Any = flatten_choices(self.add)
+        if added in dict(offered) and len(places) < make.most:
             prefix = f"{self.prefix}-{max(places, default=-1) + 1}"
-            yield make(initial=make.begin_line(added), prefix=prefix)
+            yield make(initial=make.begin_line(str(added)), prefix=prefix)
 
-    def add_groups(self) -> Iterator[tuple[str, Sequence[Any]]]:
-        """Yield what can be added in groups: a label, "" for none, and choices."""
-        for value, label in self.add:
-            if isinstance(label, list):
-                yield value, label
-            elif value:
-                yield "", [(value, label)]
+    def add_groups(self) -> Any:
+        """Return what can be added in groups: a label, None for none, and options."""
+        return forms.Select(choices=self.add).optgroups(self.prefix, [])
 
     def __iter__(self) -> Iterator[LineForm]:
         return iter(self.forms)
@@ -135,7 +155,7 @@ class Lines:
         """Open the line that was added, and one that was asked for."""
         for form in self.forms:
             form.is_open = data.get(OPEN) == form.prefix
-            for inner in form.inner_lines():
+            for inner in form.inner:
                 inner.open_lines(data)
                 form.is_open |= any(each.is_open for each in inner)
         if self.forms and data.get(f"{self.prefix}-add"):
@@ -167,12 +187,18 @@ class Lines:
             return False
         form = self.right[int(number)]
         rest = member.partition(".")[2]
-        if any(inner.place_problem(rest, message) for inner in form.inner_lines()):
+        if any(inner.place_problem(rest, message) for inner in form.inner):
             return True
         if form.is_bound:
             field = {"default": "value"}.get(member, member)
             form.add_error(field if field in form.fields else "path", message)
         return form.is_bound
+
+
+def redrawing_field(label: Label, choices: Sequence[Any] = ()) -> forms.ChoiceField:
+    """Return a select that changes the rest of its line."""
+    select = forms.Select({"aria-label": label, **REDRAW})
+    return forms.ChoiceField(label=label, choices=choices, widget=select)
 
 
 def is_same(one: object, other: object) -> bool:

@@ -9,14 +9,14 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.json_editor import EditorInput, Initial, parse_or_none
-from mcp_app.admin.editors.lines import Lines, is_same
+from mcp_app.admin.editors.lines import REDRAW, LineForm, Lines, is_same
 from mcp_app.admin.editors.lookup_choices import (
     NONE,
     both_directions,
     field_entries,
     grouped_choices,
 )
-from mcp_app.admin.editors.lookup_filters import REDRAW, FilterForm, QueryLine
+from mcp_app.admin.editors.lookup_filters import FilterForm
 from mcp_app.admin.editors.lookup_lines import (
     GroupLine,
     ListLine,
@@ -96,7 +96,7 @@ def begin_config(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonOb
 
 # -- form ------------------------------------------------------------------------------
 
-_LINES: Final[Mapping[str, type[QueryLine]]] = {
+_LINES: Final[Mapping[str, type[LineForm]]] = {
     "filters": FilterForm,
     "group_by": GroupLine,
     "measures": MeasureLine,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.lines import LineForm, Lines, is_same
+from mcp_app.admin.editors.lines import LineForm, is_same, redrawing_field
 from mcp_app.admin.editors.lookup_choices import (
     NOT,
     Choices,
@@ -24,7 +24,6 @@ from mcp_app.admin.editors.lookup_choices import (
 )
 from mcp_app.admin.editors.lookup_values import (
     PK,
-    RowTexts,
     asks_row,
     read_typed,
     schema_of,
@@ -32,7 +31,7 @@ from mcp_app.admin.editors.lookup_values import (
     value_fields,
 )
 from mcp_app.admin.editors.rows import LinesField, NotRepresentable, stored_or_written
-from mcp_app.catalog.open_models import FieldKind, OpenModel, OpenModels
+from mcp_app.catalog.open_models import FieldKind
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query.comparisons import EMPTY, SEVERAL, Unfit, clean_value
 from mcp_app.kinds.query.config import MAX_NAME_LENGTH, MAX_PATHS, NAME_PATTERN
@@ -41,7 +40,6 @@ from mcp_app.kinds.query.scoping import Path, resolve_path
 from mcp_app.protocol.json_types import JsonObject
 
 BY_CLIENT, FIXED = "asked", "fixed"
-REDRAW: Final = {"data-mcp-redraw": "config"}
 _SAYS_NOTHING: Final[JsonObject] = {"description": "", "required": False}
 
 
@@ -57,42 +55,14 @@ def check_name(name: str) -> None:
     raise ValidationError(rule)
 
 
-class QueryLine(LineForm):
-    """A line of a query; subclasses know its model, and who sees which rows."""
-
-    model: ClassVar[OpenModel]
-    opened: ClassVar[OpenModels]
-    texts: ClassVar[RowTexts]
-    used_names: ClassVar[set[str]]
-    """The names of parameters that other lines have."""
-
-    @classmethod
-    def make_lines(
-        cls,
-        data: Mapping[str, Any] | None,
-        prefix: str,
-        configs: Iterable[Any],
-        **members: object,
-    ) -> Lines:
-        """Return lines of this sort, whose class has these members."""
-        make = type(cls.__name__, (cls,), members)
-        return Lines(make, data, prefix, configs)
-
-
-class FilterForm(QueryLine):
+class FilterForm(LineForm):
     most = 20
 
-    path = forms.ChoiceField(
-        label=_("Field"), widget=forms.Select({"aria-label": _("Field"), **REDRAW})
-    )
-    lookup = forms.ChoiceField(
-        label=_("Comparison"),
-        widget=forms.Select({"aria-label": _("Comparison"), **REDRAW}),
-    )
-    given = forms.ChoiceField(
-        label=_("Who says the value"),
-        choices=[(BY_CLIENT, _("the client says")), (FIXED, _("fixed"))],
-        widget=forms.Select({"aria-label": _("Who says the value"), **REDRAW}),
+    path = redrawing_field(_("Field"))
+    lookup = redrawing_field(_("Comparison"))
+    given = redrawing_field(
+        _("Who says the value"),
+        [(BY_CLIENT, _("the client says")), (FIXED, _("fixed"))],
     )
     others = forms.MultipleChoiceField(
         label=_("Search also in"),
@@ -280,30 +250,32 @@ class FilterForm(QueryLine):
 
     # -- what was sent ----------------------------------------------------------------
 
-    def clean(self) -> dict[str, Any] | None:
-        cleaned = super().clean()
+    def clean_path(self) -> str:
+        path = str(self.cleaned_data["path"])
         try:
-            found = resolve_path(
-                self.value_text("path"), self.model, self.opened, "filters"
-            )
+            resolve_path(path, self.model, self.opened, "filters")
         except KindError as error:
-            self.add_error("path", error.message)
-            return cleaned
-        if self.errors:
-            return cleaned
-        values = self.cleaned_data
-        others = [each for each in values.get("others", ()) if each != values["path"]]
-        values["others"] = others
-        try:
-            values["typed"] = self._read_value(found)
-            if values["typed"] is None and self.is_fixed:
-                raise ValidationError(_("Write the value."))
-        except ValidationError as error:
-            self.add_error("value", error)
+            raise ValidationError(error.message) from None
+        return path
+
+    def clean_others(self) -> list[str]:
+        path = self.cleaned_data.get("path")
+        others = [each for each in self.cleaned_data["others"] if each != path]
         if len(others) >= MAX_PATHS:
             most = _("One filter looks at %d fields at most.")
-            self.add_error("others", most % MAX_PATHS)
-        return cleaned
+            raise ValidationError(most % MAX_PATHS)
+        return others
+
+    def clean(self) -> None:
+        if self.resolved is None or self.errors:
+            return
+        try:
+            typed = self.cleaned_data["typed"] = self._read_value(self.resolved)
+        except ValidationError as error:
+            self.add_error("value", error)
+            return
+        if typed is None and self.is_fixed:
+            self.add_error("value", _("Write the value."))
 
     def _read_value(self, found: Path) -> Any:
         values, schema = self.cleaned_data, schema_of(found, self.comparison)
@@ -327,7 +299,7 @@ class FilterForm(QueryLine):
         if not self.is_bound:
             return stored
         values = self.cleaned_data
-        path, others = values["path"], values["others"]
+        path, others = values["path"], values.get("others")
         config: JsonObject = {
             "path": [path, *others] if others else path,
             "lookup": self.comparison,

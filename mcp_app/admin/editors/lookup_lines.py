@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from django import forms
@@ -11,7 +11,7 @@ from django.utils.choices import flatten_choices
 from django.utils.text import capfirst, slugify
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.lines import Lines
+from mcp_app.admin.editors.lines import REDRAW, LineForm, redrawing_field
 from mcp_app.admin.editors.lookup_choices import (
     NONE,
     Choices,
@@ -21,15 +21,9 @@ from mcp_app.admin.editors.lookup_choices import (
     measure_entries,
     sort_entries,
 )
-from mcp_app.admin.editors.lookup_filters import (
-    REDRAW,
-    FilterForm,
-    QueryLine,
-    check_name,
-)
+from mcp_app.admin.editors.lookup_filters import FilterForm, check_name
 from mcp_app.admin.editors.one_form import put_member
 from mcp_app.catalog.open_models import FieldKind, OpenModel
-from mcp_app.interface.definitions import Label
 from mcp_app.kinds.query.config import (
     MAX_GROUPINGS,
     MAX_LISTED_ROWS,
@@ -44,18 +38,14 @@ from mcp_app.protocol.json_types import JsonObject
 PRESET_COLUMNS: Final = 8
 
 
-class ChoiceLine(QueryLine):
+class ChoiceLine(LineForm):
     """A line with one choice: a group, a measure, a term of an order."""
 
-    about: ClassVar[Label]
     entries: ClassVar[Any]
-
-    path = forms.ChoiceField(widget=forms.Select(REDRAW))
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.offer_choices("path", self.choices_to_add(self.value_text("path")))
-        self.fields["path"].widget.attrs["aria-label"] = self.about
 
     @classmethod
     def choices_to_add(cls, chosen: str = "") -> Choices:
@@ -74,8 +64,9 @@ class ChoiceLine(QueryLine):
 
 class GroupLine(ChoiceLine):
     most = MAX_GROUPINGS
-    about = _("Group by")
     entries = staticmethod(group_entries)
+
+    path = redrawing_field(_("Group by"))
 
     @classmethod
     def initial_line(cls, config: Any) -> dict[str, Any]:
@@ -89,19 +80,20 @@ class GroupLine(ChoiceLine):
 
 class TermLine(ChoiceLine):
     most = MAX_SORT_TERMS
-    about = _("Sorted by")
     entries = staticmethod(sort_entries)
+
+    path = redrawing_field(_("Sorted by"))
 
     @classmethod
     def choices_to_add(cls, chosen: str = "") -> Choices:
-        return [NONE, *super().choices_to_add(chosen)]
+        return ([NONE] if chosen else []) + super().choices_to_add(chosen)
 
 
 class MeasureLine(ChoiceLine):
     most = MAX_MEASURES
-    about = _("Number of each group")
     entries = staticmethod(measure_entries)
 
+    path = redrawing_field(_("Number of each group"))
     name = forms.CharField(
         label=_("named"),
         required=False,
@@ -146,7 +138,7 @@ class MeasureLine(ChoiceLine):
         return {member: each for member, each in config.items() if each}
 
 
-class ListLine(QueryLine):
+class ListLine(LineForm):
     """The rows that a relation to many leads to, with filters of their own."""
 
     most = 3
@@ -168,7 +160,6 @@ class ListLine(QueryLine):
         _label, field = label_and_field(path, self.model, self.opened)
         label = "" if field is None else field.target_model._meta.label
         target = self.opened.get(label)
-        self.filters: Lines | None = None
         if target is None:
             return
         columns = self.initial.get("shown", ())
@@ -177,7 +168,7 @@ class ListLine(QueryLine):
         term = self.value_text("order")
         terms = grouped_choices(target, self.opened, sort_entries, [term])
         self.offer_choices("order", [NONE, *terms])
-        self.filters = FilterForm.make_lines(
+        filters = FilterForm.make_lines(
             self.data if self.is_bound else None,
             self.add_prefix("filters"),
             self.base.get("filters", ()),
@@ -186,6 +177,7 @@ class ListLine(QueryLine):
             texts=self.texts,
             used_names=self.used_names,
         )
+        self.inner = [filters]
 
     @classmethod
     def choices_to_add(cls) -> Choices:
@@ -217,13 +209,6 @@ class ListLine(QueryLine):
 
     legend = label
 
-    @property
-    def is_wrong(self) -> bool:
-        return super().is_wrong or not (self.filters is None or self.filters.is_valid())
-
-    def inner_lines(self) -> Sequence[Lines]:
-        return () if self.filters is None else (self.filters,)
-
     def words(self) -> str:
         """Return what the line shows: “code, begins; newest first, at most 5”."""
         labels = _labels_of(self["shown"])
@@ -232,18 +217,13 @@ class ListLine(QueryLine):
         most = _("at most %(limit)s") % {"limit": self["limit"].value()}
         return "; ".join(filter(None, (", ".join(shown), order, most)))
 
-    def error_places(self, number: str) -> Iterator[tuple[str, BoundField, str]]:
-        yield from super().error_places(number)
-        for form in () if self.filters is None else self.filters.wrong:
-            yield from form.error_places("")
-
     def line_config(self) -> JsonObject:
         values, config = self.values, dict(self.base)
         put_columns(config, values["shown"])
         put_order(config, values["order"], config.get("order", ())[1:])
         put_limit(config, values["limit"], USUAL_LISTED)
-        if self.filters is not None:
-            put_member(config, "filters", self.filters.configs())
+        for filters in self.inner:
+            put_member(config, "filters", filters.configs())
         return config
 
 
