@@ -131,23 +131,3 @@ def test_groups_are_chosen_where_the_answer_changes(
     with Listening(f"{served.url}/mcp") as anyone:
         assert anyone.description("order_status") is not None
         assert anyone.description(WEEK) is None
-
-
-def test_a_row_with_the_rows_that_belong_to_it(keeper: Page, client: Listening) -> None:
-    begin(keeper, "Customers")
-    keeper.locator("#id_title").fill("A customer with open invoices")
-    add(keeper, "lists", "invoices")
-    add(keeper, "filters", "email")
-    choose(keeper, "filters-0-lookup", "exact")
-    add(keeper, "lists-0-filters", "paid")
-    choose(keeper, "lists-0-filters-0-given", "fixed")
-    part(keeper, "lists-0-filters-0-value").select_option("no")
-    preview(keeper, "name", "email", "invoices")
-    publish(keeper)
-    name = "a-customer-with-open-invoices"
-    client.sees(lambda: client.description(name) is not None, True)
-    [row] = _rows(client, name, email="ada@example.com")
-    assert row["name"] == "Ada Byron"
-    listed = row["invoices"]["rows"]
-    assert listed
-    assert all(each["paid"] is False for each in listed)

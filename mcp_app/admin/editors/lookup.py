@@ -55,13 +55,13 @@ class LookupSheet(OneFormSheet):
 
     def open_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:
         for form in () if rows is None else rows.forms:
-            for lines in cast("LookupForm", form).lines.values():
+            for lines in cast("LookupForm", form).inner_formsets():
                 lines.open_lines(data)
 
     def initial_rows(self, value: Any) -> Initial:
         rows, config = super().initial_rows(value), value or {}
         form = cast("LookupForm", self.formset.form(initial=rows[0]))
-        if not is_same(form.draft(), config):
+        if not is_same(form.build_config(), config):
             raise NotRepresentable(_("it has more than the form"))
         return rows
 
@@ -72,7 +72,11 @@ def typed_query(sent: EditorInput) -> tuple[JsonObject, list[str]]:
         return parse_or_none(sent.result.text) or {}, []
     rows = sent.submitted_rows
     form = None if rows is None or sent.result.way == "json" else rows.forms[0]
-    return (form.draft(), form.left_out()) if isinstance(form, LookupForm) else ({}, [])
+    return (
+        (form.build_config(), form.left_out())
+        if isinstance(form, LookupForm)
+        else ({}, [])
+    )
 
 
 def begin_config(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonObject:
@@ -254,29 +258,21 @@ class LookupForm(OneForm):
         return [*self.lines.values()]
 
     def full_clean(self) -> None:
+        """Show also what is wrong with the query, at the line that it is about."""
         super().full_clean()
-        if self.is_bound and self.open_model is not None:
-            self._check_query()
-
-    def _check_query(self) -> None:
-        """Show what is wrong with the query at the line that it is about."""
-        _query, problems = read_query_config(self.draft(), self.opened)
+        if not self.is_bound or self.open_model is None:
+            return
+        _query, problems = read_query_config(self.build_config(), self.opened)
         for problem in problems:
             name, _dot, rest = problem.place.partition(".")
-            lines = self.lines.get(name)
-            if isinstance(problem, Incomplete) or lines is None:
-                continue
-            if lines.place_problem(rest, problem.message):
+            lines = None if isinstance(problem, Incomplete) else self.lines.get(name)
+            if lines is not None and lines.place_problem(rest, problem.message):
                 self.add_error(None, self.wrong_row)
 
     def has_changed(self) -> bool:
-        return bool(self.errors) or not is_same(self.draft(), self.base)
+        return bool(self.errors) or not is_same(self.build_config(), self.base)
 
     def build_config(self) -> JsonObject:
-        """Return the config that the page makes, which is valid."""
-        return self.draft()
-
-    def draft(self) -> JsonObject:
         """Return the config that the page makes, without the lines that are wrong."""
         values = self.cleaned_data if self.is_bound else self.initial
         config = dict(self.base)

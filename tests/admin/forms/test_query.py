@@ -104,43 +104,6 @@ def test_names_do_not_meet(admin_client: Client) -> None:
     assert [*names] == ["customers", "customers-2", "customers-3"]
 
 
-def test_orders_of_the_week_by_state(admin_client: Client) -> None:
-    tool = _tool(fields=["number"])
-    _fill(admin_client, tool, answer="groups")
-    week = _filter(0, "created", "last_days", given="fixed", value="7")
-    told = {"measures-add": "sum/total", "group_by-add": "state", "limit": "10"}
-    config = _fill(admin_client, tool, **told, **week)
-    assert config == {
-        "model": "drill.Order",
-        "answer": "groups",
-        "fields": ["number"],
-        "filters": [{"path": "created", "lookup": "last_days", "value": 7}],
-        "group_by": ["state"],
-        "measures": [
-            {"aggregate": "count", "name": "orders"},
-            {"aggregate": "sum", "path": "total", "name": "sum_total"},
-        ],
-        "limit": 10,
-    }
-    assert shop.problems(config) == []
-    # The order goes along with the name of what it is by.
-    config = _fill(admin_client, tool, group_order="orders")
-    assert config["order"] == ["orders"]
-    config = _fill(admin_client, tool, **{"measures-0-name": "pieces"})
-    assert config["order"] == ["pieces"]
-
-
-def test_is_it_in_stock(admin_client: Client) -> None:
-    tool = _tool(model="drill.Stock")
-    sku = _filter(0, "sku", "iexact", required="on", description="Which one.")
-    asked = {"path": "sku", "lookup": "iexact", "parameter": "sku"}
-    assert _fill(admin_client, tool, shown=["sku", "level"], **sku) == {
-        "model": "drill.Stock",
-        "filters": [{**asked, "description": "Which one.", "required": True}],
-        "fields": ["sku", "level"],
-    }
-
-
 def test_a_customer_with_open_invoices(admin_client: Client) -> None:
     tool = _tool(model="drill.Customer", fields=["name", "country.name"])
     listed = _fill(admin_client, tool, **{"lists-add": "invoices"})["lists"][0]
@@ -154,7 +117,7 @@ def test_a_customer_with_open_invoices(admin_client: Client) -> None:
         "lists-0-shown": ["key", "order.number"],
         "lists-0-order": "order.number",
         "lists-0-limit": "3",
-        **_filter(0, "email", "exact"),
+        **_filter(0, "email", "exact", required="on", description="Whose."),
         **{f"lists-0-{name}": value for name, value in unpaid.items()},
     }
     invoices = {
@@ -164,9 +127,10 @@ def test_a_customer_with_open_invoices(admin_client: Client) -> None:
         "order": ["order.number"],
         "limit": 3,
     }
+    email = {"path": "email", "lookup": "exact", "parameter": "email"}
     assert _fill(admin_client, tool, **typed) == {
         "model": "drill.Customer",
-        "filters": [{"path": "email", "lookup": "exact", "parameter": "email"}],
+        "filters": [{**email, "description": "Whose.", "required": True}],
         "fields": ["name", "country.name"],
         "lists": [invoices],
         "order": ["-name"],
