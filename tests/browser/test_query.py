@@ -74,7 +74,7 @@ def test_from_nothing_to_a_client(keeper: Page, client: Listening) -> None:
     add(keeper, "filters", "sku")
     expect(part(keeper, "filters-0-lookup")).to_be_focused()
     choose(keeper, "filters-0-lookup", "iexact")
-    part(keeper, "shown").and_(keeper.locator("[value='price']")).uncheck()
+    part(keeper, "columns").and_(keeper.locator("[value='price']")).uncheck()
     # What is typed is shown before it is saved.
     expect(preview(keeper, "sku", "name", "stock").locator("tbody tr")).to_have_count(5)
     expect(keeper.locator("#id_title")).to_have_attribute(
@@ -107,7 +107,7 @@ def test_groups_are_chosen_where_the_answer_changes(
     add(keeper, "measures", "sum/total")
     add(keeper, "filters", "placed")
     choose(keeper, "filters-0-lookup", "last_days")
-    choose(keeper, "filters-0-given", "fixed")
+    choose(keeper, "filters-0-source", "fixed")
     # A mistake is told at its line, and the preview goes on without it.
     expect(keeper.locator("#id_now")).to_contain_text("filter 1 has an error")
     part(keeper, "filters-0-value").fill("7")

@@ -109,9 +109,9 @@ _LINES: Final[Mapping[str, type[LineForm]]] = {
 }
 _PARTS: Final = {
     "": ("model",),
-    ROWS: ("answer", "limit", "shown", "count", "filters", "lists", "order"),
+    ROWS: ("answer", "limit", "columns", "count", "filters", "lists", "order"),
     GROUPS: ("answer", "limit", "group_order", "filters", "group_by", "measures"),
-    ONE: ("shown", "filters", "lists"),
+    ONE: ("columns", "filters", "lists"),
 }
 """Fields and lines of the page by the answer; "" if no model is chosen."""
 
@@ -138,7 +138,7 @@ class LookupForm(OneForm):
         choices=[(ROWS, ""), (GROUPS, "")],
         required=False,
     )
-    shown = forms.MultipleChoiceField(label=_("Columns"), required=False)
+    columns = forms.MultipleChoiceField(label=_("Columns"), required=False)
     count = forms.BooleanField(
         label=_("Say how many rows there are in all"), required=False
     )
@@ -179,7 +179,7 @@ class LookupForm(OneForm):
             **self.initial,
             "shows": self.page_answer,
             "answer": self.page_answer,
-            "shown": list(columns),
+            "columns": list(columns),
             "count": config.get("count", False),
             "limit": config.get("limit", self._usual_limit),
         }
@@ -189,7 +189,7 @@ class LookupForm(OneForm):
             choices = grouped_choices(
                 self.open_model, self.opened, field_entries, columns
             )
-            self.offer_choices("shown", choices)
+            self.offer_choices("columns", choices)
 
     @property
     def _usual_limit(self) -> int:
@@ -203,14 +203,13 @@ class LookupForm(OneForm):
         choices: list[tuple[str, str]] = []
         renamed, usual = {}, ""
         if query is not None:
-            groups, measures = (self.lines[name].right for name in parts)
-            for line, group in zip(groups, query.group_by, strict=True):
-                kind = group.path.end_field.kind
-                choices += both_directions(group.name, line.label(), kind)
-            for line, measure in zip(measures, query.measures, strict=True):
-                kind = FieldKind.NUMBER if not measure.path else measure.path.field.kind
-                choices += both_directions(measure.name, measure.name, kind)
-                renamed[line.value_text("was") or measure.name] = measure.name
+            lines = [line for name in parts for line in self.lines[name].right]
+            sorting: list[Any] = [*query.group_by, *query.measures]
+            for line, part in zip(lines, sorting, strict=True):
+                kind = part.path.end_field.kind if part.path else FieldKind.NUMBER
+                label = line.label() if isinstance(line, GroupLine) else part.name
+                choices += both_directions(part.name, label, kind)
+                renamed[line.value_text("was") or part.name] = part.name
             first = query.group_order[0]
             usual = f"{'-' * first.descending}{first.name}"
         self.initial["group_order"] = next(iter(self.base.get("order", ())), "")
@@ -242,9 +241,9 @@ class LookupForm(OneForm):
         owners = (owner for model, owner, _how in found if model is self.open_model)
         return "".join(str(each.model._meta.verbose_name) for each in [*owners][:1])
 
-    def columns(self) -> list[tuple[str | None, list[dict[str, Any]], bool]]:
+    def column_groups(self) -> list[tuple[str | None, list[dict[str, Any]], bool]]:
         """Return the boxes for columns in groups, and whether one is ticked."""
-        shown = self["shown"]
+        shown = self["columns"]
         widget = cast("forms.SelectMultiple", shown.field.widget)
         groups = widget.optgroups(shown.html_name, shown.value() or [])
         return [
@@ -294,7 +293,7 @@ class LookupForm(OneForm):
         if "group_order" in self.fields:
             put_order(config, self.sorted_by, self.sorted_then)
         else:
-            put_columns(config, values.get("shown", ()))
+            put_columns(config, values.get("columns", ()))
         if self.one:
             put_member(config, "answer", ONE if self.is_bound else config.get("answer"))
             return

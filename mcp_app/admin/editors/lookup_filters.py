@@ -39,7 +39,7 @@ from mcp_app.kinds.query.labels import Spans, filter_words, label_and_field_of
 from mcp_app.kinds.query.scoping import Path, resolve_path
 from mcp_app.protocol.json_types import JsonObject
 
-BY_CLIENT, FIXED = "asked", "fixed"
+BY_CLIENT, FIXED = "client", "fixed"
 _SAYS_NOTHING: Final[JsonObject] = {"description": "", "required": False}
 
 
@@ -60,7 +60,7 @@ class FilterForm(LineForm):
 
     path = redrawing_field(_("Field"))
     lookup = redrawing_field(_("Comparison"))
-    given = redrawing_field(
+    source = redrawing_field(
         _("Who says the value"),
         [(BY_CLIENT, _("the client says")), (FIXED, _("fixed"))],
     )
@@ -92,9 +92,8 @@ class FilterForm(LineForm):
         if self.is_bound:
             self.used_names.add(self.value_text("parameter"))
         self.code, self.comparison = code, code.lstrip(NOT)
-        self.is_fixed = self.value_text("given") == FIXED
-        self.resolved = self._resolve_path(path)
-        found = self.resolved
+        self.is_fixed = self.value_text("source") == FIXED
+        self.resolved = found = self._resolve_path(path)
         self.asks_row = (
             found is not None and asks_row(found) and self.comparison != EMPTY
         )
@@ -144,7 +143,7 @@ class FilterForm(LineForm):
             "path": path,
             "others": others,
             "lookup": f"{NOT if config.get('exclude') else ''}{lookup}",
-            "given": BY_CLIENT if is_by_client else FIXED,
+            "source": BY_CLIENT if is_by_client else FIXED,
             "typed": value,
             "value": typed_text(value),
         }
@@ -174,9 +173,9 @@ class FilterForm(LineForm):
 
     def _with_usual_values(self, data: Any, prefix: str) -> Any:
         """Return what was sent, with what fits where the page had another field."""
-        path, lookup, given, name, was = (
+        path, lookup, source, name, was = (
             str(data.get(f"{prefix}-{each}", ""))
-            for each in ("path", "lookup", "given", "parameter", "was")
+            for each in ("path", "lookup", "source", "parameter", "was")
         )
         found = self._resolve_path(path)
         if found is None or was == f"{path} {lookup}":
@@ -186,7 +185,7 @@ class FilterForm(LineForm):
         old_path, _space, old_code = was.partition(" ")
         changed = data.copy()
         changed[f"{prefix}-lookup"] = code
-        changed[f"{prefix}-given"] = given or BY_CLIENT
+        changed[f"{prefix}-source"] = source or BY_CLIENT
         if name in ("", _usual_name(old_path)):
             changed[f"{prefix}-parameter"] = self._free_name(path)
         old = self._resolve_path(old_path)

@@ -144,7 +144,7 @@ class ListLine(LineForm):
     most = 3
 
     path = forms.CharField(widget=forms.HiddenInput)
-    shown = forms.MultipleChoiceField(
+    columns = forms.MultipleChoiceField(
         label=_("Columns"),
         widget=forms.CheckboxSelectMultiple({"class": "mcp-ticked"}),
     )
@@ -162,9 +162,9 @@ class ListLine(LineForm):
         target = self.opened.get(label)
         if target is None:
             return
-        columns = self.initial.get("shown", ())
+        columns = self.initial.get("columns", ())
         offered = grouped_choices(target, self.opened, field_entries, columns)
-        self.offer_choices("shown", [*flatten_choices(offered)])
+        self.offer_choices("columns", [*flatten_choices(offered)])
         term = self.value_text("order")
         terms = grouped_choices(target, self.opened, sort_entries, [term])
         self.offer_choices("order", [NONE, *terms])
@@ -193,7 +193,7 @@ class ListLine(LineForm):
         return {
             "config": config,
             "path": config["path"],
-            "shown": config["fields"],
+            "columns": config["fields"],
             "order": next(iter(config.get("order", ())), ""),
             "limit": config.get("limit", USUAL_LISTED),
         }
@@ -211,15 +211,15 @@ class ListLine(LineForm):
 
     def words(self) -> str:
         """Return what the line shows: “code, begins; newest first, at most 5”."""
-        labels = _labels_of(self["shown"])
-        shown = [labels.get(each, each) for each in self["shown"].value() or ()]
+        labels = _labels_of(self["columns"])
+        shown = [labels.get(each, each) for each in self["columns"].value() or ()]
         order = _chosen_label(self["order"]) if self["order"].value() else ""
         most = _("at most %(limit)s") % {"limit": self["limit"].value()}
         return "; ".join(filter(None, (", ".join(shown), order, most)))
 
     def line_config(self) -> JsonObject:
         values, config = self.values, dict(self.base)
-        put_columns(config, values["shown"])
+        put_columns(config, values["columns"])
         put_order(config, values["order"], config.get("order", ())[1:])
         put_limit(config, values["limit"], USUAL_LISTED)
         for filters in self.inner:

@@ -60,7 +60,7 @@ def _fill(client: Client, row: Any, **typed: Any) -> Any:
 
 
 def _filter(at: int, path: str, lookup: str, **more: Any) -> dict[str, Any]:
-    typed = {"path": path, "lookup": lookup, "given": "asked", **more}
+    typed = {"path": path, "lookup": lookup, "source": "client", **more}
     return {f"filters-{at}-{name}": value for name, value in typed.items()}
 
 
@@ -109,12 +109,12 @@ def test_a_customer_with_open_invoices(admin_client: Client) -> None:
     listed = _fill(admin_client, tool, **{"lists-add": "invoices"})["lists"][0]
     # The way back to the customer is not preset.
     assert "customer" not in listed["fields"]
-    unpaid = _filter(0, "paid", "exact", given="fixed", value="no")
+    unpaid = _filter(0, "paid", "exact", source="fixed", value="no")
     typed = {
         "order-add": "-name",
         "limit": "5",
         "count": "on",
-        "lists-0-shown": ["key", "order.number"],
+        "lists-0-columns": ["key", "order.number"],
         "lists-0-order": "order.number",
         "lists-0-limit": "3",
         **_filter(0, "email", "exact", required="on", description="Whose."),
@@ -144,7 +144,7 @@ def test_one_row_for_each_address(admin_client: Client) -> None:
     url = f"{form_page('resourcetemplate', 'query')}&model=drill.Order"
     number = _filter(0, "number", "exact")
     sent = {f"{ROW}-{name}": each for name, each in number.items()}
-    chosen = {f"{ROW}-shown": ["number"]}
+    chosen = {f"{ROW}-columns": ["number"]}
     assert saved(fill_in(admin_client, url, **typed, **chosen, **sent))
     assert ResourceTemplate.objects.get().json("config") == {
         "model": "drill.Order",
@@ -212,7 +212,7 @@ def test_what_nobody_touches_stays(admin_client: Client, config: Any) -> None:
 def test_what_the_other_answer_had_comes_back(admin_client: Client) -> None:
     tool = _tool(**WHOLE)
     _fill(admin_client, tool, answer="groups")
-    assert f"{ROW}-shown" not in shown_values(admin_client.get(page_of(tool)))
+    assert f"{ROW}-columns" not in shown_values(admin_client.get(page_of(tool)))
     config = _fill(admin_client, tool, answer="rows")
     # Rows and groups are not sorted by the same.
     kept = WHOLE.keys() - {"order", "limit"}
@@ -244,9 +244,9 @@ def test_a_text_in_any_of_several_fields(admin_client: Client) -> None:
 
 
 def test_each_line_is_a_value(admin_client: Client) -> None:
-    names = {"given": "fixed", "value": "Smith, Ann\r\n\r\n Bo "}
+    names = {"source": "fixed", "value": "Smith, Ann\r\n\r\n Bo "}
     asked = _filter(0, "customer.name", "in", **names)
-    config = _fill(admin_client, _tool(), shown=["number"], **asked)
+    config = _fill(admin_client, _tool(), columns=["number"], **asked)
     assert config["filters"][0]["value"] == ["Smith, Ann", "Bo"]
 
 
@@ -255,8 +255,8 @@ def test_each_line_is_a_value(admin_client: Client) -> None:
     [
         (_filter(0, "state", "in", parameter="the state"), "Only letters without"),
         (_filter(0, "total", "gte", value="much"), "Write a number."),
-        (_filter(0, "due", "last_days", given="fixed", value="x"), "Write a number."),
-        (_filter(0, "state", "exact", given="fixed"), "Write the value."),
+        (_filter(0, "due", "last_days", source="fixed", value="x"), "Write a number."),
+        (_filter(0, "state", "exact", source="fixed"), "Write the value."),
         (_filter(0, "total", "gte", parameter="cursor"), "our own parameter"),
         (_filter(0, "due", "last_days", value="9999"), "does not fit"),
         (
@@ -280,7 +280,7 @@ def test_what_is_wrong_is_told(
     """At its field, in a line that is open; the preview goes on without it."""
     tool = _tool()
     given = {f"{ROW}-{name}": value for name, value in typed.items()}
-    sent = {f"{ROW}-shown": ["number"], **given}
+    sent = {f"{ROW}-columns": ["number"], **given}
     response = fill_in(admin_client, page_of(tool), **sent)
     assert errors(response).keys() == {"config"}
     text = response.content.decode()
@@ -304,7 +304,7 @@ def test_what_is_not_open_any_more_is_shown(
     assert "customer.name (not open any more)" in text_of(admin_client, tool)
     response = fill_in(admin_client, page_of(tool), title="B")
     assert "“name” of drill.Customer cannot be shown" in errors(response)["config"]
-    config = _fill(admin_client, tool, shown=["number"], **{"order-1-path": ""})
+    config = _fill(admin_client, tool, columns=["number"], **{"order-1-path": ""})
     assert config["fields"] == ["number"]
 
 
@@ -440,7 +440,7 @@ def test_what_was_typed_is_there_as_json(admin_client: Client) -> None:
     assert values["config-as"] == "json"
 
 
-ASK: dict[str, Any] = _filter(0, "customer", "exact", given="fixed")
+ASK: dict[str, Any] = _filter(0, "customer", "exact", source="fixed")
 
 
 def test_rows_are_picked_by_their_texts(
@@ -582,7 +582,7 @@ def test_ends_of_a_range_are_compared_as_times(
         "texts": RowTexts(None),
         "used_names": set(),
     }
-    line = {"path": "at", "lookup": "range", "given": "fixed", "was": "at range"}
+    line = {"path": "at", "lookup": "range", "source": "fixed", "was": "at range"}
     typed = {**line, "value": first, "value_to": last}
     make = type("ShiftFilter", (FilterForm,), members)
     form = make({f"f-{name}": value for name, value in typed.items()}, prefix="f")
