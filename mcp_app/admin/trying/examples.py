@@ -20,7 +20,6 @@ from mcp_app.workbench.trying.trial import Trial
 
 MAX_EXAMPLES: Final = 30
 MAX_EXPECTED: Final = 255
-MAX_DIGITS: Final = 18
 MAX_VALUES: Final = 16 * 1024
 EXAMPLE, KEEP, REMOVE = "example", "keep", "remove"
 """The buttons, whose values are primary keys, but for the one that keeps."""
@@ -45,9 +44,8 @@ class ExampleLine:
 
 def find_example(row: DefinitionRow, key: str) -> Example | None:
     """Return the example of a row with this primary key, as text."""
-    if not key.isdecimal() or len(key) > MAX_DIGITS:
-        return None
-    return Example.objects.of(row).filter(pk=int(key)).first()
+    rows = Example.objects.of(row) if key else ()
+    return next((each for each in rows if str(each.pk) == key), None)
 
 
 def examples_context(row: DefinitionRow, data: QueryDict) -> dict[str, Any]:
