@@ -106,6 +106,8 @@ class EditorInput:
     name: str
     stored: str
     own: str | None
+    is_refused: bool = False
+    """Whether the form has refused the text, which is valid by itself."""
 
     def _submitted_text(self, what: str) -> str:
         return lines_from_browser(self.data.get(f"{self.name}-{what}"))
@@ -270,11 +272,13 @@ def _stored_content(
 def _submitted_content(sent: EditorInput) -> dict[str, Any]:
     """Show sent data again: rows and JSON alike if it is valid, else as it was sent."""
     result, rows = sent.result, sent.submitted_rows
+    # A script may ask for a way. The prefix `show-` cannot collide: other names begin
+    # with that of a field.
+    way = sent.data.get(f"show-{sent.name}")
+    # Rows of refused JSON might not send back what it says.
+    is_wrong = sent.is_refused and result.way == "json" and way not in WAYS
     # Other fields may have added errors to rows that were valid by themselves.
-    if not result.problem and (rows is None or not rows.wrong):
-        # A script may ask for a way. The prefix `show-` cannot collide: other names
-        # begin with that of a field.
-        way = sent.data.get(f"show-{sent.name}")
+    if not (result.problem or is_wrong or (rows is not None and rows.wrong)):
         if way not in WAYS:
             way = "own" if not result.text and sent.own is not None else result.way
         stored, own = result.text, sent.own

@@ -117,6 +117,9 @@ class WatchedForm(TypedForm[Row]):
 
     def full_clean(self) -> None:
         super().full_clean()
+        for name in self._errors.keys() & self.fields.keys():
+            if isinstance(self[name].field.widget, SheetWidget):
+                self[name].data.is_refused = True
         if self.is_bound and self.is_conflict and MINE in self.data:
             self._put_mine_on_top()
 
@@ -228,11 +231,12 @@ class WatchedForm(TypedForm[Row]):
     def _places_of(self, name: str) -> list[Place]:
         bound = self[name]
         widget = bound.field.widget
-        if isinstance(widget, SheetWidget):
-            inner = [Place(*place) for place in widget.error_places(bound.data)]
-            if inner:
-                return inner
         place = bound.id_for_label or bound.auto_id
+        if isinstance(widget, SheetWidget):
+            if bound.data.result.way == "json":
+                place = f"{place}-json"
+            elif inner := [Place(*each) for each in widget.error_places(bound.data)]:
+                return inner
         return [Place(place, str(bound.label), " ".join(map(str, bound.errors)))]
 
 

@@ -587,3 +587,14 @@ def test_ends_of_a_range_are_compared_as_times(
     make = type("ShiftFilter", (FilterForm,), members)
     form = make({f"f-{name}": value for name, value in typed.items()}, prefix="f")
     assert form.is_valid() is is_right
+
+
+def test_json_that_was_refused_is_corrected(admin_client: Client) -> None:
+    url = f"{form_page('tool', 'query')}&model=drill.Order"
+    wrong = {"model": "drill.Order", "order": ["nope"]}
+    sent = {"config-as": "json", "config-json": json.dumps(wrong)}
+    refused = fill_in(admin_client, url, **sent)
+    assert 'href="#id_config-json"' in refused.content.decode()
+    sent["config-json"] = json.dumps({**wrong, "order": ["number"]})
+    assert saved(fill_in_again(admin_client, url, refused, **sent))
+    assert Tool.objects.get().json("config")["order"] == ["number"]
