@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_texts import lines_from_browser
@@ -223,12 +223,7 @@ def parse_or_none(text: str) -> Any:
 
 def _error_summary(rows: Rows) -> str:
     texts = [str(error) for error in rows.non_form_errors()]
-    if count := len(rows.wrong):
-        sentence = ngettext(
-            "%d entry below has an error.", "%d entries below have errors.", count
-        )
-        texts.append(sentence % count)
-    return " ".join(texts)
+    return " ".join([*texts, rows.wrong_in_words()]).strip()
 
 
 # -- json editor fields ----------------------------------------------------------------

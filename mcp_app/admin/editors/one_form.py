@@ -80,6 +80,10 @@ class OneRow(Rows):
     def wrong(self) -> list[RowForm]:
         return [form for form in self.forms if form.errors]
 
+    def wrong_in_words(self) -> str:
+        places = (place for form in self.wrong for place in form.error_places(""))
+        return " ".join(f"{bound.label}: {message}" for _row, bound, message in places)
+
 
 class OneFormSheet(JsonEditor):
     """A config as one form, or as JSON."""

@@ -10,6 +10,7 @@ from django import forms
 from django.forms.boundfield import BoundField
 from django.forms.formsets import DELETION_FIELD_NAME, ORDERING_FIELD_NAME, BaseFormSet
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.protocol.json_types import JsonObject
@@ -157,6 +158,14 @@ class Rows(TypedFormSet):
             for form in self.forms
             if form.errors and not form.cleaned_data.get(DELETION_FIELD_NAME)
         ]
+
+    def wrong_in_words(self) -> str:
+        """Return a sentence about the rows with errors, "" if there is none."""
+        count = len(self.wrong)
+        sentence = ngettext(
+            "%d entry below has an error.", "%d entries below have errors.", count
+        )
+        return sentence % count if count else ""
 
 
 def formset_class_of(form: type[RowForm], most: int = MAX_ROWS) -> type[Rows]:

@@ -55,6 +55,8 @@ class HttpForm(DefinitionForm[AnyRow]):
                 answer=self.fetched.parts if self.fetched else (),
             )
             field.set_stored_value(self.begun_config("site"))
+            if not self.is_bound:
+                self.instance.config = self.begun_config("site")
         self.show_typed()
 
     def page_schema(self) -> JsonObject | None:

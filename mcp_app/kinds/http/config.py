@@ -215,8 +215,9 @@ def _placeholder_problems(
     for part in ("query", "headers"):
         pairs = enumerate(config.get(part, ()))
         parts += [(f"{part}.{at}.value", each) for at, each in pairs]
-    own = [("body", body.get("text")), ("errors", config.get("errors"))]
-    for place, value in (*parts, *own):
+    own = [("body", body.get("text"))]
+    words = [(f"errors.{at}", each) for at, each in config.get("errors", {}).items()]
+    for place, value in (*parts, *own, *words):
         try:
             placeholders.check_placeholders(value, names, noun)
             if (place, value) in parts:
@@ -224,7 +225,8 @@ def _placeholder_problems(
         except KindError as error:
             # A name that is no parameter is a matter of all of the call.
             is_known = placeholders.names_in_value(value) <= {*names}
-            yield KindError(error.message, place=place if is_known else "")
+            is_here = is_known or (place, value) in words
+            yield KindError(error.message, place=place if is_here else "")
 
 
 _OWN_TEXT: Final = re.compile(r"[?#\\\x00-\x1f\x7f]")

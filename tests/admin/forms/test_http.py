@@ -266,6 +266,13 @@ def test_what_changes_becomes_a_parameter(admin_client: Client) -> None:
     assert "n" not in tool.json("input_schema")["properties"]
     wrong = fill_in(admin_client, page_of(tool), **_rows(parts__0__name="a b"))
     assert "“a b” cannot name a parameter" in errors(wrong)["config"]
+    text = wrong.content.decode()
+    assert "entry" not in text.partition("mcp-errors")[2].partition("What changes")[0]
+    # An own word with a name that is none is told where it stands, which opens.
+    typed = {"errorss__0__name": "404", "errorss__0__value": "No {{sampel}}."}
+    told = fill_in(admin_client, page_of(tool), **_rows(**typed)).content.decode()
+    assert f'href="#id_{ROW}-errorss-0-value"' in told
+    assert '<details class="mcp-filter wrong" open' in told
 
 
 @pytest.mark.parametrize(
@@ -300,6 +307,8 @@ def test_what_it_calls_is_told(admin_client: Client) -> None:
     assert "This site's key is sent, whoever calls." in shown
     assert "Ask for a permission or a group if not everybody may." in shown
     assert "a-key-of-the-help-desk" not in shown
+    url = f"{form_page('tool', 'http')}&site=helpdesk"
+    assert "Choose a site." not in admin_client.get(url).content.decode()
 
 
 def test_a_site_that_is_gone_stays_chosen(

@@ -272,10 +272,12 @@ class CallForm(OneForm):
         if part in self.fields:
             self.add_error(part, message)
         elif rest and part in self._rows:
-            number, _dot, name = rest.partition(".")
-            rows = [*self._rows[part].ordered_forms][int(number) :][:1]
-            for row in rows:
-                row.add_error(name, message)
+            which, _dot, name = rest.partition(".")
+            for at, row in enumerate(self._rows[part].ordered_forms):
+                # Own words stand under their status, all else under its number.
+                if which == (str(at) if name else row.cleaned_data["name"]):
+                    row.add_error(name or "value", message)
+                    self.add_error(None, self.wrong_row)
 
     def build_config(self) -> JsonObject:
         config = self._typed_config()
