@@ -54,6 +54,8 @@ def test_one_part_pasted_from_a_browser(
     expect(keeper.get_by_role("status").first).to_contain_text(
         "GET at Parts supplier. Left out: cookies, -k, the header Authorization"
     )
+    title = keeper.locator("#id_title")
+    expect(title).to_have_attribute("placeholder", "Parts supplier: P-100")
     steps.fill(keeper.get_by_label("Parameter for P-100"), "sku")
     steps.press("Fetch")
     tree = keeper.locator(".mcp-tree")

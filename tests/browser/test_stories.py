@@ -5,6 +5,7 @@ A click, a text and a choice are a step each.  Everybody gets the rows of their 
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -262,3 +263,36 @@ def see_short_form(page: Page) -> None:
     for width, most in ((1280, 1700), (390, 3100)):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollHeight") <= most
+
+
+def test_what_was_chosen_outlives_login_and_back(hands: Hands, site: Fleet) -> None:
+    if hands.way != MOUSE:
+        pytest.skip("Once is enough.")
+    page = hands.page
+    page.goto("/admin/mcp_app/tool/add/?kind=query&model=fleet.Hire")
+    hands.group()
+    page.locator("#id_title").fill("Hires of us")
+    page.get_by_role("link", name="Tools", exact=True).first.click()
+    page.wait_for_load_state("load")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.go_back()
+    expect(page.get_by_label("Groups: counts and sums")).to_be_checked()
+    expect(hands.part("group_by-add")).to_be_attached()
+    expect(page.locator("#id_title")).to_have_value("Hires of us")
+
+    page.context.clear_cookies()
+    told = page.get_by_role("alert").filter(has_text="You are logged out.")
+    hands.part("group_by-add").select_option(label="customer")
+    expect(told).to_be_visible()
+    hands.press_button("Save")
+    expect(told).to_be_visible()
+    with page.context.new_page() as other:
+        other.goto("/admin/")
+        log_in(other, "nora", PASSWORD)
+        other.get_by_role("heading", name="Site administration").wait_for()
+    hands.add("group_by", "state")
+    expect(told).to_be_hidden()
+    hands.press_button("Save")
+    expect(page.locator(".messagelist")).to_contain_text("Saved.")
+    [config] = rows_of(site, "SELECT config FROM mcp_app_tool ORDER BY id DESC")[0]
+    assert json.loads(config)["group_by"] == ["state"]

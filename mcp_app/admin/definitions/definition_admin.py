@@ -162,7 +162,6 @@ class DefinitionAdmin(
     GUARDED = dict.fromkeys(DEMANDS, "grant")
     list_display = [name_column, state, problems, tokens, try_it]
     list_filter = [StateFilter, KindFilter, "source", ServerFilter]
-    prepopulated_fields = {"name": ["title"]}
     search_fields = ["name", "title", "description", "tags"]
     show_full_result_count = False
     save_as = True
@@ -213,13 +212,6 @@ class DefinitionAdmin(
     def get_readonly_fields(self, request: HttpRequest, obj: Row | None = None) -> Any:
         fields = super().get_readonly_fields(request, obj)
         return [*fields, "code"] if obj is not None and obj.from_code else fields
-
-    def get_prepopulated_fields(
-        self, request: HttpRequest, obj: Row | None = None
-    ) -> dict[str, Any]:
-        if obj is not None and obj.from_code:
-            return {}
-        return dict(super().get_prepopulated_fields(request, obj))
 
     @admin.display(description=gettext_lazy("Declared"))
     def code(self, row: Row) -> SafeString:

@@ -199,10 +199,13 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             may = self.has_change_permission(request, obj)
         if not may or request.method != "POST":
             raise PermissionDenied
+        part = request.GET.get("part", "")
+        if not part:
+            # Whoever wants to save asks whether they are still logged in.
+            return HttpResponse()
         form_class = self.get_form(request, obj, change=obj is not None)
         form = form_class(request.POST, request.FILES, instance=obj)
         form.full_clean()
-        part = request.GET.get("part", "")
         if part not in PARTS or part not in form.fields:
             raise Http404
         return HttpResponse(str(form[part]))

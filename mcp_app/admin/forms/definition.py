@@ -160,14 +160,16 @@ class DefinitionForm(WatchedForm[AnyRow]):
             values[name] = values.get(name, text) or text
         if values.get("name") == "":
             title = slugify(values.get("title", "")) or slugify(drafts.get("title", ""))
-            values["name"] = self._free_name(title or self.KIND if drafts else title)
+            has_title = drafts or values.get("title")
+            values["name"] = self._free_name(title or (self.KIND if has_title else ""))
             if not values["name"]:
                 self.add_error("name", self.fields["name"].error_messages["required"])
         return cleaned
 
     def _free_name(self, name: str) -> str:
         """Return the name, with a number if another definition has it."""
-        name, rows = name[:100], self._meta.model._default_manager
+        # Clients accept 64 characters.
+        name, rows = name[:60].rstrip("-"), self._meta.model._default_manager
         used_names = {
             *rows.filter(name__startswith=name).values_list("name", flat=True)
         }

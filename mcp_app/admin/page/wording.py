@@ -19,7 +19,7 @@ IF_CHOSEN = _("Used only if you choose “Only the ones chosen here”.")
 
 EVERY: Words = {
     "title": (_("Title"), _("What people see. A few words.")),
-    "name": (_("Name"), _("The name that programs use.")),
+    "name": (_("Name"), _("The name that programs use. Empty: from the title.")),
     "description": (_("Description"), ""),
     "kind": (_("What it does"), ""),
     "function": (

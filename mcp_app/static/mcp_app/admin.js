@@ -110,6 +110,35 @@
         number(sheet);
     }
 
+    /* After a logout the server redirects to another page, and after another login the
+       token of a form is no longer good. */
+    const isOver = (response) => response.redirected || response.status === 403;
+    async function renew(form, body) {
+        const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+        for (const name of ["csrfmiddlewaretoken", "once"]) {
+            const input = fresh.querySelector(`#${form.id} [name=${name}]`);
+            if (!input) continue;
+            form.elements[name].value = input.value;
+            body.set(name, input.value);
+        }
+    }
+    const over = document.querySelector("[data-mcp-over]");
+    async function send(url, body, part) {
+        const request = { method: "POST", body };
+        let response = await fetch(url, request);
+        if (isOver(response)) {
+            await renew(form, body);
+            response = await fetch(url, request);
+        }
+        over.hidden = !isOver(response);
+        if (!over.hidden) {
+            const place = part.contains(document.activeElement) ? document.activeElement.closest("p, div") : part;
+            place.before(over);
+            over.scrollIntoView({ block: "nearest" });
+        }
+        return response;
+    }
+
     /* Parts of a form that the server renders again */
     const form = document.querySelector("#content-main form[id$=_form]");
     const asked = new Map();
@@ -126,9 +155,8 @@
         Object.entries(extra).forEach(([name, value]) => body.set(name, value));
         old.ariaBusy = true;
         try {
-            const response = await fetch(`${address()}?part=${part}`, { method: "POST", body });
+            const response = await send(`${address()}?part=${part}`, body, old);
             const text = await response.text();
-            // After a logout the server redirects to another page.
             if (!response.ok || response.redirected || mine !== asked.get(part)) return;
             // If somebody typed meanwhile, ask again instead of losing it.
             if (typedIn(old) === sent) put(old, text);
@@ -164,13 +192,17 @@
         const body = new FormData(form, button);
         button.disabled = true;
         try {
-            const response = await fetch(button.formAction, { method: "POST", body });
+            const response = await send(button.formAction, body, button.parentElement);
+            button.disabled = false;
+            if (isOver(response)) return;
             const page = new DOMParser().parseFromString(await response.text(), "text/html");
             const parts = all("[data-mcp-sheet], [data-mcp-part], .mcp-hints", form).filter((old) => page.getElementById(old.id));
-            if (!response.ok || response.redirected || !parts.length) throw new Error(response.statusText);
+            if (!response.ok || !parts.length) throw new Error(response.statusText);
             parts.forEach((old) => put(old, page.getElementById(old.id).outerHTML));
+            for (const name of DRAFTED)
+                if (form.elements[name]) form.elements[name].placeholder = page.getElementById(`id_${name}`).placeholder;
         } catch {
-            // What a refusal or a login is, the browser shows best.
+            // What a refusal is, the browser shows best.
             button.disabled = false;
             delete button.dataset.mcpAgain;
             form.requestSubmit(button);
@@ -197,8 +229,9 @@
     }
     const preview = after(PAUSE, () => all("[data-mcp-typed]").forEach(({ dataset }) => draw(dataset.mcpPart)));
     /* What is left empty is saved as drafted. */
+    const DRAFTED = ["title", "description"];
     function drafts({ dataset }) {
-        for (const name of ["title", "description"])
+        for (const name of DRAFTED)
             if (form?.elements[name]) form.elements[name].placeholder = dataset[`mcpDraft${name[0].toUpperCase()}${name.slice(1)}`] || "";
     }
     /* Draw the sheet around a button or select, and go on where that leads. */
@@ -382,17 +415,7 @@
         const form = page.querySelector("form");
         const result = page.querySelector("[data-mcp-result]");
         let running = null;
-        let isOver = false;
-        // After another login, the form's token is no longer good.
-        async function renew(body) {
-            const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
-            for (const name of ["csrfmiddlewaretoken", "once"]) {
-                const input = fresh.querySelector(`#mcp-try [name=${name}]`);
-                if (!input) continue;
-                form.elements[name].value = input.value;
-                body.set(name, input.value);
-            }
-        }
+        let wasOver = false;
         function wait() {
             const began = Date.now();
             const box = document.createElement("div");
@@ -439,16 +462,16 @@
             all(".errornote, [role=alert], [role=status]", form).forEach((each) => each.remove());
             all("[aria-invalid]", form).forEach((each) => each.removeAttribute("aria-invalid"));
             try {
-                if (isOver) await renew(body);
+                if (wasOver) await renew(form, body);
                 const response = await fetch(location.href, { method: "POST", body, headers: { Accept: "application/x-ndjson, text/html" }, signal: running.signal });
-                isOver = response.redirected || response.status === 403;
+                wasOver = isOver(response);
                 if (response.headers.get("Content-Type")?.startsWith("application/x-ndjson")) {
                     await readLines(response, (line) => (whole = take(line, lines) || whole));
                 } else {
                     // A page: what was typed cannot be tried like this, or the login is over.
                     const text = await response.text();
                     const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-mcp-trying]");
-                    if (isOver) return tell(result.dataset.mcpOver);
+                    if (wasOver) return tell(result.dataset.mcpOver);
                     if (!fresh) throw new Error(response.statusText);
                     whole = true;
                     if (!response.ok) return tell(fresh.querySelector("[role=alert]").textContent);
@@ -645,7 +668,30 @@
     form.addEventListener("focusin", (event) => {
         if (event.target.matches("textarea")) lastText = event.target;
     });
-    form.addEventListener("submit", () => (dirty = false));
+    let isLive = false;
+    form.addEventListener("submit", async (event) => {
+        if (isLive || !over) return void (dirty = false);
+        event.preventDefault();
+        const { submitter } = event;
+        const body = new FormData();
+        body.set("csrfmiddlewaretoken", form.elements.csrfmiddlewaretoken.value);
+        try {
+            const part = submitter?.offsetParent ? submitter.parentElement : form;
+            if (isOver(await send(`${address()}?part=`, body, part))) return;
+        } catch {
+            // What a lost connection is, the browser shows best.
+        }
+        isLive = true;
+        form.requestSubmit(submitter);
+        isLive = false;
+    });
+    // The browser puts back what was typed, which may be about other parts.
+    addEventListener("pageshow", async () => {
+        if (performance.getEntriesByType("navigation")[0]?.type !== "back_forward") return;
+        dirty = true;
+        for (const { dataset } of all("[data-mcp-sheet]")) await draw(dataset.mcpSheet);
+        preview();
+    });
     addEventListener("beforeunload", (event) => {
         if (dirty) event.preventDefault();
     });

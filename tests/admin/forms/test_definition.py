@@ -13,11 +13,13 @@ from tests.admin.pages import (
     add,
     errors,
     fill_in,
+    fill_in_again,
     form_of,
     form_page,
     page_of,
     save,
     saved,
+    shown_values,
     text_of,
 )
 
@@ -178,3 +180,13 @@ def test_the_kind_of_a_row_never_changes(admin_client: Client) -> None:
     # What nobody changed keeps its bytes.
     save(admin_client, tool, title="A")
     assert (tool.title, tool.config) == ("A", CONFIG)
+
+
+def test_a_name_follows_the_title_until_it_is_saved(admin_client: Client) -> None:
+    url = form_page("tool")
+    refused = fill_in(admin_client, url, title="Aaa first", timeout="0")
+    assert shown_values(refused)["name"] == ""
+    assert 'data-prepopulated-fields="[]"' in refused.content.decode()
+    typed = {"title": "Long words " * 8, "timeout": ""}
+    assert saved(fill_in_again(admin_client, url, refused, **typed))
+    assert 50 < len(Tool.objects.get().name) <= 64
