@@ -280,7 +280,8 @@ def _list_context(wanted: CallFilter) -> dict[str, object]:
         "older_url": older and wanted.query_string(older=older),
         "figures": totals,
         "cards": totals and totals.calls and _figure_cards(wanted, totals),
-        "count": _count_sentence(totals, looked),
+        # Counters leave out runs of "Try it", which the list has.
+        "count": "" if totals else _count_sentence(looked),
         "looked": back_to and stored_time(back_to.time_ms),
         "further_url": back_to and wanted.query_string(older=back_to),
         "selects": _select_boxes(wanted, totals),
@@ -312,13 +313,10 @@ def _read_page(
     return calls, first if has_newer else None, last if has_older else None
 
 
-def _count_sentence(totals: Figures | None, looked: CallCount | None) -> str:
-    if totals is not None:
-        count = totals.matching
-    elif looked is not None:
-        count = looked.found
-    else:
+def _count_sentence(looked: CallCount | None) -> str:
+    if looked is None:
         return ""
+    count = looked.found
     if count >= COUNTED:
         return _("more than %(count)s calls") % {"count": grouped_digits(COUNTED - 1)}
     text = ngettext("%(count)s call", "%(count)s calls", count)

@@ -25,7 +25,7 @@ from mcp_app.admin.page.header import HANDLE, existing_users, page_url
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.audit.writing import may_be_cut
 from mcp_app.conf import mcp_settings
-from mcp_app.interface.call_record import FAILED, FINE, REFUSED
+from mcp_app.interface.call_record import FAILED, FINE, REFUSED, Outcome
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import ANONYMOUS, CONSOLE
 from mcp_app.interface.rules import visible
@@ -130,7 +130,8 @@ class Whole:
         self.arguments_size = filesizeformat(call.arguments_size)
         self.failure = visible(call.failure)
         self.error_text = visible(call.error, None)
-        """What the client was told, literally or in summary."""
+        """What the client was told, literally or in summary; of other sites, why."""
+        self.is_for_staff = call.outcome in (Outcome.OTHER_SITE, Outcome.EGRESS)
         self.may_see_values = has_right(request, RIGHT)
         self.lacking = lacking_sentence(RIGHT)
         self.values = value_texts(call) if self.may_see_values else ()

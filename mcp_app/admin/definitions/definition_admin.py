@@ -140,7 +140,8 @@ class GuardedAdmin(PublishedAdmin[Published]):
         guarded = self.guarded_fields(request, row)
         rights = dict.fromkeys(guarded[name] for name in guarded if name in there)
         text = _("Some fields cannot be changed here. %(right)s")
-        sentences = map(lacking_sentence, rights)
+        may_change = row is None or self.has_change_permission(request, row)
+        sentences = map(lacking_sentence, rights if may_change else ())
         context["lacking"] = [text % {"right": sentence} for sentence in sentences]
         return super().render_change_form(request, context, *positional, **options)
 
@@ -172,6 +173,11 @@ class DefinitionAdmin(
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Row]:
         return super().get_queryset(request).defer("published__content")
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        columns = super().get_list_display(request)
+        may_try = has_right(request, "try")
+        return [each for each in columns if may_try or each is not try_it]
 
     @admin.display(description=gettext_lazy("created"))
     def created_at(self, row: Row) -> str:

@@ -6,16 +6,18 @@ from collections.abc import Callable
 from typing import Final
 
 from django.contrib import admin
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.forms import DefinitionForm, form_of
 from mcp_app.admin.forms.definition import function_label
+from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow
+from mcp_app.publishing.differences import client_view
 
 
 def _row_form(row: DefinitionRow) -> DefinitionForm[DefinitionRow]:
@@ -79,9 +81,17 @@ class ReadOnlyFields:
     read_input_schema = _disabled_editor("input_schema")
     read_arguments = _disabled_editor("arguments")
     read_output_schema = _stored_json("output_schema")
-    read_config = _stored_json("config")
     read_icons = _stored_json("icons")
     read_annotations = _stored_json("annotations")
+
+    def read_config(self, row: DefinitionRow) -> str:
+        parts = client_view(row, row.working_content(), mcp).description or ()
+        if len(parts) < len(("label", "text")):
+            return _stored_json("config")(self, row)
+        line = '<tr><th scope="row">{}</th><td>{}</td></tr>'
+        shown = ([visible(each, None) for each in part] for part in parts)
+        table = '<table class="mcp-table mcp-facts"><tbody>{}</tbody></table>'
+        return format_html(table, format_html_join("", line, shown))
 
     @admin.display(description=gettext_lazy("Function"))
     def function(self, row: DefinitionRow) -> str:

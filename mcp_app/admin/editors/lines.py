@@ -90,7 +90,7 @@ class LineForm(RowForm):
         raise NotImplementedError
 
     def legend(self) -> str:
-        return str(self.number)
+        return self.label()
 
     def value_text(self, name: str) -> str:
         """Return what was sent for a field, or what it shows."""

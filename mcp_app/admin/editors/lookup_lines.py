@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lines import REDRAW, LineForm, redrawing_field
 from mcp_app.admin.editors.lookup_choices import (
-    NONE,
     Choices,
     field_entries,
     group_entries,
@@ -36,6 +35,7 @@ from mcp_app.kinds.query.labels import field_label, label_and_field, measure_lab
 from mcp_app.protocol.json_types import JsonObject
 
 PRESET_COLUMNS: Final = 8
+UNSORTED: Final = ("", _("Choose an order …"))
 
 
 class ChoiceLine(LineForm):
@@ -86,7 +86,7 @@ class TermLine(ChoiceLine):
 
     @classmethod
     def choices_to_add(cls, chosen: str = "") -> Choices:
-        return ([NONE] if chosen else []) + super().choices_to_add(chosen)
+        return ([UNSORTED] if chosen else []) + super().choices_to_add(chosen)
 
 
 class MeasureLine(ChoiceLine):
@@ -167,7 +167,7 @@ class ListLine(LineForm):
         self.offer_choices("columns", [*flatten_choices(offered)])
         term = self.value_text("order")
         terms = grouped_choices(target, self.opened, sort_entries, [term])
-        self.offer_choices("order", [NONE, *terms])
+        self.offer_choices("order", [UNSORTED, *terms])
         filters = FilterForm.make_lines(
             self.data if self.is_bound else None,
             self.add_prefix("filters"),
@@ -206,8 +206,6 @@ class ListLine(LineForm):
 
     def label(self) -> str:
         return label_and_field(self.value_text("path"), self.model, self.opened)[0]
-
-    legend = label
 
     def words(self) -> str:
         """Return what the line shows: “code, begins; newest first, at most 5”."""

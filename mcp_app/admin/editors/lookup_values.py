@@ -150,6 +150,9 @@ def read_typed(schema: Mapping[str, Any], typed: Any) -> Any:
         return {str(each): each for each in schema["enum"]}.get(typed, typed)
     if schema.get("type") == "boolean":
         return {"yes": True, "no": False}.get(typed)
+    if schema.get("format") == "date":
+        message = _("Write a date, such as 2026-11-27.")
+        forms.DateField(error_messages={"invalid": message}).clean(typed)
     if schema.get("type") not in ("integer", "number"):
         return typed
     for kind in (int, float):

@@ -43,7 +43,7 @@ from mcp_app.admin.forms.resource import ResourceTemplateForm
 from mcp_app.admin.page.wording import LOOKUP, RESOURCE_TEMPLATE, TOOL
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Label, ToolHints
-from mcp_app.kinds.query.config import SCHEMA
+from mcp_app.kinds.query.config import GROUPS, SCHEMA
 from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.models import DefinitionRow, ResourceTemplate, Tool
@@ -221,6 +221,15 @@ class QueryForm(DefinitionForm[AnyRow]):
         opened = mcp.open_models
         text = QueryText(config_in_words(config, opened), opened)
         return {"title": text.title()[:255], "description": text.description()}
+
+    def clean_config(self) -> str:
+        """Return the config without what only the other answer has."""
+        text = str(self.cleaned_data["config"])
+        config = parse_or_none(text) or {}
+        of_groups = config.get("answer") == GROUPS
+        odd = ("fields", "lists", "count") if of_groups else ("group_by", "measures")
+        kept = {name: each for name, each in config.items() if name not in odd}
+        return text if text == self.instance.config else written_text(kept)
 
     def clean(self) -> dict[str, Any] | None:
         self.show_typed()

@@ -10,22 +10,26 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from mcp_app.interface.rules import visible
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.site_time import DAY, local_time
 
 FIRST_ROWS: Final = 10
 """Rows that are shown at once; further ones are folded."""
 MAX_ROWS: Final = 200
 MAX_COLUMNS: Final = 12
 MAX_LETTERS: Final = 120
+LISTED: Final = 2
+"""Rows of a list inside a row that are shown, each in a line."""
 MAX_DEPTH: Final = 4
 WIDTH: Final = 640
 HEIGHT: Final = 120
@@ -34,6 +38,8 @@ KEYS: Final = ("pk", "id", "key")
 NOTHING: Final = "\N{EN DASH}"
 _FRACTION: Final = re.compile(r"-?[0-9]{1,30}\.[0-9]{1,20}")
 _DATE: Final = re.compile(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:T.*)?$")
+_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:.*")
+_FIRST_OF_MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}-01")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -175,9 +181,23 @@ def _are_numbers(values: Sequence[object]) -> bool:
 
 
 def _cell(column: Column, value: object, bar: str = "") -> Cell:
+    if column.name.endswith("_month") and _FIRST_OF_MONTH.fullmatch(str(value)):
+        return Cell(column, _time_text(str(value), "M Y"), bar)
     text = visible(_short_text(value), None)
-    is_short = len(text) <= MAX_LETTERS
-    return Cell(column, text if is_short else f"{text[: MAX_LETTERS - 1]}…", bar)
+    lines = text.splitlines() if isinstance(value, dict | list) else [text]
+    cut = (
+        each if len(each) <= MAX_LETTERS else f"{each[: MAX_LETTERS - 1]}…"
+        for each in lines
+    )
+    return Cell(column, "\n".join(cut), bar)
+
+
+def _time_text(text: str, wording: str = f"{DAY}, H:i") -> str:
+    """Return a time as people read it; what is none stays as it is."""
+    try:
+        return date_format(local_time(datetime.fromisoformat(text)), wording)
+    except (ValueError, OverflowError):
+        return text
 
 
 def _short_text(value: Any, depth: int = 0) -> str:
@@ -188,24 +208,30 @@ def _short_text(value: Any, depth: int = 0) -> str:
         return number_format(number, force_grouping=True)
     if value in (None, {}, []):
         return NOTHING
-    return _nested_text(value, depth) if isinstance(value, dict | list) else str(value)
+    if isinstance(value, dict | list):
+        return _nested_text(value, depth)
+    text = str(value)
+    text = _time_text(text) if _TIME.fullmatch(text) else text
+    return " ".join(text.split()) if depth else text
 
 
 def _nested_text(value: Any, depth: int) -> str:
-    """Return an object or a list in few words; of a list below a row its entries."""
+    """Return an object or a list in few words; of a list of rows the first in lines."""
     if depth > MAX_DEPTH:
         return "…"
     if isinstance(value, list):
-        is_nested = any(isinstance(each, dict | list) for each in value)
         texts = (_short_text(each, depth + 1) for each in value[:MAX_LETTERS])
-        return ("; " if is_nested else ", ").join(texts)
+        if not any(isinstance(each, dict) and "text" not in each for each in value):
+            return ", ".join(texts)
+        count = ngettext("%d row", "%d rows", len(value)) % len(value)
+        return count if depth else "\n".join([f"{count}:", *islice(texts, LISTED)])
     if isinstance(value.get("text"), str):
-        return str(value["text"])
+        return " ".join(value["text"].split())
     rows, _beside = _find_objects(value)
     if rows is not None:
-        return _short_text(rows, depth + 1)
+        return _short_text(rows, depth)
     named = {name: _short_text(each, depth + 1) for name, each in value.items()}
-    return ", ".join(named.values() if depth else map(": ".join, named.items()))
+    return "; ".join(named.values() if depth > 1 else map(": ".join, named.items()))
 
 
 # -- bars ------------------------------------------------------------------------------

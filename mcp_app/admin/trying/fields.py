@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.admin.editors.parameter_values import (
     CHOOSING,
+    LISTS,
     MISSING,
     SHAPES,
     Parameter,
@@ -102,8 +103,9 @@ class Field:
     def hint(self) -> str:
         """Its limits, and its type if the field does not show that."""
         has_plain_input = self.options or self.kind in ("text", "long", "date")
-        words = ("" if has_plain_input else type_label(self.kind), self.limits)
-        return ", ".join(filter(None, words))
+        commas = _("commas between them") if self.kind in LISTS else ""
+        words = [type_label(self.kind), commas] if not has_plain_input else []
+        return ", ".join(filter(None, [*words, self.limits]))
 
 
 class Unreadable(Exception):

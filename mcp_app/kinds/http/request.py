@@ -367,7 +367,8 @@ def refusal_error(
         message = f"{title} failed ({status})."
     is_callers = status // 100 == CLIENT_ERROR and status not in _NOT_CALLERS
     outcome = Outcome.TOOL_ERROR if is_callers else Outcome.OTHER_SITE
-    return ExternalError(message.rstrip(), outcome, f"{status}: {message}")
+    message = message.rstrip()
+    return ExternalError(message, outcome, "" if is_callers else f"{status}: {message}")
 
 
 CLIENT_ERROR: Final = 4

@@ -220,6 +220,10 @@ def filter_words(
     subject = [Span(label, FIELD), Span(" ")]
     if not names:
         return [*subject, *words.clause(config.get("value"), value)]
+    if [each.text for each in names] == [label]:
+        is_period = words.lookup == "period"
+        given = _("given as %(name)s") if is_period else _("the given %(name)s")
+        names = compose(given, name=names)
     spans = [*subject, *words.clause_of_parameters(names)]
     default = config.get("default")
     if value or default is not None:

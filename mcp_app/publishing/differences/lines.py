@@ -139,6 +139,9 @@ def _value_words(schema: JsonObject) -> Iterator[str]:
             value = readable_value(rest.pop(keyword))
             is_least = (keyword, value) == ("minLength", "1")
             yield _("not empty") if is_least else label % {"value": value}
+    if isinstance(examples := rest.pop("examples", None), list):
+        texts = {"values": ", ".join(map(readable_value, examples))}
+        yield _("such as %(values)s") % texts
     if rest:
         yield readable_value(rest)
 

@@ -4,11 +4,13 @@ import json
 from html import unescape
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from mcp_app.catalog.open_models import open_model
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import Blob, DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
-from tests.admin.pages import Staff, text_of
+from tests.admin.pages import Staff, page, page_of, text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("functions")]
 
@@ -46,6 +48,22 @@ def test_a_text_tool(looking: Client) -> None:
         '<fieldset class="mcp-plain mcp-fixed" disabled><div class="mcp-sheet"' in text
     )
     assert 'name="_save"' not in text
+
+
+def test_a_look_up_is_in_words_and_nothing_is_said_of_rights(
+    staff: Staff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = open_model(User, fields=["username"], rows="all")
+    monkeypatch.setattr(mcp, "open_models", {"auth.User": opened})
+    config = {"model": "auth.User", "fields": ["username"], "limit": 5}
+    tool = Tool.objects.create(name="a", kind="query", config=json.dumps(config))
+    looking = staff("view_tool")
+    text = read(looking, tool)
+    assert '<tr><th scope="row">At most</th><td>5 rows</td></tr>' in text
+    assert "Some fields cannot be changed here" not in text
+    listed = text_of(looking, page("tool"))
+    assert page_of(tool) in listed
+    assert page_of(tool, "try") not in listed
 
 
 def test_a_function_tool(looking: Client) -> None:

@@ -160,7 +160,7 @@ def test_a_form_is_shown_again_without_saving(admin_client: Client) -> None:
     response = _shown_again(admin_client, tool, **{"filters-add": "state"})
     text = response.content.decode()
     assert '<details class="mcp-filter" open' in text
-    assert "<strong>state</strong> is one of <em>state</em>" in text
+    assert "<strong>state</strong> is one of the given <em>state</em>" in text
     assert 'type="checkbox" name="config-0-filters-0-value"' in text
     sent = {**shown_values(response), f"{ROW}-filters-0-lookup": "exact"}
     again = admin_client.post(page_of(tool), {**sent, "show-line": f"{ROW}-filters-0"})
@@ -209,14 +209,15 @@ def test_what_nobody_touches_stays(admin_client: Client, config: Any) -> None:
     assert tool.json("config") == config
 
 
-def test_what_the_other_answer_had_comes_back(admin_client: Client) -> None:
+def test_what_only_the_other_answer_has_is_not_stored(admin_client: Client) -> None:
     tool = _tool(**WHOLE)
-    _fill(admin_client, tool, answer="groups")
-    assert f"{ROW}-columns" not in shown_values(admin_client.get(page_of(tool)))
-    config = _fill(admin_client, tool, answer="rows")
-    # Rows and groups are not sorted by the same.
-    kept = WHOLE.keys() - {"order", "limit"}
-    assert {name: config[name] for name in kept} == {n: WHOLE[n] for n in kept}
+    shown = _shown_again(admin_client, tool, answer="groups")
+    back = fill_in_again(
+        admin_client, page_of(tool), shown, **{f"{ROW}-answer": "rows", "show-add": "1"}
+    )
+    assert {*shown_values(back)[f"{ROW}-columns"]} == {*WHOLE["fields"]}
+    config = _fill(admin_client, tool, answer="groups")
+    assert not {"fields", "lists", "count"} & config.keys()
 
 
 def test_a_filter_is_removed(admin_client: Client) -> None:
@@ -259,6 +260,7 @@ def test_each_line_is_a_value(admin_client: Client) -> None:
         (_filter(0, "state", "exact", source="fixed"), "Write the value."),
         (_filter(0, "total", "gte", parameter="cursor"), "our own parameter"),
         (_filter(0, "due", "last_days", value="9999"), "does not fit"),
+        (_filter(0, "due", "exact", value="2026-02-30"), "Write a date, such as"),
         (
             _filter(0, "due", "range", value="2026-05-02", value_to="2026-05-01"),
             "after",
@@ -285,6 +287,10 @@ def test_what_is_wrong_is_told(
     assert errors(response).keys() == {"config"}
     text = response.content.decode()
     assert sentence in text
+    if "measures-0-path" in typed:
+        assert "Count of orders: named" in text
+        # Nothing is grouped yet.
+        assert "and each …" not in text
     if "filters-0-path" in typed:
         assert '<details class="mcp-filter wrong" open' in text
         assert "Not shown: filter 1 has an error." in text
@@ -318,9 +324,11 @@ def test_what_the_page_cannot_show_is_json(admin_client: Client) -> None:
 
 
 def test_what_it_gives_now(admin_client: Client) -> None:
+    tool = _tool(fields=["number"])
+    assert "The first" not in text_of(admin_client, tool)
     for number in range(7):
         shop.order(f"a{number}", total=Decimal(number))
-    text = text_of(admin_client, _tool(fields=["number"]))
+    text = text_of(admin_client, tool)
     for number in range(7):
         assert (f">a{number}<" in text) is (number < 5)
     assert "The first 5 rows, as you would see them." in text

@@ -88,7 +88,8 @@ def test_what_is_long_many_or_nested_is_short() -> None:
     assert (len(table.rows), len(table.more_rows), table.count) == (10, 190, 5_000)
     long, *short = texts(table)[0][:6]
     assert (len(long), long[-1]) == (120, "…")
-    expected = ["1, out; 2, back", "red, blue", "a: 1", "⟦U+202E⟧<b>", "yes"]
+    listed = "2 rows:\nn: 1; state: out\nn: 2; state: back"
+    expected = [listed, "red, blue", "a: b: 1", "⟦U+202E⟧<b>", "yes"]
     assert short == expected
     assert "&lt;b&gt;" in html([row])
 
@@ -114,3 +115,14 @@ def test_axes_end_in_short_numbers() -> None:
         (9_999, ["10k", "5000", "0"]),
     ):
         assert bar_plot([[most]], ["a"], "").values == values, most
+
+
+def test_times_and_lists_of_rows_are_as_people_read_them() -> None:
+    visit = {"at": "2026-09-26T12:00:00+00:00", "paid": False, "vet": {"text": "Lind"}}
+    row = {"begins_month": "2026-10-01", "born": "2026-10-01", "visits": [visit] * 5}
+    line = "at: 26 Sep 2026, 12:00; paid: no; vet: Lind"
+    [cells] = texts(table_of([row]))
+    assert cells == ["Oct 2026", "2026-10-01", f"5 rows:\n{line}\n{line}"]
+    assert texts(table_of([{"n": 1, "at": "2026-02-30T99:00"}])) == [
+        ["1", "2026-02-30T99:00"]
+    ]

@@ -173,7 +173,7 @@ def test_a_query_changes_in_words(
     for said in (
         "Part Now (version 1) Then (version 2)",
         "At most removed: 50 groups added: 10 groups",
-        "removed: created is in the period created, the client says",
+        "removed: created is in the period given as created, the client says",
         "added: due is on day, the client must say it",
         "added: state is one of Waits to be sent, Came back, fixed",
         "removed: created: period, not required added: day: date, required",
@@ -185,7 +185,7 @@ def test_a_query_changes_in_words(
     listed = words_in(admin_client.get(page("tool")))
     assert "Orders, for each customer: turnover (sum of total), at most 10." in listed
     version = words_in(admin_client.get(page_of(row, "version", 1)))
-    assert "Only orders where created is in the period created, the client" in version
+    assert "Only orders where created is in the period given as created, the" in version
     assert "removed:" not in version
 
 

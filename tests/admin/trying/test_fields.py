@@ -114,6 +114,12 @@ def test_what_may_be_null_is_its_other_type() -> None:
     assert (day.kind, day.may_be_null) == ("date", True)
 
 
+def test_a_list_says_what_stands_between_its_entries() -> None:
+    texts = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    (field,) = fields_of({"properties": {"a": texts}}, "") or ()
+    assert field.hint.startswith("List of texts, commas between them, ")
+
+
 def test_periods_say_their_days() -> None:
     [field] = made(begins={"type": "string", "enum": ["today", "this_year"]})
     year = local_date().year

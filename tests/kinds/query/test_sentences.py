@@ -108,7 +108,10 @@ def test_rows_in_words() -> None:
         ("Whose rows", "only rows that the caller may see"),
         ("Columns", "name, country: name"),
         ("With each customer, a list", listed),
-        ("Only customers where", "name contains name, the client must say it"),
+        (
+            "Only customers where",
+            "name contains the given name, the client must say it",
+        ),
         ("Sorted by", "name, A to Z"),
         ("At most", "50 rows"),
         ("Says", "how many rows there are in all"),
@@ -118,7 +121,7 @@ def test_rows_in_words() -> None:
         " to Z), at most 50."
     )
     assert plain_text(QueryText(CUSTOMERS, OPENED).sentence()) == (
-        f"{what} Only customers whose name contains name, as the client says."
+        f"{what} Only customers whose name contains the given name, as the client says."
     )
     assert QueryText(CUSTOMERS, OPENED).title() == "Customers by name"
     assert QueryText(CUSTOMERS, OPENED).description() == (
