@@ -16,7 +16,7 @@ from django.forms.boundfield import BoundField
 from django.utils.choices import flatten_choices
 
 from mcp_app.admin.editors.lookup_choices import Choices
-from mcp_app.admin.editors.lookup_values import RowTexts
+from mcp_app.admin.editors.lookup_values import RowTexts, Select
 from mcp_app.admin.editors.rows import RowForm
 from mcp_app.catalog.open_models import OpenModel, OpenModels
 from mcp_app.interface.definitions import Label
@@ -197,7 +197,7 @@ class Lines:
 
 def redrawing_field(label: Label, choices: Sequence[Any] = ()) -> forms.ChoiceField:
     """Return a select that changes the rest of its line."""
-    select = forms.Select({"aria-label": label, **REDRAW})
+    select = Select({"aria-label": label, **REDRAW})
     return forms.ChoiceField(label=label, choices=choices, widget=select)
 
 

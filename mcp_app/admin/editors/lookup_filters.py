@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.choices import flatten_choices
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
@@ -27,6 +28,7 @@ from mcp_app.admin.editors.lookup_values import (
     asks_row,
     read_typed,
     schema_of,
+    several_widget,
     typed_text,
     value_fields,
 )
@@ -39,6 +41,8 @@ from mcp_app.kinds.query.labels import Spans, filter_words, label_and_field_of
 from mcp_app.kinds.query.scoping import Path, resolve_path
 from mcp_app.protocol.json_types import JsonObject
 
+MAX_OTHERS: Final = 100
+"""Texts to search as well; of more only the model's own are offered."""
 BY_CLIENT, FIXED = "client", "fixed"
 _SAYS_NOTHING: Final[JsonObject] = {"description": "", "required": False}
 
@@ -64,11 +68,7 @@ class FilterForm(LineForm):
         _("Who says the value"),
         [(BY_CLIENT, _("the client says")), (FIXED, _("fixed"))],
     )
-    others = forms.MultipleChoiceField(
-        label=_("Search also in"),
-        widget=forms.CheckboxSelectMultiple({"class": "mcp-ticked"}),
-        required=False,
-    )
+    others = forms.MultipleChoiceField(label=_("Search also in"), required=False)
     parameter = forms.CharField(
         label=_("Name"),
         required=False,
@@ -99,9 +99,14 @@ class FilterForm(LineForm):
         )
         self.offer_choices("path", self.choices_to_add([path]))
         others = self.initial.get("others", ())
-        texts = grouped_choices(
+        texts: Any = grouped_choices(
             self.model, self.opened, text_entries, others, "filters"
         )
+        texts = [*flatten_choices(texts)]
+        if len(texts) > MAX_OTHERS:
+            # Each line has them.
+            texts = [each for each in texts if "." not in each[0] or each[0] in others]
+        self.fields["others"].widget = several_widget(texts, _("Search also in"))
         self.offer_choices("others", texts)
         if found is None:
             self.offer_choices("lookup", [(code, code)])

@@ -40,6 +40,16 @@ PK: Final = ".pk"
 # -- inputs ----------------------------------------------------------------------------
 
 
+class Select(forms.Select):
+    """Has no template for each option: of thousands that takes seconds."""
+
+    template_name = "mcp_app/widgets/select.html"
+
+
+class SelectMultiple(forms.SelectMultiple):
+    template_name = Select.template_name
+
+
 class SeveralInputs(forms.TextInput):
     """An input for each text, and one more; they have the name with a number."""
 
@@ -61,6 +71,13 @@ class SeveralInputs(forms.TextInput):
 
     def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
         return f"{name}-0" not in data
+
+
+def several_widget(choices: Sequence[Any], label: Label) -> forms.Widget:
+    """Return boxes to tick, or a list if they are many."""
+    if len(choices) <= MAX_TICKS:
+        return forms.CheckboxSelectMultiple({"class": "mcp-ticked"}, choices)
+    return SelectMultiple({"size": 8, "aria-label": label}, choices)
 
 
 def value_fields(
@@ -91,11 +108,9 @@ def _value_widget(path: Path, lookup: str, shown: Any, listed: str) -> forms.Wid
     one = schema["items"] if is_list else schema
     choices = _choices_of(path, lookup, one)
     if choices and not is_list:
-        return forms.Select(choices=[NONE, *choices])
-    if choices and len(choices) <= MAX_TICKS:
-        return forms.CheckboxSelectMultiple({"class": "mcp-ticked"}, choices)
+        return Select(choices=[NONE, *choices])
     if choices:
-        return forms.SelectMultiple({"size": 8}, choices)
+        return several_widget(choices, _("Value"))
     if listed:
         inputs = SeveralInputs if is_list else forms.TextInput
         return inputs({"list": listed, "autocomplete": "off"})
@@ -145,9 +160,12 @@ def read_typed(schema: Mapping[str, Any], typed: Any) -> Any:
     if schema.get("type") == "array":
         texts = typed.split("\n") if isinstance(typed, str) else typed
         filled = filter(None, map(str.strip, texts))
+        if "enum" in schema["items"]:
+            known = {str(each): each for each in schema["items"]["enum"]}
+            return [known.get(each, each) for each in filled]
         return [read_typed(schema["items"], each) for each in filled]
     if "enum" in schema:
-        return {str(each): each for each in schema["enum"]}.get(typed, typed)
+        return next((each for each in schema["enum"] if str(each) == typed), typed)
     if schema.get("type") == "boolean":
         return {"yes": True, "no": False}.get(typed)
     if schema.get("format") == "date":

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import CASCADE, CharField, ForeignKey, Model
 from django.test import Client
+from django.test.utils import isolate_apps
 
 from mcp_app.admin.editors.lookup_filters import FilterForm
 from mcp_app.admin.editors.lookup_values import RowTexts
@@ -515,6 +517,55 @@ def test_ten_thousand_choices(admin_client: Client, monkeypatch: Any) -> None:
     tool = _tool(fields=["number"])
     _fill(admin_client, tool, **{"filters-add": "state"})
     assert '<option value="9999">اختيار 9999</option>' in text_of(admin_client, tool)
+
+
+def test_many_choices_are_chosen(admin_client: Client, monkeypatch: Any) -> None:
+    """And are read and shown once for all values, not once for each."""
+    reads, field = [], Order._meta.get_field("state")
+    choices = [(number, f"no {number}") for number in range(200)]
+
+    def flat_choices(_field: object) -> Any:
+        reads.append(1)
+        return choices
+
+    monkeypatch.setattr(field, "choices", choices)
+    monkeypatch.setattr(type(field), "flatchoices", property(flat_choices))
+    wanted = {"path": "state", "lookup": "in", "value": [*range(99)]}
+    tool = _tool(fields=["number"], filters=[wanted])
+    assert 'value="98" selected>no 98</option>' in text_of(admin_client, tool)
+    assert len(reads) < 50
+    sent = {"title": "Another", f"{ROW}-filters-0-value": [*map(str, range(99))]}
+    save(admin_client, tool, **sent)
+    assert tool.json("config")["filters"] == [wanted]
+
+
+@isolate_apps("tests.drill")
+def test_a_wide_model(admin_client: Client, monkeypatch: Any) -> None:
+    """Its page stays small, and offers its own texts and those that are chosen."""
+
+    def opened(label: str, count: int, **more: Any) -> Any:
+        columns = {f"text_{at}": CharField(max_length=9) for at in range(count)} | more
+        meta = type("Meta", (), {"app_label": "drill"})
+        members = {**columns, "__module__": __name__, "Meta": meta}
+        model = type(label, (Model,), members)
+        return open_model(model, fields=[*columns], rows="all", permission="")
+
+    near = [opened(f"Near{at}", 30) for at in range(5)]
+    keys = {
+        f"near_{at}": ForeignKey(each.model, CASCADE) for at, each in enumerate(near)
+    }
+    wide = [*near, opened("Wide", 200, **keys)]
+    monkeypatch.setattr(mcp, "open_models", {each.label: each for each in wide})
+    paths = [[f"text_{at}", "near_1.text_2"] for at in range(20)]
+    asked = [
+        {"path": each, "lookup": "icontains", "parameter": each[0]} for each in paths
+    ]
+    tool = _tool(model="drill.Wide", fields=["text_1"], filters=asked)
+    response = admin_client.get(page_of(tool))
+    assert len(response.content) < 1_000_000
+    text = response.content.decode()
+    assert 'value="near_1.text_2" selected>near 1: text 2</option>' in text
+    assert text.count('value="near_1.text_3"') < 2 * len(paths)
 
 
 def test_a_row_may_be_called_as_the_key_of_another(admin_client: Client) -> None:
