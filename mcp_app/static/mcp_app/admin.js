@@ -132,8 +132,8 @@
         }
         over.hidden = !isOver(response);
         if (!over.hidden) {
-            const place = part.contains(document.activeElement) ? document.activeElement.closest("p, div") : part;
-            place.before(over);
+            const used = document.activeElement;
+            (form.contains(used) ? used.closest("p, div") : part).before(over);
             over.scrollIntoView({ block: "nearest" });
         }
         return response;
