@@ -116,7 +116,7 @@ def test_what_may_be_null_is_its_other_type() -> None:
 
 def test_a_list_says_what_stands_between_its_entries() -> None:
     texts = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-    (field,) = fields_of({"properties": {"a": texts}}, "") or ()
+    [field] = fields_of({"properties": {"a": texts}}, "") or []
     assert field.hint.startswith("List of texts, commas between them, ")
 
 
