@@ -49,7 +49,7 @@ def test_a_refused_call_is_found_in_two_clicks(staff: Page, served: Serving) -> 
 
     staff.get_by_role("link", name=re.compile("[0-9]+ were refused")).click()
     row = staff.get_by_role("row").filter(has_text="Reported an error")
-    row = row.filter(has_text="order_status")
+    row = row.filter(has_text="order_status").first
     row.get_by_role("rowheader").get_by_role("link").click()
     expect(staff.get_by_text("What happened")).to_be_visible()
     expect(staff.locator(".mcp-code")).to_contain_text("There is no order 999.")
