@@ -109,7 +109,11 @@ def test_the_home_page_takes_the_whole_width(staff: Page) -> None:
     staff.goto("/admin/mcp_app/")
     strip, first, second = (
         staff.locator(each).bounding_box()
-        for each in (".mcp-strip", ".mcp-twocol > :first-child", ".mcp-steps")
+        for each in (
+            ".mcp-strip",
+            ".mcp-twocol > :first-child",
+            ".mcp-twocol > :last-child",
+        )
     )
     assert strip is not None
     assert first is not None

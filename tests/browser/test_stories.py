@@ -265,9 +265,8 @@ def see_short_form(page: Page) -> None:
         assert page.evaluate("document.documentElement.scrollHeight") <= most
 
 
+@pytest.mark.parametrize("way", [MOUSE], indirect=True, scope="module")
 def test_what_was_chosen_outlives_login_and_back(hands: Hands, site: Fleet) -> None:
-    if hands.way != MOUSE:
-        pytest.skip("Once is enough.")
     page = hands.page
     page.goto("/admin/mcp_app/tool/add/?kind=query&model=fleet.Hire")
     hands.group()
