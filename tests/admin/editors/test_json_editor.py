@@ -25,28 +25,6 @@ def rendered(sent: Any) -> str:
     return str(SheetField(SHEET).widget.render("sheet", sent, {"id": "id_sheet"}))
 
 
-@pytest.mark.parametrize("stored", ["", "{}", STORED, BEYOND, json.dumps(STORED)])
-def test_what_nobody_edited_keeps_its_bytes(stored: str) -> None:
-    sent = given(SHEET, stored)
-    assert (sent.result.text, sent.result.problem) == (stored, "")
-    assert not SheetField(SHEET).has_changed(None, sent)
-
-
-def test_the_table_is_read_where_it_was_changed() -> None:
-    sent = given(SHEET, STORED, **{"sheet-1-most": "20", "sheet-2-name": "unit"})
-    assert json.loads(sent.result.text) == {
-        "required": ["city"],
-        "properties": {
-            "city": {"maxLength": 80, "type": "string"},
-            "days": {"type": "integer", "maximum": 20, "default": 3},
-            "unit": {"type": "string"},
-        },
-        "type": "object",
-    }
-    start = '{"required":["city"],"properties":{"city":{"max'
-    assert sent.result.text.startswith(start)
-
-
 def test_the_json_is_read_where_it_was_changed_whatever_is_chosen() -> None:
     typed = '{"type": "object",\n "properties": {"a": {}}}'
     for way in ("table", "json"):
@@ -66,33 +44,6 @@ def test_rows_move_and_go() -> None:
     assert left["properties"] == {}
 
 
-BOTH = {
-    "sheet-0-name": "town",
-    "sheet-json": '{"type": "object", "properties": {"place": {}}}',
-}
-
-
-def test_whoever_changes_both_ways_is_asked() -> None:
-    sent = given(SHEET, STORED, **BOTH)
-    assert (
-        sent.result.problem
-        == "You changed both the table and the JSON. Choose which to keep."
-    )
-    assert sent.result.both
-    page = rendered(sent)
-    # Nothing is lost.
-    assert 'value="town"' in page
-    assert "place" in page
-    assert "Keep the table" in page
-
-    table = given_again(SHEET, page, STORED, **{"sheet-keep": "table"})
-    assert list(json.loads(table.result.text)["properties"]) == ["town", "days"]
-    as_json = given_again(SHEET, page, STORED, **{"sheet-keep": "json"})
-    assert as_json.result.text == BOTH["sheet-json"]
-    still = given_again(SHEET, page, STORED)
-    assert still.result.both
-
-
 def test_what_is_kept_in_one_way_is_shown_in_both() -> None:
     page = rendered(given(SHEET, STORED, **{"sheet-0-name": "town"}))
     again = given_again(SHEET, page, STORED)
@@ -105,28 +56,6 @@ def test_what_is_kept_in_one_way_is_shown_in_both() -> None:
     assert (again.result.text, again.result.both) == ('{"properties": {}}', False)
 
 
-def test_an_error_in_a_row_keeps_the_table_as_it_was_typed() -> None:
-    sent = given(SHEET, STORED, **{"sheet-1-default": "30"})
-    assert sent.result.problem == "1 entry below has an error."
-    page = rendered(sent)
-    assert "The value 30 is above the largest, 14." in page
-    assert 'value="30"' in page
-    better = given_again(SHEET, page, STORED, **{"sheet-1-default": "13"})
-    assert json.loads(better.result.text)["properties"]["days"]["default"] == 13
-
-
-def test_a_schema_beyond_the_table_is_edited_as_json() -> None:
-    page = html_of(SHEET, BEYOND)
-    assert "The table cannot show all of this schema (oneOf in p)." in page
-    assert 'value="table" disabled' in page
-    assert "sheet-TOTAL_FORMS" not in page
-    typed = '{"type": "object", "properties": {"p": {"type": "string"}}}'
-    sent = given(SHEET, BEYOND, **{"sheet-json": typed})
-    assert sent.result.text == typed
-    # Now the table can show it.
-    assert "sheet-TOTAL_FORMS" in rendered(sent)
-
-
 def test_rows_that_nobody_was_shown_are_not_read() -> None:
     sent = given(
         SHEET,
@@ -135,26 +64,6 @@ def test_rows_that_nobody_was_shown_are_not_read() -> None:
     )
     assert sent.result.text == BEYOND
     assert given(SHEET, BEYOND, **{"sheet-keep": "table"}).result.text == BEYOND
-
-
-def test_what_the_function_says_is_shown_and_not_stored() -> None:
-    page = html_of(SHEET, "", STORED)
-    assert 'value="own" checked' in page
-    assert 'value="city"' in page
-    assert given(SHEET, "", STORED).result.text == ""
-    # A change makes it the row's own.
-    sent = given(SHEET, "", STORED, **{"sheet-0-name": "town"})
-    assert list(json.loads(sent.result.text)["properties"]) == ["town", "days"]
-    # So does the choice alone.
-    assert given(SHEET, "", STORED, **{"sheet-as": "table"}).result.text == STORED
-
-
-def test_the_functions_own_comes_back() -> None:
-    sent = given(SHEET, STORED, BEYOND, **{"sheet-as": "own"})
-    assert sent.result.text == ""
-    assert 'value="own" checked' in rendered(sent)
-    # Where there is no function, there is nothing of its own.
-    assert given(SHEET, STORED, None, **{"sheet-as": "own"}).result.text == STORED
 
 
 def test_a_schema_beyond_the_table_is_refused_like_any_other() -> None:
@@ -193,19 +102,7 @@ def test_a_page_that_was_tampered_with_has_no_rows(
 
 
 def test_what_is_stored_and_no_json_is_shown_as_it_is() -> None:
-    page = html_of(SHEET, "{oops")
+    page = html_of(SHEET, "{<b>")
     assert "it is not JSON" in page
-    assert "{oops" in page
-    assert given(SHEET, "{oops").result.text == "{oops"
-
-
-def test_markup_stays_text() -> None:
-    evil = "</textarea><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
-    stored = json.dumps(
-        {"type": "object", "properties": {"a": {"description": evil, "default": evil}}}
-    )
-    beyond = json.dumps({"properties": {evil: {"oneOf": [], "description": evil}}})
-    for page in (html_of(SHEET, stored), html_of(SHEET, beyond), html_of(SHEET, evil)):
-        assert "<script>" not in page
-        assert "<img" not in page
-        assert "&lt;/textarea&gt;" in page
+    assert "{&lt;b&gt;" in page
+    assert given(SHEET, "{<b>").result.text == "{<b>"

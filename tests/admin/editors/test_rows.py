@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from django import forms
 
-from mcp_app.admin.editors.rows import (
-    SPARE,
-    LinesField,
-    RowForm,
-    Rows,
-    formset_class_of,
-)
+from mcp_app.admin.editors.rows import SPARE, RowForm, Rows, formset_class_of
 
 
 class NamedForm(RowForm):
@@ -25,23 +16,6 @@ def rows(*given: dict[str, str], most: int = 3, initial: int = 0) -> Rows:
     for number, each in enumerate(given):
         data |= {f"r-{number}-{name}": value for name, value in each.items()}
     return formset_class_of(NamedForm, most)(data, prefix="r")
-
-
-@pytest.mark.parametrize(
-    ("initial", "sent", "changed"),
-    [
-        ("a\nb", "a\r\nb", False),
-        ("a\r\nb", "a\nb", False),
-        ("", "", False),
-        (None, "", False),
-        ("a", "b", True),
-        ("a\n\nb", "a\r\nb", True),
-    ],
-)
-def test_lines(initial: Any, sent: str, changed: bool) -> None:
-    field = LinesField(strip=False)
-    assert field.has_changed(initial, sent) is changed
-    assert "\r" not in field.clean(sent)
 
 
 def test_a_row_that_goes_may_be_wrong() -> None:

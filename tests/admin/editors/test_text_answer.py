@@ -4,12 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.text_answer import (
-    config_of_text,
-    parts_of_config,
-    text_of_config,
-)
-from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
+from mcp_app.admin.editors.text_answer import parts_of_config
 
 TEXT = {"type": "text", "text": "a"}
 IMAGE = {"type": "image", "upload": "d", "mimeType": "image/png"}
@@ -62,11 +57,3 @@ def test_what_a_form_cannot_show(config: dict[str, Any]) -> None:
 
 
 # -- content ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", [Tool, Resource, ResourceTemplate])
-def test_a_text_comes_back_as_it_was(model: type[DefinitionRow]) -> None:
-    config = config_of_text(model, "a\n{{b}}")
-    assert text_of_config(model, config) == "a\n{{b}}"
-    assert text_of_config(model, {"upload": "d"}) is None
-    assert text_of_config(model, {**config, "is_error": True}) is None

@@ -10,6 +10,7 @@ from django.test import Client
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import Blob, Prompt
 from mcp_app.models.fields import digest
+from tests.admin.editors.prompts.test_arguments import LISTS
 from tests.admin.pages import (
     add,
     errors,
@@ -79,10 +80,11 @@ def test_richer_contents_are_edited_as_json(admin_client: Client) -> None:
 def test_arguments_keep_their_json_where_nobody_edited_them(
     admin_client: Client,
 ) -> None:
-    arguments = '[{"required": false, "name": "a", "description": "x\\ny"}]'
-    prompt = Prompt.objects.create(name="a", arguments=arguments)
-    save(admin_client, prompt, **{"config-0-text": "{{a}}"})
-    assert prompt.arguments == arguments
+    for number, arguments in enumerate(LISTS):
+        stored = json.dumps(arguments) if arguments else ""
+        prompt = Prompt.objects.create(name=f"a{number}", arguments=stored)
+        save(admin_client, prompt, title="A")
+        assert prompt.arguments == stored
 
 
 def test_a_wrong_message_is_told_beside_it(admin_client: Client) -> None:

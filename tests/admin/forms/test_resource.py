@@ -17,7 +17,6 @@ from tests.admin.pages import (
     page,
     page_of,
     save,
-    saved,
     shown_values,
     text_of,
 )
@@ -168,7 +167,7 @@ def test_contents_in_base64_are_edited_as_json(admin_client: Client) -> None:
     assert row.config == '{ "base64": "YQ==" }'
 
 
-def test_choices_and_files_go_on_top_of_what_someone_else_saved(
+def test_a_file_on_top_of_what_someone_else_saved_is_chosen_again(
     admin_client: Client,
 ) -> None:
     row = resource(config='{"text": "a"}')
@@ -176,19 +175,10 @@ def test_choices_and_files_go_on_top_of_what_someone_else_saved(
     opened = admin_client.get(url)
     row.title = "Theirs"
     row.save()
-    typed = {"importance": "1", "text": "b", "_mine": "Keep"}
-    merged = fill_in_again(admin_client, url, opened, **typed)
-    shown = shown_values(merged)
-    assert (shown["importance"], shown["text"]) == ("1", "b")
-    assert shown["title"] == "Theirs"
-    assert "Choose the file again." not in merged.content.decode()
-    typed = {"text": "", "_mine": "Keep"}
-    again = fill_in_again(admin_client, url, opened, upload=logo(), **typed)
-    assert "Choose the file again." in again.content.decode()
-    assert saved(fill_in_again(admin_client, url, merged))
-    row.refresh_from_db()
-    assert row.json("annotations") == {"priority": 1}
-    assert (row.title, row.json("config")) == ("Theirs", {"text": "b"})
+    for upload, is_asked in ((None, False), (logo(), True)):
+        typed = {"text": "", "upload": upload, "_mine": "Keep"}
+        merged = fill_in_again(admin_client, url, opened, **typed)
+        assert ("Choose the file again." in merged.content.decode()) is is_asked
 
 
 def test_a_media_type_is_no_markup(admin_client: Client) -> None:
@@ -256,21 +246,6 @@ def test_scripts_get_the_variables_of_a_new_pattern(admin_client: Client) -> Non
     text = admin_client.post(url, sent).content.decode()
     assert text.startswith('<div class="mcp-panel mcp-variables" id="id_suggestions"')
     assert 'name="suggestions-b"' in text
-
-
-def test_suggestions_go_on_top_of_what_someone_else_saved(admin_client: Client) -> None:
-    row = template()
-    url = page_of(row)
-    opened = admin_client.get(url)
-    row.title = "Theirs"
-    row.save()
-    typed = {"suggestions-n": "7", "_mine": "Keep"}
-    merged = fill_in_again(admin_client, url, opened, **typed)
-    shown = shown_values(merged)
-    assert (shown["title"], shown["suggestions-n"]) == ("Theirs", "7")
-    assert saved(fill_in_again(admin_client, url, merged))
-    row.refresh_from_db()
-    assert row.json("suggestions") == {"n": ["7"]}
 
 
 def test_what_code_says_stands_beside_a_readable_function(admin_client: Client) -> None:

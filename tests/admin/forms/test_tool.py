@@ -100,7 +100,7 @@ def test_more_rows_come_without_saving(admin_client: Client) -> None:
     assert names == ["one", "two", "", ""]
 
 
-@pytest.mark.parametrize("schema", [SCHEMA, BEYOND])
+@pytest.mark.parametrize("schema", ["", SCHEMA, BEYOND])
 def test_a_schema_that_nobody_edited_keeps_its_bytes(
     admin_client: Client, schema: str
 ) -> None:
@@ -117,6 +117,10 @@ def test_a_schema_beyond_the_table_is_summed_up(admin_client: Client) -> None:
         " kept exactly as it is; edit it as JSON."
     ) in text
     assert '<th scope="row">payment</th>' in text
+    assert 'value="table" disabled' in text
+    typed = '{"type": "object", "properties": {"a": {"type": "string"}}}'
+    save(admin_client, tool, **{"input_schema-json": typed})
+    assert tool.input_schema == typed
 
 
 PARAMETER = "input_schema-0-"
@@ -170,10 +174,14 @@ def test_both_changed_is_asked_and_answered(admin_client: Client) -> None:
     response = fill_in(admin_client, url, **typed)
     said = "You changed both the table and the JSON. Choose which to keep."
     assert errors(response) == {"input_schema": said}
-    keep = {"input_schema-keep": "table"}
-    assert saved(fill_in_again(admin_client, url, response, **keep))
-    tool.refresh_from_db()
-    assert list(tool.json("input_schema")["properties"]) == ["y", "a"]
+    # Nothing is lost, and nobody is asked only once.
+    response = fill_in_again(admin_client, url, response)
+    assert errors(response) == {"input_schema": said}
+    for way, names in (("table", ["y", "a"]), ("json", ["x"])):
+        keep = {"input_schema-keep": way, "opened_version": tool.lock_version}
+        assert saved(fill_in_again(admin_client, url, response, **keep))
+        tool.refresh_from_db()
+        assert list(tool.json("input_schema")["properties"]) == names
 
 
 def test_a_schema_and_hints_come_back(admin_client: Client) -> None:
@@ -234,6 +242,9 @@ def test_the_parameters_of_a_function_are_its_own(admin_client: Client) -> None:
 
     save(admin_client, tool, **{"input_schema-as": "own"})
     assert tool.input_schema == ""
+    # The choice alone makes them the row's own.
+    save(admin_client, tool, **{"input_schema-as": "table"})
+    assert tool.json("input_schema")["required"] == ["customer"]
 
 
 def test_a_copy_keeps_what_nobody_edited(admin_client: Client) -> None:
@@ -258,9 +269,11 @@ def test_markup_stays_text(admin_client: Client) -> None:
             {"type": "object", "properties": {EVIL: {"description": EVIL}}}
         ),
     )
+    beyond = json.dumps({"properties": {EVIL: {"oneOf": [], "description": EVIL}}})
     url = page_of(tool)
     for response in (
         admin_client.get(url),
+        admin_client.get(page_of(Tool.objects.create(name="b", input_schema=beyond))),
         fill_in(admin_client, url, name="a b"),
         fill_in(admin_client, url, name="a", opened_version="7", tags=EVIL),
         fill_in(admin_client, url, **{"input_schema-0-name": EVIL + "2"}),

@@ -140,16 +140,6 @@ def test_names_that_change_places_do_not_change_their_schemas() -> None:
     assert "required" not in again
 
 
-def test_what_no_form_shows_is_kept() -> None:
-    schema = {"properties": {"a": {"title": "T", "type": "string"}}}
-    [row] = parameters_of(schema)
-    again = schema_of([replace(row, name="b", most=5), Parameter("c")], schema)
-    assert again["properties"] == {
-        "b": {"title": "T", "type": "string", "maxLength": 5},
-        "c": {"type": "string"},
-    }
-
-
 BEYOND: list[tuple[dict[str, Any], str]] = [
     ({"oneOf": []}, "oneOf"),
     ({"$defs": {}}, "$defs"),

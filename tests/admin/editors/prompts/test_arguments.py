@@ -26,15 +26,6 @@ LISTS: list[list[dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("arguments", LISTS)
-def test_arguments_that_nobody_edited_keep_their_bytes(
-    arguments: list[dict[str, Any]],
-) -> None:
-    stored = json.dumps(arguments) if arguments else ""
-    result = given(ArgumentSheet(), stored).result
-    assert (result.text, result.problem) == (stored, "")
-
-
 def test_only_the_edited_argument_is_written_anew() -> None:
     stored = json.dumps(LISTS[3])
     result = given(ArgumentSheet(), stored, **{"arguments-2-title": "B"}).result
