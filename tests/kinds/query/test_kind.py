@@ -19,7 +19,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.principal import AccessRequest
-from mcp_app.kinds.query.kind import HINTS, QueryKind
+from mcp_app.kinds.query.kind import QueryKind
 from mcp_app.models import PublishedRow, ResourceTemplate, Tool
 from mcp_app.protocol.json_types import JsonObject
 from tests.drill.functions.shop import FIELDS
@@ -343,23 +343,6 @@ def template(uri: str = TEMPLATE, **changes: Any) -> ResourceTemplateDefinition:
 
 def _told(definition: Definition, config: Any) -> list[str]:
     return [each.message for each in KIND.config_problems(definition, config)]
-
-
-def test_configs_that_can_be_used() -> None:
-    for config in (ORDERS, BY_STATE, CUSTOMER):
-        assert _told(tool(), config) == []
-    assert _told(template(), ONE) == []
-
-
-def test_a_definition_is_completed() -> None:
-    completed = KIND.complete_safely(tool(), CUSTOMER)
-    properties: Any = completed.input_schema["properties"]
-    assert [*properties] == ["email", "cursor"]
-    assert completed.output_schema is not None
-    assert completed.hints == HINTS
-    assert completed.demands.permissions == ("shop.customers",)
-    assert KIND.complete_safely(tool(), {"model": "gone"}) == tool()
-    assert _told(completed, CUSTOMER) == []
 
 
 def test_what_depends_on_who_asks_is_not_shared() -> None:

@@ -229,6 +229,28 @@ def test_what_is_wrong(config: Any, sentence: str) -> None:
     assert sentence in problem
 
 
+def test_what_is_no_path() -> None:
+    for path, sentence in (
+        ("", "“” is no path. Write up to 3 names of fields with dots"),
+        ("customer.", "“customer.” is no path."),
+        ("customer.country.customers.name", "is no path. Write up to 3"),
+        (None, "“None” is no path."),
+        ("numbr", "of drill.Order cannot be shown: "),
+        ("numbr", "Did you mean “number”?"),
+        ("number.x", "number of drill.Order is a text, and a path goes on on"),
+        ("number.pk", "number of drill.Order is a text, and a path goes on on"),
+        ("items.amount", "items of drill.Order is a relation to many, and a "),
+        ("customer__name", "“customer__name” of drill.Order cannot be shown"),
+    ):
+        [problem] = shop.problems({"fields": [path]})
+        assert sentence in problem
+    [problem] = shop.problems(_asked("margin", value=1))
+    assert "“margin” of drill.Order cannot be asked by: no code open" in problem
+    opened = {"drill.Order": shop.shop()["drill.Order"]}
+    [problem] = shop.problems({"fields": ["customer.name"]}, opened)
+    assert "“customer” leads to drill.Customer, whi" in problem
+
+
 def test_a_parameter_is_named_once_in_lists_too() -> None:
     asked = [{"path": "amount", "lookup": "gte", "parameter": "least"}]
     listed = {"path": "items", "fields": ["amount"], "filters": asked}

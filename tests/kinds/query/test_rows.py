@@ -10,24 +10,10 @@ from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.query import reading as rows_module
 from mcp_app.kinds.query.reading import RowReader
 from mcp_app.kinds.query.shapes import Total
-from tests.drill.models import Customer, Invoice, Order
+from tests.drill.models import Invoice, Order
 from tests.kinds.query import shop
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
-
-
-def test_a_hidden_customer_is_nothing() -> None:
-    for name, hidden in (("ann", False), ("bob", True)):
-        email = f"{name}@example.org"
-        customer = Customer.objects.create(name=name, email=email, hidden=hidden)
-        shop.order(name, customer=customer)
-    shop.order("none")
-    config = {"fields": ["number", "customer.name"], "order": ["number"]}
-    assert shop.rows(config) == [
-        {"number": "ann", "customer": {"name": "ann"}},
-        {"number": "bob", "customer": None},
-        {"number": "none", "customer": None},
-    ]
 
 
 @pytest.mark.parametrize("order", ["due", "-due", "customer.name", "-weight", None])

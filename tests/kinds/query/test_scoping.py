@@ -167,7 +167,10 @@ MEASURED: Final = {
     "Item": [("stock.price", "sum"), ("order.due", "max"), ("amount", "avg")],
 }
 GROUPED: Final = {
-    "Order": ["state", "customer", "customer.country.pk", "invoice.paid"],
+    "Order": [
+        *("state", "customer", "customer.name", "customer.country.pk"),
+        "invoice.paid",
+    ],
     "Item": ["order.customer.country", "stock", "order.invoice.paid"],
 }
 DATED: Final = {"Order": ["created", "due"], "Item": ["order.due", "order.created"]}
