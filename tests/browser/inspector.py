@@ -38,21 +38,6 @@ class Inspector:
         result: JsonObject = json.loads(ended.stdout)["result"]
         return result
 
-    def prompts(self) -> dict[str, JsonObject]:
-        listed = self.result("prompts/list")["prompts"]
-        return {prompt["name"]: prompt for prompt in listed}
-
-    def prompt(self, name: str, /, **arguments: str) -> str:
-        [message] = self.messages(name, **arguments)
-        text: str = message["content"]["text"]
-        return text
-
-    def messages(self, name: str, /, **arguments: str) -> list[JsonObject]:
-        given = [f"{key}={value}" for key, value in arguments.items()]
-        options = ("--prompt-name", name, "--prompt-args", *given)
-        messages: list[JsonObject] = self.result("prompts/get", *options)["messages"]
-        return messages
-
     def resources(self) -> dict[str, JsonObject]:
         listed = self.result("resources/list")["resources"]
         return {resource["uri"]: resource for resource in listed}

@@ -80,61 +80,6 @@ def row(page: Page, sheet: str, number: int, field: str) -> Locator:
     return page.locator(f"[name='{sheet}-{number}-{field}']")
 
 
-def fill_in_a_prompt(staff: Page) -> None:
-    staff.locator("#id_title").press_sequentially("Greet someone")
-    staff.get_by_role("button", name="Add an argument").click()
-    expect(row(staff, "arguments", 0, "name")).to_be_focused()
-    staff.keyboard.type("name")
-    row(staff, "arguments", 0, "required").check()
-    row(staff, "arguments", 0, "description").fill("Who is greeted")
-    row(staff, "config", 0, "text").fill("Say hello to ")
-    staff.locator("#id_config").get_by_role("button", name="{{name}}").click()
-    staff.keyboard.type(".")
-    staff.get_by_role("button", name="Add a message").click()
-    row(staff, "config", 1, "role").select_option("Assistant")
-    row(staff, "config", 1, "text").fill("<b>Hello</b>, {{name}}!")
-
-
-@pytest.mark.long
-def test_a_prompt_is_made_changed_and_stopped(
-    staff: Page, inspector: Inspectors
-) -> None:
-    add(staff, "prompt")
-    fill_in_a_prompt(staff)
-    # The preview follows what is typed, and is text.
-    staff.get_by_label("name", exact=True).last.fill("Ana")
-    preview = staff.locator("#id_preview")
-    expect(preview.locator("pre").first).to_have_text("Say hello to Ana.")
-    expect(preview.locator("pre").last).to_have_text("<b>Hello</b>, Ana!")
-    publish(staff)
-
-    assert "greet-someone" in inspector("modern").prompts()
-    for era in ERAS:
-        found = inspector(era).prompts()["greet-someone"]
-        assert found["title"] == "Greet someone"
-        assert found["arguments"] == [
-            {"name": "name", "description": "Who is greeted", "required": True}
-        ]
-        messages = inspector(era).messages("greet-someone", name="Ana")
-        assert [(each["role"], each["content"]["text"]) for each in messages] == [
-            ("user", "Say hello to Ana."),
-            ("assistant", "<b>Hello</b>, Ana!"),
-        ]
-
-    change(staff, "prompt", "Greet someone")
-    remove = staff.locator("#id_config").get_by_role("button", name="Remove")
-    remove.last.click()
-    expect(remove).to_have_count(1)
-    row(staff, "config", 0, "text").fill("Good morning, {{name}}!")
-    publish(staff)
-    modern = inspector("modern")
-    assert modern.prompt("greet-someone", name="Ana") == "Good morning, Ana!"
-
-    staff.get_by_role("button", name="Stop this prompt").click()
-    expect(staff.locator(".messagelist .success")).to_contain_text("Stopped:")
-    assert "greet-someone" not in modern.prompts()
-
-
 @pytest.mark.long
 def test_a_resource_is_made_changed_and_stopped_in_the_list(
     staff: Page, inspector: Inspectors

@@ -119,16 +119,6 @@ def test_of_all_calls_some_are_asked_for() -> None:
 
 
 @pytest.mark.django_db
-def test_how_often_it_did_so_again() -> None:
-    count(0, calls=99)
-    count(0, "crashed", calls=2)
-    count(1, "crashed", calls=2)
-    assert charts.count_similar("tool", "add", "crashed", START_MS) == 4
-    assert charts.count_similar("tool", "add", "crashed", START_MS + HOUR_MS) == 2
-    assert charts.count_similar("prompt", "add", "crashed", START_MS) == 0
-
-
-@pytest.mark.django_db
 def test_names_are_found_whatever_the_case_of_their_letters() -> None:
     for name in ("Refund", "refund_all", "find", "100%"):
         count(0, name=name)

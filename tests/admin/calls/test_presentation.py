@@ -31,8 +31,11 @@ def test_a_call_that_failed_in_full(admin_client: Client) -> None:
     token, secret = AccessToken.objects.make(name="Claude Code", user=user)
     tool = published(Tool.objects.create(name="book_table", title="Book a table"))
     of = {"user_id": str(user.pk), "principal_client": token.family, "version": 1}
+    others = {"outcome": "failed"}, {"kind": "prompt"}, {"ago_ms": 25 * HOUR}
     first, *_others = write(
-        crash(took_us=312_400, **of), crash(**of), crash(outcome="failed", **of)
+        crash(took_us=312_400, **of),
+        crash(**of),
+        *(crash(**of, **other) for other in others),
     )
     text = shown(admin_client, first)
     for said in (
