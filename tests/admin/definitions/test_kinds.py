@@ -54,11 +54,6 @@ def test_a_form_that_comes_without_a_kind_is_about_a_text(admin_client: Client) 
     assert Tool.objects.get().kind == "text"
 
 
-def test_a_row_of_an_unknown_kind_can_be_looked_at(admin_client: Client) -> None:
-    tool = Tool.objects.create(name="a", kind="http", config='{"url": "x"}')
-    assert admin_client.get(page_of(tool)).status_code == 200
-
-
 def test_who_may_not_add_is_asked_nothing(staff: Staff) -> None:
     client = staff("view_tool")
     assert client.get(page("tool", "add")).status_code == 403

@@ -297,10 +297,11 @@ def test_without_the_right(staff: Staff) -> None:
         assert answer.status_code == 403
     assert not Stop.objects.exists()
     assert STOPS not in text_of(client, page("tool"))
-    night = Group.objects.create(name="Night shift")
-    night.permissions.add(Permission.objects.get(codename="stop"))
     home = reverse("admin:app_list", args=["mcp_app"])
     said = "To stop something, ask someone with the right “Can stop and start”"
+    assert f"{said}. " in shown(client, home)
+    night = Group.objects.create(name="Night shift")
+    night.permissions.add(Permission.objects.get(codename="stop"))
     assert f"{said}: Night shift." in shown(client, home)
     grant("view_user")
     User.objects.create_user("lee").groups.add(night)

@@ -11,7 +11,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
 from mcp_app.admin.page import concurrency
-from mcp_app.admin.page.concurrency import right_holders, whom_to_ask
+from mcp_app.admin.page.concurrency import MAX_NAMES, right_holders, whom_to_ask
 from mcp_app.models import Tool
 from tests.admin.pages import page, page_of, text_after
 
@@ -120,10 +120,17 @@ def test_who_has_it_needs_nobody() -> None:
 
 def test_people_are_named_only_to_who_may_view_people() -> None:
     User.objects.create_superuser("ana")
-    group("Editors").user_set.add(User.objects.create_user("lee"))
+    gone = User.objects.create_user("gone", is_active=False)
+    group("Editors").user_set.add(User.objects.create_user("lee"), gone)
     assert whom_to_ask(asking(), "publish") == f"{NEEDED} You can ask: Editors."
     User.objects.filter(username="kim").delete()
     assert sorted(right_holders(asking("view_user"), "publish")) == ["ana", "lee"]
+
+
+def test_only_some_groups_are_named() -> None:
+    for number in range(MAX_NAMES + 1):
+        group(f"g{number}")
+    assert len(right_holders(asking(), "publish")) == MAX_NAMES
 
 
 def test_nobody_has_it() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import AnonymousUser, Permission, User
+from django.contrib.auth.models import Permission, User
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from mcp_app.admin.page.concurrency import RIGHTS, has_right, lacking_sentence
+from mcp_app.admin.page.concurrency import RIGHTS
 from mcp_app.admin.page.header import LOOKS, row_tabs, state_strip, why_broken
 from mcp_app.models import Server, State, Stop, Tool
 from mcp_app.models.definitions import Source
@@ -101,14 +101,6 @@ def test_only_a_definition_has_tokens_and_problems() -> None:
     assert (found.tokens, found.to_fix, found.advices) == (7, 2, 3)
     server = state_strip(request(), Server.objects.get())
     assert (server.tokens, server.to_fix, server.advices) == (0, 0, 0)
-
-
-def test_who_may_not_stop_is_told_which_right_it_takes() -> None:
-    row = made()
-    reason = "Stopping and starting needs the right “Can stop and start”."
-    assert state_strip(request(), row).stop_reason == reason == lacking_sentence("stop")
-    assert state_strip(request("stop"), row).stop_reason == ""
-    assert not has_right(request(user=AnonymousUser()), "stop")
 
 
 def test_each_right_has_the_name_that_django_shows() -> None:
