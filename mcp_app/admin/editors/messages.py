@@ -1,7 +1,8 @@
 """The messages of a prompt as rows, and back, without loss.
 
 A row is one message: a text, an image or audio file, the contents of a resource, or a
-link to one. Anything else raises `NotRepresentable`, and staff edit it as JSON.
+link to one. Anything else raises `NotRepresentable`, and staff edit it as JSON. The
+answer of a text tool is such rows, too: a text, a file, or both.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mcp_app.admin.editors.rows import (
     check_same,
     stored_or_written,
 )
+from mcp_app.interface.rules import media_type_problem, uri_problem
 from mcp_app.protocol.json_types import JsonObject
 
 MEDIA: Final = ("image", "audio")
@@ -130,3 +132,38 @@ def message_of(row: Message) -> JsonObject:
         text = {} if row.upload else {"text": row.text}
         content = {"type": "resource", "resource": {**lines, **text}}
     return {"role": row.role, "content": content}
+
+
+# -- answers ---------------------------------------------------------------------------
+
+
+def config_of_answer(text: str, file: Message | None) -> JsonObject:
+    """Return the config of a tool that answers with these, the text first."""
+    rows = [Message(text=text)] if text else []
+    rows += [] if file is None else [file]
+    return {"content": [message_of(row)["content"] for row in rows]}
+
+
+def fields_of_answer(config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return `text` and `file` of an answer; None if they do not say all of it."""
+    blocks = config.get("content")
+    if not blocks or not isinstance(blocks, list):
+        return None
+    try:
+        rows = messages_of({"messages": [{"content": block} for block in blocks]})
+    except NotRepresentable:
+        return None
+    text = "".join(row.text for row in rows if row.kind == "text")
+    file = next((row for row in rows if row.kind != "text"), None)
+    is_whole = config_of_answer(text, file) == config
+    is_usable = file is None or _is_acceptable_file(file)
+    return {"text": text, "file": file} if is_whole and is_usable else None
+
+
+def _is_acceptable_file(file: Message) -> bool:
+    """Return whether the form would accept this file; it allows no placeholders."""
+    if not file.upload or media_type_problem(file.mime_type):
+        return False
+    if file.kind == "file":
+        return is_media_type(file.mime_type)
+    return uri_problem(file.uri) is None

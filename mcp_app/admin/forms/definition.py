@@ -13,7 +13,6 @@ from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.files import Upload, is_usable
-from mcp_app.admin.editors.text_answer import config_of_text, needs_json, text_of_config
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.forms.fieldsets import (
     ADVICE,
@@ -351,12 +350,21 @@ class TextForm(DefinitionForm[AnyRow]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.initial.update({"config": "", **self._split_config()})
+        easy = self.easy_values(self.instance.json("config") or {})
+        shown = {"config": self.instance.config} if easy is None else easy
+        self.initial.update({"config": "", **shown})
+
+    @classmethod
+    def easy_values(cls, config: JsonObject) -> dict[str, Any] | None:
+        """Return what the easy fields show of a config; None if it says more."""
+        text = config.get("text", "")
+        is_easy = config.keys() <= {"text"} and isinstance(text, str)
+        return {"text": text} if is_easy else None
 
     @classmethod
     def kind_fields(cls, config: JsonObject | None) -> Behind:
         model = cls._meta.model
-        if needs_json(model, config):
+        if cls.easy_values(config or {}) is None:
             return Behind(TEXTS[model], (*cls.RICH, *cls.BESIDE), cls.RICH_ADVICE)
         fields = (*cls.EASY, *cls.BESIDE)
         return Behind(TEXTS[model], fields, ADVICE[model], more=("config",))
@@ -375,7 +383,7 @@ class TextForm(DefinitionForm[AnyRow]):
     def config_from_fields(self) -> JsonObject | None:
         """Return the config that the easy fields make; None if they are empty."""
         text = self.cleaned_data.get("text")
-        return config_of_text(self._meta.model, text) if text else None
+        return {"text": text} if text else None
 
     def field_of_column(self, column: str) -> str:
         if column == "config" and self.cleaned_data.get("text"):
@@ -394,12 +402,6 @@ class TextForm(DefinitionForm[AnyRow]):
         elif not has_json:
             # Unfinished work can be saved; publishing checks that it is complete.
             self.cleaned_data["config"] = NOTHING
-
-    def _split_config(self) -> dict[str, str]:
-        """Return the initial values of the fields for the stored config."""
-        config = self.instance.json("config")
-        text = text_of_config(self._meta.model, config) if config else ""
-        return {"config": self.instance.config} if text is None else {"text": text}
 
 
 def written_text(value: object) -> str:

@@ -123,10 +123,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         super().__init__(*args, **options)
         if "now" in self.fields:
             cast("PanelField", self.fields["now"]).shows(**self._current_preview())
-        stored_digest = self._stored_upload()
-        if stored_digest is not None and "upload" in self.fields:
-            # Do not show the digest; if nothing is sent, the file stays.
-            self.initial["config"] = ""
+        if self._has_upload() and "upload" in self.fields:
             # The admin renders help texts as HTML.
             self.fields["upload"].help_text = format_html(
                 gettext(
@@ -153,11 +150,14 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         size = len(content if isinstance(content, bytes) else content.encode())
         return {"look": look_of_content(content, media_type), "size": size}
 
-    def _stored_upload(self) -> str | None:
-        """Return the digest of the stored file, if the config is just a file."""
-        config = self.instance.json("config") or {}
-        upload = config.get("upload") if config.keys() == {"upload"} else None
-        return upload if isinstance(upload, str) else None
+    @classmethod
+    def easy_values(cls, config: JsonObject) -> dict[str, Any] | None:
+        # Do not show the digest; if nothing is sent, the file stays.
+        return {} if config.keys() == {"upload"} else super().easy_values(config)
+
+    def _has_upload(self) -> bool:
+        """Return whether the stored config is just a file."""
+        return (self.instance.json("config") or {}).keys() == {"upload"}
 
     def clean_upload(self) -> UploadedFile[Any] | None:
         file: UploadedFile[Any] | None = self.cleaned_data.get("upload")
@@ -176,9 +176,8 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         return {"upload": self._uploaded.digest}
 
     def _clean_content(self) -> None:
-        stored_digest = self._stored_upload()
         values = [self.cleaned_data.get(name) for name in ("text", "config", "upload")]
-        if stored_digest is not None and not any(values):
+        if self._has_upload() and not any(values):
             self.cleaned_data["config"] = self.instance.config
         else:
             super()._clean_content()
@@ -190,9 +189,7 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
         media_type = self.cleaned_data.get("mime_type")
         has_text = bool(self.cleaned_data.get("text"))
         # A file takes the place of a text, or a text that of a file.
-        is_replaced = self._uploaded is not None or (
-            has_text and self._stored_upload() is not None
-        )
+        is_replaced = self._uploaded is not None or (has_text and self._has_upload())
         if not media_type or (is_replaced and "mime_type" not in self.changed_data):
             own = "text/plain" if has_text else ""
             if self._uploaded is not None:

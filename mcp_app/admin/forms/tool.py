@@ -21,9 +21,8 @@ from mcp_app.admin.editors.hints import (
 from mcp_app.admin.editors.json_editor import SheetField, parse_or_none
 from mcp_app.admin.editors.lookup import LookupSheet, begin_config, typed_query
 from mcp_app.admin.editors.lookup_preview import config_in_words, preview_of
-from mcp_app.admin.editors.messages import Message
+from mcp_app.admin.editors.messages import Message, config_of_answer, fields_of_answer
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
-from mcp_app.admin.editors.text_answer import Parts, config_of, parts_of_config
 from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
@@ -120,9 +119,11 @@ class TextToolForm(TextForm[Tool], ToolForm):
             widget = cast("PlaceholderTextarea", self.fields["text"].widget)
             widget.names = tuple(schema.get("properties") or ())
             widget.source = "input_schema"
-        parts = self._stored_parts()
-        stored_file = None if parts is None else parts.file
-        self.set_stored_value("file", stored_file, self.may_use_file)
+        self.set_stored_value("file", self.initial.get("file"), self.may_use_file)
+
+    @classmethod
+    def easy_values(cls, config: JsonObject) -> dict[str, Any] | None:
+        return fields_of_answer(config) if config else {"text": ""}
 
     def clean_file(self) -> Message | None:
         file_value: FileValue = self.cleaned_data["file"]
@@ -133,19 +134,8 @@ class TextToolForm(TextForm[Tool], ToolForm):
         return [] if self._uploaded is None else [self._uploaded]
 
     def config_from_fields(self) -> JsonObject | None:
-        values = self.cleaned_data
-        parts = Parts(values.get("text", ""), values.get("file"))
-        return config_of(parts) if parts != Parts() else None
-
-    def _stored_parts(self) -> Parts | None:
-        """Return the stored config as form fields; None if it needs JSON."""
-        config = self.instance.json("config")
-        return parts_of_config(config) if config else Parts()
-
-    def _split_config(self) -> dict[str, str]:
-        parts = self._stored_parts()
-        own = {"config": self.instance.config}
-        return own if parts is None else {"text": parts.text}
+        text, file = (self.cleaned_data.get(name) for name in self.EASY)
+        return config_of_answer(text, file) if text or file else None
 
 
 class FunctionToolForm(FunctionForm[Tool], ToolForm):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.text_answer import parts_of_config
+from mcp_app.admin.editors.messages import fields_of_answer
 
 TEXT = {"type": "text", "text": "a"}
 IMAGE = {"type": "image", "upload": "d", "mimeType": "image/png"}
@@ -24,10 +24,10 @@ PDF = {"type": "resource", "resource": RESOURCE}
     ],
 )
 def test_a_text_and_a_file(content: list[Any], text: str, kind: str | None) -> None:
-    parts = parts_of_config({"content": content})
+    parts = fields_of_answer({"content": content})
     assert parts is not None
-    assert parts.text == text
-    assert (None if parts.file is None else parts.file.kind) == kind
+    assert parts["text"] == text
+    assert (parts["file"] and parts["file"].kind) == kind
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_text_and_a_file(content: list[Any], text: str, kind: str | None) -> N
     ],
 )
 def test_what_a_form_cannot_show(config: dict[str, Any]) -> None:
-    assert parts_of_config(config) is None
+    assert fields_of_answer(config) is None
 
 
 # -- content ---------------------------------------------------------------------------
