@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, cast
 
 from mcp_app.kinds.kind import KindError
 from mcp_app.protocol.json_types import JsonObject
 
-_WORDS: Final[JsonObject] = {
-    **{"is": "lookup", "do": "aggregate", "as": "name", "by": "group_by"},
-    **{"each": "unit", "most": "limit", "is_any_case": "iexact", "one_of": "in"},
-    **{"begins": "istartswith", "contains": "icontains", "empty": "isempty"},
-    **{"average": "avg", "greatest": "max", "least": "gte"},
+MEMBERS: Final[Mapping[str, Mapping[str, str]]] = {
+    "query": {
+        **{"is": "lookup", "do": "aggregate", "as": "name", "by": "group_by"},
+        **{"each": "unit", "most": "limit"},
+    },
+    "http": {"as": "style", "most": "limit"},
 }
-_ELSEWHERE: Final = {
-    ("lookup", "is"): "exact",
-    ("lookup", "most"): "lte",
-    ("aggregate", "least"): "min",
-    ("query", "as"): "style",
-    ("form", "as"): "style",
+"""What members are called now, by the kind."""
+VALUES: Final[Mapping[str, Mapping[str, str]]] = {
+    "lookup": {
+        **{"is": "exact", "is_any_case": "iexact", "one_of": "in"},
+        **{"begins": "istartswith", "contains": "icontains"},
+        **{"least": "gte", "most": "lte", "empty": "isempty"},
+    },
+    "aggregate": {"average": "avg", "least": "min", "greatest": "max"},
 }
-"""What a word is called as a value of this member, or of its pairs."""
+"""What values are called now, by the new name of their member."""
 
 
 def hint_new_words(
@@ -38,7 +41,9 @@ def hint_new_words(
                     value = value[int(name)]
                 else:
                     member, value = name, value[name]
+        kind = "http" if member in ("query", "form") else "query"
+        words = {**MEMBERS[kind], **VALUES.get(member, {})}
         for word in (*re.findall(r"'(\w+)'", error.message), str(value)):
-            if now := _ELSEWHERE.get((member, word), _WORDS.get(word)):
+            if now := words.get(word):
                 error.message += f" “{word}” is now “{now}”."
         yield error

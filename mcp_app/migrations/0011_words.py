@@ -15,24 +15,10 @@ from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.models.fields.reverse_related import ForeignObjectRel
 
+from mcp_app.kinds.old_words import MEMBERS, VALUES
 from mcp_app.models.fields import digest, parse_json
 from mcp_app.protocol import jsonrpc
 
-WORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "query": {
-        **{"is": "lookup", "do": "aggregate", "as": "name", "by": "group_by"},
-        **{"each": "unit", "most": "limit"},
-    },
-    "http": {"as": "style", "most": "limit"},
-}
-VALUES: Final[Mapping[str, Mapping[str, str]]] = {
-    "is": {
-        **{"is": "exact", "is_any_case": "iexact", "one_of": "in"},
-        **{"begins": "istartswith", "contains": "icontains"},
-        **{"least": "gte", "most": "lte", "empty": "isempty"},
-    },
-    "do": {"average": "avg", "least": "min", "greatest": "max"},
-}
 FREE: Final = ("value", "default", "json")
 """They hold any JSON."""
 DEFINITIONS: Final = ("Tool", "Resource", "ResourceTemplate", "Prompt")
@@ -44,7 +30,7 @@ def new_config(kind: str, old: Any) -> Any:
         new = deepcopy(old)
         if kind == "query":
             _keep_meaning(new)
-        return _rename(new, WORDS[kind]) if kind in WORDS else old
+        return _rename(new, MEMBERS[kind]) if kind in MEMBERS else old
     except (AttributeError, KeyError, TypeError):
         return old
 
@@ -54,14 +40,14 @@ def _rename(value: Any, words: Mapping[str, str]) -> Any:
         return [_rename(each, words) for each in value]
     if not isinstance(value, dict):
         return value
-    return {
-        words.get(name, name): each
-        if name in FREE
-        else VALUES[name].get(each, each)
-        if name in VALUES
-        else _rename(each, words)
-        for name, each in value.items()
-    }
+    renamed = {}
+    for name, each in value.items():
+        now = words.get(name, name)
+        if now in VALUES:
+            renamed[now] = VALUES[now].get(each, each)
+        else:
+            renamed[now] = each if name in FREE else _rename(each, words)
+    return renamed
 
 
 def _keep_meaning(query: Any) -> None:

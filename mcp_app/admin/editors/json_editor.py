@@ -205,7 +205,8 @@ class EditorInput:
         if rows is None:
             raise ValueError(_("There are no rows."))
         if not rows.is_valid():
-            raise ValueError(_error_summary(rows))
+            texts = [str(error) for error in rows.non_form_errors()]
+            raise ValueError(" ".join([*texts, rows.wrong_in_words()]).strip())
         forms = rows.ordered_forms
         if not forms and not self.original_text:
             return ""
@@ -219,11 +220,6 @@ def parse_or_none(text: str) -> Any:
         return parse_json(text) if text.strip() else None
     except ValueError:
         return None
-
-
-def _error_summary(rows: Rows) -> str:
-    texts = [str(error) for error in rows.non_form_errors()]
-    return " ".join([*texts, rows.wrong_in_words()]).strip()
 
 
 # -- json editor fields ----------------------------------------------------------------

@@ -93,46 +93,41 @@ def own_json(model: type[Tool | Prompt], key: str, registry: Registry) -> str:
 
 Fieldset: TypeAlias = "tuple[Label | None, _FieldOpts]"
 
-CHANGES: Fieldset = (
+
+def _fieldset(name: Label, fields: Sequence[str], advice: Label) -> Fieldset:
+    return name, {"fields": fields, "description": advice}
+
+
+CHANGES = _fieldset(
     _("What it changes"),
-    {
-        "fields": ["changes"],
-        "description": _("Clients show this to people before they agree to a call."),
-    },
+    ["changes"],
+    _("Clients show this to people before they agree to a call."),
 )
-PARAMETERS: Fieldset = (
+PARAMETERS = _fieldset(
     _("Parameters"),
-    {
-        "fields": ["input_schema"],
-        "description": _(
-            "The arguments that a client can fill in. The model reads the names and"
-            " descriptions."
-        ),
-    },
+    ["input_schema"],
+    _(
+        "The arguments that a client can fill in. The model reads the names and"
+        " descriptions."
+    ),
 )
-ARGUMENTS: Fieldset = (
+ARGUMENTS = _fieldset(
     _("What the person fills in"),
-    {
-        "fields": ["arguments"],
-        "description": _("In the messages, write {{name}} for the argument “name”."),
-    },
+    ["arguments"],
+    _("In the messages, write {{name}} for the argument “name”."),
 )
-VARIABLES: Fieldset = (
+VARIABLES = _fieldset(
     _("Variables"),
-    {
-        "fields": ["suggestions"],
-        "description": _(
-            "The names in braces in the address pattern. Clients offer the"
-            " suggestions while somebody fills in an address."
-        ),
-    },
+    ["suggestions"],
+    _(
+        "The names in braces in the address pattern. Clients offer the suggestions"
+        " while somebody fills in an address."
+    ),
 )
-FOR_WHOM: Fieldset = (
+FOR_WHOM = _fieldset(
     _("For whom it is"),
-    {
-        "fields": ["audience", "importance"],
-        "description": _("Clients may use this to choose what a model gets."),
-    },
+    ["audience", "importance"],
+    _("Clients may use this to choose what a model gets."),
 )
 ADVICE: Mapping[type[DefinitionRow], Label] = {
     Tool: _("Put a parameter in double braces: Good morning, {{name}}."),
@@ -198,12 +193,7 @@ _FIELDSETS: Mapping[
     type[DefinitionRow],
     tuple[Sequence[str], Sequence[Fieldset | None], Sequence[str], Sequence[str]],
 ] = {
-    Tool: (
-        (),
-        (None, PARAMETERS, CHANGES),
-        Tool.CALLS,
-        ("output_schema",),
-    ),
+    Tool: ((), (None, PARAMETERS, CHANGES), Tool.CALLS, ("output_schema",)),
     Resource: (("uri",), (None, FOR_WHOM), ("ttl_ms", "public"), ("annotations",)),
     ResourceTemplate: (
         ("uri_template",),
@@ -285,15 +275,13 @@ def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
     """Return the fieldsets of a definition that code declares."""
     fieldsets: list[Fieldset] = [
         (_("From code"), {"fields": ["code"]}),
-        (
+        _fieldset(
             _("What clients see"),
-            {
-                "fields": ["title", "description"],
-                "description": _(
-                    "If a field is empty, the value from the code applies. This"
-                    " also holds for the fields below."
-                ),
-            },
+            ["title", "description"],
+            _(
+                "If a field is empty, the value from the code applies. This also holds"
+                " for the fields below."
+            ),
         ),
     ]
     if is_tool:

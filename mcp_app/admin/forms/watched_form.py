@@ -19,7 +19,7 @@ from django.forms.widgets import Script
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.editors.json_editor import SheetWidget
+from mcp_app.admin.editors.json_editor import SheetWidget, parse_or_none
 from mcp_app.admin.editors.json_texts import formatted_text, lines_from_browser
 from mcp_app.admin.forms.fields import FIELDS, JsonField
 from mcp_app.admin.page.wording import EVERY, Words
@@ -185,7 +185,8 @@ class WatchedForm(TypedForm[Row]):
 
         Parts of a field that were not touched get what is saved now.
         """
-        before = read_digests(str(self.cleaned_data.get("opened_fields") or ""))
+        before = parse_or_none(str(self.cleaned_data.get("opened_fields") or ""))
+        before = before if isinstance(before, dict) else {}
         for name, field in self._fillable_fields():
             data = self[name].data
             touched = {
@@ -265,15 +266,6 @@ def field_digests(field: forms.Field, value: Any) -> dict[str, str]:
         # A file is only sent if it is new, and no page can show it again.
         parts = {"": _plain_value(field, value)}
     return {part: digest(repr(content))[:_DIGITS] for part, content in parts.items()}
-
-
-def read_digests(text: str) -> Mapping[str, object]:
-    """Parse the digests that a page sent; return {} if they are invalid."""
-    try:
-        digests = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return digests if isinstance(digests, dict) else {}
 
 
 def _plain_value(field: forms.Field, value: Any) -> object:
