@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.page import header
 from mcp_app.admin.page.concurrency import has_right
-from mcp_app.admin.page.deleted_rows import broken_reason, is_broken_somewhere
+from mcp_app.admin.page.deleted_rows import KEY, broken_reason, is_broken_somewhere
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.bundles import ExportAction
 from mcp_app.admin.publishing.comparison import served_label
@@ -40,7 +39,6 @@ Row = TypeVar("Row", bound=PublishedRow)
 
 MAX_BATCH_SIZE = 100
 """Rows that one page compares or names."""
-KEY = re.compile(r"[0-9]{1,18}")
 ACTIONS = [
     "publish_chosen",
     "unpublish_chosen",

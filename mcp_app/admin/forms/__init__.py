@@ -12,16 +12,11 @@ from typing import Any, Final, cast
 from django.utils.module_loading import import_string
 
 from mcp_app.admin.editors.hints import FIELD_BY_COLUMN
-from mcp_app.admin.forms.definition import ConfigForm, DefinitionForm
-from mcp_app.admin.forms.prompt import JsonPromptForm, PromptForm
-from mcp_app.admin.forms.resource import (
-    JsonResourceForm,
-    JsonTemplateForm,
-    ResourceForm,
-    ResourceTemplateForm,
-)
+from mcp_app.admin.forms.definition import ConfigForm, DefinitionForm, JsonForm
+from mcp_app.admin.forms.prompt import PromptForm
+from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
 from mcp_app.admin.forms.server import ServerForm
-from mcp_app.admin.forms.tool import JsonToolForm, ToolForm
+from mcp_app.admin.forms.tool import ToolForm
 from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import (
@@ -59,13 +54,13 @@ DEFINITIONS: Final[Mapping[type[DefinitionRow], type[Definition]]] = {
     ResourceTemplate: ResourceTemplateDefinition,
     Prompt: PromptDefinition,
 }
-WITHOUT: Final[Mapping[type[DefinitionRow], Form]] = {
-    Tool: JsonToolForm,
-    Resource: JsonResourceForm,
-    ResourceTemplate: JsonTemplateForm,
-    Prompt: JsonPromptForm,
+FORMS: Final[Mapping[type[DefinitionRow], Form]] = {
+    Tool: ToolForm,
+    Resource: ResourceForm,
+    ResourceTemplate: ResourceTemplateForm,
+    Prompt: PromptForm,
 }
-"""The forms for kinds that have none of their own."""
+"""What the forms of all kinds share."""
 
 
 def kinds_for(model: type[DefinitionRow]) -> Mapping[str, Kind]:
@@ -78,13 +73,13 @@ def form_of(model: type[DefinitionRow], kind: str) -> Form:
     """Return the form of a kind, even if the kind no longer exists."""
     known = kinds_for(model).get(kind)
     path = None if known is None else known.forms.get(DEFINITIONS[model])
+    parts: tuple[Form, ...] = (JsonForm, FORMS[model])
     try:
-        form = WITHOUT[model] if path is None else import_form(path, model)
+        parts = parts if path is None else (import_form(path, model),)
     except UnusableForm as error:
         # `manage.py check` reports it; meanwhile staff can edit the config as JSON.
         logger.error("%s", error)
-        form = WITHOUT[model]
-    return type(form.__name__, (form,), {"KIND": kind})
+    return type(parts[0].__name__, parts, {"KIND": kind})
 
 
 def editing_field(row: DefinitionRow, column: str) -> str:

@@ -95,7 +95,7 @@ Fieldset: TypeAlias = "tuple[Label | None, _FieldOpts]"
 
 
 def _fieldset(name: Label, fields: Sequence[str], advice: Label) -> Fieldset:
-    return name, {"fields": fields, "description": advice}
+    return name, {"fields": [*fields], "description": advice}
 
 
 CHANGES = _fieldset(

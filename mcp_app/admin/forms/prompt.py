@@ -16,7 +16,6 @@ from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
     FunctionForm,
-    JsonForm,
 )
 from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.forms.fieldsets import ADVICE, TEXTS, Behind, own_json
@@ -61,10 +60,6 @@ class FunctionPromptForm(FunctionForm[Prompt], PromptForm):
 
     def own_arguments(self) -> str:
         return own_json(Prompt, self.function_key(), mcp)
-
-
-class JsonPromptForm(JsonForm[Prompt], PromptForm):
-    """A prompt of a kind that has no form of its own."""
 
 
 class TextPromptForm(PromptForm):

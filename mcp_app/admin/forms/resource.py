@@ -19,7 +19,6 @@ from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
     FunctionForm,
-    JsonForm,
     TextForm,
     written_text,
 )
@@ -252,11 +251,3 @@ class TextTemplateForm(TextForm[ResourceTemplate], ResourceTemplateForm):
             widget = cast("PlaceholderTextarea", self.fields["text"].widget)
             widget.names = variables_of(self.instance.uri_template)
             widget.source = "uri_template"
-
-
-class JsonResourceForm(JsonForm[Resource], ResourceForm):
-    """A resource of a kind that has no form of its own."""
-
-
-class JsonTemplateForm(JsonForm[ResourceTemplate], ResourceTemplateForm):
-    """A template of a kind that has no form of its own."""

@@ -27,7 +27,6 @@ from mcp_app.admin.forms.definition import (
     WIDGETS,
     DefinitionForm,
     FunctionForm,
-    JsonForm,
     TextForm,
     written_text,
 )
@@ -143,10 +142,6 @@ class FunctionToolForm(FunctionForm[Tool], ToolForm):
 
     def own_schema(self) -> str:
         return own_json(Tool, self.function_key(), mcp)
-
-
-class JsonToolForm(JsonForm[Tool], ToolForm):
-    """A tool of a kind that has no form of its own."""
 
 
 # -- query -----------------------------------------------------------------------------
