@@ -79,6 +79,8 @@ class DefinitionForm(WatchedForm[AnyRow]):
     """Fields shown beside the kind's own, whatever the kind."""
     user: ClassVar[AbstractUser | AnonymousUser | None] = None
     """The user of the form; without one it accepts only files that the row has."""
+    _uploaded: Upload | None = None
+    """The file that a field of the form has read."""
 
     kind = forms.CharField(required=False, widget=forms.HiddenInput)
     icons = JsonField()
@@ -126,7 +128,7 @@ class DefinitionForm(WatchedForm[AnyRow]):
 
     def new_uploads(self) -> list[Upload]:
         """Return the files that were uploaded with this form."""
-        return []
+        return [] if self._uploaded is None else [self._uploaded]
 
     def keep_uploads(self) -> None:
         """Store the uploaded files, so that the row's config finds them."""

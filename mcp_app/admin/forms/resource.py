@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors import hints
-from mcp_app.admin.editors.files import Upload, upload_of
+from mcp_app.admin.editors.files import upload_of
 from mcp_app.admin.editors.suggestions import VariablesField, variables_of
 from mcp_app.admin.forms.definition import (
     WIDGETS,
@@ -116,8 +116,6 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
     upload = forms.FileField(required=False)
     now = PanelField("mcp_app/widgets/now.html")
 
-    _uploaded: Upload | None = None
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if "now" in self.fields:
@@ -195,9 +193,6 @@ class TextResourceForm(TextForm[Resource], ResourceForm):
                 own = self._uploaded.media_type
             self.cleaned_data["mime_type"] = own or media_type
         return cleaned
-
-    def new_uploads(self) -> list[Upload]:
-        return [] if self._uploaded is None else [self._uploaded]
 
     def keep_uploads(self) -> None:
         for upload in self.new_uploads():

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, TypeVar, cast
 from django.utils.text import get_text_list
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.files import FilePartField, FileValue, Upload
+from mcp_app.admin.editors.files import FilePartField, FileValue
 from mcp_app.admin.editors.hints import (
     Answer,
     HintsField,
@@ -109,8 +109,6 @@ class TextToolForm(TextForm[Tool], ToolForm):
 
     file = FilePartField()
 
-    _uploaded: Upload | None = None
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if "text" in self.fields:
@@ -129,11 +127,8 @@ class TextToolForm(TextForm[Tool], ToolForm):
         self._uploaded = file_value.upload
         return file_value.part
 
-    def new_uploads(self) -> list[Upload]:
-        return [] if self._uploaded is None else [self._uploaded]
-
     def config_from_fields(self) -> JsonObject | None:
-        text, file = (self.cleaned_data.get(name) for name in self.EASY)
+        text, file = self.cleaned_data.get("text", ""), self.cleaned_data.get("file")
         return config_of_answer(text, file) if text or file else None
 
 
