@@ -16,6 +16,7 @@ from tests.admin.pages import (
     add,
     errors,
     fill_in,
+    fill_in_again,
     form_page,
     page_of,
     save,
@@ -297,6 +298,19 @@ def test_what_is_wrong_is_told(
     assert errors(answer)
     tool.refresh_from_db()
     assert tool.config == before
+
+
+def test_a_name_that_no_parameter_has_is_added(admin_client: Client) -> None:
+    url = page_of(_tool(TICKET))
+    named = fill_in(admin_client, url, **_rows(path="/tickets/{{number}}"))
+    assert "{{number}} is not a parameter." in errors(named)["config"]
+    assert 'value="add number"' in named.content.decode()
+    adding = {"show-config": "add number"}
+    added = fill_in_again(admin_client, url, named, **adding)
+    assert 'value="add number"' not in added.content.decode()
+    assert (
+        "number" in json.loads(shown_values(added)["input_schema-json"])["properties"]
+    )
 
 
 def test_what_it_calls_is_told(admin_client: Client) -> None:
