@@ -40,6 +40,12 @@ def lines_from_browser(text: object) -> str:
     return str(text or "").replace("\r\n", "\n")
 
 
+def filled_lines(text: object) -> list[str]:
+    """Return the lines of a text that are not empty, without blanks around them."""
+    lines = lines_from_browser(text).split("\n")
+    return [line.strip() for line in lines if line.strip()]
+
+
 def formatted_text(text: str) -> str:
     """Return JSON formatted for people; keep texts that have several lines."""
     if "\n" in text.strip():

@@ -12,7 +12,7 @@ from django.forms.formsets import DELETION_FIELD_NAME, ORDERING_FIELD_NAME, Base
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.admin.editors.json_texts import filled_lines, lines_from_browser
 from mcp_app.protocol.json_types import JsonObject
 
 # -- composite -------------------------------------------------------------------------
@@ -106,6 +106,19 @@ class LinesField(forms.CharField):
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return lines_from_browser(initial) != self.to_python(data)
+
+
+class TextsField(LinesField):
+    """A text area whose value is the list of its lines, without empty ones."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(map(str, value)) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return filled_lines(super().to_python(value))
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return filled_lines(self.prepare_value(initial)) != filled_lines(data)
 
 
 class RowForm(forms.Form):

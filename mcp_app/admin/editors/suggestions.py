@@ -18,13 +18,14 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_editor import WORDS, Initial, JsonEditor
-from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.admin.editors.json_texts import filled_lines
 from mcp_app.admin.editors.rows import (
     MAX_ROWS,
     CompositeWidget,
     LinesField,
     NotRepresentable,
     RowForm,
+    TextsField,
     area_text,
     check_same,
     formset_class_of,
@@ -46,9 +47,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import UriTemplate
 
 
-class SuggestionsField(LinesField):
-    """A text area whose value is the list of its lines, without empty ones."""
-
+class SuggestionsField(TextsField):
     def __init__(self) -> None:
         super().__init__(
             rows=4,
@@ -66,21 +65,10 @@ class SuggestionsField(LinesField):
         )
 
     def clean(self, value: Any) -> Any:
-        suggestions = suggestions_of_text(super().clean(value))
+        suggestions = super().clean(value)
         if problem := suggestions_problem(suggestions):
             raise ValidationError(problem)
         return suggestions
-
-
-def suggestions_of_text(text: str) -> list[str]:
-    """Return the suggestions in a text, stripped of surrounding blanks."""
-    lines = (line.strip() for line in text.split("\n"))
-    return [line for line in lines if line]
-
-
-def text_of_suggestions(suggestions: Sequence[str]) -> str:
-    """Return suggestions as text."""
-    return "\n".join(suggestions)
 
 
 # -- arguments -------------------------------------------------------------------------
@@ -108,7 +96,7 @@ class ArgumentForm(RowForm):
 
     def count(self) -> int:
         """Return how many suggestions the page shows."""
-        return len(suggestions_of_text(str(self["suggestions"].value() or "")))
+        return len(filled_lines(self["suggestions"].value()))
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"])
@@ -184,11 +172,10 @@ def _initial_row(argument: JsonObject) -> JsonObject:
         for name in ("name", "title", "description")
     }
     texts["title"] = texts["title"].replace("\n", " ")
-    suggestions = text_of_suggestions(argument.get("suggestions", ()))
-    row = {**_EMPTY, **argument, **texts}
-    row["suggestions"] = suggestions_of_text(suggestions)
+    suggestions = filled_lines("\n".join(argument.get("suggestions", ())))
+    row = {**_EMPTY, **argument, **texts, "suggestions": suggestions}
     check_same(argument, _argument_json(row), _EMPTY, argument["name"])
-    return {**row, "suggestions": suggestions, "was": argument["name"]}
+    return {**row, "was": argument["name"]}
 
 
 def _argument_json(row: JsonObject) -> JsonObject:
@@ -211,13 +198,13 @@ class VariablesWidget(CompositeWidget):
 
     def value_from_datadict(
         self, data: Mapping[str, Any], files: Any, name: str
-    ) -> dict[str, str] | None:
-        """Return the sent texts by variable."""
+    ) -> dict[str, list[str]] | None:
+        """Return the sent suggestions by variable."""
         if name not in data:
             return None
         prefix = f"{name}-"
         return {
-            each.removeprefix(prefix): lines_from_browser(data[each])
+            each.removeprefix(prefix): filled_lines(data[each])
             for each in data
             if each.startswith(prefix)
         }
@@ -225,26 +212,28 @@ class VariablesWidget(CompositeWidget):
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        texts = value if isinstance(value, dict) else texts_by_name(self.stored)
+        by_name = (
+            value if isinstance(value, dict) else _suggestions_by_name(self.stored)
+        )
         return {
             **super().get_context(name, value, attrs),
             "name": name,
-            "rows": list(self._rows(texts)),
+            "rows": list(self._rows(by_name)),
             "help": SuggestionsField().help_text,
         }
 
-    def _rows(self, texts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """Yield the variables of the template, then others that have a text."""
-        for name in dict.fromkeys((*self.variables, *texts)):
-            text = texts.get(name, "")
-            if name in self.variables or text.strip():
+    def _rows(self, by_name: Mapping[str, list[str]]) -> Iterator[dict[str, Any]]:
+        """Yield the variables of the template, then others that have suggestions."""
+        for name in dict.fromkeys((*self.variables, *by_name)):
+            suggestions = by_name.get(name, [])
+            if name in self.variables or suggestions:
                 yield {
                     "name": name,
-                    "text": text,
-                    "count": len(suggestions_of_text(text)),
+                    "text": "\n".join(suggestions),
+                    "count": len(suggestions),
                     # An unfinished template has no variables: call no name unknown.
                     "is_known": name in self.variables or not self.variables,
-                    "problem": problem_of(name, text),
+                    "problem": problem_of(name, suggestions),
                 }
 
 
@@ -263,35 +252,26 @@ class VariablesField(forms.Field):
         self.variables_widget.stored = stored
         self.variables_widget.variables = variables_of(uri_template)
 
-    def clean(self, value: dict[str, str] | None) -> str:
-        if problems := _problems(value or {}):
-            raise ValidationError(problems)
-        return self._text_to_store(value)
+    def clean(self, value: dict[str, list[str]] | None) -> str:
+        problems = filter(None, starmap(problem_of, (value or {}).items()))
+        if messages := [*problems]:
+            raise ValidationError(messages)
+        stored = self.variables_widget.stored
+        filled = _without_empty(value)
+        if value is None or filled == _without_empty(_suggestions_by_name(stored)):
+            return stored
+        return jsonrpc.write(filled).decode() if filled else ""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        text = self._text_to_store(data)
-        return text != self.variables_widget.stored or bool(_problems(data or {}))
+        shown = _suggestions_by_name(self.variables_widget.stored)
+        return data is not None and _without_empty(data) != _without_empty(shown)
 
     def parts(self, value: Any) -> Mapping[str, object]:
         """Return the suggestions to compare, from sent data or stored JSON."""
-        texts = value if isinstance(value, dict) else texts_by_name(str(value or ""))
-        return {"": sorted(_lines_by_name(texts).items())}
-
-    def _text_to_store(self, value: dict[str, str] | None) -> str:
-        """Return the text to store: the stored one if no suggestion changed."""
-        stored = self.variables_widget.stored
-        shown, lines = (
-            _lines_by_name(texts_by_name(stored)),
-            _lines_by_name(value or {}),
-        )
-        if value is None or lines == shown:
-            return stored
-        before = _suggestions_by_name(stored)
-        after = {
-            name: before[name] if each == shown.get(name) else each
-            for name, each in lines.items()
-        }
-        return jsonrpc.write(after).decode() if after else ""
+        by_name = value
+        if not isinstance(value, dict):
+            by_name = _suggestions_by_name(str(value or ""))
+        return {"": sorted(_without_empty(by_name).items())}
 
 
 def variables_of(uri_template: str) -> tuple[str, ...]:
@@ -302,17 +282,8 @@ def variables_of(uri_template: str) -> tuple[str, ...]:
         return ()
 
 
-def texts_by_name(stored: str) -> dict[str, str]:
-    """Return the suggestions of each name as text."""
-    return {
-        name: text_of_suggestions(texts)
-        for name, texts in _suggestions_by_name(stored).items()
-    }
-
-
-def problem_of(name: str, text: str) -> str:
+def problem_of(name: str, suggestions: Sequence[str]) -> str:
     """Say what is wrong with a variable's suggestions; "" if they are valid."""
-    suggestions = suggestions_of_text(text)
     if not suggestions:
         return ""
     if problem := variable_problem(name):
@@ -322,18 +293,15 @@ def problem_of(name: str, text: str) -> str:
     return gettext("%(name)s: %(problem)s") % values if problem else ""
 
 
-def _problems(texts: Mapping[str, str]) -> list[str]:
-    return [*filter(None, starmap(problem_of, texts.items()))]
-
-
-def _suggestions_by_name(stored: str) -> Mapping[str, Sequence[str]]:
-    """Parse the stored JSON; return {} if no form can have written it."""
+def _suggestions_by_name(stored: str) -> dict[str, list[str]]:
+    """Return the stored suggestions as the page shows them; {} if no form can have
+    written them."""
     try:
-        return suggestions_from_json(parse_json(stored or "{}"))
+        by_name = suggestions_from_json(parse_json(stored or "{}"))
     except ValueError:
         return {}
+    return {name: filled_lines("\n".join(texts)) for name, texts in by_name.items()}
 
 
-def _lines_by_name(texts: Mapping[str, str]) -> dict[str, list[str]]:
-    lines = {name: suggestions_of_text(text) for name, text in texts.items()}
-    return {name: each for name, each in lines.items() if each}
+def _without_empty(by_name: Mapping[str, list[str]] | None) -> dict[str, list[str]]:
+    return {name: each for name, each in (by_name or {}).items() if each}

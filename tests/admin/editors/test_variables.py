@@ -14,13 +14,13 @@ def field(stored: str = STORED, pattern: str = PATTERN) -> VariablesField:
     return made
 
 
-def sent(**texts: str) -> dict[str, str]:
+def sent(**texts: str) -> dict[str, list[str]]:
     """Return what the page sends that shows STORED, with something typed."""
     data = QueryDict(mutable=True)
     data.update({"suggestions": "1", "suggestions-kind": ""})
     data.update({"suggestions-number": "1042\r\n 7"})
     data.update({f"suggestions-{name}": text for name, text in texts.items()})
-    found: dict[str, str] = field().widget.value_from_datadict(
+    found: dict[str, list[str]] = field().widget.value_from_datadict(
         data, None, "suggestions"
     )
     return found
@@ -46,12 +46,12 @@ def test_a_pattern_that_is_half_typed_says_nothing_about_names() -> None:
 def test_what_no_form_has_written_is_replaced_and_breaks_no_page() -> None:
     made = field('{"number": 7}')
     assert "<legend>number" in html_of(made)
-    assert made.clean({"number": ""}) == '{"number": 7}'
+    assert made.clean({"number": []}) == '{"number": 7}'
     assert made.clean(sent()) == '{"number":["1042","7"]}'
 
 
 def test_names_are_no_markup() -> None:
-    text = html_of(field(), {"<b>": "<i>"})
+    text = html_of(field(), {"<b>": ["<i>"]})
     for tag in "bi":
         assert f"&lt;{tag}&gt;" in text
         assert f"<{tag}>" not in text
