@@ -80,7 +80,16 @@ class Fields(HTMLParser):
             self.values.setdefault(name, []).append(value)
             return
         default = "on" if kind in ("checkbox", "radio") else ""
-        self.values[name] = default if value is None else value
+        sent = default if value is None else value
+        before = self.values.get(name)
+        if kind == "text" and before is not None:
+            # Several inputs of one name do, too.
+            self.values[name] = [
+                *(before if isinstance(before, list) else [before]),
+                sent,
+            ]
+            return
+        self.values[name] = sent
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "template":

@@ -16,14 +16,13 @@ from django.forms.boundfield import BoundField
 from django.utils.choices import flatten_choices
 
 from mcp_app.admin.editors.lookup_choices import Choices
-from mcp_app.admin.editors.lookup_values import RowTexts, Select
+from mcp_app.admin.editors.lookup_values import REDRAW, RowTexts, Select
 from mcp_app.admin.editors.rows import RowForm
 from mcp_app.catalog.open_models import OpenModel, OpenModels
 from mcp_app.interface.definitions import Label
 
 REMOVE: Final = "show-remove"
 OPEN: Final = "show-line"
-REDRAW: Final = {"data-mcp-redraw": "config"}
 
 
 class LineForm(RowForm):
@@ -35,8 +34,6 @@ class LineForm(RowForm):
     model: ClassVar[OpenModel]
     opened: ClassVar[OpenModels]
     texts: ClassVar[RowTexts]
-    used_names: ClassVar[set[str]]
-    """The names of parameters that other lines have."""
     most: ClassVar[int]
     """Lines of this sort in one place."""
     number = 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, ClassVar, Final, cast
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.json_editor import EditorInput, Initial, parse_or_none
-from mcp_app.admin.editors.lines import REDRAW, LineForm, Lines, is_same
+from mcp_app.admin.editors.lines import LineForm, Lines, is_same
 from mcp_app.admin.editors.lookup_choices import (
     NONE,
     both_directions,
@@ -28,12 +29,13 @@ from mcp_app.admin.editors.lookup_lines import (
     usual_columns,
     usual_name,
 )
-from mcp_app.admin.editors.lookup_values import Person, RowTexts
+from mcp_app.admin.editors.lookup_values import REDRAW, Person, RowTexts
 from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, put_member
 from mcp_app.admin.editors.rows import NotRepresentable, Rows
-from mcp_app.catalog.open_models import FieldKind, OpenModels, rows_of_everybody
+from mcp_app.catalog.open_models import OpenModels, rows_of_everybody
 from mcp_app.kinds.kind import Incomplete
 from mcp_app.kinds.query.config import GROUPS, MAX_ROWS, ONE, ROWS, SCHEMA, USUAL_ROWS
+from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.reading import is_sortable, read_query_config
 from mcp_app.protocol.json_types import JsonObject
 
@@ -50,6 +52,7 @@ class LookupSheet(OneFormSheet):
     row_template = "mcp_app/widgets/lookup.html"
 
     def __init__(self, opened: OpenModels, *, one: bool, user: Person = None) -> None:
+        self._opened = opened
         members = {"opened": opened, "one": one, "texts": RowTexts(user)}
         super().__init__(LookupForm, SCHEMA, **members)
 
@@ -59,10 +62,11 @@ class LookupSheet(OneFormSheet):
                 lines.open_lines(data)
 
     def initial_rows(self, value: Any) -> Initial:
-        rows, config = super().initial_rows(value), value or {}
-        form = cast("LookupForm", self.formset.form(initial=rows[0]))
-        if not is_same(form.build_config(), config):
-            raise NotRepresentable(_("it has more than the form"))
+        rows = super().initial_rows(value)
+        _query, problems = read_query_config(value or {}, self._opened)
+        for problem in problems:
+            if problem.place.endswith((".value", ".default")):
+                raise NotRepresentable(problem.message)
         return rows
 
 
@@ -119,8 +123,7 @@ _PARTS: Final = {
 class LookupForm(OneForm):
     """All of a query's config; subclasses know what code opens, and for what it is.
 
-    `shows` carries what the page had: only that is read from what it sent, so that
-    other members stay as they were.
+    Only what the page had is read from what it sent: other members stay as they were.
     """
 
     wrong_row = _("A line has an error.")
@@ -129,7 +132,6 @@ class LookupForm(OneForm):
     """Whether the answer is one row, as that of a template."""
     texts: ClassVar[RowTexts]
 
-    shows = forms.CharField(required=False, widget=forms.HiddenInput)
     model = forms.ChoiceField(
         label=_("Look up"), widget=forms.Select(REDRAW), required=False
     )
@@ -153,10 +155,10 @@ class LookupForm(OneForm):
         super().__init__(*args, **options)
         config, data = self.base, self.data if self.is_bound else None
         self.open_model = self.opened.get(config.get("model", ""))
-        answer = self.data.get(self.add_prefix("shows")) or config.get("answer")
-        self.page_answer = ONE if self.one else GROUPS if answer == GROUPS else ROWS
+        of_groups = config.get("answer") == GROUPS
+        self.page_answer = ONE if self.one else GROUPS if of_groups else ROWS
         parts = _PARTS["" if self.open_model is None else self.page_answer]
-        for name in self.fields.keys() - {"was", "shows", *parts}:
+        for name in self.fields.keys() - {"was", *parts}:
             del self.fields[name]
         self.lines: dict[str, Lines] = {}
         if self.open_model is None:
@@ -167,7 +169,6 @@ class LookupForm(OneForm):
             "model": self.open_model,
             "opened": self.opened,
             "texts": self.texts,
-            "used_names": set[str](),
         }
         for name in parts:
             if name in _LINES:
@@ -177,7 +178,6 @@ class LookupForm(OneForm):
         columns = config.get("fields", ())
         self.initial = {
             **self.initial,
-            "shows": self.page_answer,
             "answer": self.page_answer,
             "columns": list(columns),
             "count": config.get("count", False),
@@ -196,33 +196,20 @@ class LookupForm(OneForm):
         return MAX_ROWS if self.page_answer == GROUPS else USUAL_ROWS
 
     def _offer_group_order(self) -> None:
-        """Offer the names of groups and numbers; those that changed go along."""
+        """Offer the names of groups and numbers."""
         parts = {name: self.lines[name].configs() for name in ("group_by", "measures")}
         config = {"model": self.base["model"], "answer": GROUPS, **parts}
-        query, _problems = read_query_config(config, self.opened)
-        choices: list[tuple[str, str]] = []
-        renamed, usual = {}, ""
-        if query is not None:
-            lines = [line for name in parts for line in self.lines[name].right]
-            sorting: list[Any] = [*query.group_by, *query.measures]
-            for line, part in zip(lines, sorting, strict=True):
-                kind = part.path.end_field.kind if part.path else FieldKind.NUMBER
-                label = line.label() if isinstance(line, GroupLine) else part.name
-                choices += both_directions(part.name, label, kind)
-                renamed[line.value_text("was") or part.name] = part.name
-            first = query.group_order[0]
-            usual = f"{'-' * first.descending}{first.name}"
-        self.initial["group_order"] = next(iter(self.base.get("order", ())), "")
-        labels = dict(choices)
-
-        def follow(old: str) -> str:
-            sign, name = "-" * old.startswith("-"), old.removeprefix("-")
-            new = f"{sign}{renamed.get(name, name)}"
-            return new if new in labels or query is None else ""
-
-        self.sorted_by = follow(str(self["group_order"].value() or ""))
-        # The page shows the first one alone.
-        self.sorted_then = [*filter(None, map(follow, self.base.get("order", ())[1:]))]
+        text = QueryText(config, self.opened)
+        terms = [both_directions(*each) for each in text.group_terms()]
+        labels = dict(chain.from_iterable(terms))
+        stored = self.base.get("order", ())
+        self.initial["group_order"] = next(iter(stored), "")
+        self.sorted_by = str(self["group_order"].value() or "")
+        # The page shows the first one alone; what is not there any more is left out.
+        self.sorted_then = [each for each in stored[1:] if each in labels]
+        self.sorted_by = self.sorted_by if self.sorted_by in labels else ""
+        choices = [*labels.items()]
+        usual = next(iter(text.usual_order()), "")
         if usual and self.sorted_by != usual:
             # Nobody chose it: it follows from groups and numbers.
             choices = [("", labels.pop(usual)), *labels.items()]

@@ -14,7 +14,7 @@ from django.utils.choices import flatten_choices
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.lines import LineForm, is_same, redrawing_field
+from mcp_app.admin.editors.lines import LineForm, redrawing_field
 from mcp_app.admin.editors.lookup_choices import (
     NOT,
     Choices,
@@ -23,28 +23,25 @@ from mcp_app.admin.editors.lookup_choices import (
     grouped_choices,
     text_entries,
 )
-from mcp_app.admin.editors.lookup_values import (
-    PK,
-    asks_row,
-    read_typed,
-    schema_of,
-    several_widget,
-    typed_text,
-    value_fields,
-)
-from mcp_app.admin.editors.rows import LinesField, NotRepresentable, stored_or_written
+from mcp_app.admin.editors.lookup_values import PK, several_widget, value_fields
+from mcp_app.admin.editors.one_form import put_member
+from mcp_app.admin.editors.rows import LinesField
 from mcp_app.catalog.open_models import FieldKind
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import EMPTY, SEVERAL, Unfit, clean_value
+from mcp_app.kinds.query.comparisons import SEVERAL
 from mcp_app.kinds.query.config import MAX_NAME_LENGTH, MAX_PATHS, NAME_PATTERN
-from mcp_app.kinds.query.labels import Spans, filter_words, label_and_field_of
+from mcp_app.kinds.query.labels import (
+    Spans,
+    filter_words,
+    label_and_field_of,
+    parameter_names,
+)
 from mcp_app.kinds.query.scoping import Path, resolve_path
 from mcp_app.protocol.json_types import JsonObject
 
-MAX_OTHERS: Final = 100
-"""Texts to search as well; of more only the model's own are offered."""
 BY_CLIENT, FIXED = "client", "fixed"
-_SAYS_NOTHING: Final[JsonObject] = {"description": "", "required": False}
+BY_ROW: Final = ("exact", "in")
+"""Comparisons whose fixed values are rows, if they are of a relation."""
 
 
 def check_name(name: str) -> None:
@@ -68,7 +65,6 @@ class FilterForm(LineForm):
         _("Who says the value"),
         [(BY_CLIENT, _("the client says")), (FIXED, _("fixed"))],
     )
-    others = forms.MultipleChoiceField(label=_("Search also in"), required=False)
     parameter = forms.CharField(
         label=_("Name"),
         required=False,
@@ -86,38 +82,43 @@ class FilterForm(LineForm):
         initial: Mapping[str, Any] | None = None,
     ) -> None:
         if data is not None:
-            data = self._with_usual_values(data, prefix)
+            was, path = (str(data.get(f"{prefix}-{e}", "")) for e in ("was", "path"))
+            if was not in ("", path) and self._resolve_path(path):
+                # Nothing is left that was chosen for another field.
+                data, initial = None, self.begin_line(path)
         super().__init__(data, prefix=prefix, initial={**(initial or {})})
         path, code = self.value_text("path"), self.value_text("lookup")
-        if self.is_bound:
-            self.used_names.add(self.value_text("parameter"))
+        self.fields["parameter"].widget.attrs["placeholder"] = _usual_name(path)
         self.code, self.comparison = code, code.lstrip(NOT)
         self.is_fixed = self.value_text("source") == FIXED
         self.resolved = found = self._resolve_path(path)
-        self.asks_row = (
-            found is not None and asks_row(found) and self.comparison != EMPTY
-        )
+        is_row = found is not None and found.stand_in and not path.endswith(PK)
+        self.asks_row = bool(is_row) and self.comparison in BY_ROW
         self.offer_choices("path", self.choices_to_add([path]))
-        others = self.initial.get("others", ())
-        texts: Any = grouped_choices(
-            self.model, self.opened, text_entries, others, "filters"
-        )
-        texts = [*flatten_choices(texts)]
-        if len(texts) > MAX_OTHERS:
-            # Each line has them.
-            texts = [each for each in texts if "." not in each[0] or each[0] in others]
-        self.fields["others"].widget = several_widget(texts, _("Search also in"))
-        self.offer_choices("others", texts)
+        if (path, code) != (self.initial.get("path"), self.initial.get("lookup")):
+            # A value of another field or comparison may be of another type.
+            self.initial = {**self.initial, "value": None, "value_to": None}
         if found is None:
             self.offer_choices("lookup", [(code, code)])
             self.fields["value"] = forms.Field(required=False, widget=forms.TextInput())
             return
         self.offer_choices("lookup", comparison_choices(found.end_field, code))
         listed = f"{prefix}-texts" if self.asks_row else ""
-        shown = self.initial.get("typed")
-        self.fields |= value_fields(found, self.comparison, shown, listed)
-        if code not in SEVERAL or found.end_field.kind is not FieldKind.TEXT:
-            del self.fields["others"]
+        self.fields |= value_fields(found, self.comparison, listed)
+        if code in SEVERAL and found.end_field.kind is FieldKind.TEXT:
+            self.fields["others"] = self._others_field()
+
+    def _others_field(self) -> forms.Field:
+        chosen = self.initial.get("others", ())
+        texts = grouped_choices(
+            self.model, self.opened, text_entries, chosen, "filters"
+        )
+        label = _("Search also in")
+        choices: Any = [*flatten_choices(texts)]
+        widget = several_widget(choices, label)
+        return forms.MultipleChoiceField(
+            label=label, choices=choices, widget=widget, required=False
+        )
 
     @classmethod
     def choices_to_add(cls, chosen: Sequence[str] = ()) -> Choices:
@@ -133,8 +134,8 @@ class FilterForm(LineForm):
     def begin_line(cls, path: str) -> dict[str, Any]:
         found = resolve_path(path, cls.model, cls.opened, "filters")
         code = comparison_choices(found.end_field)[0][0]
-        name = cls._free_name(path)
-        return cls.initial_line({"path": path, "lookup": code, "parameter": name})
+        config = {"path": path, "lookup": code, "parameter": _usual_name(path)}
+        return cls.initial_line(config)
 
     @classmethod
     def initial_line(cls, config: JsonObject) -> dict[str, Any]:
@@ -142,74 +143,32 @@ class FilterForm(LineForm):
         path, *others = paths if isinstance(paths, list) else [paths]
         is_by_client = "parameter" in config
         value = config.get("default" if is_by_client else "value")
+        name = config.get("parameter", "")
         line = {
             **config,
             "config": config,
+            "was": path,
             "path": path,
             "others": others,
             "lookup": f"{NOT if config.get('exclude') else ''}{lookup}",
             "source": BY_CLIENT if is_by_client else FIXED,
-            "typed": value,
-            "value": typed_text(value),
+            "parameter": "" if name == _usual_name(path) else name,
+            "value": value,
         }
         found = cls._resolve_path(path)
-        if found is None:
-            return {**line, "value": "" if value is None else str(value)}
-        if found.stand_in and not is_by_client and lookup != EMPTY:
-            if not path.endswith(PK):
-                raise NotRepresentable(_("a row is fixed by its text"))
-            line["path"] = path.removesuffix(PK)
+        if found is None or value is None:
+            return line
+        if lookup == "range":
+            line["value"], line["value_to"] = value
+        elif path.endswith(PK) and lookup in BY_ROW and not is_by_client:
             keys = value if isinstance(value, list) else [value]
-            shown = cls.texts.texts_of(found, keys)
-            line["value"] = shown if isinstance(value, list) else shown[0]
-        elif lookup == "range":
-            first, last = value if isinstance(value, list) else (None, None)
-            line |= {"value": typed_text(first), "value_to": typed_text(last)}
-        elif value is not None:
-            has_many = asks_row(found) or found.field.kind is FieldKind.CHOICE
-            if isinstance(value, list) and not has_many:
-                line["value"] = "\n".join(line["value"])
-            schema = schema_of(found, lookup)
-            with suppress(ValidationError):
-                if is_same(read_typed(schema, line["value"] or "\n"), value):
-                    return line
-            raise NotRepresentable(_("a value is empty, or has spaces or line breaks"))
+            if texts := cls.texts.texts_of(found, keys):
+                path = path.removesuffix(PK)
+                shown = texts if keys is value else texts[0]
+                line |= {"was": path, "path": path, "value": shown}
         return line
 
-    def _with_usual_values(self, data: Any, prefix: str) -> Any:
-        """Return what was sent, with what fits where the page had another field."""
-        path, lookup, source, name, was = (
-            str(data.get(f"{prefix}-{each}", ""))
-            for each in ("path", "lookup", "source", "parameter", "was")
-        )
-        found = self._resolve_path(path)
-        if found is None or was == f"{path} {lookup}":
-            return data
-        codes = [code for code, _label in comparison_choices(found.end_field)]
-        code = lookup if lookup in codes else codes[0]
-        old_path, _space, old_code = was.partition(" ")
-        changed = data.copy()
-        changed[f"{prefix}-lookup"] = code
-        changed[f"{prefix}-source"] = source or BY_CLIENT
-        if name in ("", _usual_name(old_path)):
-            changed[f"{prefix}-parameter"] = self._free_name(path)
-        old = self._resolve_path(old_path)
-        if was and (old is None or _sort(old, old_code) != _sort(found, code)):
-            for each in [key for key in changed if key.startswith(f"{prefix}-value")]:
-                del changed[each]
-        return changed
-
-    @classmethod
-    def _free_name(cls, path: str) -> str:
-        """Return a name for a parameter that no other line has."""
-        name = _usual_name(path)
-        names = (name, *(f"{name[:37]}_{number}" for number in range(2, 999)))
-        return next(each for each in names if each not in cls.used_names)
-
     # -- what the page shows ----------------------------------------------------------
-
-    def was_value(self) -> str:
-        return f"{self.value_text('path')} {self.code}"
 
     def label(self) -> str:
         return label_and_field_of(self.value_text("path"), self.model, self.opened)[0]
@@ -222,9 +181,8 @@ class FilterForm(LineForm):
         return [self[each] for each in ("value", "value_to") if each in self.fields]
 
     def parameter_words(self) -> list[str]:
-        name = self.value_text("parameter")
-        is_range = self.comparison == "range"
-        return [f"{name}_from", f"{name}_to"] if is_range else [name]
+        name = self.value_text("parameter") or _usual_name(self.value_text("path"))
+        return parameter_names({"parameter": name, "lookup": self.comparison})
 
     def words(self) -> Spans:
         """Return what the line says: “state is one of Booked, Back”."""
@@ -238,29 +196,19 @@ class FilterForm(LineForm):
         if not self.is_wrong:
             config = self.line_config()
         if self.asks_row and self.is_fixed:
-            text = ", ".join(value) if isinstance(value, list) else str(value or "")
+            text = str(value or "").replace("\n", ", ")
             config = {**config, "path": self.value_text("path")}
         return filter_words(config, self.model, self.opened, text)
 
     @cached_property
-    def suggestions(self) -> Sequence[str]:
-        """Texts of rows to offer, where the value is one of a relation."""
-        if self.resolved is None or not self.asks_row:
-            return ()
-        typed = (self["value"].value() if self.is_bound else "") or ""
-        return self.texts.suggest(
-            self.resolved, typed if isinstance(typed, str) else typed[-1]
-        )
+    def suggestions(self) -> Sequence[str] | None:
+        """Texts of rows to offer, where the line is open and a value is a row."""
+        if not (self.resolved and self.asks_row and (self.is_open or self.is_wrong)):
+            return None
+        typed = str((self["value"].value() if self.is_bound else None) or "")
+        return self.texts.suggest(self.resolved, typed.rpartition("\n")[2])
 
     # -- what was sent ----------------------------------------------------------------
-
-    def clean_path(self) -> str:
-        path = str(self.cleaned_data["path"])
-        try:
-            resolve_path(path, self.model, self.opened, "filters")
-        except KindError as error:
-            raise ValidationError(error.message) from None
-        return path
 
     def clean_others(self) -> list[str]:
         path = self.cleaned_data.get("path")
@@ -271,36 +219,30 @@ class FilterForm(LineForm):
         return others
 
     def clean(self) -> None:
-        if self.resolved is None or self.errors:
+        if self.resolved is None or self.errors or not self.has_changed():
             return
         try:
-            typed = self.cleaned_data["typed"] = self._read_value(self.resolved)
+            value = self.cleaned_data["value"] = self._clean_value(self.resolved)
         except ValidationError as error:
             self.add_error("value", error)
             return
-        if typed is None and self.is_fixed:
+        if value is None and self.is_fixed:
             self.add_error("value", _("Write the value."))
 
-    def _read_value(self, found: Path) -> Any:
-        values, schema = self.cleaned_data, schema_of(found, self.comparison)
-        typed = values["value"]
+    def _clean_value(self, found: Path) -> Any:
+        value = self.cleaned_data["value"]
         if self.comparison == "range":
-            sent = typed, values["value_to"]
-            ends: list[Any] = [read_typed(schema, e) if e else None for e in sent]
-            if None not in ends and _is_backwards(found, ends):
-                raise ValidationError(_("The first one is after the second one."))
+            ends = [value, self.cleaned_data["value_to"]]
             return None if ends == [None, None] else ends
-        if not typed:
-            return None
-        if not (self.asks_row and self.is_fixed):
-            return read_typed(schema, typed)
-        if isinstance(typed, list):
-            return [self.texts.key_of(found, each) for each in typed]
-        return self.texts.key_of(found, typed)
+        if value is None or not (self.asks_row and self.is_fixed):
+            return value
+        texts = value if isinstance(value, list) else [value]
+        keys = self.texts.keys_of(found, texts)
+        return keys if texts is value else keys[0]
 
     def line_config(self) -> JsonObject:
         stored: JsonObject = self.initial.get("config", {})
-        if not self.is_bound:
+        if not self.is_bound or not self.has_changed():
             return stored
         values = self.cleaned_data
         path, others = values["path"], values.get("others")
@@ -312,28 +254,12 @@ class FilterForm(LineForm):
             config["exclude"] = True
         if self.is_fixed:
             config["path"] = f"{path}{PK}" if self.asks_row else config["path"]
-            config["value"] = values["typed"]
-        else:
-            config["parameter"] = values["parameter"] or _usual_name(path)
-            config |= {name: values[name] for name in _SAYS_NOTHING if values[name]}
-            if values["typed"] is not None:
-                config["default"] = values["typed"]
-        return stored_or_written(stored, config, _SAYS_NOTHING)
-
-
-def _is_backwards(found: Path, ends: Sequence[Any]) -> bool:
-    """Return whether the first value of a range is after the last one."""
-    # What is wrong with a value is told where the query is read.
-    with suppress(Unfit, ValueError):
-        first, last = (clean_value(found.field, "from", each) for each in ends)
-        return bool(first > last)
-    return False
-
-
-def _sort(path: Path, code: str) -> tuple[object, bool]:
-    """Return what two comparisons have in common whose values are of one sort."""
-    lookup = code.lstrip(NOT)
-    return schema_of(path, lookup), lookup == "range"
+            return {**config, "value": values["value"]}
+        config["parameter"] = values["parameter"] or _usual_name(path)
+        for name in ("description", "required"):
+            put_member(config, name, values[name])
+        default = values["value"]
+        return config if default is None else {**config, "default": default}
 
 
 def _usual_name(path: str) -> str:

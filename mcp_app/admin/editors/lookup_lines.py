@@ -11,7 +11,7 @@ from django.utils.choices import flatten_choices
 from django.utils.text import capfirst, slugify
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.lines import REDRAW, LineForm, redrawing_field
+from mcp_app.admin.editors.lines import LineForm, redrawing_field
 from mcp_app.admin.editors.lookup_choices import (
     Choices,
     field_entries,
@@ -21,6 +21,7 @@ from mcp_app.admin.editors.lookup_choices import (
     sort_entries,
 )
 from mcp_app.admin.editors.lookup_filters import FilterForm, check_name
+from mcp_app.admin.editors.lookup_values import REDRAW
 from mcp_app.admin.editors.one_form import put_member
 from mcp_app.catalog.open_models import FieldKind, OpenModel
 from mcp_app.kinds.query.config import (
@@ -104,15 +105,8 @@ class MeasureLine(ChoiceLine):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        name, usual = self.value_text("name"), self.begin_line(self.value_text("path"))
-        if self.is_bound and name == self.value_text("was") != usual["name"]:
-            keys: Any = flatten_choices(self.choices_to_add())
-            if name in {usual_name(key, self.model) for key, _label in keys}:
-                # A drafted name follows what is counted or added up.
-                sent: Any = self.data
-                self.data = sent = sent.copy()
-                for each in ("name", "was"):
-                    sent[self.add_prefix(each)] = usual["name"]
+        usual = usual_name(self.value_text("path"), self.model)
+        self.fields["name"].widget.attrs["placeholder"] = usual
 
     @classmethod
     def choices_to_add(cls, chosen: str = "") -> Choices:
@@ -123,12 +117,8 @@ class MeasureLine(ChoiceLine):
     @classmethod
     def initial_line(cls, config: Any) -> dict[str, Any]:
         path = "/".join(filter(None, (config["aggregate"], config.get("path"))))
-        return {"path": path, "name": config["name"], "was": config["name"]}
-
-    @classmethod
-    def begin_line(cls, path: str) -> dict[str, Any]:
-        name = usual_name(path, cls.model)
-        return {"path": path, "name": name, "was": name}
+        is_usual = config["name"] == usual_name(path, cls.model)
+        return {"path": path, "name": "" if is_usual else config["name"]}
 
     def line_config(self) -> JsonObject:
         key = str(self.values["path"])
@@ -175,7 +165,6 @@ class ListLine(LineForm):
             model=target,
             opened=self.opened,
             texts=self.texts,
-            used_names=self.used_names,
         )
         self.inner = [filters]
 

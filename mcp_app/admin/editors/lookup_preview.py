@@ -49,7 +49,7 @@ def preview_of(
         return {"problem": str(problems[0])}
     needed = query.demands.permissions
     context = {
-        "sentence": QueryText(config_in_words(config, opened), opened).sentence(),
+        "sentence": QueryText(config, opened).sentence(),
         "needs": _permission_names(needed),
         "scopes": [*query.models.values()],
     }
@@ -65,16 +65,6 @@ def preview_of(
         return {**context, **_answer(query, user)}
     finally:
         _turns[user.pk].release()
-
-
-def config_in_words(config: JsonObject, opened: OpenModels) -> JsonObject:
-    """Return a config in which the first groups say what they are the first by."""
-    if config.get("order") or "limit" not in config:
-        return config
-    query, _problems = read_query_config(config, opened)
-    terms = () if query is None else query.group_order[:1]
-    order = [f"{'-' if each.descending else ''}{each.name}" for each in terms]
-    return {**config, "order": order} if order else config
 
 
 def _answer(query: Query, user: AbstractUser | AnonymousUser) -> Mapping[str, Any]:

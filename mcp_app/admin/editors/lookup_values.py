@@ -1,13 +1,12 @@
-"""Values of a query's filters as people type them, and rows by their texts."""
+"""Fields for the values of a query's filters, and rows by their texts."""
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
-from itertools import count, takewhile
 from operator import or_
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lookup_choices import NONE
+from mcp_app.admin.editors.rows import TextsField
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.rules import visible
@@ -34,8 +34,9 @@ Person = AbstractUser | AnonymousUser | None
 
 MAX_TICKS: Final = 12
 """Choices that are shown as boxes; more are a list."""
-YES_NO: Final = (("yes", _("yes")), ("no", _("no")))
+YES_NO: Final = ((True, _("yes")), (False, _("no")))
 PK: Final = ".pk"
+REDRAW: Final = {"data-mcp-redraw": "config"}
 
 # -- inputs ----------------------------------------------------------------------------
 
@@ -50,27 +51,25 @@ class SelectMultiple(forms.SelectMultiple):
     template_name = Select.template_name
 
 
-class SeveralInputs(forms.TextInput):
-    """An input for each text, and one more; they have the name with a number."""
+class SeveralInputs(forms.MultipleHiddenInput):
+    """An input for each line of a text, and one more, all of one name."""
 
-    template_name = "mcp_app/widgets/several.html"
+    input_type = "text"
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        context = super().get_context(name, None, attrs)
-        return {**context, "texts": [*enumerate([*(value or ()), ""])]}
+        texts = [*value.split("\n"), ""] if value else [""]
+        context = super().get_context(name, texts, attrs)
+        inputs = context["widget"]["subwidgets"]
+        for each in inputs:
+            each["type"] = self.input_type
+        # The label is that of the first one.
+        inputs[0]["attrs"]["id"] = context["widget"]["attrs"]["id"]
+        return context
 
-    def format_value(self, value: Any) -> Any:
-        return value
-
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
-        sent = takewhile(data.__contains__, (f"{name}-{at}" for at in count()))
-        texts = (str(data.get(each)).strip() for each in sent)
-        return [*filter(None, texts)]
-
-    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
-        return f"{name}-0" not in data
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
+        return "\n".join(filter(None, super().value_from_datadict(data, files, name)))
 
 
 def several_widget(choices: Sequence[Any], label: Label) -> forms.Widget:
@@ -80,114 +79,109 @@ def several_widget(choices: Sequence[Any], label: Label) -> forms.Widget:
     return SelectMultiple({"size": 8, "aria-label": label}, choices)
 
 
-def value_fields(
-    path: Path, lookup: str, shown: Any, listed: str
-) -> Mapping[str, forms.Field]:
-    """Return the inputs for the value of a filter, by their names.
+# -- fields ----------------------------------------------------------------------------
+# Their values are JSON, None for nothing.
 
-    `shown` is the value that they show, in its JSON form; `listed` the id of a list of
-    texts to choose from, "" for none.
+
+class NumberField(forms.FloatField):
+    """A number, which is a whole one if it can be."""
+
+    def to_python(self, value: Any) -> Any:
+        number = super().to_python(value)
+        return int(number) if number and number.is_integer() else number
+
+
+class DayField(forms.DateField):
+    """A date as JSON has it."""
+
+    widget = forms.DateInput({"type": "date"})
+
+    def to_python(self, value: Any) -> Any:
+        day = super().to_python(value)
+        return None if day is None else day.isoformat()
+
+
+class ListField(TextsField):
+    """The lines of an area, or the texts of several inputs, each as `item` reads it."""
+
+    def __init__(self, item: forms.Field, **options: Any) -> None:
+        super().__init__(**options)
+        self._item = item
+
+    def to_python(self, value: Any) -> Any:
+        return [*map(self._item.clean, super().to_python(value))] or None
+
+
+def value_fields(path: Path, lookup: str, listed: str) -> Mapping[str, forms.Field]:
+    """Return the fields for the value of a filter, by their names.
+
+    `listed` is the id of a list of texts to choose from, "" for none.
     """
-    parts: dict[str, tuple[Label, str, Any]] = {"value": (_("Value"), lookup, shown)}
-    if lookup == "range":
-        first, last = shown if isinstance(shown, list) else (None, None)
-        parts = {
-            "value": (_("from"), "from", first),
-            "value_to": (_("to"), "to", last),
-        }
-    return {
-        name: forms.Field(
-            required=False, label=label, widget=_value_widget(path, code, value, listed)
-        )
-        for name, (label, code, value) in parts.items()
-    }
+    if lookup != "range":
+        return {"value": _value_field(path, lookup, _("Value"), listed)}
+    parts = {"value": ("from", _("from")), "value_to": ("to", _("to"))}
+    return {n: _value_field(path, end, label) for n, (end, label) in parts.items()}
 
 
-def _value_widget(path: Path, lookup: str, shown: Any, listed: str) -> forms.Widget:
-    schema, is_list = schema_of(path, lookup), lookup == "in"
+def _value_field(path: Path, lookup: str, label: Label, listed: str = "") -> Any:
+    schema = schema_of(path, lookup)
+    options: dict[str, Any] = {"label": label, "required": False}
+    is_list = schema.get("type") == "array"
     one = schema["items"] if is_list else schema
-    choices = _choices_of(path, lookup, one)
-    if choices and not is_list:
-        return Select(choices=[NONE, *choices])
-    if choices:
-        return several_widget(choices, _("Value"))
-    if listed:
-        inputs = SeveralInputs if is_list else forms.TextInput
-        return inputs({"list": listed, "autocomplete": "off"})
+    if choices := _choices_of(path, lookup, one):
+        known = {str(value): value for value, _text in choices}
+        options |= {"coerce": lambda sent: known.get(str(sent)), "empty_value": None}
+        if is_list:
+            widget = several_widget(choices, label)
+            options |= {"choices": choices, "widget": widget}
+            return forms.TypedMultipleChoiceField(**options)
+        options |= {"choices": [NONE, *choices], "widget": Select}
+        return forms.TypedChoiceField(**options)
+    suggesting = {"list": listed, "autocomplete": "off"} if listed else {}
     if is_list:
-        return forms.Textarea({"rows": 2, "cols": 30})
-    kind = {"integer": "number", "number": "number"}.get(one.get("type", ""), "text")
-    if one.get("format") == "date" and len(str(shown or "")) in (0, 10):
-        kind = "date"
-    step = {"step": "any"} if kind == "number" else {}
-    return forms.TextInput({"type": kind, **step})
+        attrs = {**suggesting, **REDRAW, "aria-label": label}
+        inputs = {"widget": SeveralInputs(attrs)} if listed else {}
+        return ListField(_field_of_one(one), label=label, **inputs)
+    field = _field_of_one(one, **options)
+    field.widget.attrs |= suggesting
+    return field
+
+
+def _field_of_one(schema: Mapping[str, Any], **options: Any) -> forms.Field:
+    if schema.get("format") == "date":
+        message = _("Write a date, such as 2026-11-27.")
+        return DayField(error_messages={"invalid": message}, **options)
+    numbers = {"integer": forms.IntegerField, "number": NumberField}
+    if make := numbers.get(schema.get("type", "")):
+        return make(error_messages={"invalid": _("Write a number.")}, **options)
+    return forms.CharField(strip=False, empty_value=None, **options)
 
 
 def _choices_of(
     path: Path, lookup: str, schema: Mapping[str, Any]
-) -> Sequence[tuple[str, Label]]:
+) -> Sequence[tuple[Any, Label]]:
     """Return the values that fit if they are few, with what they are called."""
     if lookup == "period":
         return [(each, period_label(each)) for each in PERIODS]
     if "enum" in schema:
-        return [(str(v), str(text)) for v, text in path.field.value_column.flatchoices]
+        return [*path.field.value_column.flatchoices]
     return YES_NO if schema.get("type") == "boolean" else ()
-
-
-def asks_row(path: Path) -> bool:
-    """Return whether values are rows that a relation leads to, by their texts."""
-    return bool(path.stand_in) and not path.text.endswith(PK)
 
 
 def schema_of(path: Path, lookup: str) -> Mapping[str, Any]:
     """Return the JSON Schema of a value; of a range the one of an end."""
     if path.stand_in == TEXT:
         lookup = IN_ANY_CASE.get(lookup, lookup)
-    return value_schema(path.field, "from" if lookup == "range" else lookup)
-
-
-def typed_text(value: object) -> Any:
-    """Return a JSON value as the inputs show it: a list stays one."""
-    if isinstance(value, list):
-        return [*map(typed_text, value)]
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
-
-
-def read_typed(schema: Mapping[str, Any], typed: Any) -> Any:
-    """Return what was typed as JSON; raise ValidationError for what is none."""
-    if schema.get("type") == "array":
-        texts = typed.split("\n") if isinstance(typed, str) else typed
-        filled = filter(None, map(str.strip, texts))
-        if "enum" in schema["items"]:
-            known = {str(each): each for each in schema["items"]["enum"]}
-            return [known.get(each, each) for each in filled]
-        return [read_typed(schema["items"], each) for each in filled]
-    if "enum" in schema:
-        return next((each for each in schema["enum"] if str(each) == typed), typed)
-    if schema.get("type") == "boolean":
-        return {"yes": True, "no": False}.get(typed)
-    if schema.get("format") == "date":
-        message = _("Write a date, such as 2026-11-27.")
-        forms.DateField(error_messages={"invalid": message}).clean(typed)
-    if schema.get("type") not in ("integer", "number"):
-        return typed
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(typed)
-    raise ValidationError(_("Write a number."))
+    return value_schema(path.field, lookup)
 
 
 # -- rows by their texts ---------------------------------------------------------------
 
 MAX_SUGGESTED: Final = 50
 MAX_CANDIDATES: Final = 5
-MAX_SAME: Final = 1_000
-"""Rows that are looked at to tell which texts are those of one row alone."""
+MAX_NAMESAKES: Final = 1_000
+"""Rows that are looked at for the texts of one value."""
 SECONDS: Final = 1.0
-KEY: Final = "#"
-"""Before a key, where no text stands for it alone."""
 
 
 class RowTexts:
@@ -204,44 +198,43 @@ class RowTexts:
         rows = self._read_rows(path, MAX_SUGGESTED, "icontains", [typed])
         return [*dict.fromkeys(text for _key, text in rows if text)]
 
-    def texts_of(self, path: Path, keys: Sequence[object]) -> list[str]:
-        """Return the text that stands for each key alone, else the key itself."""
+    def texts_of(self, path: Path, keys: Sequence[Any]) -> list[str]:
+        """Return the texts that stand for the keys, [] unless all do so alone."""
         rows = self._read_rows(path, len(keys), "", keys)
-        texts = {plain_to_json(key): text for key, text in rows}
-        sought = [*filter(None, texts.values()), *(f"{KEY}{key}" for key in keys)]
-        rows = self._read_rows(path, MAX_SAME, "iexact", sought)
-        times = Counter(text.casefold() for _key, text in rows)
+        by_key = {plain_to_json(key): text for key, text in rows}
+        texts = [by_key.get(key, "") for key in keys]
+        with suppress(ValidationError):
+            return texts if self.keys_of(path, texts) == [*keys] else []
+        return []
 
-        def name_of(key: Any) -> str:
-            text, name = texts.get(key, ""), f"{KEY}{key}"
-            # A row may be called as another one's key is written.
-            name = f"{KEY}{name}" if times[name.casefold()] else name
-            return text if times[text.casefold()] == 1 else name
+    def keys_of(self, path: Path, texts: Sequence[str]) -> list[Any]:
+        """Return the key of the one row with each text; raise ValidationError."""
+        rows = self._read_rows(path, MAX_NAMESAKES, "iexact", texts)
+        keys = defaultdict(list)
+        for key, text in rows:
+            keys[text.casefold()].append(plain_to_json(key))
+        for text in texts:
+            if len(found := keys[text.casefold()]) != 1:
+                raise ValidationError(self._problem(path, text, found))
+        return [keys[text.casefold()][0] for text in texts]
 
-        return [*map(name_of, keys)]
-
-    def key_of(self, path: Path, text: str) -> Any:
-        """Return the key of the one row with a text; raise ValidationError."""
-        rows = self._read_rows(path, MAX_CANDIDATES + 1, "iexact", [text])
-        if len(rows) == 1:
-            return plain_to_json(rows[0][0])
-        if text.startswith(KEY) and not rows:
-            return read_typed(value_schema(path.end_field, "exact"), text.lstrip(KEY))
+    def _problem(self, path: Path, text: str, keys: Sequence[Any]) -> str:
         names = path.owner.model._meta
-        details = {"what": names.verbose_name, "text": visible(text)}
         sentence = _("No %(what)s of yours is called “%(text)s”.")
-        if rows:
-            keys = self.texts_of(path, [key for key, _text in rows[:MAX_CANDIDATES]])
-            details |= {"what": names.verbose_name_plural, "keys": ", ".join(keys)}
+        details = {"what": names.verbose_name, "text": visible(text)}
+        if keys:
             sentence = _(
-                "Several of your %(what)s are called “%(text)s”: write %(keys)s."
+                "Several of your %(what)s are called “%(text)s”. Choose the field “…"
+                " (its key)”, and write one of %(keys)s."
             )
+            details["what"] = names.verbose_name_plural
+            details["keys"] = ", ".join(map(str, keys[:MAX_CANDIDATES]))
         elif near := self._near(path, text):
-            details["near"] = ", ".join(near)
             sentence = _(
                 "No %(what)s of yours is called “%(text)s”. Did you mean %(near)s?"
             )
-        raise ValidationError(sentence % details)
+            details["near"] = ", ".join(near)
+        return str(sentence % details)
 
     def _near(self, path: Path, text: str) -> list[str]:
         """Return texts that hold what was typed, or begin alike."""

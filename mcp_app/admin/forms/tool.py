@@ -20,7 +20,7 @@ from mcp_app.admin.editors.hints import (
 )
 from mcp_app.admin.editors.json_editor import SheetField, parse_or_none
 from mcp_app.admin.editors.lookup import LookupSheet, begin_config, typed_query
-from mcp_app.admin.editors.lookup_preview import config_in_words, preview_of
+from mcp_app.admin.editors.lookup_preview import preview_of
 from mcp_app.admin.editors.messages import Message, config_of_answer, fields_of_answer
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
 from mcp_app.admin.forms.definition import (
@@ -198,8 +198,7 @@ class QueryForm(DefinitionForm[AnyRow]):
         config = self._config
         if config.get("model") not in mcp.open_models:
             return {}
-        opened = mcp.open_models
-        text = QueryText(config_in_words(config, opened), opened)
+        text = QueryText(config, mcp.open_models)
         return {"title": text.title()[:255], "description": text.description()}
 
     def clean_config(self) -> str:

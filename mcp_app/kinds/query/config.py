@@ -198,6 +198,21 @@ MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
 """What can be measured, of which kinds of field."""
 UNITS: Final = ("day", "week", "month", "quarter", "year")
 
+
+def usual_group_order(
+    kinds: Mapping[str, FieldKind | None], aggregates: Mapping[str, str]
+) -> tuple[GroupTerm, ...]:
+    """Return the order that a config leaves out, of groups and measures by name.
+
+    That is by dates, else by the first sum or the first measure, the largest first.
+    """
+    dated = [name for name, kind in kinds.items() if kind in DATES]
+    if dated:
+        return tuple(GroupTerm(name, False) for name in dated)
+    largest = sorted(aggregates, key=lambda name: aggregates[name] != "sum")[:1]
+    return tuple(GroupTerm(name, True) for name in largest)
+
+
 MAX_MEASURES: Final = 5
 MAX_PATHS: Final = 5
 """Texts that one filter looks at."""

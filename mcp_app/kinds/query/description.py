@@ -12,7 +12,14 @@ from typing import NamedTuple
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModels
-from mcp_app.kinds.query.config import GROUPS, NUMBERS, ONE, ROWS, USUAL_ROWS
+from mcp_app.kinds.query.config import (
+    GROUPS,
+    NUMBERS,
+    ONE,
+    ROWS,
+    USUAL_ROWS,
+    usual_group_order,
+)
 from mcp_app.kinds.query.labels import (
     FIELD,
     Span,
@@ -59,6 +66,9 @@ class QueryText:
         self._groups = dict(map(self._group, groups.get("group_by", ())))
         self._measures = dict(map(self._measure, groups.get("measures", ())))
         self._limit = config.get("limit", USUAL_ROWS if self._answer == ROWS else "")
+        # The first groups say what they are the first by.
+        usual = self.usual_order()[:1] if "limit" in config else []
+        self._terms: Sequence[str] = config.get("order") or usual
 
     def _group(self, config: str | JsonObject) -> tuple[str, _AnswerPart]:
         """Return a group with its name in the answer."""
@@ -82,6 +92,22 @@ class QueryText:
 
     def _find(self, path: str) -> tuple[str, OpenField | None]:
         return label_and_field(path, self._model, self._opened)
+
+    def usual_order(self) -> list[str]:
+        """Return by what groups are sorted if the config leaves that out."""
+        kinds = {name: each.kind for name, each in self._groups.items()}
+        aggregates = {
+            each["name"]: each["aggregate"]
+            for each in self._config.get("measures", ())
+            if each["name"] in self._measures
+        }
+        terms = usual_group_order(kinds, aggregates)
+        return [f"{'-' * each.descending}{each.name}" for each in terms]
+
+    def group_terms(self) -> Iterator[tuple[str, str, FieldKind | None]]:
+        """Yield what groups can be sorted by: its name, label and kind of field."""
+        for name, part in {**self._groups, **self._measures}.items():
+            yield name, part.label if name in self._groups else name, part.kind
 
     def parts(self) -> Iterator[tuple[str, str]]:
         """Yield a label and a text for each column, list, measure, filter and limit."""
@@ -117,12 +143,11 @@ class QueryText:
     def _order(self, template: str) -> str:
         """Return what the answer is sorted by, "" if it has no order of its own."""
         terms = []
-        for term in self._config.get("order", ()):
+        of_groups = {name: (label, kind) for name, label, kind in self.group_terms()}
+        for term in self._terms:
             name, descending = term.removeprefix("-"), term.startswith("-")
             if self._answer == GROUPS:
-                part = {**self._groups, **self._measures}.get(name)
-                kind = part and part.kind
-                label = self._groups[name].label if name in self._groups else name
+                label, kind = of_groups.get(name, (name, None))
             else:
                 label, field = self._find(name)
                 kind = None if field is None else field.kind
@@ -188,7 +213,7 @@ class QueryText:
 
     def _top(self) -> Spans:
         """Return “The 10 customers with the largest turnover (…)”, [] if it is none."""
-        order = self._config.get("order", ())
+        order = self._terms
         name = order[0].removeprefix("-") if len(order) == 1 else ""
         first = self._measures.get(name)
         if first is None or first.kind not in NUMBERS or len(self._groups) != 1:
@@ -215,7 +240,7 @@ class QueryText:
         """Return a title for clients: “Customers by name”."""
         if self._answer == ONE:
             return _("One %(row)s") % {"row": self._row}
-        if self._top() and self._config["order"][0].startswith("-"):
+        if self._top() and self._terms[0].startswith("-"):
             [group] = self._groups.values()
             details = {"limit": self._limit, "groups": group.plural}
             return _("Top %(limit)s %(groups)s") % details

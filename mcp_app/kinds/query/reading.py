@@ -42,6 +42,7 @@ from mcp_app.kinds.query.config import (
     Query,
     RelatedList,
     Term,
+    usual_group_order,
 )
 from mcp_app.kinds.query.groups import Sorting, conditions, read_list
 from mcp_app.kinds.query.scoping import TEXT, Path, Scopes, resolve_path, target_model
@@ -196,7 +197,10 @@ class _Reader:
             group_by=group_by,
             measures=measures,
             group_order=self._read_parts(groups, "order", self._read_group_term, model)
-            or usual_group_order(group_by, measures),
+            or usual_group_order(
+                {each.name: each.path.field.kind for each in group_by},
+                {each.name: each.aggregate for each in measures},
+            ),
         )
         if not self.problems:
             self._check_names(query)
@@ -439,23 +443,12 @@ def _fitting_value(query_filter: Filter, value: object, what: str) -> Any:
     for violation in validator.violations(value):
         raise KindError(f"{prefix}: {violation.message}", place=what)
     try:
-        return query_filter.value_for_column(value)
+        fitting = query_filter.value_for_column(value)
     except Unfit as error:
         raise KindError(f"{prefix}: {error}", place=what) from None
-
-
-def usual_group_order(
-    group_by: Sequence[Group], measures: Sequence[Measure]
-) -> tuple[GroupTerm, ...]:
-    """Return the order that a config leaves out.
-
-    That is by dates, else by the first sum or the first measure, the largest first.
-    """
-    dated = [each.name for each in group_by if each.path.field.kind in DATES]
-    if dated:
-        return tuple(GroupTerm(name, False) for name in dated)
-    largest = sorted(measures, key=lambda each: each.aggregate != "sum")[:1]
-    return tuple(GroupTerm(each.name, True) for each in largest)
+    if query_filter.lookup == RANGE and None not in fitting and fitting[0] > fitting[1]:
+        raise KindError(f"{prefix}: its beginning is after its end.", place=what)
+    return fitting
 
 
 def is_sortable(field: OpenField) -> bool:

@@ -666,7 +666,11 @@
     });
     form.addEventListener("click", pressed);
     form.addEventListener("focusin", (event) => {
-        if (event.target.matches("textarea")) lastText = event.target;
+        const { target } = event;
+        if (target.matches("textarea")) lastText = target;
+        // A line that was closed has no list of texts yet.
+        const line = target.hasAttribute("list") && !target.list && target.closest("details")?.querySelector("[name=show-line]");
+        if (line) draw("config", { [line.name]: line.value });
     });
     let isLive = false;
     form.addEventListener("submit", async (event) => {

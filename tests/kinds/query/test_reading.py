@@ -187,6 +187,7 @@ def _group(**changes: Any) -> Any:
         ),
         (_asked(["number", "note"], "exact", parameter="a"), "icontains, istartswith."),
         (_asked("due", "range", value=[None, None]), "A range needs a beginning"),
+        (_asked("total", "range", value=[10, 9]), "its beginning is after its end"),
         (_asked("due", "range", value="2026-11-01"), "The value of “due” does not fit"),
         (_asked("due", "range", parameter="a", exclude=True), "A range cannot be ex"),
         (_asked("customer", "iexact", value="a"), "For a relation to one there is: in"),
