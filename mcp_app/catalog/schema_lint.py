@@ -25,6 +25,7 @@ from mcp_app.interface.definitions import Definition, ToolDefinition
 from mcp_app.interface.rules import PARAMETER, text_problem, visible
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
+from mcp_app.protocol.jsonrpc import Path
 from mcp_app.protocol.schema_graph import Schema, Subschema, every_subschema
 from mcp_app.protocol.schemas import SchemaLimits, check_schema
 from mcp_app.protocol.texts import takes_forever
@@ -125,7 +126,7 @@ _NAMES = """
     $recursiveRef $ref $schema $vocabulary additionalItems additionalProperties allOf
     anyOf const contains contentEncoding contentMediaType contentSchema default
     definitions dependencies dependentRequired dependentSchemas deprecated description
-    discriminator else enum example examples exclusiveMaximum exclusiveMinimum
+    discriminator else enum enumNames example examples exclusiveMaximum exclusiveMinimum
     externalDocs format id if items maxContains maxItems maxLength maxProperties
     maximum minContains minItems minLength minProperties minimum multipleOf not
     nullable oneOf pattern patternProperties prefixItems properties propertyNames
@@ -163,7 +164,8 @@ def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
             "“%(keyword)s” at %(place)s is not a schema keyword. Did you mean "
             "“%(close)s”?"
         )
-        values = {"keyword": visible(keyword), "place": where, "close": close}
+        place = jsonrpc.path_text(where)
+        values = {"keyword": visible(keyword), "place": place, "close": close}
         yield advice("keyword-misspelt", field, message % values)
     if field == "input_schema":
         yield from _unreadable(facts)
@@ -196,7 +198,7 @@ class _Facts(NamedTuple):
     """What there is to say, in no language yet."""
 
     slow: tuple[str, ...]
-    misspelt: tuple[tuple[str, str, str], ...]
+    misspelt: tuple[tuple[str, Path, str], ...]
     """Keyword, place, and the one that was meant."""
     underscored: tuple[str, ...]
     """Headers of parameters that WSGI could not tell from others (PEP 3333)."""
@@ -219,7 +221,7 @@ def _schema_facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
     slow = filter(takes_forever, _schema_patterns(subschemas))
     return _Facts(
         tuple(slow),
-        tuple(islice(_misspelt_keywords(subschemas), MAX_NAMES)),
+        tuple(islice(misspelt_keywords(subschemas), MAX_NAMES)),
         tuple(each.header for each in mirrored if "_" in each.header),
         tuple(_recursive(schema)),
         tuple(islice(_constant_tags(schema, subschemas), MAX_NAMES)),
@@ -266,9 +268,10 @@ def _schema_patterns(subschemas: Iterable[Subschema]) -> Iterator[str]:
             yield from members
 
 
-def _misspelt_keywords(
+def misspelt_keywords(
     subschemas: Iterable[Subschema],
-) -> Iterator[tuple[str, str, str]]:
+) -> Iterator[tuple[str, Path, str]]:
+    """Yield what looks like a keyword, the path of its schema, and what was meant."""
     unknown = (
         (keyword, each.path)
         for each in subschemas
@@ -277,7 +280,7 @@ def _misspelt_keywords(
     )
     for keyword, path in islice(unknown, _LOOKED_UP):
         for close in difflib.get_close_matches(keyword[:40], _KEYWORDS, 1, _ALIKE):
-            yield keyword, jsonrpc.path_text(path), close
+            yield keyword, path, close
 
 
 def _recursive(schema: Schema) -> list[str]:

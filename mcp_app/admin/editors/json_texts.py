@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from mcp_app.catalog.schema_lint import misspelt_keywords
 from mcp_app.conf import mcp_settings
 from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
@@ -17,21 +17,6 @@ from mcp_app.protocol.jsonrpc import Path
 from mcp_app.protocol.schema_graph import SchemaError, every_subschema
 from mcp_app.protocol.schemas import SchemaLimits, check_schema
 
-_KEYWORDS: Final = """
-    $anchor $comment $defs $dynamicAnchor $dynamicRef $id $recursiveAnchor
-    $recursiveRef $ref $schema $vocabulary additionalItems additionalProperties allOf
-    anyOf const contains contentEncoding contentMediaType contentSchema default
-    definitions dependencies dependentRequired dependentSchemas deprecated description
-    else enum enumNames examples exclusiveMaximum exclusiveMinimum format id if items
-    maxContains maxItems maxLength maxProperties maximum minContains minItems minLength
-    minProperties minimum multipleOf not oneOf pattern patternProperties prefixItems
-    properties propertyNames readOnly required then title type unevaluatedItems
-    unevaluatedProperties uniqueItems writeOnly
-"""
-KEYWORDS: Final = frozenset(_KEYWORDS.split())
-"""The keywords of JSON Schema, from draft 4 to 2020-12."""
-
-_ALIKE: Final = 0.8
 _PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]')
 
 
@@ -106,17 +91,13 @@ def check_schema_text(text: str) -> Any:
     if not isinstance(schema, dict):
         raise ValueError(_("This must be a JSON object."))
     lines = dict(_member_lines(text))
-    for path, _depth, inner in every_subschema(schema):
-        for name in inner.keys() - KEYWORDS:
-            for other in difflib.get_close_matches(name, KEYWORDS, 1, _ALIKE):
-                sentence = _(
-                    "Line %(line)d: “%(name)s” is not a schema keyword. Did you mean "
-                    "“%(other)s”?"
-                )
-                line = lines[(*path, name)]
-                raise ValueError(
-                    sentence % {"line": line, "name": name, "other": other}
-                )
+    for name, path, other in misspelt_keywords(every_subschema(schema)):
+        sentence = _(
+            "Line %(line)d: “%(name)s” is not a schema keyword. Did you mean "
+            "“%(other)s”?"
+        )
+        line = lines[(*path, name)]
+        raise ValueError(sentence % {"line": line, "name": name, "other": other})
     limits = mcp_settings.limits
     try:
         check_schema(

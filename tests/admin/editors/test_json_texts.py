@@ -83,7 +83,7 @@ def test_what_is_wrong_with_a_schema(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"type": "object", "x-own": 1, "discriminator": {}, "nullable": true}',
+        '{"type": "object", "x-own": 1, "discriminator": {}, "example": {"a": 1}}',
         '{"type": "object", "properties": {"require": {}, "maxLenght": {}}}',
         '{"type": "object", "properties": {"a": {"enum": [{"require": [1, "}"]}]}}}',
         '{"$defs": {"a": {"type": "string"}}, "properties": {"b": {"$ref": '
