@@ -48,20 +48,6 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
     }
 
 
-@register.inclusion_tag("admin/mcp_app/includes/stop_entry.html", takes_context=True)
-def mcp_stop_entry(context: Context) -> dict[str, Any]:
-    """Link to the page of stops, or say who may use it."""
-    from mcp_app.admin.page import concurrency, header  # noqa: PLC0415
-
-    request = context["request"]
-    may_stop = concurrency.has_right(request, header.RIGHT)
-    return {
-        "may_stop": may_stop,
-        "who_may": "" if may_stop else header.who_may_stop(request),
-        "url": header.stops_url(),
-    }
-
-
 @register.inclusion_tag("admin/mcp_app/includes/home.html", takes_context=True)
 def mcp_home(context: Any, models: str) -> dict[str, object]:
     """Show how the site does, what needs care, how to begin, calls and servers.
