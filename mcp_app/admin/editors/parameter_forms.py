@@ -211,10 +211,11 @@ class ParameterForm(RowForm):
     """One parameter; fields that its type does not have are ignored."""
 
     name = forms.CharField(label=_("Name"), required=False)
-    type = forms.ChoiceField(
+    type = forms.TypedChoiceField(
         label=_("Type"),
         choices=[(kind, LABELS[kind]) for kind in TYPES],
         initial="text",
+        empty_value="text",
         required=False,
     )
     required = forms.BooleanField(label=_("Required"), required=False)
@@ -271,9 +272,6 @@ class ParameterForm(RowForm):
                 params={"name": visible(name)},
             )
         return name
-
-    def clean_type(self) -> str:
-        return self.cleaned_data["type"] or "text"
 
     def clean_description(self) -> str:
         description = str(self.cleaned_data["description"])

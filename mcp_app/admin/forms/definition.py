@@ -69,6 +69,13 @@ WIDGETS: Mapping[str, forms.Widget] = {
 }
 
 
+class FormMeta:
+    """What a form of any model needs as its `Meta`, beside the model."""
+
+    fields = ()
+    widgets = WIDGETS
+
+
 class DefinitionForm(WatchedForm[AnyRow]):
     """A form for one kind; the kind of a row never changes."""
 

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from django.forms import Select
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.forms.definition import WIDGETS
+from mcp_app.admin.forms.definition import FormMeta
 from mcp_app.admin.forms.fields import ParametersField
 from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.admin.page.wording import HINTS
@@ -52,10 +52,8 @@ class OverlayForm(WatchedForm[DefinitionRow]):
 
     WORDS = HINTS
 
-    class Meta:
+    class Meta(FormMeta):
         model = Tool
-        fields = ()
-        widgets = WIDGETS
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

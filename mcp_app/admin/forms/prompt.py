@@ -13,8 +13,8 @@ from mcp_app.admin.editors.message_forms import MessageForm, MessageSheet
 from mcp_app.admin.editors.suggestions import ArgumentSheet
 from mcp_app.admin.forms.definition import (
     NOTHING,
-    WIDGETS,
     DefinitionForm,
+    FormMeta,
     FunctionForm,
 )
 from mcp_app.admin.forms.fields import PanelField
@@ -39,10 +39,8 @@ class PromptForm(DefinitionForm[Prompt]):
 
     arguments = SheetField(ArgumentSheet())
 
-    class Meta:
+    class Meta(FormMeta):
         model = Prompt
-        fields = ()
-        widgets = WIDGETS
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

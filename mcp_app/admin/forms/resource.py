@@ -16,8 +16,8 @@ from mcp_app.admin.editors import hints
 from mcp_app.admin.editors.files import upload_of
 from mcp_app.admin.editors.suggestions import VariablesField, variables_of
 from mcp_app.admin.forms.definition import (
-    WIDGETS,
     DefinitionForm,
+    FormMeta,
     FunctionForm,
     TextForm,
     written_text,
@@ -93,10 +93,8 @@ class ResourceForm(ReadableForm[Resource]):
 
     WORDS = RESOURCE
 
-    class Meta:
+    class Meta(FormMeta):
         model = Resource
-        fields = ()
-        widgets = WIDGETS
 
 
 class FunctionResourceForm(FunctionForm[Resource], ResourceForm):
@@ -220,10 +218,8 @@ class ResourceTemplateForm(ReadableForm[ResourceTemplate]):
 
     suggestions = VariablesField()
 
-    class Meta:
+    class Meta(FormMeta):
         model = ResourceTemplate
-        fields = ()
-        widgets = WIDGETS
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

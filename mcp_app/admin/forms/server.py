@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.access.conditions import AccessField, Answer
-from mcp_app.admin.forms.definition import WIDGETS
+from mcp_app.admin.forms.definition import FormMeta
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.forms.watched_form import Difference, WatchedForm
 from mcp_app.admin.page.wording import SERVER
@@ -27,10 +27,8 @@ class ServerForm(WatchedForm[Server]):
     icons = JsonField()
     access = AccessField()
 
-    class Meta:
+    class Meta(FormMeta):
         model = Server
-        fields = ()
-        widgets = WIDGETS
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

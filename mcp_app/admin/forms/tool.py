@@ -24,8 +24,8 @@ from mcp_app.admin.editors.lookup_preview import preview_of
 from mcp_app.admin.editors.messages import Message, config_of_answer, fields_of_answer
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
 from mcp_app.admin.forms.definition import (
-    WIDGETS,
     DefinitionForm,
+    FormMeta,
     FunctionForm,
     TextForm,
     written_text,
@@ -61,10 +61,8 @@ class ToolForm(DefinitionForm[Tool]):
     output_schema = JsonField(is_schema=True)
     changes = HintsField()
 
-    class Meta:
+    class Meta(FormMeta):
         model = Tool
-        fields = ()
-        widgets = WIDGETS
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
