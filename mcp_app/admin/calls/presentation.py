@@ -18,7 +18,7 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.calls.charts import count_similar, grouped_digits
 from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, stored_time
-from mcp_app.admin.calls.outcome_help import meaning_of
+from mcp_app.admin.calls.outcome_help import meaning_of, outcome_look
 from mcp_app.admin.calls.values import CALL, RIGHT, value_texts
 from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.page.header import HANDLE, existing_users, page_url
@@ -26,7 +26,6 @@ from mcp_app.audit.tallies import period_start_ms
 from mcp_app.audit.writing import may_be_cut
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.call_record import FAILED, FINE, REFUSED, Outcome
-from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import ANONYMOUS, CONSOLE
 from mcp_app.interface.rules import visible
 from mcp_app.models import (
@@ -49,6 +48,13 @@ MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
     "template": ResourceTemplate,
     "prompt": Prompt,
 }
+REASONS: Final = (
+    Outcome.OTHER_SITE,
+    Outcome.EGRESS,
+    Outcome.TOO_LARGE,
+    Outcome.SHAPE,
+)
+"""Outcomes whose error text says why, perhaps more than the client read."""
 SHORT_DIGEST: Final = 4
 """Characters to show at each end of a digest."""
 SLOW_MS: Final = 1_000
@@ -59,12 +65,11 @@ def call_line(call: Call, call_filter: CallFilter) -> dict[str, Any]:
     """Return a row of the list; its names link to the list filtered by that name."""
     name_url = call_filter.query_string(kind=call.kind, name=call.name, q="")
     who_url = call_filter.query_string(user=call.user_name, q="")
-    meaning = meaning_of(call.outcome)
     return {
         "url": reverse("admin:mcp_app_call_change", args=[call.pk]),
         "at": stored_time(call.time_ms),
-        "label": meaning.label,
-        "look": meaning.look or "quiet",
+        "label": meaning_of(call.outcome).label,
+        "look": outcome_look(call.outcome) or "quiet",
         "name": called_name(call),
         "name_url": name_url if call.name else "",
         "who": caller_name(call),
@@ -121,6 +126,7 @@ class Whole:
     def __init__(self, request: HttpRequest, call: Call) -> None:
         self.call = call
         self.meaning = meaning_of(call.outcome)
+        self.look = outcome_look(call.outcome)
         self.kind = KINDS.get(call.kind, visible(call.kind))
         self.row = _definition(call)
         self.user = _user_of_call(call) if call.user_id else None
@@ -130,8 +136,8 @@ class Whole:
         self.arguments_size = filesizeformat(call.arguments_size)
         self.failure = visible(call.failure)
         self.error_text = visible(call.error, None)
-        """What the client was told, literally or in summary; of other sites, why."""
-        self.is_for_staff = call.outcome in (Outcome.OTHER_SITE, Outcome.EGRESS)
+        self.is_for_staff = call.outcome in REASONS
+        """Whether that is why it failed; else the client read it."""
         self.may_see_values = has_right(request, RIGHT)
         self.lacking = lacking_sentence(RIGHT)
         self.values = value_texts(call) if self.may_see_values else ()
@@ -187,35 +193,6 @@ class Whole:
         return f"{digest[:SHORT_DIGEST]}…{digest[-SHORT_DIGEST:]}" if digest else ""
 
     @property
-    def steps(self) -> list[dict[str, Label]]:
-        """What to do, each with a link if staff may open that page."""
-        steps = []
-        for each in self.meaning.advice:
-            label, url = self._advice_link(each.link)
-            steps.append({"text": each.text, "label": label, "url": url})
-        return steps
-
-    def _advice_link(self, link: str) -> tuple[str, str]:
-        row = self.row
-        if link == "similar":
-            return _("Show them"), self.similar_url
-        if link == "live" and has_right(self._request, "view_session"):
-            return _("What happens now"), reverse("admin:mcp_app_session_live")
-        if row is None or not self._may_view_row(row):
-            return "", ""
-        if link == "change":
-            return _("Open it"), page_url(row, "change")
-        if link == "stop" and has_right(self._request, "stop"):
-            return _("Stop it…"), page_url(row, "stop")
-        return "", ""
-
-    def _may_view_row(self, row: DefinitionRow) -> bool:
-        return any(
-            has_right(self._request, f"{right}_{row.kind_of_row}")
-            for right in ("view", "change")
-        )
-
-    @property
     def shown_name(self) -> str:
         """The identity that programs use, "" if the row shows no other title."""
         name = visible(self.call.name)
@@ -223,9 +200,12 @@ class Whole:
 
     @property
     def definition_url(self) -> str:
-        if self.row is None or not self._may_view_row(self.row):
-            return ""
-        return page_url(self.row, "change")
+        row = self.row
+        may_view = row is not None and any(
+            has_right(self._request, f"{right}_{row.kind_of_row}")
+            for right in ("view", "change")
+        )
+        return page_url(row, "change") if row is not None and may_view else ""
 
     @property
     def version(self) -> str:

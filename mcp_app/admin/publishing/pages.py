@@ -287,16 +287,12 @@ class PublishedAdmin(LockingAdmin[Row]):
 
     @redirect_missing_row
     def stop_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Stop at once on POST; a GET asks first, for links without a form."""
+        """Stop at once on POST."""
         row = self._find_row(request, object_id)
         self._require_right(request, "stop")
         if request.method != "POST":
-            context = {
-                "sentences": [_("Clients stop seeing it at once. Nothing is lost.")],
-                "button": _("Stop it"),
-            }
-            title = _("Stop")
-            return self._render_page(request, row, "change", title, context, "confirm")
+            # Somebody has logged in again after the button was pressed.
+            return HttpResponseRedirect(page_url(row, "change"))
         with transaction.atomic():
             self._lock_row(request, row)
             if not header.stops_of_row(header.active_stops(request), row):

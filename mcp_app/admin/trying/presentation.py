@@ -23,7 +23,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.admin.calls.outcome_help import MEANINGS
+from mcp_app.admin.calls.outcome_help import meaning_of, outcome_look
 from mcp_app.admin.page.result import ResultTable, result_table
 from mcp_app.catalog.definition_texts import estimate_tokens
 from mcp_app.interface.definitions import Label
@@ -103,7 +103,6 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
         label = REFUSED.get(trial.refused, gettext_lazy("It cannot run."))
         reason = visible(trial.reason, None)
         return Presentation(label=label, look="bad", sentence=reason)
-    meaning = MEANINGS[trial.outcome]
     messages = (each for each in trial.messages if not each.from_client)
     lines = [*filter(None, map(notification_line, messages))]
     structured, dry = trial.result.get("structuredContent"), trial.dry_run
@@ -114,8 +113,8 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
     parts, value = split_answer(trial.result)
     download = b64encode(jsonrpc.pretty_text(trial.answer).encode()).decode()
     return Presentation(
-        label=meaning.label,
-        look=meaning.look,
+        label=meaning_of(trial.outcome).label,
+        look=outcome_look(trial.outcome),
         details=[*_trial_details(trial)],
         sentence=_error_sentence(trial),
         table=result_table(value),
