@@ -24,13 +24,7 @@ from mcp_app.models.changes import committed
 from mcp_app.models.expiry import PORTION, ExpiredRows
 from mcp_app.models.stops import By, Running
 from mcp_app.models.transactions import NowMilliseconds, now_sql, tells_of_commits
-from mcp_app.models.workers import (
-    MAX_REASON_LENGTH,
-    MAX_REPORTED_LISTS,
-    MOST_BROKEN,
-    MOST_SESSIONS,
-    Report,
-)
+from mcp_app.models.workers import MAX_REASON_LENGTH, MOST_BROKEN, MOST_SESSIONS, Report
 from mcp_app.pools.database import log_writer, reader, writer
 
 # -- peers -----------------------------------------------------------------------------
@@ -149,7 +143,6 @@ class PeerMonitor:
 # What rooms use that may not import `models`.
 __all__ = [
     "MAX_REASON_LENGTH",
-    "MAX_REPORTED_LISTS",
     "MOST_BROKEN",
     "MOST_SESSIONS",
     "Report",

@@ -51,6 +51,15 @@ PRIVATE: Final = frozenset({"name", "used"})
 Network: TypeAlias = IPv4Network | IPv6Network
 
 
+SOON: Final = timedelta(days=7)
+
+
+def ends_soon(now: datetime) -> models.Q:
+    """Select what ends within a week, but for what was made for no longer than that."""
+    for_long = models.Q(expires__gt=models.F("created") + SOON)
+    return for_long & models.Q(expires__lte=now + SOON)
+
+
 class Secret(str):
     """A text that lets somebody in, which no error page shows among its variables."""
 

@@ -23,8 +23,6 @@ MOST_SESSIONS = 2_000
 
 MOST_BROKEN = 200
 MAX_REASON_LENGTH = 300
-MAX_REPORTED_LISTS = 50
-"""Servers that one report names because their list of tools is long."""
 
 DEMAND_MS = 3_000
 """A demand is written each second: a process that has not is gone, or has none."""
@@ -55,9 +53,6 @@ class Report:
     primary key, that of the version (0 without one), and why."""
     secrets: int = 0
     """Secrets that were taken out of log messages to clients."""
-    lists: Mapping[str, int] = field(default_factory=dict)
-    """How many tools a server lists, by slug: the longest `MAX_REPORTED_LISTS`,
-    and only those that are longer than lint advises."""
     keys: str = ""
     """Eight hexadecimal digits by which processes with the same key are told."""
 

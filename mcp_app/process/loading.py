@@ -22,7 +22,6 @@ from mcp_app.catalog.row_loader import (
     apply_overlay,
 )
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.catalog.snapshot import Catalog, Entry
 from mcp_app.catalog.stops import SERVER_OFF, Halt, Stops, cancelling, retry_after_s
 from mcp_app.interface.definitions import (
@@ -230,14 +229,6 @@ class Catalogs:
         for key, offer in self._rows.items():
             if offer.broken:
                 yield key, offer.version or 0, offer.broken
-
-    def long_lists(self, most: int) -> dict[str, int]:
-        """Count the tools of lists longer than lint advises: the longest, by slug."""
-        counts = (
-            (slug, len(each.listings["tools"])) for slug, each in self.by_slug.items()
-        )
-        long = [(slug, count) for slug, count in counts if count > MANY_TOOLS]
-        return dict(sorted(long, key=lambda each: (-each[1], each[0]))[:most])
 
     def _offer_of_row(
         self,

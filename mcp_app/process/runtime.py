@@ -28,7 +28,6 @@ from mcp_app.invalidation.doorbell import Doorbell
 from mcp_app.invalidation.workers import (
     FRESHNESS,
     MAX_REASON_LENGTH,
-    MAX_REPORTED_LISTS,
     MOST_BROKEN,
     MOST_SESSIONS,
     PeerMonitor,
@@ -384,7 +383,6 @@ class Process:
                     sorted(self.catalogs.broken_rows()), MOST_BROKEN
                 )
             ),
-            lists=self.catalogs.long_lists(MAX_REPORTED_LISTS),
         )
 
     def count_refused(self, reason: Reason, client: str) -> None:

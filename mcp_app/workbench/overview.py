@@ -6,10 +6,9 @@ their counters alone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from django.db.models import (
@@ -32,7 +31,6 @@ from django.utils import timezone
 
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.auth.permissions import active_condition, all_users
-from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.interface.call_record import FAILED, REFUSED, Outcome
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.server import PUBLIC
@@ -52,12 +50,10 @@ from mcp_app.models.calls import DURATIONS, HOUR_S, MINUTE_S
 from mcp_app.models.definitions import Source
 from mcp_app.models.sessions import RECENT_MS
 from mcp_app.models.stops import is_stopped
+from mcp_app.models.tokens import ends_soon
 from mcp_app.models.transactions import NowMilliseconds
-from mcp_app.models.workers import Report
 from mcp_app.workbench.viewer import Viewer
 
-MOST_BROKEN: Final = 100
-"""Broken rows that are read."""
 MAX_FAILING: Final = 100
 """Of so many that failed most in the last minutes it is asked how often they failed."""
 MAX_RANKED: Final = 5
@@ -67,8 +63,6 @@ FEW_CALLS: Final = 5
 """With fewer calls nothing is said to be failing."""
 NEWEST_CALLS: Final = 5_000
 """Of so many calls it is asked which clients made them."""
-SOON: Final = timedelta(days=7)
-"""An access token that ends within this time ends soon."""
 
 RowsOf: TypeAlias = Callable[[type[PublishedRow]], Q]
 PLACES: Final = (State.BROKEN, State.CHANGED, State.UNPUBLISHED)
@@ -89,28 +83,6 @@ class RowCounts:
     @property
     def published_count(self) -> int:
         return self.total - self.states.get(State.UNPUBLISHED, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenRow:
-    """A row that clients do not see; `reason` is what its column says, or ""."""
-
-    model: type[PublishedRow]
-    pk: int
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Processes:
-    """How many serve, and how many of them run other code than most of them.
-
-    `lists` has the servers that list more than `MANY_TOOLS` tools, by slug.
-    """
-
-    count: int
-    others: int
-    lists: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +152,7 @@ class Overview:
     """
 
     rows: Mapping[type[PublishedRow], RowCounts]
-    broken: Sequence[BrokenRow]
-    processes: Processes
+    processes: int
     clients: Clients
     tokens: TokenCounts
     since_ms: int
@@ -202,16 +173,13 @@ class Overview:
         return sum(each.failed for each in self.hours)
 
 
-def read_overview(
-    viewer: Viewer, reports: Sequence[Report], broken_here: RowsOf
-) -> Overview:
-    """Return how the site does; at most eight statements.
+def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overview:
+    """Return how the site does; at most seven statements.
 
-    `reports` are those of the live processes, `broken_here` the condition for the rows
-    of a model that they cannot serve.
+    `processes` is how many live, `broken_here` the condition for the rows of a model
+    that they cannot serve.
     """
     rows = row_counts((*viewer.models, Tool, Server), broken_here)
-    broken = any(rows[model].states[State.BROKEN] for model in viewer.models)
     now = timezone.now()
     clients, was_connected = client_counts(viewer, _milliseconds(now))
     since_ms = period_start_ms(_milliseconds(now) - DAY_MS, HOUR_S)
@@ -225,8 +193,7 @@ def read_overview(
     hours = [Hour(*map(int, each)) for each in counted] if viewer.calls else []
     return Overview(
         rows=rows,
-        broken=broken_rows(viewer.models, broken_here) if broken else [],
-        processes=processes(reports),
+        processes=processes,
         clients=clients,
         tokens=token_counts(viewer, now),
         since_ms=since_ms,
@@ -264,25 +231,6 @@ def row_counts(
     return counts
 
 
-def broken_rows(
-    models: Iterable[type[PublishedRow]], broken_here: RowsOf
-) -> list[BrokenRow]:
-    """Return `MOST_BROKEN` broken rows at most, kind by kind."""
-    by_name = {str(model._meta.model_name): model for model in models}
-    columns = ("kind_name", "pk", "title", "shown_name", "broken")
-    one, *others = (
-        _rows_with_places(model, broken_here)
-        .filter(place=PLACES.index(State.BROKEN))
-        .values_list(*columns)
-        for model in by_name.values()
-    )
-    rows = one.union(*others, all=True).order_by("kind_name", "pk")
-    return [
-        BrokenRow(by_name[kind], pk, title or name, reason)
-        for kind, pk, title, name, reason in rows[:MOST_BROKEN]
-    ]
-
-
 def _rows_with_places(
     model: type[PublishedRow], broken_here: RowsOf
 ) -> QuerySet[Any, Any]:
@@ -302,28 +250,12 @@ def _rows_with_places(
     placed: QuerySet[Any, Any] = rows.annotate(
         place=Case(*places, default=len(places), output_field=IntegerField()),
         kind_name=Value(str(model._meta.model_name), output_field=CharField()),
-        shown_name=F("name" if is_definition else "slug"),
         begun=Case(begun, default=0, output_field=IntegerField()),
     )
     return placed
 
 
-# -- processes, clients, tokens -----------------------------------------------------
-
-
-def processes(reports: Sequence[Report]) -> Processes:
-    """Return what the reports of the live processes say of all; asks nothing."""
-    # A process of an older release says nothing of its code.
-    codes = Counter(each.code for each in reports if each.code)
-    lists: dict[str, int] = {}
-    for each in reports:
-        # Another release may have written something else.
-        own: object = each.lists
-        for slug, count in own.items() if isinstance(own, Mapping) else ():
-            if isinstance(count, int) and count > MANY_TOOLS:
-                lists[str(slug)] = max(count, lists.get(str(slug), 0))
-    most = max(codes.values(), default=0)
-    return Processes(len(reports), codes.total() - most, lists)
+# -- clients, tokens ----------------------------------------------------------------
 
 
 def client_counts(viewer: Viewer, now_ms: int) -> tuple[Clients, bool]:
@@ -351,7 +283,7 @@ def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
     """Count the access tokens, without connected apps, that end soon; and all good."""
     usable = Q(revoked=None) & (Q(expires=None) | Q(expires__gt=now))
     ending = usable & Q(
-        expires__lte=now + SOON,
+        ends_soon(now),
         connection=None,
         user__in=all_users().filter(active_condition()).values("pk"),
     )

@@ -67,7 +67,7 @@ def test_everything_is_stopped_and_started_again(staff: Page, served: Serving) -
 
     strip.get_by_role("link", name="Look, and start again").click()
     staff.get_by_role("link", name="Start again: Everything").click()
-    expect(staff.get_by_text("These servers come back:")).to_be_visible()
+    expect(staff.get_by_role("button", name="Start again")).to_be_visible()
     assert looked_up(served).status == 503
     picture(staff, "start-again")
     staff.get_by_role("button", name="Start again").click()

@@ -95,22 +95,6 @@ def identities(catalog: Catalog) -> dict[str, set[str]]:
     return {name: set(getattr(catalog, name)) for name in LISTS}
 
 
-def test_long_tool_lists(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows()
-    published(Server(slug="team", access="public"))
-    found = published(Server(slug="found", access="public", listing="search"))
-    catalogs = Catalogs(registry)
-    catalogs.load_changes(EVERYTHING)
-    assert catalogs.long_lists(50) == {}
-    monkeypatch.setattr("mcp_app.process.loading.MANY_TOOLS", 2)
-    # A server with three tools that search lists no others.
-    lists = {"default": 3, "team": 3, found.slug: 3}
-    assert catalogs.long_lists(50) == lists
-    assert list(catalogs.long_lists(2)) == ["default", "found"]
-    monkeypatch.setattr("mcp_app.process.loading.MANY_TOOLS", 3)
-    assert catalogs.long_lists(50) == {}
-
-
 def test_code_and_rows_side_by_side(registry: Registry) -> None:
     rows()
     catalogs = load_catalogs(registry)

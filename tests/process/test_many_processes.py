@@ -83,9 +83,9 @@ def test_sessions_that_staff_end_are_ended_everywhere(cluster: Cluster) -> None:
         standing = session.standing()
         calls = asleep(session, others)
         with closing(Staff(here)) as staff:
-            page = staff.get("/admin/mcp_app/session/").text
-            keys = re.findall(r'name="_selected_action" value="(\d+)"', page)
-            staff.act("mcp_app/session", "end_sessions", *keys)
+            page = staff.get("/admin/mcp_app/session/live/").text
+            for each in re.findall(r'formaction="([^"]+/close/)"', page):
+                staff.press_on(each)
         assert_ended(cluster, session, *calls, standing)
 
 

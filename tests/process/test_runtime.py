@@ -18,7 +18,6 @@ from pytest_django import Settings
 
 import mcp_app
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.catalog.stops import SWITCHED_OFF
 from mcp_app.invalidation import change_reader, workers
 from mcp_app.invalidation.compaction import compact
@@ -723,24 +722,6 @@ async def test_a_process_reports_rows_that_its_code_cannot_serve(site: Site) -> 
     broken = {ref: reason for kind, ref, _, reason in report.broken if kind == "tool"}
     for pk in pks:
         assert "No function is registered as" in broken[str(pk)]
-
-
-async def test_a_process_reports_long_lists_of_tools(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await site.check()
-    lists = {
-        slug: count
-        for slug, each in site.process.catalogs.by_slug.items()
-        if (count := len(each.listings["tools"])) > MANY_TOOLS
-    }
-    report = Report.of_text(site.process.build_report().as_text())
-    assert report.lists == lists
-    monkeypatch.setattr(
-        "mcp_app.process.loading.MANY_TOOLS", max(lists.values(), default=0)
-    )
-    assert site.process.build_report().lists == {}
-    assert lists or not site.process.catalogs.by_slug
 
 
 @pytest.mark.parametrize("mcp", [{"STATE_KEYS": ["the first key", "another one"]}])

@@ -93,6 +93,7 @@ def test_what_waits_is_told_once_a_day(
     user = User.objects.create_user("lee")
     ends = now() + timedelta(days=2)
     AccessToken.objects.make(user=user, name="laptop", expires=ends)
+    AccessToken.objects.update(created=ends - timedelta(days=30))
     noon = now().replace(hour=12)
     for moment in (noon, noon + timedelta(hours=2)):
         tell_alerts(moment)

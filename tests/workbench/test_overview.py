@@ -11,15 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from mcp_app.models import Prompt, PublishedRow, Server, Session, State, Tool
 from mcp_app.models.definitions import Source
-from mcp_app.models.workers import Report
-from mcp_app.workbench.overview import (
-    Clients,
-    Processes,
-    broken_rows,
-    processes,
-    read_overview,
-    row_counts,
-)
+from mcp_app.workbench.overview import Clients, read_overview, row_counts
 from mcp_app.workbench.viewer import MODELS, Viewer
 from tests.admin.calls.rows import HOUR, crash, now_ms, write
 from tests.published import published, stopped
@@ -54,8 +46,6 @@ def test_rows_by_state() -> None:
     assert (tools.total, tools.states, tools.begun) == (8, states, 5)
     assert tools.published_count == 7
     assert (found[Prompt].total, found[Prompt].states[State.BROKEN]) == (0, 0)
-    names = [(each.name, each.reason) for each in broken_rows([Tool], named("here"))]
-    assert names == [("gone", "Gone."), ("here", "")]
 
 
 def test_public_servers_are_begun() -> None:
@@ -65,22 +55,6 @@ def test_public_servers_are_begun() -> None:
     assert row_counts([Server], nowhere)[Server].begun == 0
     published(Server(slug="open", access="public"))
     assert row_counts([Server], nowhere)[Server].begun == 1
-
-
-def report(code: str = "c0de", **said: Any) -> Report:
-    return Report(code=code, **said)
-
-
-def test_processes() -> None:
-    reports = [
-        report(lists={"a": 41}),
-        report("01d"),
-        # Of older releases: one says nothing, the other something else.
-        report(""),
-        report(lists=[7]),
-        report(lists={"a": 50, "b": 40, "c": "many"}),
-    ]
-    assert processes(reports) == Processes(5, 1, {"a": 50})
 
 
 def test_clients_with_a_session_and_without() -> None:
@@ -99,9 +73,9 @@ def test_clients_with_a_session_and_without() -> None:
         {"session": "", "user_name": "staff", "principal": "console"},
     )
     sees = Viewer(key=0, sessions=True, calls=True)
-    assert read_overview(sees, [], nowhere).clients == Clients(2, 4)
+    assert read_overview(sees, 0, nowhere).clients == Clients(2, 4)
     blind = Viewer(key=0, sessions=True)
-    assert read_overview(blind, [], nowhere).clients == Clients(2, None)
+    assert read_overview(blind, 0, nowhere).clients == Clients(2, None)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +89,7 @@ def test_a_counter_tells_of_a_client(
     if columns is not None:
         write(columns)
     viewer = Viewer(key=0, calls=calls)
-    assert read_overview(viewer, [], nowhere).connected is connected
+    assert read_overview(viewer, 0, nowhere).connected is connected
 
 
 def test_what_may_not_be_viewed_is_not_read(
@@ -125,11 +99,10 @@ def test_what_may_not_be_viewed_is_not_read(
     write(crash())
     own_session()
     with django_assert_num_queries(3):
-        found = read_overview(Viewer(key=0), [], nowhere)
-    assert found.broken == []
+        found = read_overview(Viewer(key=0), 0, nowhere)
     assert found.hours == []
     assert found.paces.failing == ()
     every = Viewer(key=0, models=MODELS, calls=True, sessions=True, tokens=True)
-    with django_assert_num_queries(7):
-        found = read_overview(every, [], nowhere)
-    assert (len(found.broken), found.call_count, found.failure_count) == (1, 1, 1)
+    with django_assert_num_queries(6):
+        found = read_overview(every, 0, nowhere)
+    assert (found.call_count, found.failure_count) == (1, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -17,16 +17,14 @@ from mcp_app.admin.calls.filters import ANY_FAILURE, KINDS, LAST_HOUR
 from mcp_app.admin.calls.outcome_help import MEANINGS
 from mcp_app.admin.page import header
 from mcp_app.admin.page.concurrency import has_right
-from mcp_app.admin.page.deleted_rows import broken_rows_of
-from mcp_app.admin.page.header import LOOKS, MEANS, page_url
+from mcp_app.admin.page.header import LOOKS, page_url
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.row_loader import MODELS
-from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Server, State
 from mcp_app.models.stops import stop_matcher
-from mcp_app.workbench.overview import BrokenRow, Overview, Pace
+from mcp_app.workbench.overview import Overview, Pace
 from mcp_app.workbench.viewer import Viewer
 
 # -- servers ---------------------------------------------------------------------------
@@ -109,49 +107,18 @@ class Concern:
 
 
 def list_concerns(
-    request: HttpRequest,
-    viewer: Viewer,
-    overview: Overview,
-    servers: Sequence[ServerLine],
+    request: HttpRequest, viewer: Viewer, overview: Overview
 ) -> list[Concern]:
     """Return everything that needs attention; asks the database nothing."""
     return [
         *_no_process(viewer, overview),
-        *(_broken_concern(request, row) for row in overview.broken),
-        *_more_broken_rows(viewer, overview),
+        *_state_concerns(viewer, overview, State.BROKEN),
         *map(_failing_concern, overview.paces.failing),
         *_stop_concerns(request, viewer),
-        *_other_code(viewer, overview),
         *_state_concerns(viewer, overview, State.CHANGED),
         *_state_concerns(viewer, overview, State.UNPUBLISHED),
         *_token_concerns(viewer, overview),
-        *_long_lists(viewer, overview, servers),
     ]
-
-
-def _broken_concern(request: HttpRequest, row: BrokenRow) -> Concern:
-    kind = str(row.model._meta.model_name)
-    reasons = broken_rows_of(request).get((kind, str(row.pk)), {}).values()
-    reason = next(iter(reasons), "") or visible(row.reason, None)
-    name = visible(row.name, None)
-    return Concern(
-        look=LOOKS[State.BROKEN],
-        word=str(State.BROKEN.label),
-        name=name,
-        kind=str(row.model._meta.verbose_name),
-        sentence=reason or str(MEANS[State.BROKEN]),
-        links=[Link(_("Open it"), _change_url(kind, row.pk), name)],
-    )
-
-
-def _more_broken_rows(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
-    """Yield a line for the broken rows beyond those that were read."""
-    counts = _counts_in_state(viewer, overview, State.BROKEN)
-    if (more := sum(counts.values()) - len(overview.broken)) > 0:
-        text = ngettext("One more is broken.", "%(count)d more are broken.", more)
-        links = _list_links(counts, State.BROKEN)
-        word = str(State.BROKEN.label)
-        yield Concern(LOOKS[State.BROKEN], word, text % {"count": more}, links)
 
 
 def _failing_concern(pace: Pace) -> Concern:
@@ -210,63 +177,45 @@ def _stop_concerns(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
 
 def _no_process(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
     # Before the first client of all there is none.
-    if viewer.sessions and overview.connected and not overview.processes.count:
+    if viewer.sessions and overview.connected and not overview.processes:
         sentence = _(
             "No process serves clients now. One starts with the next request; if that"
             " gets no answer, start the site."
         )
-        yield Concern("warn", _("No process"), sentence, [_live_link()])
-
-
-def _other_code(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
-    others, count = overview.processes.others, overview.processes.count
-    if viewer.sessions and others:
-        sentence = ngettext(
-            "%(others)d of %(count)d processes runs other code than the rest. Restart"
-            " it, unless a deployment is under way.",
-            "%(others)d of %(count)d processes run other code than the rest. Restart"
-            " them, unless a deployment is under way.",
-            others,
-        )
-        counts = {"others": others, "count": count}
-        yield Concern("warn", _("Other code"), sentence % counts, [_live_link()])
-
-
-def _live_link() -> Link:
-    return Link(_("What happens now"), reverse("admin:mcp_app_session_live"))
+        link = Link(_("What happens now"), reverse("admin:mcp_app_session_live"))
+        yield Concern("warn", _("No process"), sentence, [link])
 
 
 def _state_concerns(
     viewer: Viewer, overview: Overview, state: State
 ) -> Iterator[Concern]:
     """Yield a line for all rows in a state, with a link for each kind."""
-    counts = _counts_in_state(viewer, overview, state)
+    in_state = (
+        (str(model._meta.model_name), overview.rows[model].states[state])
+        for model in viewer.models
+    )
+    counts = {kind: count for kind, count in in_state if count}
     if not (total := sum(counts.values())):
         return
-    sentence = ngettext(
-        "%(count)d draft that clients do not see.",
-        "%(count)d drafts that clients do not see.",
-        total,
-    )
-    if state == State.CHANGED:
-        sentence = ngettext(
+    sentence = {
+        State.BROKEN: ngettext(
+            "%(count)d is published, but no client sees it: its page says why.",
+            "%(count)d are published, but no client sees them: their pages say why.",
+            total,
+        ),
+        State.CHANGED: ngettext(
             "%(count)d working copy differs from what clients see.",
             "%(count)d working copies differ from what clients see.",
             total,
-        )
+        ),
+        State.UNPUBLISHED: ngettext(
+            "%(count)d draft that clients do not see.",
+            "%(count)d drafts that clients do not see.",
+            total,
+        ),
+    }[state]
     links = _list_links(counts, state)
     yield Concern(LOOKS[state], str(state.label), sentence % {"count": total}, links)
-
-
-def _counts_in_state(
-    viewer: Viewer, overview: Overview, state: State
-) -> Mapping[str, int]:
-    """Return how many rows of each viewed model are in a state, without zeros."""
-    counts = {
-        str(model._meta.model_name): overview.rows[model].states[state]
-        for model in viewer.models
-    }
-    return {kind: count for kind, count in counts.items() if count}
 
 
 def _list_links(counts: Mapping[str, int], state: State) -> list[Link]:
@@ -297,31 +246,6 @@ def _token_concerns(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
     url = reverse("admin:mcp_app_accesstoken_changelist")
     links = [Link(_("Show them"), f"{url}?kind=token&state=soon", _("access tokens"))]
     yield Concern("warn", _("Soon"), sentence % {"count": count}, links)
-
-
-def _long_lists(
-    viewer: Viewer, overview: Overview, servers: Iterable[ServerLine]
-) -> Iterator[Concern]:
-    if Server not in viewer.models:
-        return
-    known = {each.slug: each for each in servers}
-    lists = overview.processes.lists.items()
-    for slug, count in sorted(lists, key=lambda each: (-each[1], each[0])):
-        line = known.get(slug)
-        sentence = _(
-            "Lists %(count)d tools. Models choose worse among more than %(most)d:"
-            " list fewer, or let clients search."
-        )
-        url = line.url if line else reverse("admin:mcp_app_server_changelist")
-        name = line.name if line else visible(slug)
-        yield Concern(
-            look="",
-            word=_("Advice"),
-            name=name,
-            kind=str(Server._meta.verbose_name),
-            sentence=sentence % {"count": count, "most": MANY_TOOLS},
-            links=[Link(_("Open it"), url, name)],
-        )
 
 
 def _change_url(kind: str, key: object) -> str:

@@ -28,7 +28,7 @@ from mcp_app.workbench.find import (
     query_text,
     without_secrets,
 )
-from mcp_app.workbench.viewer import MODELS, Viewer, viewer_of
+from mcp_app.workbench.viewer import MODELS, viewer_of
 
 TYPES: Final[Mapping[str, Label]] = {
     CALL: gettext_lazy("Calls"),
@@ -61,7 +61,6 @@ def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
             (label, by_kind[kind]) for kind, label in TYPES.items() if kind in by_kind
         ],
         "is_full": any(len(each) >= MAX_HITS for each in by_kind.values()),
-        "searched": _searchable_names(viewer),
         "retention": retention() if viewer.calls else "",
         "most": MAX_HITS,
     }
@@ -74,12 +73,3 @@ def hit_url(hit: Hit) -> str:
         parameters = urlencode({"user": hit.key, "when": "month"})
         return f"{reverse('admin:mcp_app_call_changelist')}?{parameters}"
     return reverse(f"admin:mcp_app_{hit.kind}_change", args=[hit.key])
-
-
-def _searchable_names(viewer: Viewer) -> list[Any]:
-    """Return what was looked for: what this person may view."""
-    names = [model._meta.verbose_name_plural for model in viewer.models]
-    tokens = _("how access tokens begin")
-    if not viewer.calls:
-        return [*names, tokens]
-    return [_("error numbers of calls"), *names, _("people who called"), tokens]

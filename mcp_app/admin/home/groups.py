@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from django.contrib import messages
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -68,10 +67,7 @@ def groups_context(request: HttpRequest) -> dict[str, object]:
 
 def _may_make(request: HttpRequest) -> bool:
     """Return whether the user may make groups, and change those that there are."""
-    return request.user.has_perm("auth.add_group") and (
-        request.user.has_perm("auth.change_group")
-        or not Group.objects.filter(name__in=GROUPS).exists()
-    )
+    return request.user.has_perms(["auth.add_group", "auth.change_group"])
 
 
 def _whom_to_ask_for_rights(request: HttpRequest) -> str:

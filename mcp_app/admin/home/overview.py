@@ -17,12 +17,10 @@ from mcp_app.admin.home import attention
 from mcp_app.admin.home.attention import ServerLine
 from mcp_app.admin.home.groups import groups_context
 from mcp_app.admin.page import header
-from mcp_app.admin.page.concurrency import has_right, whom_to_ask, you_can_ask
+from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.deleted_rows import is_broken_somewhere, reports_on
-from mcp_app.admin.page.header import LOOKS
 from mcp_app.interface.rules import visible
-from mcp_app.models import Server, State, Tool
-from mcp_app.models.stops import Scope
+from mcp_app.models import Server, Tool
 from mcp_app.workbench.overview import Overview, Pace, read_overview
 from mcp_app.workbench.viewer import Viewer, viewer_of
 
@@ -63,16 +61,13 @@ def steps_to_begin(
 
 
 def _tool_step(request: HttpRequest, is_done: bool) -> Step:
-    title, url, link = _("Make a tool, and publish it"), "", _("Add a tool")
-    if may_add := request.user.has_perm("mcp_app.add_tool"):
+    url, title = "", _("Make a tool, and publish it")
+    if may_add := has_right(request, "add_tool"):
         url = reverse("admin:mcp_app_tool_add")
     if is_done:
         return Step(title, is_done, url, _("Add another tool"))
-    if may_add:
-        return Step(title, is_done, url, link, "", whom_to_ask(request, "publish"))
-    lacking = _("This needs the right “%(right)s”.") % {"right": _("Can add tool")}
-    asked = f"{lacking} {you_can_ask(request, 'add_tool')}".strip()
-    return Step(title, is_done, lacking=asked)
+    lacking = whom_to_ask(request, "publish" if may_add else "add_tool")
+    return Step(title, is_done, url, _("Add a tool"), lacking=lacking)
 
 
 # -- overview --------------------------------------------------------------------------
@@ -85,7 +80,7 @@ def home_context(request: HttpRequest, models: str = "") -> dict[str, object]:
     """
     viewer = viewer_of(request.user)
     overview = read_overview(
-        viewer, reports_on(request), partial(is_broken_somewhere, request)
+        viewer, len(reports_on(request)), partial(is_broken_somewhere, request)
     )
     lines = attention.server_lines(request)
     done = (
@@ -93,7 +88,7 @@ def home_context(request: HttpRequest, models: str = "") -> dict[str, object]:
         bool(overview.tokens.usable or overview.rows[Server].begun),
         overview.connected,
     )
-    concerns = attention.list_concerns(request, viewer, overview, lines)
+    concerns = attention.list_concerns(request, viewer, overview)
     most = len(concerns) if attention.ALL in request.GET else attention.MAX_CONCERNS
     return {
         "strip": _status_strip(request, viewer, overview),
@@ -114,23 +109,14 @@ def _status_strip(
     request: HttpRequest, viewer: Viewer, overview: Overview
 ) -> dict[str, object]:
     """Return whether clients are served, and counts of what may be viewed."""
-    on = header.active_stops(request)
-    look, word = LOOKS[State.PUBLISHED], _("Serving")
-    is_ready = not (overview.processes.count or overview.connected)
-    if any(each.scope == Scope.EVERYTHING for each in on):
-        look, word = LOOKS[State.STOPPED], str(State.STOPPED.label)
-    elif is_ready:
-        word = _("Ready")
-    elif not overview.processes.count:
-        look, word = "", _("No process")
+    count, asked = overview.processes, overview.connected
     may_stop = has_right(request, header.RIGHT)
     sees_servers = Server in viewer.models
     return {
-        "look": look,
-        "word": word,
-        "is_ready": is_ready,
+        **header.serving_mark(request, count, asked=asked),
+        "is_ready": not (count or asked),
         "servers": overview.rows[Server].published_count if sees_servers else None,
-        "processes": overview.processes.count if viewer.sessions else None,
+        "processes": count if viewer.sessions else None,
         "clients": overview.clients,
         "may_stop": may_stop,
         "stops_url": header.stops_url(),

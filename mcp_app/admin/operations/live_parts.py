@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from django.db.models import Count, F, QuerySet
@@ -19,8 +18,8 @@ from django.utils.translation import ngettext
 from mcp_app.admin.calls import presentation as calls_presentation
 from mcp_app.admin.page.header import (
     HANDLE,
-    active_stops,
     client_of,
+    serving_mark,
     session_user_name,
     user_names,
 )
@@ -28,7 +27,6 @@ from mcp_app.interface.rules import visible
 from mcp_app.models import CallStatistic, Session, Stream, Worker
 from mcp_app.models.call_rows import CallingClient
 from mcp_app.models.fields import parse_json
-from mcp_app.models.stops import Scope
 from mcp_app.models.streams import Event
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS, Report
@@ -42,30 +40,16 @@ MAX_PROGRESS: Final = 4_096
 PROGRESS: Final = "notifications/progress"
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A time, and in words how long ago it was."""
-
-    at: datetime
-    age: str
-
-    @property
-    def ago(self) -> str:
-        return _("%(age)s ago") % {"age": self.age}
-
-
-def _moment_ago(age_ms: int) -> Moment:
-    """Return the moment of this age; ages are measured by the database's clock."""
+def _age_text(age_ms: int) -> str:
+    """Return an age in words; ages are measured by the database's clock."""
     seconds = max(0, age_ms) // 1_000
     if seconds < 60:  # noqa: PLR2004 - a minute
-        text = _("%(n)d s") % {"n": seconds}
-    elif (minutes := seconds // 60) < 60:  # noqa: PLR2004 - an hour
-        text = _("%(n)d min") % {"n": minutes}
-    elif (hours := minutes // 60) < 48:  # noqa: PLR2004 - two days
-        text = _("%(n)d h") % {"n": hours}
-    else:
-        text = ngettext("%(n)d day", "%(n)d days", hours // 24) % {"n": hours // 24}
-    return Moment(now() - timedelta(milliseconds=max(0, age_ms)), text)
+        return _("%(n)d s") % {"n": seconds}
+    if (minutes := seconds // 60) < 60:  # noqa: PLR2004 - an hour
+        return _("%(n)d min") % {"n": minutes}
+    if (hours := minutes // 60) < 48:  # noqa: PLR2004 - two days
+        return _("%(n)d h") % {"n": hours}
+    return ngettext("%(n)d day", "%(n)d days", hours // 24) % {"n": hours // 24}
 
 
 def _with_ages(rows: QuerySet[Any], *columns: str) -> QuerySet[Any]:
@@ -117,12 +101,9 @@ class Look:
 def state_context(look: Look) -> dict[str, object]:
     """Return the context of the strip: what serves whom, in numbers."""
     processes, callers = len(look.reports), look.callers
-    stops = active_stops(look.request)
+    asked = processes or Session.objects.exists() or CallStatistic.objects.exists()
     return {
-        "is_stopped": any(each.scope == Scope.EVERYTHING for each in stops),
-        "was_asked": processes
-        or Session.objects.exists()
-        or CallStatistic.objects.exists(),
+        **serving_mark(look.request, processes, asked=bool(asked)),
         "processes": processes,
         "running": look.calls + sum(map(_calls_without_row, look.reports.values())),
         "sessions": look.sessions,
@@ -166,8 +147,8 @@ def _worker_line(
     return {
         "name": f"{visible(worker.host)}, {worker.pid}",
         "live": live,
-        "seen": _moment_ago(worker.age_seen_ms),
-        "started": _moment_ago(worker.age_started_ms),
+        **_age_of_request(worker.age_seen_ms),
+        "age": _age_text(worker.age_started_ms),
         "calls": calls + _calls_without_row(report) if tells else calls or None,
         "streams": sum(report.streams.values()) if tells else None,
         "other_code": report.code[:HANDLE] if tells and differ else "",
@@ -192,7 +173,7 @@ def clients_context(look: Look) -> dict[str, object]:
     listening = {key for report in reports for key in report.sessions}
     lines = [
         {
-            "age_ms": each.age_seen_ms,
+            **_age_of_request(each.age_seen_ms),
             "pk": each.pk,
             "handle": each.digest[:HANDLE],
             "client": client_of(each),
@@ -203,7 +184,7 @@ def clients_context(look: Look) -> dict[str, object]:
         for each in sessions
     ] + [
         {
-            "age_ms": look.now_ms - each.newest_ms,
+            **_age_of_request(look.now_ms - each.newest_ms),
             "client": calls_presentation.client_of(each),
             "who": calls_presentation.caller_name(each),
             "calls": each.calls,
@@ -212,10 +193,18 @@ def clients_context(look: Look) -> dict[str, object]:
     ]
     lines = sorted(lines, key=lambda line: line["age_ms"])[:SHOWN]
     return {
-        "clients": [{**each, "seen": _moment_ago(each["age_ms"])} for each in lines],
+        "clients": lines,
         "client_count": count,
         "counts_calls": look.counts_calls,
         "more_clients": _more_text(count),
+    }
+
+
+def _age_of_request(age_ms: int) -> dict[str, Any]:
+    return {
+        "age_ms": age_ms,
+        "seen": now() - timedelta(milliseconds=max(0, age_ms)),
+        "ago": _("%(age)s ago") % {"age": _age_text(age_ms)},
     }
 
 
@@ -233,7 +222,7 @@ def calls_context(look: Look) -> dict[str, object]:
             "tool": call_name(each),
             "client": client_of(each.session),
             "who": session_user_name(each.session, names),
-            "began": _moment_ago(each.age_created_ms),
+            "age": _age_text(each.age_created_ms),
             "progress": _progress_text(payloads.get(each.pk, "")),
             "live": each.owner in look.reports,
             "cancel_url": reverse("admin:mcp_app_session_cancel", args=[each.pk]),

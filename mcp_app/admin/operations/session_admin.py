@@ -1,18 +1,14 @@
-"""The admin page of sessions: who is connected, and an action that ends sessions."""
+"""The admin page of sessions: who is connected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib import admin, messages
-from django.contrib.admin.models import DELETION, LogEntry
+from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.db import transaction
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
 
 from mcp_app.admin.operations.live import LivePages
 from mcp_app.admin.page.concurrency import NoBulkDeletion
@@ -38,7 +34,6 @@ class SessionAdmin(NoBulkDeletion[Session], LivePages):
     search_fields = ["client_info", "server"]
     show_full_result_count = False
     ordering = ["-seen_ms"]
-    actions = ["end_sessions"]
     fields = ["client", "user", "server", "revision", "last_seen", "opened"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -86,16 +81,3 @@ class SessionAdmin(NoBulkDeletion[Session], LivePages):
         if request.method == "POST" and may:
             Session.objects.filter(pk=object_id).empty()
         return super().delete_view(request, object_id, extra_context)
-
-    @admin.action(description=_("End the chosen sessions"), permissions=["delete"])
-    def end_sessions(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
-        # Delete the many messages first, in portions, not in one transaction.
-        Session.objects.filter(pk__in=queryset.values("pk")).empty()
-        with transaction.atomic():
-            LogEntry.objects.log_actions(
-                str(request.user.pk), queryset, DELETION, change_message="Ended."
-            )
-            count = queryset.count()
-            queryset.delete()
-        message = ngettext("%d session was ended.", "%d sessions were ended.", count)
-        self.message_user(request, message % count, messages.SUCCESS)

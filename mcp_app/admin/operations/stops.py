@@ -13,7 +13,6 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models, router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path
-from django.utils.safestring import SafeString
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -137,7 +136,7 @@ class StopPages(SettledAdmin[Row]):
             return HttpResponseRedirect(header.stops_url())
         context = {
             "stops": [(each.pk, header.stop_sentence(each)) for each in ending],
-            "back": [*_coming_back(ending, on)],
+            "back": _restart_words(ending),
             "staying": _staying_sentence([each for each in on if each not in ending]),
             "back_url": _return_url(request.GET, ending[0]),
             "back_to": request.GET.get("back", ""),
@@ -311,42 +310,14 @@ def _single_lines(on: Sequence[Stop]) -> Iterator[Line]:
 # -- starting again -----------------------------------------------------------------
 
 
-def _coming_back(
-    ending: Sequence[Stop], on: Sequence[Stop]
-) -> Iterator[str | SafeString]:
-    """Say what clients can use again, unless another stop applies to it."""
-    stop = ending[0]
-    if stop.scope == Scope.CHANGES:
-        count = count_changing(mcp, on)
-        sentence = ngettext(
-            "%(count)d tool that changes things comes back.",
-            "%(count)d tools that change things come back.",
-            count,
-        )
-        yield sentence % {"count": count}
-    elif stop.scope == Scope.DEFINITION:
-        row = _row_of_stop(stop)
-        what = ", ".join(dict.fromkeys(each.what for each in ending))
-        if row is None:
-            yield _("%(what)s was deleted. No client sees it.") % {"what": what}
-        else:
-            yield f"{what}: {comparison.restart_sentence(row)}"
-    else:
-        rows = Server.rows().filter(published__isnull=False)
-        staying = [each for each in on if each not in ending]
-        back = [row for row in rows if _comes_back(row, ending, staying)]
-        names = {"names": ", ".join(str(each) for each in back)}
-        some = _("These servers come back: %(names)s.") % names
-        yield some if back else _("No server comes back with this.")
-
-
-def _comes_back(row: Server, ending: Sequence[Stop], staying: Sequence[Stop]) -> bool:
-    """Return whether stops that end hold a server, and none that stays does."""
-    ends, stays = (
-        _stops_in_scope(stops, Scope.EVERYTHING) or header.stops_of_row(stops, row)
-        for stops in (ending, staying)
-    )
-    return bool(ends) and not stays
+def _restart_words(ending: Sequence[Stop]) -> str:
+    """Say what clients see again of a definition; "" of a wider stop."""
+    if ending[0].scope != Scope.DEFINITION:
+        return ""
+    row, what = _row_of_stop(ending[0]), ending[0].what
+    if row is None:
+        return _("%(what)s was deleted. No client sees it.") % {"what": what}
+    return f"{what}: {comparison.restart_sentence(row)}"
 
 
 def _staying_sentence(on: Any) -> str:

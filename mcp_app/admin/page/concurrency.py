@@ -70,6 +70,7 @@ RIGHTS: Final[Mapping[str, Label]] = {
     "view_values": gettext_lazy("Can see values of calls"),
 }
 NEEDS: Final[Mapping[str, Label]] = {
+    "add_tool": gettext_lazy("This needs the right “Can add tool”."),
     "publish": gettext_lazy("Publishing needs the right “%(right)s”."),
     "stop": gettext_lazy("Stopping and starting needs the right “%(right)s”."),
     "try": gettext_lazy("Trying needs the right “%(right)s”."),
@@ -85,7 +86,7 @@ def has_right(request: HttpRequest, right: str) -> bool:
 def lacking_sentence(right: str) -> str:
     """Return the sentence for a user who lacks a permission."""
     needs = NEEDS.get(right, gettext_lazy("This needs the right “%(right)s”."))
-    return str(needs) % {"right": RIGHTS[right]}
+    return str(needs) % {"right": RIGHTS.get(right, "")}
 
 
 def whom_to_ask(request: HttpRequest, right: str) -> str:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 # What is stopped now, in words, for every page of the app.
 
 RIGHT: Final = "stop"
+
 ROW: Final = "row"
 """The value of `back` for returning to the row's page after starting it again."""
 MAX_NAMES: Final = 10
@@ -110,6 +111,21 @@ def stop_result(stop: Stop) -> str:
     else:
         calls = ""
     return f"{_('Clients do not see it any more.')} {calls}".strip()
+
+
+def serving_mark(
+    request: HttpRequest, processes: int, *, asked: bool
+) -> dict[str, object]:
+    """Say whether clients are served: the CSS class of a mark, and its word.
+
+    `asked` says whether a client ever asked.
+    """
+    look, word = ("", _("No process")) if asked else ("good", _("Ready"))
+    if any(each.scope == Scope.EVERYTHING for each in active_stops(request)):
+        look, word = LOOKS[State.STOPPED], str(State.STOPPED.label)
+    elif processes:
+        look, word = "good", _("Serving")
+    return {"look": look, "word": word}
 
 
 def stops_url() -> str:

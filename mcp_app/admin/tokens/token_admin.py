@@ -32,13 +32,13 @@ from mcp_app.admin.tokens.token_pages import (
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import AccessToken
+from mcp_app.models.tokens import ends_soon
 from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.site_time import time_html
 
 # -- token lists -----------------------------------------------------------------------
 # The columns and filters of the list of access tokens and connected apps.
 
-SOON: Final = timedelta(days=7)
 MONTH: Final = timedelta(days=30)
 LONG: Final = timedelta(days=90)
 """A token that was not used for this long may no longer be needed."""
@@ -57,7 +57,7 @@ STATES: Final[dict[str, tuple[Label, Callable[[datetime], Q]]]] = {
     "good": (gettext_lazy("Good"), _good_condition),
     "soon": (
         gettext_lazy("End within 7 days"),
-        lambda now: _good_condition(now) & Q(expires__lte=now + SOON),
+        lambda now: _good_condition(now) & ends_soon(now),
     ),
     "idle": (
         gettext_lazy("Not used for 30 days"),

@@ -22,10 +22,9 @@ from mcp_app.models import (
     Worker,
 )
 from mcp_app.models.stops import By, Scope
-from mcp_app.models.workers import Report
 from tests.account.apps import many_apps
 from tests.admin.calls.rows import MINUTE, crash, write
-from tests.admin.page.test_broken_rows import REASON, working
+from tests.admin.page.test_broken_rows import working
 from tests.admin.pages import Staff, home, page, page_of
 from tests.published import published, stopped
 from tests.streams.logging_rows import own_session
@@ -52,16 +51,14 @@ def links(client: Client) -> list[str]:
     return [link.url for each in concerns for link in each.links]
 
 
-def reporting(name: str, report: Report) -> None:
-    working(name)
-    Worker.objects.filter(pk=name).update(report=report.as_text())
-
-
 def test_nothing(admin_client: Client) -> None:
     published(Tool(name="fine", title="Fine"))
     response = home(admin_client)
     assert response.context["concerns"] == []
     assert "Nothing needs you." in response.content.decode()
+
+
+SAID = "published, but no client sees them: their pages say why."
 
 
 def test_the_worst_comes_first(admin_client: Client) -> None:
@@ -77,16 +74,15 @@ def test_the_worst_comes_first(admin_client: Client) -> None:
     off = stopped(published(Tool(name="off", title="Off")))
     found = told(admin_client)
     assert [each for each in found if each[0] != "Stopped"] == [
-        ("Broken", "order", "Gone."),
-        ("Broken", "Stock", f"In 1 of 2 processes: {REASON}"),
+        ("Broken", "", f"2 are {SAID}"),
         ("Changed", "", "1 working copy differs from what clients see."),
         ("Not published", "", "1 draft that clients do not see."),
     ]
-    assert [word for word, *_others in found].index("Stopped") == 2
-    assert found[2][2].startswith("off is stopped since <time")
+    assert [word for word, *_others in found].index("Stopped") == 1
+    assert found[1][2].startswith("off is stopped since <time")
     assert links(admin_client) == [
-        page_of(gone),
-        page_of(stock),
+        f"{page('tool')}?state=broken",
+        f"{page('resourcetemplate')}?state=broken",
         f"{page('server', 'start_again')}?what=tool:{off.pk}",
         f"{page('resource')}?state=changed",
         f"{page('prompt')}?state=unpublished",
@@ -141,18 +137,10 @@ def test_no_process(staff: Staff) -> None:
     assert sentence.startswith("No process serves clients now.")
 
 
-def test_processes_with_other_code(staff: Staff) -> None:
-    reporting("one", Report(code="c0de"))
-    reporting("two", Report(code="01d"))
-    client = staff("view_session")
-    ((word, _name, sentence),) = told(client)
-    assert word == "Other code"
-    assert sentence.startswith("1 of 3 processes runs other code than the rest.")
-
-
 def token(user: User, days: float, **columns: object) -> AccessToken:
     ends = now() + timedelta(days=days)
     row, _secret = AccessToken.objects.make(user=user, name="x", expires=ends)
+    columns = {"created": now() - timedelta(days=30), **columns}
     AccessToken.objects.filter(pk=row.pk).update(**columns)
     return row
 
@@ -164,6 +152,8 @@ def test_tokens_that_end_soon(staff: Staff) -> None:
     token(own, 6.9)
     token(own, 7.1)
     token(own, 3, revoked=now())
+    # Who made it for a week knows when it ends.
+    token(own, 6.99, created=now())
     token(other, 3)
     token(User.objects.create_user("gone", is_active=False), 3)
     many_apps(own, 1)
@@ -183,25 +173,9 @@ def test_tokens_of_all(staff: Staff) -> None:
     assert client.get(links(client)[0]).context["cl"].result_count == 2
 
 
-def test_servers_that_list_many_tools(admin_client: Client) -> None:
-    team = published(Server(slug="team", title="For the team"))
-    reporting("one", Report(code="c0de", lists={"team": 41, "gone": 50, "few": 40}))
-    found = told(admin_client)
-    names = [(word, name) for word, name, _said in found]
-    assert names == [("Advice", "gone"), ("Advice", "For the team")]
-    assert found[1][2].startswith("Lists 41 tools.")
-    assert links(admin_client)[1] == page_of(team)
-
-
-def test_a_report_of_another_release_is_no_error(admin_client: Client) -> None:
-    odd = Report().as_text().replace('"lists":{}', '"lists":[1]')
-    Worker.objects.filter(pk="here").update(report=odd)
-    assert told(admin_client) == []
-
-
 def test_eight_lines_and_how_many_more(admin_client: Client) -> None:
-    rows = [published(Tool(name=f"t{n}")) for n in range(attention.MAX_CONCERNS + 3)]
-    Tool.objects.filter(pk__in=[row.pk for row in rows]).update(broken="Gone.")
+    names = [f"t{n}" for n in range(attention.MAX_CONCERNS + 3)]
+    rows = [stopped(published(Tool(name=name))) for name in names]
     response = home(admin_client)
     assert len(response.context["concerns"]) == attention.MAX_CONCERNS
     text = " ".join(response.content.decode().split())
@@ -212,23 +186,12 @@ def test_eight_lines_and_how_many_more(admin_client: Client) -> None:
     assert "more</a>" not in every.content.decode()
 
 
-def test_more_broken_rows_than_are_read(
-    admin_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mcp_app.workbench.overview.MOST_BROKEN", 1)
-    for name in ("a", "b", "c"):
-        published(Tool(name=name))
-    Tool.objects.update(broken="Gone.")
-    assert told(admin_client)[1] == ("Broken", "", "2 more are broken.")
-    assert links(admin_client)[1] == f"{page('tool')}?state=broken"
-
-
 EACH = {
     "view_tool": {"Broken", "Stopped", "Changed"},
     "change_tool": {"Broken", "Stopped", "Changed"},
     "view_prompt": {"Not published"},
-    "view_server": {"Advice", "Stopped"},
-    "view_session": {"Other code"},
+    "view_server": {"Stopped"},
+    "view_session": set(),
     "view_call": {"Failing"},
     "manage_tokens": {"Soon"},
     "view_resource": set(),
@@ -243,7 +206,6 @@ def test_only_what_one_may_view(staff: Staff, right: str) -> None:
     Tool.objects.filter(pk=published(Tool(name="c")).pk).update(content_hash="other")
     Prompt.objects.create(name="draft")
     stopped(published(Server(slug="off")))
-    reporting("one", Report(code="01d", lists={"default": 99}))
     write(*(crash() for _ in range(5)))
     token(User.objects.create_user("lee"), 2)
     client = staff(right)

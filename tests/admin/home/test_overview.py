@@ -17,7 +17,6 @@ from mcp_app.models import AccessToken, Prompt, Resource, Server, Session, Tool,
 from mcp_app.models.definitions import Source
 from mcp_app.models.workers import Report
 from tests.admin.calls.rows import DAY, HOUR, crash, now_ms, write
-from tests.admin.home.test_attention import reporting
 from tests.admin.page.test_broken_rows import working
 from tests.admin.pages import Staff, home, page, text_of
 from tests.published import published
@@ -40,7 +39,9 @@ def test_the_strip(admin_client: Client) -> None:
     Server.objects.publish(Server.objects.all())
     Server.objects.create(slug="draft")
     working("one")
-    reporting("two", Report(code="c0de", streams={"default": 3}, sessions=(1,)))
+    working("two")
+    report = Report(code="c0de", streams={"default": 3}, sessions=(1,))
+    Worker.objects.filter(pk="two").update(report=report.as_text())
     own_session()
     Session.objects.update(seen_ms=now_ms())
     own_session()

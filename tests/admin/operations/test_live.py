@@ -433,4 +433,4 @@ def test_a_call_that_nobody_runs(admin_client: Client) -> None:
     ],
 )
 def test_how_long_ago(age_ms: int, ago: str) -> None:
-    assert live_parts._moment_ago(age_ms).ago == ago
+    assert live_parts._age_of_request(age_ms)["ago"] == ago

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
@@ -12,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Event, Session, Stream
 from tests.admin.operations.test_live import session
-from tests.admin.pages import Queries, Staff, page, page_of, text_after, text_of
+from tests.admin.pages import Queries, page, page_of, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -75,24 +74,6 @@ def test_sessions_are_neither_made_nor_edited(
     assert "user_2" in text_of(admin_client, sessions[2])
     assert admin_client.get(page("session", "add")).status_code == 403
     assert admin_client.post(page_of(sessions[0]), {"server": "x"}).status_code == 403
-
-
-def test_sessions_are_ended(admin_client: Client, sessions: list[Session]) -> None:
-    chosen = [each.pk for each in sessions[:2]]
-    sent = {"action": "end_sessions", "_selected_action": chosen}
-    assert "2 sessions were ended." in text_after(admin_client, page("session"), sent)
-    assert set(Session.objects.all()) == set(sessions[2:])
-    assert LogEntry.objects.filter(action_flag=DELETION).count() == 2
-
-
-def test_ending_needs_the_right_to_delete(
-    staff: Staff, sessions: list[Session]
-) -> None:
-    client = staff("view_session")
-    assert "End the chosen" not in text_of(client, page("session"))
-    sent = {"action": "end_sessions", "_selected_action": [sessions[0].pk]}
-    client.post(page("session"), sent)
-    assert Session.objects.count() == len(sessions)
 
 
 def test_the_page_before_a_session_is_deleted_loads_nothing_of_its_own(

@@ -18,8 +18,9 @@ from pytest_django import Settings
 
 from mcp_app.account.presentation import token_state
 from mcp_app.admin.tokens import token_admin
-from mcp_app.admin.tokens.token_admin import LONG, SOON, STATES, TokenStateFilter
+from mcp_app.admin.tokens.token_admin import LONG, STATES, TokenStateFilter
 from mcp_app.models import AccessToken, Server
+from mcp_app.models.tokens import SOON
 from tests.account.conftest import Make, filled, made, shown
 from tests.admin.pages import Staff, page, page_of, text_of, words_in
 from tests.published import published
@@ -175,7 +176,9 @@ def test_the_filters(admin_client: Client, token: Make) -> None:
     now = timezone.now()
     ana, gone = user("ana"), user("gone")
     token(ana, name="good", expires=now + timedelta(days=30))
-    token(ana, name="soon", expires=now + timedelta(days=3), may="change")
+    long_ago = now - timedelta(days=60)
+    ends = {"created": long_ago, "used": now, "expires": now + timedelta(days=3)}
+    token(ana, name="soon", may="change", **ends)
     token(ana, name="unused", created=now - timedelta(days=100))
     token(ana, name="old", created=now - timedelta(days=100), used=now)
     token(ana, name="revoked").revoke()
@@ -404,9 +407,11 @@ def test_a_token_is_in_the_state_that_its_page_says() -> None:
     [(NOW, False), (NOW + TICK, True), (NOW + SOON, True), (NOW + SOON + TICK, False)],
 )
 def test_what_ends_soon(expires: datetime, soon: bool) -> None:
-    token_lists_token("a", expires=expires)
-    token_lists_token("forever")
-    token_lists_token("revoked", expires=expires, revoked=NOW)
+    created = NOW - SOON
+    token_lists_token("a", expires=expires, created=created)
+    token_lists_token("for a week", expires=expires, created=expires - SOON)
+    token_lists_token("forever", created=created)
+    token_lists_token("revoked", expires=expires, revoked=NOW, created=created)
     assert chosen("soon") == ({"a"} if soon else set())
 
 
@@ -431,4 +436,4 @@ def test_what_nobody_uses(used: Any, created: datetime, unused: bool) -> None:
 def test_each_state_can_be_chosen() -> None:
     made = TokenStateFilter(RequestFactory().get("/"), {}, AccessToken, None)  # type: ignore[arg-type]
     assert [name for name, _ in made.lookup_choices] == [*STATES]
-    assert token_admin.SOON < token_admin.LONG
+    assert SOON < token_admin.LONG
