@@ -219,14 +219,6 @@ MAX_TEXT_LENGTH: Final = 64 * 1024
 MAX_MESSAGES: Final = 200
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Exchange:
-    """A message as text, under a heading."""
-
-    title: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where clients reach the server, and what their requests have there.
@@ -241,17 +233,20 @@ class Address:
 
 def exchanges(
     messages: Sequence[Message], address: Address, revision: Revision
-) -> Iterator[Exchange]:
-    """Yield the messages with the HTTP requests in which such a client sends them."""
+) -> Iterator[tuple[str, str]]:
+    """Yield the messages as text, each under a heading.
+
+    Those of the client have the HTTP requests in which it sends them.
+    """
     for each in messages[:MAX_MESSAGES]:
         text = visible(each.text.decode("utf-8", "replace")[:MAX_TEXT_LENGTH], None)
         if not each.from_client:
-            yield Exchange(_("From the server"), text)
+            yield _("From the server"), text
             continue
         headers = _request_headers(json.loads(each.text), address, revision)
         head = "\n".join(f"{name}: {value}" for name, value in headers)
         request = f"POST {address.url}\n{head}\n\n{text}"
-        yield Exchange(_("From the client"), request)
+        yield _("From the client"), request
 
 
 def _request_headers(

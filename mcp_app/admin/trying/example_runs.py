@@ -12,7 +12,7 @@ from typing import Final
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.trying.examples import ExampleLine, example_line, judge_trial
+from mcp_app.admin.trying.examples import judge_trial
 from mcp_app.admin.trying.pages import TryPage
 from mcp_app.admin.trying.setup import Refusal
 from mcp_app.models import DefinitionRow, Example
@@ -24,8 +24,13 @@ WITHIN_S: Final = 5.0
 """How long all examples together may take."""
 
 
-def run_examples(request: HttpRequest, row: DefinitionRow) -> Sequence[ExampleLine]:
-    """Run the examples of what only reads, as who looks at the page."""
+def run_examples(
+    request: HttpRequest, row: DefinitionRow
+) -> Sequence[tuple[Example, str, str]]:
+    """Run the examples of what only reads here, as who looks at the page.
+
+    What came of each is a CSS class, and words.
+    """
     examples = [*Example.objects.of(row)]
     if not examples:
         return []
@@ -42,7 +47,7 @@ def run_examples(request: HttpRequest, row: DefinitionRow) -> Sequence[ExampleLi
         trials |= run_on_loop(request, partial(_run_plans, plans))
     outcomes = {each: judge_trial(each, trial) for each, trial in trials.items()}
     not_run = ("warn", _("not run"))
-    return [example_line(row, each, *outcomes.get(each, not_run)) for each in examples]
+    return [(each, *outcomes.get(each, not_run)) for each in examples]
 
 
 async def _run_plans(plans: Mapping[Example, Plan]) -> dict[Example, Trial]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.page.header import page_url
 from mcp_app.admin.trying.request import Arguments
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.rules import text_problem, visible
@@ -30,18 +28,6 @@ class NotKept(ValueError):
     """An example cannot be kept; the message is a sentence."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ExampleLine:
-    """An example as pages show it; `look` is the CSS class of what came of it."""
-
-    key: str
-    name: str
-    expected: str
-    url: str
-    look: str = ""
-    outcome: str = ""
-
-
 def find_example(row: DefinitionRow, key: str) -> Example | None:
     """Return the example of a row with this primary key, as text."""
     rows = Example.objects.of(row) if key else ()
@@ -51,23 +37,11 @@ def find_example(row: DefinitionRow, key: str) -> Example | None:
 def examples_context(row: DefinitionRow, data: QueryDict) -> dict[str, Any]:
     """Return the context of the part with the examples."""
     return {
-        "examples": [example_line(row, each) for each in Example.objects.of(row)],
+        "examples": Example.objects.of(row),
         "keeps": KEEP in data,
         "example_name": data.get(NAME, ""),
         "example_expect": data.get(EXPECT, ""),
     }
-
-
-def example_line(
-    row: DefinitionRow, example: Example, look: str = "", outcome: str = ""
-) -> ExampleLine:
-    """Return an example as pages show it, and perhaps what came of it."""
-    expected = _("it answers")
-    if example.expect:
-        expected = _("contains “%(text)s”") % {"text": visible(example.expect)}
-    url = f"{page_url(row, 'try')}?{EXAMPLE}={example.pk}"
-    name = visible(example.name)
-    return ExampleLine(str(example.pk), name, expected, url, look, outcome)
 
 
 def change_examples(row: DefinitionRow, data: QueryDict, arguments: Arguments) -> str:

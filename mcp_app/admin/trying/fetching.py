@@ -61,7 +61,7 @@ def fetch_answer(request: HttpRequest, form: Any) -> Fetched:
         data.setlist(each.name, sent if each.name in request.POST else [each.value])
     data["which"] = "working"
     # Whoever may describe any call may see what those answer that only read.
-    page = TryPage(request, row, data, may_read=True)
+    page = TryPage(request, row, data, is_fetch=True)
     data["once"] = page.next_ticket if call.only_reads else request.POST.get(ONCE, "")
     if request.POST.get(REALLY) == f"{call.method} {call.url}":
         data["really"] = page.page_context()["setup"].confirmation

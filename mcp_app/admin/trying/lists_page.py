@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.transports.in_process import Caller
-from mcp_app.workbench.trying.listings import Item, ServerLists, read_lists
+from mcp_app.workbench.trying.listings import Item, read_lists
 from mcp_app.workbench.viewer import run_on_loop
 
 ME: Final = "me"
@@ -36,25 +35,6 @@ HEADINGS: Final[Mapping[str, Label]] = {
     "resources": gettext_lazy("Resources"),
     "templates": gettext_lazy("Resource templates"),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An item with its page; `url` is "" if it has none."""
-
-    name: str
-    title: str
-    tokens: int
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A list of the page."""
-
-    heading: Label
-    lines: Sequence[Line]
-    tokens: int
 
 
 def lists_context(request: HttpRequest, row: Server) -> dict[str, Any]:
@@ -86,7 +66,10 @@ def lists_context(request: HttpRequest, row: Server) -> dict[str, Any]:
         "refused": REFUSED.get(refused, "") if refused else "",
         "reason": visible(server_lists.reason, None),
         "tokens": server_lists.token_count,
-        "sections": [*_list_sections(server_lists)],
+        "sections": [
+            (HEADINGS[name], [*map(_item_line, items)])
+            for name, items in server_lists.items.items()
+        ],
         "is_public": is_public,
     }
 
@@ -101,15 +84,11 @@ def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
     return None if user is None else console_principal(request, user)
 
 
-def _list_sections(server_lists: ServerLists) -> Iterator[Section]:
-    for name, items in server_lists.items.items():
-        lines = [_item_line(each) for each in items]
-        yield Section(HEADINGS[name], lines, sum(each.tokens for each in lines))
-
-
-def _item_line(item: Item) -> Line:
+def _item_line(item: Item) -> dict[str, object]:
+    """Return an item with its page, whose URL is "" if it has none."""
     url = ""
     if item.key is not None:
         kind, pk = item.key
         url = reverse(f"admin:mcp_app_{kind}_try", args=[pk])
-    return Line(visible(item.identity), visible(item.title), item.tokens, url)
+    name, title = visible(item.identity), visible(item.title)
+    return {"name": name, "title": title, "tokens": item.tokens, "url": url}

@@ -24,7 +24,6 @@ from mcp_app.admin.trying.request import (
     Arguments,
     arguments_of,
     request_of,
-    suggestion_of,
     with_errors,
     with_values,
 )
@@ -57,8 +56,6 @@ from mcp_app.workbench.trying.trial import (
 from mcp_app.workbench.viewer import run_on_loop
 
 WORKING, PUBLISHED = "working", "published"
-SUGGEST: Final = "suggest"
-"""The button that asks for suggestions; its value is the name of an argument."""
 VERSIONS_INPUT: Final = "seen"
 """The input that names the versions which the page showed."""
 ANSWER: Final = "answer"
@@ -74,9 +71,9 @@ class TryPage:
         row: DefinitionRow,
         data: QueryDict | None,
         *,
-        may_read: bool = False,
+        is_fetch: bool = False,
     ) -> None:
-        """Take what the form sent, if anything; `may_read` is as in `Setup`."""
+        """Take what the form sent, if anything; `is_fetch` is as in `Setup`."""
         self._request = request
         self._row = row
         self._data = QueryDict() if data is None else data
@@ -111,9 +108,9 @@ class TryPage:
                 self._arguments = with_values(self._arguments, values)
             elif data is None and (values := values_to_try(request, row)):
                 self._arguments = with_values(self._arguments, values)
-            self._setup = self._create_setup(self._definition, may_read)
+            self._setup = self._create_setup(self._definition, is_fetch)
 
-    def _create_setup(self, definition: Definition, may_read: bool) -> Setup:
+    def _create_setup(self, definition: Definition, is_fetch: bool) -> Setup:
         kind = changes = None
         # A published version may have another kind.
         if not self._row.from_code:
@@ -132,7 +129,7 @@ class TryPage:
             is_working_copy=self._is_working,
             changes_elsewhere=changes,
             data=self._data,
-            may_read=may_read,
+            is_fetch=is_fetch,
         )
 
     # -- a button was pressed ------------------------------------------------------
@@ -212,14 +209,14 @@ class TryPage:
             log(self._notice)
 
     def example_plan(self, example: Example) -> Plan | None:
-        """Return how an example is run unasked; None for what does not only read.
+        """Return how an example is run unasked; None for what does not only read here.
 
         Raises `Refusal`, and ValueError for values that do not fit any more.
         """
         setup = self._setup
         if self._definition is None or setup is None:
             raise Refusal(_("It cannot run."))
-        if setup.must_confirm or not setup.only_reads:
+        if setup.effect is Effect.ELSEWHERE or not setup.only_reads:
             return None
         setup.check_choices()
         return self._build_plan(self._definition, setup, example.read())
@@ -250,11 +247,7 @@ class TryPage:
     def _build_plan(
         self, definition: Definition, setup: Setup, values: JsonObject
     ) -> Plan:
-        name = self._data.get(SUGGEST)
-        if name is None:
-            method, params = request_of(definition, values)
-        else:
-            method, params = suggestion_of(definition, name, values)
+        method, params = request_of(definition, values)
         setup.check_server()
         row = self._row
         return Plan(
@@ -294,7 +287,7 @@ class TryPage:
         changes = setup.must_confirm or (
             isinstance(definition, ToolDefinition) and not definition.hints.repeatable
         )
-        if setup.is_dry or SUGGEST in data or not changes:
+        if setup.is_dry or not changes:
             return
         try:
             at = claim_ticket(data.get("once", ""), self._request.user.pk, self._row)
@@ -325,7 +318,6 @@ class TryPage:
             "setup": setup,
             "problem": self.problem,
             "is_setup_wrong": self._is_setup_wrong,
-            "suggests": not isinstance(self._definition, ToolDefinition),
             "notice": self._notice,
             # What is kept needs no name any more.
             **examples.examples_context(
@@ -374,17 +366,18 @@ class TryPage:
             schema = getattr(self._definition, "input_schema", {})
             mirrored = mirrored_parameters(schema)
         address = answers.Address(url, not setup.is_public, mirrored)
-        revision, example = setup.chosen_revision, None
-        if self._example is not None:
-            outcome = examples.judge_trial(self._example, trial)
-            example = examples.example_line(self._row, self._example, *outcome)
+        revision, example = setup.chosen_revision, self._example
         return {
             **self._questions(setup, trial.state, self._results),
             "tried_as": setup.as_whom_text,
             "who_url": self._who_can_see_url(trial, setup),
             "shown": presentation.present_trial(trial, self._definition),
             "example": example,
-            "messages_sent": [*answers.exchanges(trial.messages, address, revision)],
+            "judged": () if example is None else examples.judge_trial(example, trial),
+            "messages_sent": [
+                (title, Secret(text))
+                for title, text in answers.exchanges(trial.messages, address, revision)
+            ],
             "curl": Secret(answers.curl_command(trial.messages, address, revision)),
             "python": Secret(answers.python_example(trial.messages, address)),
         }

@@ -155,7 +155,7 @@ def split_answer(result: JsonObject) -> tuple[Sequence[Part], object]:
 
     A text that says the same as the JSON is left out.
     """
-    value = result.get("structuredContent", result.get("completion"))
+    value = result.get("structuredContent")
     blocks = _json_objects(result.get("content"))
     texts = [each.get("text") for each in blocks if each.get("type") == "text"]
     if value is None and len(texts) == len(blocks) == 1:
@@ -174,7 +174,7 @@ def _read_object(text: object) -> object:
 
 
 def parts_of(result: JsonObject) -> Iterator[Part]:
-    """Yield the parts of a result: of a tool, a resource, a prompt, a suggestion."""
+    """Yield the parts of a result: of a tool, a resource, a prompt."""
     for block in _json_objects(result.get("content")):
         yield _block_part(block)
     for contents in _json_objects(result.get("contents")):

@@ -127,21 +127,6 @@ def request_of(definition: Definition, values: JsonObject) -> tuple[str, JsonObj
     return "resources/read", {"uri": template.expand(texts)}
 
 
-def suggestion_of(
-    definition: Definition, name: str, values: JsonObject
-) -> tuple[str, JsonObject]:
-    """Return the request for suggestions for an argument, from the others."""
-    reference: JsonObject = {"type": "ref/prompt", "name": definition.name}
-    if isinstance(definition, ResourceTemplateDefinition):
-        reference = {"type": "ref/resource", "uri": definition.uri_template}
-    others = {key: value for key, value in values.items() if key != name}
-    return "completion/complete", {
-        "ref": reference,
-        "argument": {"name": name, "value": str(values.get(name, ""))},
-        "context": {"arguments": others},
-    }
-
-
 def with_errors(arguments: Arguments, error: Exception) -> Arguments:
     """Return what was typed, with what is wrong with it."""
     if isinstance(error, Unreadable):

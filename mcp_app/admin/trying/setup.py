@@ -32,6 +32,7 @@ from mcp_app.workbench.trying.trial import As, Attempt, refusal_of_attempt
 
 CLIENT: Final = "Try it"
 DRY_CLIENT: Final = "Try it, dry run"
+FETCH: Final = "Fetch"
 MAX_TOKENS: Final = 50
 CAPABILITIES: Final[Mapping[str, tuple[Label, tuple[str, ...]]]] = {
     "form": (gettext_lazy("answer questions in a form"), ("elicitation", "form")),
@@ -67,8 +68,8 @@ class Setup:
     changes_elsewhere: str | None = None
     """What a call changes of another site, "" for nothing; None if hints say so."""
     data: QueryDict = field(default_factory=QueryDict)
-    may_read: bool = False
-    """Whether a working copy that only reads runs without the right to publish."""
+    is_fetch: bool = False
+    """Whether *Fetch* asks: what only reads runs without the right to publish."""
 
     # -- which, and where -------------------------------------------------------------
 
@@ -280,7 +281,7 @@ class Setup:
             is_dry=self.is_dry,
             only_reads=self.only_reads,
             effect=self.effect,
-            may_publish=(self.may_read and self.only_reads)
+            may_publish=(self.is_fetch and self.only_reads)
             or has_right(request, "publish"),
             may_try_as=self.may_try_as,
             is_superuser=bool(getattr(request.user, "is_superuser", False)),
@@ -291,11 +292,12 @@ class Setup:
 
     def calling_client(self) -> Caller:
         """Return the client that calls; raises `Refusal`."""
+        name = DRY_CLIENT if self.is_dry else CLIENT
         return Caller(
             principal=self.principal(),
             person=f"u{_current_user(self.request).pk}",
             revision=self.chosen_revision,
-            name=DRY_CLIENT if self.is_dry else CLIENT,
+            name=FETCH if self.is_fetch else name,
             capabilities=self.capabilities,
         )
 

@@ -194,7 +194,7 @@ async def test_nobody_answers_for_the_model(
     asked = await run(client, url, prompt="Say it.", revision=version)
     assert ("Decline" in text_of(asked)) == (version == STATEFUL)
     response = await answer(client, url, asked, "decline")
-    sent = [each.text for each in response.context["messages_sent"]]
+    sent = [text for _title, text in response.context["messages_sent"]]
     assert last in [each for each in sent if each.startswith("POST")][-1]
     assert "LLM response: " not in text_of(response)
     assert '"role":"assistant"' not in "".join(sent)
@@ -267,9 +267,9 @@ def sent(method: str, **params: Any) -> Message:
 
 
 def head(message: Message, version: str, address: Address = OPEN) -> list[str]:
-    [shown] = exchanges([message], address, REVISIONS[version])
-    assert shown.title == "From the client"
-    head, _, body = shown.text.partition("\n\n")
+    [(title, text)] = exchanges([message], address, REVISIONS[version])
+    assert title == "From the client"
+    head, _, body = text.partition("\n\n")
     assert json.loads(body) == json.loads(message.text)
     return head.splitlines()
 
@@ -340,9 +340,9 @@ def test_what_comes_back_is_shown_as_text() -> None:
     long = Message(False, b'"' + b"a" * MAX_TEXT_LENGTH * 2)
     broken = Message(False, b"\xff\x1b[31m \xe2\x80\xae")
     shown = [*exchanges([long, broken], OPEN, LATEST)]
-    assert {each.title for each in shown} == {"From the server"}
-    assert len(shown[0].text) == MAX_TEXT_LENGTH
-    assert shown[1].text == "�⟦U+001B⟧[31m ⟦U+202E⟧"
+    assert {title for title, _text in shown} == {"From the server"}
+    assert len(shown[0][1]) == MAX_TEXT_LENGTH
+    assert shown[1][1] == "�⟦U+001B⟧[31m ⟦U+202E⟧"
     assert len([*exchanges([long] * 1_000, OPEN, LATEST)]) == MAX_MESSAGES
 
 

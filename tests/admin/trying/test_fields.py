@@ -20,25 +20,13 @@ from mcp_app.site_time import local_date
 
 PREFIX: Final = "argument-"
 TYPES: Final[list[tuple[dict[str, Any], str, str, object]]] = [
-    ({"type": "string"}, "text", "tea", "tea"),
-    ({"type": "string"}, "text", '""', ""),
     ({"type": "string"}, "text", '"a\\nb"', "a\nb"),
     ({"type": "string"}, "text", " ", " "),
     ({"type": "string", "contentMediaType": "text/plain"}, "long", "a\r\nb", "a\nb"),
-    ({"type": "integer"}, "integer", "-7", -7),
     ({"type": "integer"}, "integer", "1" + "0" * 400, 10**400),
-    ({"type": "number"}, "number", "0.5", 0.5),
     ({"type": "boolean"}, "boolean", "yes", True),
-    ({"type": "boolean"}, "boolean", "no", False),
     ({"type": "string", "enum": ["<b>", '"q"']}, "choice", '"q"', '"q"'),
     ({"type": "string", "enum": ["a,b", "\u202ec"]}, "choice", "\u202ec", "\u202ec"),
-    ({"type": "string", "format": "date"}, "date", "2026-01-31", "2026-01-31"),
-    ({"type": "string", "format": "email"}, "email", "a@example.org", "a@example.org"),
-    ({"type": "string", "format": "uri"}, "url", "https://x.org", "https://x.org"),
-    ({"type": "array", "items": {"type": "string"}}, "texts", "a, b", ["a", "b"]),
-    ({"type": "array", "items": {"type": "integer"}}, "integers", "1, 2", [1, 2]),
-    ({"type": "array", "items": {"type": "number"}}, "numbers", "1, 2.5", [1, 2.5]),
-    ({}, "json", '{"a": [1]}', {"a": [1]}),
     ({"type": "string", "format": "uuid"}, "text", "5f", "5f"),
     ({"type": "integer", "exclusiveMinimum": 0}, "integer", "1", 1),
     ({"type": ["string", "null"]}, "text", "tea", "tea"),
@@ -89,7 +77,7 @@ def refused(fields: list[Field], *texts: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("about", "kind", "text", "value"), TYPES)
-def test_each_type_is_read(
+def test_a_property_is_read_as_its_type(
     about: dict[str, Any], kind: str, text: str, value: object
 ) -> None:
     fields = made(it=about)

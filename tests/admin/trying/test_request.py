@@ -12,7 +12,6 @@ from mcp_app.admin.trying.request import (
     Arguments,
     arguments_of,
     request_of,
-    suggestion_of,
     with_errors,
 )
 from mcp_app.interface.definitions import (
@@ -87,16 +86,3 @@ def test_an_address_without_a_value_of_its_path() -> None:
     assert not told.error
     values = typed(SEARCHED, id="7", kind="a").parsed_values
     assert request_of(SEARCHED, values)[1] == {"uri": "shop://7/a"}
-
-
-def test_a_suggestion() -> None:
-    method, params = suggestion_of(PROMPT, "name", {"name": "a", "tone": "kind"})
-    assert method == "completion/complete"
-    assert params == {
-        "ref": {"type": "ref/prompt", "name": "greet"},
-        "argument": {"name": "name", "value": "a"},
-        "context": {"arguments": {"tone": "kind"}},
-    }
-    _, params = suggestion_of(TEMPLATE, "id", {})
-    assert params["ref"] == {"type": "ref/resource", "uri": TEMPLATE.uri_template}
-    assert params["argument"] == {"name": "id", "value": ""}

@@ -16,7 +16,7 @@ from django.utils.log import AdminEmailHandler
 from pytest_django import Settings
 
 from mcp_app.egress.client import close_connections
-from mcp_app.models import Resource, ResourceTemplate, Tool
+from mcp_app.models import Call, Example, Resource, ResourceTemplate, Tool
 from mcp_app.process.runtime import Process
 from tests.admin.pages import page, page_of, shown_values
 from tests.admin.trying.conftest import Login
@@ -145,6 +145,8 @@ async def test_an_answer_is_fetched_before_anything_is_saved(
     assert "Tick something" in text_of(await send(client, add, tampered))
     sent["config-0-tree-part"] = ["name", "supplier", "supplier.name"]
     assert (await client.post(add, sent)).status_code == 302
+    call = await Call.objects.alatest("pk")
+    assert (call.name, call.client_name) == ("part", "Fetch")
     made = await Tool.objects.aget(name="part")
     config = made.json("config")
     assert (config["take"], config["keep"]) == ("part", ["name", "supplier.name"])
@@ -174,6 +176,18 @@ async def test_what_changes_something_is_fetched_with_a_tick(
     for told in ("201 Created", "Sent again, it is not run again."):
         assert told in text_of(await publisher.post(url, ticked))
     assert [each.method for each in other.received] == ["POST"]
+
+
+async def test_examples_that_reach_another_site_wait_for_a_person(
+    login: Login, other: Peer
+) -> None:
+    """To open the page calls nobody."""
+    await changed("show", description="New.")
+    row = await Tool.objects.aget(name="show")
+    await Example.objects.acreate(kind="tool", ref=row.pk, name="one", values="{}")
+    client = await login()
+    assert "not run" in text_of(await client.get(page_of(row, "publish")))
+    assert not other.received
 
 
 async def test_the_published_version_has_its_own_kind(
