@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from django.http import Http404, HttpRequest
@@ -47,9 +47,6 @@ from mcp_app.site_time import time_text
 
 # -- comparison ------------------------------------------------------------------------
 
-WORKING_COPY: Final = 0
-"""The number that stands for the working copy when a page asks for a version."""
-
 
 def _content_json(content: JsonObject) -> str:
     return visible(pretty_text(content), None)
@@ -58,32 +55,22 @@ def _content_json(content: JsonObject) -> str:
 def publish_context(
     request: HttpRequest, row: PublishedRow, registry: Registry
 ) -> dict[str, Any]:
-    """Return the context of *Publish*; `?before=` and `?after=` compare others."""
-    versions = list(_newest_versions(row))
-    served = NOTHING if row.published is None else row.published.number
-    number = _next_number(versions)
-    labels = {each.number: _version_label(each.number) for each in versions}
-    if served in labels:
-        label = {"version": labels[served]}
-        labels[served] = _("%(version)s (clients see this one)") % label
-    before = number_from(request.GET.get("before", ""), served)
-    after = number_from(request.GET.get("after", ""), WORKING_COPY)
-    context = _proposal_context(request, row, propose_publication(row, registry))
-    if (before, after) != (served, WORKING_COPY):
-        context |= _version_comparison(row, before, after, registry)
-    else:
-        context["before_label"] = served_label(row)
-        context["after_label"] = _("Then (version %(number)d)") % {"number": number}
+    """Return the context of *Publish*; `?before=` and `?after=` compare versions."""
+    number = _next_number(row)
     is_from_code = isinstance(row, DefinitionRow) and row.from_code
-    return {
-        **context,
-        "versions": labels,
-        "versions_after": {WORKING_COPY: _version_label(WORKING_COPY), **labels},
-        "before": before,
-        "after": after,
+    context = {
+        **_proposal_context(request, row, propose_publication(row, registry)),
+        "before_label": served_label(row),
+        "after_label": _("Then (version %(number)d)") % {"number": number},
         "unpublish_url": "" if is_from_code else page_url(row, "unpublish"),
         "next_number": number,
     }
+    numbers = [
+        number_from(request.GET.get(each, ""), 0) for each in ("before", "after")
+    ]
+    if all(numbers):
+        context |= _version_comparison(row, numbers, registry)
+    return context
 
 
 def restoring(
@@ -93,10 +80,7 @@ def restoring(
     registry: Registry,
 ) -> dict[str, Any]:
     """Return the context of the page that rolls back to a version."""
-    numbers = {
-        "number": _next_number(list(_newest_versions(row))),
-        "old": version.number,
-    }
+    numbers = {"number": _next_number(row), "old": version.number}
     return {
         **_proposal_context(request, row, propose_version(row, version, registry)),
         "restores": version.number,
@@ -245,19 +229,10 @@ def _consequences(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
         ) % {"count": tokens}
 
 
-def _newest_versions(row: PublishedRow) -> Iterable[DefinitionVersion]:
-    """Return the newest 200 versions of a row, without their contents."""
-    return DefinitionVersion.objects.of(row).defer("content")[:200]
-
-
 def _version_label(number: int) -> str:
-    """Return the heading of a version; "" for nothing."""
-    if number == WORKING_COPY:
-        return _("Working copy")
-    return _("Version %(number)d") % {"number": number} if number > 0 else ""
+    return _("Version %(number)d") % {"number": number}
 
 
-NOTHING: Final = -1
 MAX_NUMBER_DIGITS: Final = 9
 
 
@@ -275,31 +250,29 @@ def number_from(text: str, default: int) -> int:
 
 
 def _version_comparison(
-    row: PublishedRow, before: int, after: int, registry: Registry
+    row: PublishedRow, numbers: Sequence[int], registry: Registry
 ) -> dict[str, Any]:
-    contents = [_version_content(row, number) for number in (before, after)]
+    contents = [_version_content(row, number) for number in numbers]
     both = [client_view(row, each, registry) for each in contents]
+    before, after = map(_version_label, numbers)
     return {
         "proposal": None,
         "differences": labeled_differences(row, differences(*both)),
         "common": common_texts(row, *both),
         "as_json": _content_json(contents[1]),
         "is_served_already": False,
-        "before_label": _version_label(before),
-        "after_label": _version_label(after),
+        "before_label": before,
+        "after_label": after,
     }
 
 
 def _version_content(row: PublishedRow, number: int) -> JsonObject:
-    if number == WORKING_COPY:
-        return row.working_content()
-    if number == NOTHING:
-        return {}
     version = DefinitionVersion.objects.of(row).filter(number=number).first()
     if version is None:
         raise missing_error(_("version"))
     return version.read()
 
 
-def _next_number(versions: Sequence[DefinitionVersion]) -> int:
-    return versions[0].number + 1 if versions else 1
+def _next_number(row: PublishedRow) -> int:
+    numbers = DefinitionVersion.objects.of(row).values_list("number", flat=True)
+    return (numbers.first() or 0) + 1

@@ -139,28 +139,19 @@ def _visibility_sentence(request: HttpRequest, row: PublishedRow) -> str:
     return _("Clients still see the definition from the code.")
 
 
-def published_sentence(
-    request: HttpRequest, row: PublishedRow, number: int
-) -> SafeString:
+def published_sentence(request: HttpRequest, row: PublishedRow) -> str:
     """Return what publishing did, with links to what people do next."""
-    if header.stops_applying_to(request, row):
-        done = _(
-            "Version %(number)d is published. It is stopped, so clients do not see "
-            "it until somebody starts it again."
-        )
-    elif isinstance(row, DefinitionRow) and not servers_offering(row, None):
-        done = _(
-            "Version %(number)d is published. No server offers it, so clients do not"
-            " see it."
-        )
-    else:
-        done = _("Version %(number)d is published. Clients see it now.")
+    if row.published is None:
+        return _("Clients do not see it any more. Its versions are kept.")
+    done = _("Version %(number)d is published.") % {"number": row.published.number}
+    seen = why_invisible(request, row) or _("Clients see it now.")
     look, connect = "who", reverse("admin:app_list", args=["mcp_app"]) + "#mcp-servers"
     if isinstance(row, Server):
         look, connect = "seen", page_url(row, "connect")
     return format_html(
-        '{} <a href="{}">{}</a> · <a href="{}">{}</a>',
-        done % {"number": number},
+        '{} {} <a href="{}">{}</a> · <a href="{}">{}</a>',
+        done,
+        seen,
         page_url(row, look),
         _("What clients see") if look == "seen" else _("Who can see it"),
         connect,

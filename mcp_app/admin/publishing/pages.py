@@ -131,29 +131,29 @@ class PublishedAdmin(LockingAdmin[Row]):
     def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show what publishing would change; publish on POST."""
         row = self._find_row(request, object_id)
-        if request.method != "POST":
-            context = comparison.publish_context(request, row, mcp)
-            button = _("Publish version %(number)d")
-            if context["breaks"]:
-                button = _("Publish version %(number)d although old calls break")
-            context["button"] = button % {"number": context["next_number"]}
-            if not context["is_served_already"]:
-                context.update(self.publish_boxes(request, row))
-            return self._render_page(request, row, "publish", _("Publish"), context)
-        self._require_right(request, "publish")
-        return self._commit_change(
-            request,
-            row,
-            lambda: publication.publish_working_copy(
+
+        def publish() -> str:
+            version = publication.publish_working_copy(
                 row,
                 mcp,
                 author=author_of(request),
                 note=history_note(request),
                 looked_at=request.POST.get("looked_at", ""),
                 number=number_of(request),
-            ),
-            _("Published version %(number)d."),
-        )
+            )
+            message = _("Published version %(number)d.") % {"number": version.number}
+            return f"{message} {version.note}"
+
+        if done := self._commit_change(request, row, publish):
+            return done
+        context = comparison.publish_context(request, row, mcp)
+        button = _("Publish version %(number)d")
+        if context["breaks"]:
+            button = _("Publish version %(number)d although old calls break")
+        context["button"] = button % {"number": context["next_number"]}
+        if not context["is_served_already"]:
+            context.update(self.publish_boxes(request, row))
+        return self._render_page(request, row, "publish", _("Publish"), context)
 
     def publish_boxes(self, request: HttpRequest, row: Row) -> dict[str, Any]:
         """Return more of the context of the page that publishes."""
@@ -166,21 +166,11 @@ class PublishedAdmin(LockingAdmin[Row]):
         """Show what an old version would change; publish it again on POST."""
         row = self._find_row(request, object_id)
         version = self._find_version(request, row, number)
-        if request.method != "POST":
-            context = comparison.restoring(request, row, version, mcp)
-            numbers = {"old": number, "number": context["next_number"]}
-            button = _("Publish version %(old)d again as version %(number)d")
-            context["button"] = button % numbers
-            title = _("Roll back to version %(number)d") % {"number": number}
-            return self._render_page(request, row, "publish", title, context)
-        self._require_right(request, "publish")
-        working_copy = "working_copy" in request.POST
-        self._demand_for_content(request, row, version.read(), working_copy)
-        message = _("Published version {old} again as version %(number)d.")
-        return self._commit_change(
-            request,
-            row,
-            lambda: publication.roll_back(
+
+        def roll_back() -> str:
+            working_copy = "working_copy" in request.POST
+            self._demand_for_content(request, row, version.read(), working_copy)
+            again = publication.roll_back(
                 row,
                 version,
                 mcp,
@@ -188,9 +178,18 @@ class PublishedAdmin(LockingAdmin[Row]):
                 note=history_note(request),
                 number=number_of(request),
                 working_copy=working_copy,
-            ),
-            message.format(old=number),
-        )
+            )
+            message = _("Published version %(old)d again as version %(number)d.")
+            return f"{message % {'old': number, 'number': again.number}} {again.note}"
+
+        if done := self._commit_change(request, row, roll_back):
+            return done
+        context = comparison.restoring(request, row, version, mcp)
+        numbers = {"old": number, "number": context["next_number"]}
+        button = _("Publish version %(old)d again as version %(number)d")
+        context["button"] = button % numbers
+        title = _("Roll back to version %(number)d") % {"number": number}
+        return self._render_page(request, row, "publish", title, context)
 
     def _demand_for_content(
         self, request: HttpRequest, row: Row, content: JsonObject, working_copy: bool
@@ -210,24 +209,27 @@ class PublishedAdmin(LockingAdmin[Row]):
             self._require_right(request, "behind")
 
     def _commit_change(
-        self,
-        request: HttpRequest,
-        row: Row,
-        act: Callable[[], DefinitionVersion],
-        message: str,
-    ) -> HttpResponse:
-        """Commit `act`, hold the answer until every worker knows, and report."""
+        self, request: HttpRequest, row: Row, act: Callable[[], str]
+    ) -> HttpResponse | None:
+        """On POST commit `act`, hold the answer until every worker knows, and report.
+
+        `act` returns the line of the history. None if it was refused: the page is shown
+        again, with the reason and with what was typed.
+        """
+        if request.method != "POST":
+            return None
+        self._require_right(request, "publish")
         try:
             with transaction.atomic():
-                version = act()
-                sentence = message % {"number": version.number}
-                self.log_change(request, row, f"{sentence} {version.note}".strip())
+                self.log_change(request, row, act().strip())
                 fresh = self.model._default_manager.get(pk=row.pk)
                 self._hold_response()
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
-            return HttpResponseRedirect(request.get_full_path())
-        message = published_sentence(request, fresh, version.number)
+            # Perhaps somebody has deleted it: then there is another page.
+            self._find_row(request, str(row.pk))
+            return None
+        message = published_sentence(request, fresh)
         self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "publish"))
 
@@ -236,25 +238,20 @@ class PublishedAdmin(LockingAdmin[Row]):
         """Ask for confirmation; on POST take the row off the lists."""
         row = self._find_row(request, object_id)
         self._require_right(request, "publish")
-        if request.method != "POST":
-            context = {
-                "sentences": comparison.unpublishing(row),
-                "button": _("Take it off the list"),
-                "number": 0 if row.published is None else row.published.number,
-            }
-            title = _("Unpublish")
-            return self._render_page(request, row, "publish", title, context, "confirm")
-        try:
-            with transaction.atomic():
-                publication.unpublish(row, number=number_of(request))
-                self.log_change(request, row, _("Taken off the lists."))
-                self._hold_response()
-        except PublicationRefused as refused:
-            self.message_user(request, refused.message, messages.ERROR)
-            return HttpResponseRedirect(request.get_full_path())
-        message = _("Clients do not see it any more. Its versions are kept.")
-        self.message_user(request, message, messages.SUCCESS)
-        return HttpResponseRedirect(page_url(row, "publish"))
+
+        def unpublish() -> str:
+            publication.unpublish(row, number=number_of(request))
+            return _("Taken off the lists.")
+
+        if done := self._commit_change(request, row, unpublish):
+            return done
+        context = {
+            "sentences": comparison.unpublishing(row),
+            "button": _("Take it off the list"),
+            "number": 0 if row.published is None else row.published.number,
+        }
+        title = _("Unpublish")
+        return self._render_page(request, row, "publish", title, context, "confirm")
 
     # -- looking back -------------------------------------------------------------
 

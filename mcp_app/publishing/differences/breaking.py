@@ -47,9 +47,8 @@ def _schema_reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
     for name, was in old.items():
         if name not in new:
             yield _("those with “%(name)s”") % {"name": name}
-        elif keywords := ", ".join(_narrower_keywords(was, new[name])):
-            about = {"name": name, "what": keywords}
-            yield _("some with “%(name)s” (%(what)s)") % about
+        elif _takes_less(was, new[name]):
+            yield _("some with “%(name)s”") % {"name": name}
     required = set(before.get("required", ()))
     for name in after.get("required", ()):
         if name not in required:
@@ -58,33 +57,19 @@ def _schema_reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
         {**_LEFT_OUT, **each, "properties": {}, "required": []}
         for each in (before, after)
     )
-    if keywords := ", ".join(_narrower_keywords(*rests)):
-        yield _("some (%(what)s)") % {"what": keywords}
+    if _takes_less(*rests):
+        yield _("some")
 
 
 _LEFT_OUT: Final = {"type": "object", "additionalProperties": True}
 """What some keywords mean where they are left out."""
 
 
-def _narrower_keywords(was: Any, now: Any) -> Iterator[str]:
-    """Yield the keywords of a schema that take less than before."""
+def _takes_less(was: Any, now: Any) -> bool:
+    """Whether a schema takes less than before, as far as its keywords say."""
     if not isinstance(was, dict) or not isinstance(now, dict):
         was, now = {"schema": was}, {"schema": now}
-    labels = {
-        "type": _("type"),
-        "enum": _("choices"),
-        "minimum": _("smallest value"),
-        "maximum": _("largest value"),
-        "minLength": _("shortest text"),
-        "maxLength": _("longest text"),
-        "minItems": _("fewest entries"),
-        "maxItems": _("most entries"),
-        "pattern": _("pattern"),
-        "format": _("format"),
-    }
-    for keyword, old, new in changed_members(was, now):
-        if _is_narrowing(keyword, old, new):
-            yield labels.get(keyword, keyword)
+    return any(_is_narrowing(*change) for change in changed_members(was, now))
 
 
 _ANNOTATIONS = ("$comment", "default", "deprecated", "description", "examples", "title")

@@ -202,11 +202,12 @@ def test_a_call_of_another_site_reaches_outside(admin_client: Client) -> None:
 def test_who_was_quicker_is_told(admin_client: Client) -> None:
     row = published(tool())
     edited(row, title="Mine")
-    before = sent(row)
+    before = sent(row, note="Why.")
     edited(row, title="Theirs")
     url = page_of(row, "publish")
     late = admin_client.post(url, before, follow=True)
     assert "The working copy changed while this page was open" in late.content.decode()
+    assert 'value="Why."' in late.content.decode()
     assert row.published is not None
     now = sent(row)
     published(row)
