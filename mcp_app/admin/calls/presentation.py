@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.calls.charts import count_similar, grouped_digits
-from mcp_app.admin.calls.filters import BETWEEN, KINDS, CallFilter, stored_time
+from mcp_app.admin.calls.filters import KINDS, CallFilter, stored_time
 from mcp_app.admin.calls.outcome_help import meaning_of, outcome_look
 from mcp_app.admin.calls.values import CALL, RIGHT, value_texts
 from mcp_app.admin.page.concurrency import has_right, lacking_sentence
@@ -40,7 +40,7 @@ from mcp_app.models import (
 from mcp_app.models.call_rows import CallingClient
 from mcp_app.models.calls import HOUR_S
 from mcp_app.models.tokens import APP
-from mcp_app.site_time import local_time, time_text
+from mcp_app.site_time import time_text
 
 MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
     "tool": Tool,
@@ -55,8 +55,6 @@ REASONS: Final = (
     Outcome.SHAPE,
 )
 """Outcomes whose error text says why, perhaps more than the client read."""
-SHORT_DIGEST: Final = 4
-"""Characters to show at each end of a digest."""
 SLOW_MS: Final = 1_000
 DAY_S: Final = 86_400
 
@@ -160,9 +158,11 @@ class Whole:
     def what(self) -> str:
         if self.row is not None:
             return str(self.row)
-        name = called_name(self.call)
-        call = self.call
+        call, name = self.call, called_name(self.call)
         if not call.name or call.kind not in MODELS or may_be_cut(call.name):
+            return name
+        if call.principal == CONSOLE:
+            # Who fetches an answer may not have saved anything yet.
             return name
         return _("%(name)s (deleted)") % {"name": name}
 
@@ -186,11 +186,6 @@ class Whole:
         if self.row is None or not has_right(self._request, "try"):
             return ""
         return f"{page_url(self.row, 'try')}?{CALL}={self.call.pk}"
-
-    @property
-    def fingerprint(self) -> str:
-        digest = self.call.arguments_digest
-        return f"{digest[:SHORT_DIGEST]}…{digest[-SHORT_DIGEST:]}" if digest else ""
 
     @property
     def shown_name(self) -> str:
@@ -268,17 +263,10 @@ class Whole:
 
     @property
     def similar_url(self) -> str:
-        """The list of those calls that ended in the same way."""
+        """The list of the calls of a month that ended in the same way."""
         call = self.call
-        ends = (self.hour, stored_time(self.hour_ms + 24 * HOUR_S * 1_000))
-        times = [f"{local_time(each):%Y-%m-%dT%H:%M}" for each in ends]
         similar = CallFilter(
-            BETWEEN,
-            self.hour,
-            kind=call.kind,
-            name=call.name,
-            outcome=call.outcome,
-            given=dict(zip(("from", "to"), times, strict=True)),
+            "month", self.hour, kind=call.kind, name=call.name, outcome=call.outcome
         )
         return reverse("admin:mcp_app_call_changelist") + similar.query_string()
 

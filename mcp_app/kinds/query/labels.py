@@ -295,14 +295,8 @@ class _Values(NamedTuple):
 
     def text_of(self, value: object) -> str:
         """Return a JSON value as people read it."""
-        choices: Mapping[object, object] = {}
-        if self.field is not None and self.kind is FieldKind.CHOICE:
-            choices = dict(self.field.value_column.flatchoices)
         if isinstance(value, list):
-            return ", ".join(self._text_of_one(each, choices) for each in value)
-        return self._text_of_one(value, choices)
-
-    def _text_of_one(self, value: object, choices: Mapping[object, object]) -> str:
+            return ", ".join(map(self.text_of, value))
         if value is None or value == "":
             return "…"
         if isinstance(value, bool):
@@ -310,7 +304,8 @@ class _Values(NamedTuple):
         text = str(value)
         if self.lookup == "period":
             text = period_label(text)
-        elif choices:
+        elif self.field is not None and self.kind is FieldKind.CHOICE:
+            choices = dict(self.field.value_column.flatchoices)
             text = str(choices.get(value, value))
         elif self.kind in DATES:
             with suppress(ValueError):

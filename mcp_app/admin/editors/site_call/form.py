@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
-from urllib.parse import parse_qsl
 
 from django import forms
 from django.http import QueryDict
@@ -34,7 +33,6 @@ from mcp_app.conf import KIB
 from mcp_app.egress.sites import usable_sites
 from mcp_app.kinds.http.config import MAX_ENTRIES, METHODS, SCHEMA, SEVERAL
 from mcp_app.kinds.http.request import is_json_type
-from mcp_app.kinds.placeholders import split_pieces
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
@@ -298,7 +296,6 @@ class CallForm(OneForm):
 
     def _typed_config(self) -> JsonObject:
         values, config = self.cleaned_data, dict(self.base)
-        path, query = _split_query(values["path"])
         sends: JsonObject = {}
         if not self.only_reads:
             sends = {"method": values["method"] or "GET", "body": self._request_body()}
@@ -307,10 +304,10 @@ class CallForm(OneForm):
         take, keep = self._tree_choice() or (values["take"], names)
         for name, value in {
             "site": values["site"],
-            "path": path,
+            "path": values["path"],
             "segments": SEVERAL if values["several"] else "",
             **sends,
-            "query": [*self._members("query"), *query],
+            "query": self._members("query"),
             "headers": self._members("headers"),
             "take": take,
             "keep": keep,
@@ -364,12 +361,3 @@ def _initial_values(config: JsonObject) -> dict[str, Any]:
         "media_type": body.get("type", ""),
         "keep": ", ".join(config.get("keep", ())),
     }
-
-
-def _split_query(path: str) -> tuple[str, list[JsonObject]]:
-    """Take a path apart: what follows the “?” becomes pairs."""
-    before, mark, after = path.partition("?")
-    if not mark or "?" not in "".join(split_pieces(path)[0::2]):
-        return path, []
-    pairs = parse_qsl(after, keep_blank_values=True)
-    return before, [{"name": name, "value": value} for name, value in pairs]
