@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 from django.utils.functional import lazystr
@@ -51,7 +51,7 @@ def grouped_choices(
     model: OpenModel,
     opened: OpenModels,
     entries_of: Entries,
-    chosen: Iterable[str] = (),
+    chosen: Sequence[str] = (),
     use: Use = "fields",
 ) -> Choices:
     """Return choices in groups, and what was chosen and is not there any more."""
@@ -62,8 +62,13 @@ def grouped_choices(
         label = ": ".join(field_label(hop.field) for hop in way)
         entries: Pairs = []
         for field in fields:
+            path = f"{prefix}{field.name}"
+            # The text of a relation is the relation itself, which is offered before it.
+            is_twice = way and use == "fields" and field.name == way[-1].model.text
+            if is_twice and not any(each.endswith(path) for each in chosen):
+                continue
             words = ": ".join(filter(None, (label, field_label(field))))
-            entries += entries_of(f"{prefix}{field.name}", words, field)
+            entries += entries_of(path, words, field)
         if way and entries_of is field_entries:
             key = gettext("its key (a number that programs use)")
             entries.append((f"{prefix}pk", f"{label}: {key}"))
