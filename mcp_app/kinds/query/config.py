@@ -288,7 +288,7 @@ SCHEMA: Final[JsonObject] = object_schema(
 # -- description -----------------------------------------------------------------------
 # What clients are told of a query: the schemas of its arguments and of its answer.
 
-_CURSOR: JsonObject = {
+CURSOR_SCHEMA: Final[JsonObject] = {
     "type": "string",
     "maxLength": LARGEST,
     "description": "For the next page: what the last answer has as “next”.",
@@ -303,7 +303,7 @@ def input_schema(query: Query) -> JsonObject:
         name: _parameter_schema(each) for name, each in query.parameters.items()
     }
     if query.answer == ROWS:
-        properties[CURSOR] = dict(_CURSOR)
+        properties[CURSOR] = dict(CURSOR_SCHEMA)
     schema: JsonObject = {
         "type": "object",
         "properties": properties,

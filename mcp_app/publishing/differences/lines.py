@@ -15,6 +15,7 @@ from mcp_app.interface.definitions import ToolDefinition, ToolHints
 from mcp_app.kinds import KindError, complete_definition, usable_kinds
 from mcp_app.kinds.kind import OUTSIDE, Description
 from mcp_app.kinds.query.comparisons import PERIODS
+from mcp_app.kinds.query.config import CURSOR_SCHEMA
 from mcp_app.models import DefinitionRow, PublishedRow, Tool
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.differences.difference import MALFORMED, readable_value
@@ -109,7 +110,12 @@ def hint_words(hints: ToolHints, outside: str = "") -> str:
 
 
 def _schema_lines(schema: JsonObject) -> Iterator[Line]:
-    properties = schema.get("properties", {})
+    properties = {
+        name: each
+        for name, each in schema.get("properties", {}).items()
+        # Each tool that answers pages has it.
+        if each != CURSOR_SCHEMA
+    }
     required = schema.get("required", ())
     for name, parameter in properties.items():
         words = _parameter_words(parameter, name in required)
