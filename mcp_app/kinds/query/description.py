@@ -177,12 +177,14 @@ class QueryText:
     def _only(self, filters: Iterable[JsonObject]) -> Spans:
         """Return which rows fit: “hires whose begins is … and whose state is …”."""
         spans = [Span(self._rows)]
-        for place, each in enumerate(filters):
+        # What the client says comes last, so that it is said once.
+        ordered = sorted(filters, key=lambda each: bool(each.get("parameter")))
+        for place, each in enumerate(ordered):
             template = _(", and whose %(words)s") if place else _(" whose %(words)s")
             words = filter_words(each, self._model, self._opened)
-            if each.get("parameter"):
-                words.append(Span(_(", as the client says")))
             spans += compose(template, words=words)
+        if ordered and ordered[-1].get("parameter"):
+            spans.append(Span(_(", as the client says")))
         return spans
 
     def _what(self) -> Spans:

@@ -70,10 +70,10 @@ def test_groups_in_words() -> None:
     assert stressed == [
         ("customers", FIELD),
         ("turnover", FIELD),
+        ("state", FIELD),
         ("created", FIELD),
         ("created_from", PARAMETER),
         ("created_to", PARAMETER),
-        ("state", FIELD),
     ]
     what = (
         "The 10 customers with the largest turnover (sum of total), with orders (count"
@@ -81,8 +81,8 @@ def test_groups_in_words() -> None:
     )
     fixed = "state is one of Waits to be sent, Came back."
     assert plain_text(sentence) == (
-        f"{what} created is between created_from and created_to, as the client says,"
-        f" and whose {fixed}"
+        f"{what} {fixed[:-1]}, and whose created is between created_from and"
+        " created_to, as the client says."
     )
     assert QueryText(TOP, OPENED).title() == "Top 10 customers"
     assert QueryText(TOP, OPENED).description() == (
