@@ -39,25 +39,35 @@ NOTHING: Final = "\N{EN DASH}"
 _FRACTION: Final = re.compile(r"-?[0-9]{1,30}\.[0-9]{1,20}")
 _DATE: Final = re.compile(r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:T.*)?$")
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:.*")
+_WORDINGS: Final = {"month": "M Y", "quarter": "M Y", "year": "Y"}
+"""How the first day of each is written, where a column is named after it."""
 _FIRST_OF_MONTH: Final = re.compile(r"[0-9]{4}-[0-9]{2}-01")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Column:
-    """A column of a table; `has_bar` says that a column of bars follows."""
+    """A column of a table; `has_bar` says that a column of bars follows.
+
+    `wording` is Django's format of its dates; "" leaves them as they are.
+    """
 
     name: str
     is_number: bool = False
     has_bar: bool = False
+    wording: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Cell:
-    """A value as short text, and how long its bar is: a percentage as text."""
+    """A value as short text, and how long its bar is: a percentage as text.
+
+    `below` has rows of a list in it, each in a line.
+    """
 
     column: Column
     text: str
     bar: str = ""
+    below: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -117,7 +127,11 @@ def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
     shown = names[:MAX_COLUMNS]
     values = [[each.get(name) for name in shown] for each in found[:MAX_ROWS]]
     columns = [
-        Column(visible(name), _are_numbers([row[at] for row in values]))
+        Column(
+            visible(name),
+            _are_numbers([row[at] for row in values]),
+            wording=_WORDINGS.get(name.rpartition("_")[2], ""),
+        )
         for at, name in enumerate(shown)
     ]
     plot, plotted, bars = None, "", [0.0] * len(values)
@@ -128,6 +142,11 @@ def result_table(value: object, first: int = FIRST_ROWS) -> ResultTable | None:
         title = f"{plotted}, {columns[label].name}"
         plot = _plot_of_dates([row[label] for row in values], bars, title)
         columns[number] = replace(columns[number], has_bar=plot is None)
+        days = (str(row[label]) for row in values)
+        if plot is not None and all(map(_FIRST_OF_MONTH.fullmatch, days)):
+            # The chart has months, too.
+            wording = columns[label].wording or _WORDINGS["month"]
+            columns[label] = replace(columns[label], wording=wording)
     top = max(bars, default=0) or 1
     rows = [
         [
@@ -181,15 +200,17 @@ def _are_numbers(values: Sequence[object]) -> bool:
 
 
 def _cell(column: Column, value: object, bar: str = "") -> Cell:
-    if column.name.endswith("_month") and _FIRST_OF_MONTH.fullmatch(str(value)):
-        return Cell(column, _time_text(str(value), "M Y"), bar)
+    if column.wording and _FIRST_OF_MONTH.fullmatch(str(value)):
+        return Cell(column, _time_text(str(value), column.wording), bar)
     text = visible(_short_text(value), None)
     lines = text.splitlines() if isinstance(value, dict | list) else [text]
     cut = (
         each if len(each) <= MAX_LETTERS else f"{each[: MAX_LETTERS - 1]}…"
         for each in lines
     )
-    return Cell(column, "\n".join(cut), bar)
+    if not isinstance(value, dict | list):
+        return Cell(column, "\n".join(cut), bar)
+    return Cell(column, next(cut), bar, "\n".join(cut))
 
 
 def _time_text(text: str, wording: str = f"{DAY}, H:i") -> str:

@@ -51,6 +51,8 @@ def test_dates_are_a_chart_with_a_place_for_each_month_between() -> None:
     plot = table_of({"groups": groups}).plot
     assert plot is not None
     assert plot.labels == ["Jan", "Feb", "Mar", "Apr"]
+    due = [{"due": month, "hires": hires} for month, hires in months]
+    assert texts(table_of(due))[0][0] == "Apr 2026"
     assert plot.values == ["42", "21", "0"]
     # March has none.
     assert re.findall(r"M(\S+)", plot.bars[0][1]) == ["19.2", "179.2", "499.2"]
@@ -88,9 +90,8 @@ def test_what_is_long_many_or_nested_is_short() -> None:
     assert (len(table.rows), len(table.more_rows), table.count) == (10, 190, 5_000)
     long, *short = texts(table)[0][:6]
     assert (len(long), long[-1]) == (120, "…")
-    listed = "2 rows:\nn: 1; state: out\nn: 2; state: back"
-    expected = [listed, "red, blue", "a: b: 1", "⟦U+202E⟧<b>", "yes"]
-    assert short == expected
+    assert short == ["2 rows:", "red, blue", "a: b: 1", "⟦U+202E⟧<b>", "yes"]
+    assert table.rows[0][1].below == "n: 1; state: out\nn: 2; state: back"
     assert "&lt;b&gt;" in html([row])
 
 
@@ -122,7 +123,9 @@ def test_times_and_lists_of_rows_are_as_people_read_them() -> None:
     row = {"begins_month": "2026-10-01", "born": "2026-10-01", "visits": [visit] * 5}
     line = "at: 26 Sep 2026, 12:00; paid: no; vet: Lind"
     [cells] = texts(table_of([row]))
-    assert cells == ["Oct 2026", "2026-10-01", f"5 rows:\n{line}\n{line}"]
+    assert cells == ["Oct 2026", "2026-10-01", "5 rows:"]
+    assert table_of([row]).rows[0][2].below == f"{line}\n{line}"
+    assert texts(table_of([{"n": 1, "begins_year": "2026-01-01"}])) == [["1", "2026"]]
     assert texts(table_of([{"n": 1, "at": "2026-02-30T99:00"}])) == [
         ["1", "2026-02-30T99:00"]
     ]
