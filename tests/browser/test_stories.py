@@ -1,4 +1,4 @@
-"""Four stories of staff who make a tool: steps are counted, then three people call it.
+"""Six stories of staff who make tools: steps are counted, then people call them.
 
 A click, a text and a choice are a step each.  Everybody gets the rows of their company.
 """
@@ -13,19 +13,20 @@ from datetime import date, timedelta
 from typing import Any, Final, NamedTuple
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, StorageState, expect
+from playwright.sync_api import Browser, Page, StorageState, expect
 
 from tests.browser.chromium import log_in, page_of
-from tests.browser.conftest import strictly
-from tests.browser.keyboard import STOPS, strike, tab_to, write
+from tests.browser.conftest import strictly, violations
+from tests.browser.hands import KEYBOARD, MOUSE, NARROW, SCRIPTLESS, Hands
 from tests.browser.listening import Listening
+from tests.egress.peer import Peer
 from tests.fleet.running import PASSWORD, PEOPLE, Fleet, fleet
 from tests.marks import long_cases
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-MOUSE, NARROW, SCRIPTLESS, KEYBOARD = "mouse", "narrow", "scriptless", "keyboard"
-CHOSEN: Final = "list => list.selectedOptions[0]?.text"
+PASTED: Final = """curl 'http://127.0.0.1:{port}/api/parts/P-100?lang=en' \\
+  -H 'Authorization: Bearer a-key' -b 'session=5' -k"""
 YEAR: Final = date.today().year
 FROM, TO = date.today() - timedelta(days=300), date.today()
 OF_HIRES: Final = """FROM fleet_hire
@@ -34,80 +35,13 @@ OF_HIRES: Final = """FROM fleet_hire
     WHERE fleet_company.name = :company"""
 
 
-class Hands:
-    """What somebody does to a page, counted; `way` says with what."""
-
-    def __init__(self, page: Page, way: str) -> None:
-        self.page, self.way, self.steps = page, way, 0
-
-    def part(self, name: str) -> Locator:
-        return self.page.locator(f"[name='config-0-{name}']")
-
-    def press(self, wanted: Locator, key: str = "Enter") -> None:
-        self.steps += 1
-        if self.way == KEYBOARD:
-            strike(self.page, wanted, key)
-        else:
-            wanted.click()
-
-    def press_button(self, name: str) -> None:
-        self.press(self.page.get_by_role("button", name=name, exact=True))
-
-    def follow(self, name: str) -> None:
-        self.press(self.page.locator("#content").get_by_role("link", name=name).first)
-        self.page.wait_for_load_state("load")
-
-    def write(self, wanted: Locator, text: str) -> None:
-        self.steps += 1
-        if self.way == KEYBOARD:
-            write(self.page, wanted, text)
-        else:
-            wanted.fill(text)
-
-    def choose(self, name: str, label: str) -> None:
-        self.steps += 1
-        wanted = self.part(name)
-        if self.way != KEYBOARD:
-            wanted.select_option(label=label)
-            return
-        tab_to(self.page, wanted)
-        for _ in range(STOPS):
-            self.page.keyboard.press(label[0])
-            if name.endswith("-add") or wanted.evaluate(CHOSEN) == label:
-                return
-        raise AssertionError(f"The keyboard does not come to {label}.")
-
-    def add(self, lines: str, label: str) -> None:
-        """Choose what adds a line, and wait for it."""
-        line = self.page.locator(f"[name^='config-0-{lines}-'][name$='-path']")
-        count = line.count()
-        self.choose(f"{lines}-add", label)
-        self.go_on(self.part(f"{lines}-add"))
-        expect(line).to_have_count(count + 1)
-
-    def group(self) -> None:
-        wanted = self.page.get_by_label("Groups: counts and sums")
-        if self.way == KEYBOARD:
-            tab_to(self.page, self.part("answer").first)
-            self.press(self.part("answer").first, "ArrowRight")
-        else:
-            self.press(wanted)
-        self.go_on(wanted)
-        expect(self.part("group_by-add")).to_be_attached()
-
-    def go_on(self, wanted: Locator) -> None:
-        """Without scripts, press the button after it, which shows what follows."""
-        if self.way == SCRIPTLESS:
-            self.press(wanted.locator("xpath=following::button[1]"))
-
-
 def make_hires_by_month(hands: Hands) -> None:
     hands.follow("Hires")
     hands.group()
     hands.add("group_by", "begins: month")
     hands.add("measures", "Sum of net total")
     hands.add("filters", "begins")
-    hands.choose("filters-0-lookup", "is in the period")
+    hands.choose(hands.part("filters-0-lookup"), "is in the period")
     hands.add("filters", "state")
 
 
@@ -115,7 +49,7 @@ def make_top_customers(hands: Hands) -> None:
     hands.follow("Hires")
     hands.group()
     hands.add("group_by", "customer")
-    hands.choose("measures-0-path", "Sum of net total")
+    hands.choose(hands.part("measures-0-path"), "Sum of net total")
     hands.write(hands.part("limit"), "10")
     hands.add("filters", "begins")
     hands.write(hands.page.locator("#id_title"), "Top customers")
@@ -124,7 +58,7 @@ def make_top_customers(hands: Hands) -> None:
 def make_machine_by_code(hands: Hands) -> None:
     hands.follow("Machines")
     hands.add("filters", "code")
-    hands.choose("filters-0-lookup", "is (any case)")
+    hands.choose(hands.part("filters-0-lookup"), "is (any case)")
     hands.press(hands.page.locator("summary", has_text="Parameter"))
     hands.press(hands.part("filters-0-required"), "Space")
 
@@ -132,7 +66,7 @@ def make_machine_by_code(hands: Hands) -> None:
 def make_customers_with_hires(hands: Hands) -> None:
     hands.follow("Customers")
     hands.add("lists", "hires")
-    hands.choose("lists-0-order", "begins, newest first")
+    hands.choose(hands.part("lists-0-order"), "begins, newest first")
     hands.write(hands.part("lists-0-limit"), "5")
     hands.add("filters", "name")
 
@@ -202,8 +136,12 @@ def way(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def site(way: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    with fleet(tmp_path_factory.mktemp("fleet")) as served:
+def site(
+    way: str, parts: Peer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Fleet]:
+    supplier = {**parts.settings()["peer"], "title": "Parts supplier"}
+    sites = json.dumps({"parts": supplier})
+    with fleet(tmp_path_factory.mktemp("fleet"), MCP_HTTP=sites) as served:
         yield served
 
 
@@ -240,7 +178,7 @@ def test_a_tool_is_made_in_few_steps_for_the_rows_of_its_caller(
     hands.press_button("Save and publish…")
     hands.press_button("Publish version 1")
     expect(page.locator(".messagelist")).to_contain_text("Version 1 is published.")
-    assert hands.way in (SCRIPTLESS, KEYBOARD) or hands.steps <= story.steps
+    see_few_steps(hands, story.steps)
     if name == "top customers":
         see_short_form(page)
     [tool] = rows_of(site, "SELECT name FROM mcp_app_tool ORDER BY id DESC LIMIT 1")[0]
@@ -250,6 +188,77 @@ def test_a_tool_is_made_in_few_steps_for_the_rows_of_its_caller(
         assert not answer.is_error, answer
         expected = rows_of(site, story.reckoned, company=company)
         assert story.rows(answer.structured_content) == expected
+
+
+@pytest.mark.usefixtures("axe")
+def test_one_part_pasted_from_a_browser(hands: Hands, site: Fleet, parts: Peer) -> None:
+    page = hands.page
+    page.goto("/admin/mcp_app/tool/")
+    hands.follow("Add tool")
+    hands.follow("Parts supplier")
+    pasted = page.get_by_label("Address or curl command")
+    hands.write(pasted, PASTED.format(port=parts.port))
+    hands.press_button("Take it apart")
+    expect(page.get_by_role("status").first).to_contain_text(
+        "GET at Parts supplier. Left out: cookies, -k, the header Authorization"
+    )
+    title = page.get_by_label("Title:")
+    expect(title).to_have_attribute("placeholder", "Parts supplier: P-100")
+    hands.write(page.get_by_label("Parameter for P-100"), "sku")
+    hands.press_button("Fetch")
+    tree = page.locator(".mcp-tree")
+    expect(tree).to_contain_text("“Hydraulic hose 2 m”")
+    hands.press(tree.get_by_label("internal_cost").first, "Space")
+    hands.write(title, "Part of the supplier")
+    see_fit(hands)
+    hands.press_button("Save and publish…")
+    hands.press_button("Publish version 1")
+    expect(page.locator(".messagelist")).to_contain_text("Version 1 is published.")
+    see_few_steps(hands, 10)
+    with Listening(f"{site.served.url}/mcp", site.tokens["nora"]) as client:
+        name = "part-of-the-supplier"
+        answer = client.ask("call_tool", name, {"sku": "P-100"}).structured_content
+        assert parts.received[-1].target == "/api/parts/P-100?lang=en"
+        assert client.ask("call_tool", name, {"sku": "none"}).is_error
+    assert answer["price"] == 48.9
+    assert "internal_cost" not in answer
+
+
+@pytest.mark.usefixtures("axe")
+def test_two_tools_from_their_document(hands: Hands, site: Fleet, parts: Peer) -> None:
+    page = hands.page
+    page.goto("/admin/mcp_app/tool/")
+    hands.follow("From OpenAPI")
+    label = f"Parts supplier (http://127.0.0.1:{parts.port}/api)"
+    hands.choose(page.get_by_label("Site", exact=True), label)
+    hands.press_button("Read it")
+    photos = page.locator("tr", has_text="/photos")
+    expect(photos).to_contain_text("Cannot be a tool: it wants multipart/form-data")
+    for path in ("/parts", "/parts/{sku}"):
+        hands.press(page.get_by_label(f"GET {path}", exact=True), "Space")
+    see_fit(hands)
+    what = "what is ticked" if hands.way == SCRIPTLESS else "2 tools"
+    hands.press_button(f"Make and publish {what}…")
+    hands.press_button("Publish the ticked ones")
+    expect(page.locator(".messagelist")).to_contain_text("2 were published.")
+    see_few_steps(hands, 7)
+    with Listening(f"{site.served.url}/mcp", site.tokens["nora"]) as client:
+        answer = client.ask("call_tool", "get_part", {"sku": "P-100"})
+    assert answer.structured_content == {"name": "Hydraulic hose 2 m", "price": 48.9}
+
+
+def see_few_steps(hands: Hands, most: int) -> None:
+    """Without scripts, and by keys alone, it may be more of them."""
+    assert hands.way in (SCRIPTLESS, KEYBOARD) or hands.steps <= most
+
+
+def see_fit(hands: Hands) -> None:
+    """See that what is there can be read, and keeps to the width of the page."""
+    page = hands.page
+    for width in () if hands.way == SCRIPTLESS else (1280, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert violations(page) == {}
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def rows_of(site: Fleet, statement: str, **values: str) -> list[tuple[Any, ...]]:
@@ -295,3 +304,22 @@ def test_what_was_chosen_outlives_login_and_back(hands: Hands, site: Fleet) -> N
     expect(page.locator(".messagelist")).to_contain_text("Saved.")
     [config] = rows_of(site, "SELECT config FROM mcp_app_tool ORDER BY id DESC")[0]
     assert json.loads(config)["group_by"] == ["state"]
+
+
+@pytest.mark.parametrize("way", [MOUSE], indirect=True, scope="module")
+def test_a_lost_right_is_not_taken_for_a_lost_login(hands: Hands, site: Fleet) -> None:
+    page = hands.page
+    page.goto("/admin/mcp_app/tool/add/?kind=query&model=fleet.Hire")
+    turn_groups(site)
+    hands.part("filters-add").select_option(label="state")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("You have no right to do this any more.")
+    turn_groups(site)
+    hands.add("filters", "state")
+    expect(alert).to_be_hidden()
+
+
+def turn_groups(site: Fleet) -> None:
+    """Take everybody out of their groups, or let them in again."""
+    with closing(sqlite3.connect(site.database)) as connection, connection:
+        connection.execute("UPDATE auth_user_groups SET group_id = -group_id")

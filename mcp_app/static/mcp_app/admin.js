@@ -114,20 +114,23 @@
        token of a form is no longer good. */
     const isOver = (response) => response.redirected || response.status === 403;
     async function renew(form, body) {
-        const fresh = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+        const response = await fetch(location.href);
+        const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
         for (const name of ["csrfmiddlewaretoken", "once"]) {
             const input = fresh.querySelector(`#${form.id} [name=${name}]`);
             if (!input) continue;
             form.elements[name].value = input.value;
             body.set(name, input.value);
         }
+        return { isLogin: response.redirected };
     }
     const over = document.querySelector("[data-mcp-over]");
     async function send(url, body, part) {
         const request = { method: "POST", body };
         let response = await fetch(url, request);
         if (isOver(response)) {
-            await renew(form, body);
+            const { isLogin } = await renew(form, body);
+            over.textContent = isLogin ? over.dataset.mcpOver : over.dataset.mcpForbidden;
             response = await fetch(url, request);
         }
         over.hidden = !isOver(response);
