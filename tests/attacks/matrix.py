@@ -78,7 +78,6 @@ def cells(
     return frozenset(product(transports, versions, rows))
 
 
-_OVER_HTTP: Final = (HTTP, WSGI, SSE)
 _NEW: Final = tuple(STATELESS)
 _OLD: Final = tuple(STATEFUL)
 _NEW_METHODS: Final = ("server/discover", "subscriptions/listen")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mcp_app.protocol.json_types import JsonObject
 from tests.clients.node import MODULES, node
@@ -16,8 +14,6 @@ PROGRAM: Final = (
     MODULES / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 )
 ERAS: Final = ("legacy", "modern")
-NOTICED_S: Final = 60.0
-"""Far longer than it takes until a saved row is seen."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +42,3 @@ class Inspector:
         content: JsonObject
         [content] = self.result("resources/read", "--uri", uri)["contents"]
         return content
-
-
-def soon(look: Callable[[], Any], expected: object) -> None:
-    end = time.monotonic() + NOTICED_S
-    while True:
-        last = time.monotonic() > end
-        found = look()
-        if found == expected:
-            return
-        assert not last, f"{found!r} is still not {expected!r}."

@@ -16,7 +16,6 @@ from tests.process.streaming import Session, encoded
 
 pytestmark = pytest.mark.programs
 
-TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 UPDATED: Final = "notifications/resources/updated"
 URI: Final = "test://watched-resource"
 

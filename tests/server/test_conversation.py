@@ -240,7 +240,6 @@ def test_limits_can_be_switched_off() -> None:
 # -- request state ---------------------------------------------------------------------
 
 
-NEWEST: Final = "2026-07-28"
 NOW: Final = 1_000_000
 AGE_S: Final = 600
 SECRET: Final = "a secret of this test"
