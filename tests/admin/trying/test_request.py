@@ -16,9 +16,6 @@ from mcp_app.admin.trying.request import (
 )
 from mcp_app.interface.definitions import (
     Definition,
-    PromptArgument,
-    PromptDefinition,
-    ResourceDefinition,
     ResourceTemplateDefinition,
     ToolDefinition,
 )
@@ -33,14 +30,6 @@ TOOL: Final = ToolDefinition(
 )
 ONE_OF: Final = ToolDefinition(
     name="either", input_schema={"type": "object", "oneOf": [{"required": ["a"]}]}
-)
-PROMPT: Final = PromptDefinition(
-    name="greet",
-    arguments=(PromptArgument(name="name", required=True), PromptArgument(name="tone")),
-)
-RESOURCE: Final = ResourceDefinition(name="r", uri="x:y")
-TEMPLATE: Final = ResourceTemplateDefinition(
-    name="t", uri_template="shop://{id}/{+rest}"
 )
 SEARCHED: Final = ResourceTemplateDefinition(
     name="search", uri_template="shop://{id}/{kind}{?page}"
