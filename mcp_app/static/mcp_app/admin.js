@@ -667,6 +667,10 @@
             await draw("arguments");
         }
     });
+    // What django-jazzmin lays over lists tells of a choice through jQuery alone.
+    addEventListener("load", () =>
+        window.jQuery?.(form).on("select2:select", ({ target }) => target.dispatchEvent(new Event("change", { bubbles: true }))),
+    );
     form.addEventListener("click", pressed);
     form.addEventListener("focusin", (event) => {
         const { target } = event;
