@@ -59,9 +59,11 @@ def _is_home(request: HttpRequest) -> bool:
 
 def groups_context(request: HttpRequest) -> dict[str, object]:
     """Return whom to ask for rights, and whether groups can be made."""
+    # Whoever may not change groups makes them where there is none.
+    changes = request.user.has_perm("auth.change_group")
     return {
         "without_rights": _whom_to_ask_for_rights(request),
-        "makes_groups": _may_make(request) and bool(missing_rights()),
+        "makes_groups": _may_make(request) and (not changes or bool(missing_rights())),
     }
 
 

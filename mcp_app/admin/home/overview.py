@@ -17,7 +17,7 @@ from mcp_app.admin.home import attention
 from mcp_app.admin.home.attention import ServerLine
 from mcp_app.admin.home.groups import groups_context
 from mcp_app.admin.page import header
-from mcp_app.admin.page.concurrency import has_right, whom_to_ask
+from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.page.deleted_rows import is_broken_somewhere, reports_on
 from mcp_app.interface.rules import visible
 from mcp_app.models import Server, Tool
@@ -30,7 +30,7 @@ from mcp_app.workbench.viewer import Viewer, viewer_of
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; `lacking` says which permission its link needs, and whom to ask."""
+    """One step; `lacking` says which permission its link needs."""
 
     title: str
     is_done: bool
@@ -43,7 +43,7 @@ class Step:
 def steps_to_begin(
     request: HttpRequest, done: Sequence[bool], servers: Sequence[ServerLine]
 ) -> list[Step]:
-    """Return the steps; asks once, and with one query, who has a permission."""
+    """Return the steps; asks the database nothing."""
     has_tool, lets_in, connected = done
     token_url = reverse("admin:mcp_app_accesstoken_add")
     link = _("Make an access token")
@@ -66,7 +66,8 @@ def _tool_step(request: HttpRequest, is_done: bool) -> Step:
         url = reverse("admin:mcp_app_tool_add")
     if is_done:
         return Step(title, is_done, url, _("Add another tool"))
-    lacking = whom_to_ask(request, "publish" if may_add else "add_tool")
+    right = "publish" if may_add else "add_tool"
+    lacking = "" if has_right(request, right) else lacking_sentence(right)
     return Step(title, is_done, url, _("Add a tool"), lacking=lacking)
 
 

@@ -77,9 +77,16 @@ class Look:
         self.counts_calls = viewer_of(request.user).calls
 
     @cached_property
+    def workers(self) -> list[Any]:
+        """All processes, the last seen first."""
+        rows = Worker.objects.order_by("-seen_ms", "pk")
+        return list(_with_ages(rows, "seen_ms", "started_ms"))
+
+    @cached_property
     def reports(self) -> dict[str, Report]:
         """What the live processes report, by the keys of their rows."""
-        return {each.pk: each.report_of_process() for each in Worker.objects.live()}
+        live = (each for each in self.workers if each.age_seen_ms <= LIVE_MS)
+        return {each.pk: each.report_of_process() for each in live}
 
     @cached_property
     def callers(self) -> list[CallingClient]:
@@ -93,19 +100,21 @@ class Look:
         return Session.objects.recent().order_by().count()
 
     @cached_property
-    def calls(self) -> int:
-        """How many calls have a row."""
-        return Stream.objects.open().order_by().count()
+    def calls(self) -> Counter[str]:
+        """How many calls have a row, by the keys of their processes."""
+        rows = Stream.objects.open().order_by().values_list("owner")
+        return Counter(dict(rows.annotate(Count("pk"))))
 
 
 def state_context(look: Look) -> dict[str, object]:
     """Return the context of the strip: what serves whom, in numbers."""
     processes, callers = len(look.reports), look.callers
+    without_row = sum(map(_calls_without_row, look.reports.values()))
     asked = processes or Session.objects.exists() or CallStatistic.objects.exists()
     return {
         **serving_mark(look.request, processes, asked=bool(asked)),
         "processes": processes,
-        "running": look.calls + sum(map(_calls_without_row, look.reports.values())),
+        "running": look.calls.total() + without_row,
         "sessions": look.sessions,
         "counts_calls": look.counts_calls,
         "others": len([each for each in callers if not each.session]),
@@ -116,37 +125,27 @@ def _calls_without_row(report: Report) -> int:
     return sum(report.calls.values())
 
 
-def workers_context(_look: Look) -> dict[str, object]:
+def workers_context(look: Look) -> dict[str, object]:
     """Return the context of the part about processes."""
-    rows = Worker.objects.order_by("-seen_ms", "pk")
-    first_rows = list(_with_ages(rows, "seen_ms", "started_ms")[: SHOWN + 1])
-    count = len(first_rows) if len(first_rows) <= SHOWN else rows.count()
-    counts = Stream.objects.open().order_by().values_list("owner").annotate(Count("pk"))
-    logged = dict(counts.filter(owner__in=[each.pk for each in first_rows[:SHOWN]]))
-    live = [each for each in first_rows if each.age_seen_ms <= LIVE_MS]
-    codes = {code for each in live if (code := each.report_of_process().code)}
-    lines = [_worker_line(each, logged, len(codes) > 1) for each in first_rows[:SHOWN]]
+    codes = {each.code for each in look.reports.values() if each.code}
+    lines = [_worker_line(look, each, len(codes) > 1) for each in look.workers[:SHOWN]]
     return {
         "workers": lines,
-        "worker_count": len(live),
-        "more_workers": _more_text(count),
+        "worker_count": len(look.reports),
+        "more_workers": _more_text(len(look.workers)),
     }
 
 
-def _worker_line(
-    worker: Any, logged: Mapping[str, int], differ: bool
-) -> dict[str, object]:
+def _worker_line(look: Look, worker: Any, differ: bool) -> dict[str, object]:
     """Return a process, with what its last heartbeat reported.
 
     Numbers are None if that is not current; a process of an older release sends none.
     """
-    report = worker.report_of_process()
-    live = worker.age_seen_ms <= LIVE_MS
-    tells = live and bool(report.code)
-    calls = logged.get(worker.pk, 0)
+    report = look.reports.get(worker.pk, Report())
+    tells, calls = bool(report.code), look.calls[worker.pk]
     return {
         "name": f"{visible(worker.host)}, {worker.pid}",
-        "live": live,
+        "live": worker.pk in look.reports,
         **_age_of_request(worker.age_seen_ms),
         "age": _age_text(worker.age_started_ms),
         "calls": calls + _calls_without_row(report) if tells else calls or None,
@@ -231,8 +230,8 @@ def calls_context(look: Look) -> dict[str, object]:
     ]
     return {
         "calls": lines,
-        "call_count": look.calls,
-        "more_calls": _more_text(look.calls),
+        "call_count": look.calls.total(),
+        "more_calls": _more_text(look.calls.total()),
         "short_calls": sum(map(_calls_without_row, look.reports.values())),
     }
 

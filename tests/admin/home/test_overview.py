@@ -29,6 +29,7 @@ BUDGET = 15
 QUERIES = ("", "?all")
 TYPES = ("tool", "prompt", "resource", "resourcetemplate", "server", "call", "session")
 VIEWS = [f"view_{each}" for each in TYPES]
+GROUPS = ["add_group", "change_group"]
 
 
 def shown(client: Client, query: str = "") -> str:
@@ -176,14 +177,20 @@ def test_a_fresh_site_costs_no_more(staff: Staff, rights: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize("users", [(), ("view_user",)])
 @pytest.mark.parametrize(
-    "rights", [VIEWS, [each for each in VIEWS if each != "view_tool"], VIEWS[:4]]
+    "rights",
+    [
+        *(VIEWS, [each for each in VIEWS if each != "view_tool"], VIEWS[:4]),
+        *([*VIEWS, *some] for some in (GROUPS[:1], GROUPS, [*GROUPS, "add_tool"])),
+    ],
 )
 def test_a_site_at_its_beginning_with_much_to_see(
     staff: Staff, rights: list[str], users: tuple[str, ...], code: None
 ) -> None:
     client = staff(*rights, *users)
+    assert statements(client, "") <= BUDGET
     Server.objects.bulk_create(Server(slug=f"s{each}") for each in range(25))
     working("one", *map(published, (Tool(name="b"), Tool(name="c"))))
+    Tool.objects.update(source=Source.CODE)
     gone = published(Prompt(name="p"))
     Prompt.objects.filter(pk=gone.pk).update(broken="Gone.")
     write(*(crash() for _ in range(9)))
