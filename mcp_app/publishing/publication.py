@@ -59,6 +59,7 @@ from mcp_app.publishing.overlays import (
 
 NEAR: Final = 5
 """Names that are suggested."""
+MOST_COUNTED: Final = 1_000
 
 
 def find_definition(kind: str, name: str, registry: Registry) -> DefinitionRow | None:
@@ -98,15 +99,19 @@ def similar_names(kind: str, name: str) -> list[str]:
     return list(dict.fromkeys([*close, *within]))[:NEAR]
 
 
-def count_changing(registry: Registry, stops: Iterable[Stop]) -> int:
+def count_changing(registry: Registry, stops: Iterable[Stop]) -> int | None:
     """Count the tools that do not say that they only read; one query.
 
-    Those that one of the stops holds by itself are left out.
+    Those that one of the stops holds by itself are left out.  None if there are many:
+    thousands would take seconds.
     """
+    rows = [*Tool.rows().order_by().select_related("published")[: MOST_COUNTED + 1]]
+    if len(rows) > MOST_COUNTED:
+        return None
     is_stopped = stop_matcher(stops)
     hints = {name: each.definition.hints for name, each in registry.tools.items()}
     stopped_names: set[str] = set()
-    for row in Tool.rows().order_by().select_related("published"):
+    for row in rows:
         content = _served_content(row)
         name = row.name if row.from_code else content.get("name")
         if name is None or row.from_code is not (name in registry.tools):

@@ -11,6 +11,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.models import Resource, Stop, Tool
 from mcp_app.publishing import publication
 from mcp_app.publishing.publication import (
+    MOST_COUNTED,
     OutOfDate,
     PublicationRefused,
     count_changing,
@@ -143,6 +144,8 @@ def test_tools_as_they_are_served(registry: Registry) -> None:
     published(overlay)
     assert count_changing(registry, stops) == 1
     assert count_changing(registry, ()) == 2
+    Tool.objects.bulk_create(Tool(name=f"t{n}") for n in range(MOST_COUNTED))
+    assert count_changing(registry, ()) is None
 
 
 def test_what_only_reads_by_its_kind(registry: Registry) -> None:

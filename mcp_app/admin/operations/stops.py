@@ -235,14 +235,16 @@ def _stop_lines(on: Sequence[Stop]) -> Iterator[Line]:
     """Yield the wide stops as boxes: what changes things, each server, everything."""
     everything = _stops_in_scope(on, Scope.EVERYTHING)
     count = count_changing(mcp, on)
-    about = ngettext(
-        "%(count)d tool. Tools that only read go on.",
-        "%(count)d tools. Tools that only read go on.",
-        count,
-    )
+    about = _("Tools that only read go on.")
+    if count is not None:
+        about = ngettext(
+            "%(count)d tool. Tools that only read go on.",
+            "%(count)d tools. Tools that only read go on.",
+            count,
+        ) % {"count": count}
     yield Line(
         title=_("All tools that change things"),
-        about=_with_everything(about % {"count": count}, everything),
+        about=_with_everything(about, everything),
         button=_("Stop what changes things"),
         target=Scope.CHANGES,
         stops=_stops_in_scope(on, Scope.CHANGES),
