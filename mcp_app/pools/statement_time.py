@@ -23,6 +23,9 @@ LIMIT_STATEMENTS: Final = """
 MAX_LIMIT_MS: Final = 2**31 - 1
 """PostgreSQL refuses more: 24 days."""
 
+SHORTENED: Final = 0.9
+"""The share of the time that is limited again once less of it is left."""
+
 _INSTRUCTIONS: Final = 10_000
 """Of SQLite's machine, between two looks at the clock: less than a millisecond."""
 _ENDED: Final = frozenset({"57014", 1969, 3024, "interrupted"})
@@ -99,7 +102,7 @@ def _postgresql(connection: Any, clock: _Clock) -> Iterator[None]:
                 cursor.execute("SHOW statement_timeout")
                 before = cursor.fetchone()[0]
         limit_transaction(connection.alias, clock.seconds_left)
-        with connection.execute_wrapper(_looking_at(clock)):
+        with connection.execute_wrapper(_limiting_again(connection.alias, clock)):
             yield
         # After an exception the rollback to the savepoint does this.
         if before is not None:
@@ -107,6 +110,23 @@ def _postgresql(connection: Any, clock: _Clock) -> Iterator[None]:
                 cursor.execute(
                     "SELECT set_config('statement_timeout', %s, true)", [before]
                 )
+
+
+def _limiting_again(alias: str, clock: _Clock) -> Callable[..., Any]:
+    """Give what comes after a long statement only what is left of the time."""
+    limit = clock.seconds_left
+
+    def execute_with_rest(
+        run: Any, sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
+        nonlocal limit
+        left = clock.seconds_left
+        if left < limit * SHORTENED:
+            limit = left
+            limit_transaction(alias, left)
+        return run(sql, params, many, context)
+
+    return execute_with_rest
 
 
 def _looking_at(clock: _Clock) -> Callable[..., Any]:

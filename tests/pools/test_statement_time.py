@@ -67,6 +67,19 @@ def test_a_statement_that_comes_too_late_is_not_begun() -> None:
         late()
 
 
+def test_statements_share_the_time() -> None:
+    """Each would end in time if it had all of it."""
+
+    def sleep_twice() -> None:
+        with time_limit("default", 4 * SHORT_S):
+            ask(f"SELECT pg_sleep({3 * SHORT_S})")
+            ask(f"SELECT pg_sleep({3 * SHORT_S})")
+
+    if connection.vendor == "postgresql":
+        with pytest.raises(TimeIsUp):
+            sleep_twice()
+
+
 def test_it_ends_with_its_block() -> None:
     # A machine that stands still may need longer for that.
     with suppress(TimeIsUp), time_limit("default", SHORT_S):

@@ -59,20 +59,24 @@ def preview_of(
         lacking = ", ".join(each for each in needed if not user.has_perm(each))
         text = _("You may not see this data yourself (%(permissions)s).")
         return {**context, "problem": text % {"permissions": lacking}}
+    begin = time.monotonic()
     if not _turns[user.pk].acquire(timeout=SECONDS):
         return {**context, "problem": _("Another preview of yours still runs.")}
     try:
-        return {**context, **_answer(query, user)}
+        left = begin + SECONDS - time.monotonic()
+        return {**context, **_answer(query, user, left)}
     finally:
         _turns[user.pk].release()
 
 
-def _answer(query: Query, user: AbstractUser | AnonymousUser) -> Mapping[str, Any]:
+def _answer(
+    query: Query, user: AbstractUser | AnonymousUser, seconds: float
+) -> Mapping[str, Any]:
     using = database_of(query)
     scopes = Scopes(AccessRequest.of_user(user), using)
     begin = time.monotonic()
     try:
-        with time_limit(using, SECONDS):
+        with time_limit(using, seconds):
             rows = _first_rows(query, scopes)
     except TimeIsUp:
         return {"problem": _("This took longer than %d seconds.") % SECONDS}

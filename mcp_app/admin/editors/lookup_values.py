@@ -265,4 +265,6 @@ class RowTexts:
         except Exception:
             # A function of the site may raise anything; what was typed is no key, then.
             logger.exception("The rows of %s cannot be read.", model.label)
+            # Once is enough: each time may take as long.
+            self._user = None
             return []

@@ -125,8 +125,8 @@
         return { isLogin: response.redirected };
     }
     const over = document.querySelector("[data-mcp-over]");
-    async function send(url, body, part) {
-        const request = { method: "POST", body };
+    async function send(url, body, part, signal) {
+        const request = { method: "POST", body, signal };
         let response = await fetch(url, request);
         if (isOver(response)) {
             const { isLogin } = await renew(form, body);
@@ -149,7 +149,9 @@
         JSON.stringify(all("input, select, textarea", part).map(({ value, checked }) => [value, checked]));
     async function draw(part, extra = {}) {
         const old = document.getElementById(`id_${part}`);
-        const mine = (asked.get(part) || 0) + 1;
+        // A browser opens few connections: what nobody waits for keeps none.
+        const mine = new AbortController();
+        asked.get(part)?.abort();
         asked.set(part, mine);
         // A script cannot put a chosen file into a new field.
         if (!form || !old || all("[type=file]", old).some((input) => input.files.length)) return;
@@ -158,7 +160,7 @@
         Object.entries(extra).forEach(([name, value]) => body.set(name, value));
         old.ariaBusy = true;
         try {
-            const response = await send(`${address()}?part=${part}`, body, old);
+            const response = await send(`${address()}?part=${part}`, body, old, mine.signal);
             const text = await response.text();
             if (!response.ok || response.redirected || mine !== asked.get(part)) return;
             // If somebody typed meanwhile, ask again instead of losing it.
