@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from django.http import QueryDict
 from django.utils.formats import date_format
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
@@ -48,6 +49,8 @@ OWN: Final = OF_ALL | {"enum", "const", "properties", "prefixItems"}
 """Members of a property that its type alone does not say."""
 MAX_TICKS: Final = 12
 """Choices that are ticks; more are a list."""
+MAX_ABOUT: Final = 1_000
+"""Characters of a description: one may name thousands of choices."""
 NULL: Final = {"type": "null"}
 DECIMAL: Final = [{"type": "number"}, {"type": "string"}]
 """What a decimal number may be."""
@@ -142,6 +145,7 @@ def _property_field(
 ) -> Field:
     members, may_be_null = _without_null(about)
     kind, options = _kind_of(members)
+    description = visible(str(members.get("description", "")), None)
     examples, default = members.get("examples"), members.get("default", MISSING)
     preset = examples[0] if isinstance(examples, list) and examples else MISSING
     if is_question:
@@ -154,7 +158,7 @@ def _property_field(
         kind=kind,
         required=required,
         may_be_null=may_be_null,
-        about=visible(str(members.get("description", "")), None),
+        about=Truncator(description).chars(MAX_ABOUT),
     )
     if kind == "json":
         value = "" if preset is MISSING else jsonrpc.pretty_text(preset)
