@@ -323,3 +323,19 @@ def turn_groups(site: Fleet) -> None:
     """Take everybody out of their groups, or let them in again."""
     with closing(sqlite3.connect(site.database)) as connection, connection:
         connection.execute("UPDATE auth_user_groups SET group_id = -group_id")
+
+
+@pytest.mark.parametrize("way", [MOUSE], indirect=True, scope="module")
+def test_rows_are_offered_where_a_line_is_opened(hands: Hands, site: Fleet) -> None:
+    page = hands.page
+    page.goto("/admin/mcp_app/tool/add/?kind=query&model=fleet.Hire")
+    hands.add("filters", "customer")
+    hands.press_button("Save")
+    expect(page.locator(".messagelist")).to_contain_text("Saved.")
+    offered = page.locator("#config-0-filters-0-texts")
+    expect(offered).to_have_count(0)
+    page.locator("summary", has_text="customer is one of").click()
+    value = hands.part("filters-0-value")
+    value.click()
+    expect(offered.locator("option").first).to_be_attached()
+    expect(value).to_be_focused()

@@ -34,6 +34,8 @@ class LineForm(RowForm):
     model: ClassVar[OpenModel]
     opened: ClassVar[OpenModels]
     texts: ClassVar[RowTexts]
+    used_names: ClassVar[set[str]]
+    """The names of parameters that other lines have."""
     most: ClassVar[int]
     """Lines of this sort in one place."""
     number = 1

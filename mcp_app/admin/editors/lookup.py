@@ -17,7 +17,7 @@ from mcp_app.admin.editors.lookup_choices import (
     field_entries,
     grouped_choices,
 )
-from mcp_app.admin.editors.lookup_filters import FilterForm
+from mcp_app.admin.editors.lookup_filters import FilterForm, is_representable
 from mcp_app.admin.editors.lookup_lines import (
     GroupLine,
     ListLine,
@@ -52,7 +52,6 @@ class LookupSheet(OneFormSheet):
     row_template = "mcp_app/widgets/lookup.html"
 
     def __init__(self, opened: OpenModels, *, one: bool, user: Person = None) -> None:
-        self._opened = opened
         members = {"opened": opened, "one": one, "texts": RowTexts(user)}
         super().__init__(LookupForm, SCHEMA, **members)
 
@@ -62,11 +61,10 @@ class LookupSheet(OneFormSheet):
                 lines.open_lines(data)
 
     def initial_rows(self, value: Any) -> Initial:
-        rows = super().initial_rows(value)
-        _query, problems = read_query_config(value or {}, self._opened)
-        for problem in problems:
-            if problem.place.endswith((".value", ".default")):
-                raise NotRepresentable(problem.message)
+        rows, config = super().initial_rows(value), value or {}
+        for each in (config, *config.get("lists", ())):
+            if not all(map(is_representable, each.get("filters", ()))):
+                raise NotRepresentable(_("a value does not fit its comparison"))
         return rows
 
 
@@ -169,6 +167,7 @@ class LookupForm(OneForm):
             "model": self.open_model,
             "opened": self.opened,
             "texts": self.texts,
+            "used_names": set[str](),
         }
         for name in parts:
             if name in _LINES:

@@ -28,7 +28,7 @@ from mcp_app.admin.editors.one_form import put_member
 from mcp_app.admin.editors.rows import LinesField
 from mcp_app.catalog.open_models import FieldKind
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import SEVERAL
+from mcp_app.kinds.query.comparisons import ENDS, RANGE, SEVERAL
 from mcp_app.kinds.query.config import MAX_NAME_LENGTH, MAX_PATHS, NAME_PATTERN
 from mcp_app.kinds.query.labels import (
     Spans,
@@ -88,6 +88,8 @@ class FilterForm(LineForm):
                 data, initial = None, self.begin_line(path)
         super().__init__(data, prefix=prefix, initial={**(initial or {})})
         path, code = self.value_text("path"), self.value_text("lookup")
+        self.name = self.value_text("parameter").strip() or _usual_name(path)
+        self.used_names.add(self.name)
         self.fields["parameter"].widget.attrs["placeholder"] = _usual_name(path)
         self.code, self.comparison = code, code.lstrip(NOT)
         self.is_fixed = self.value_text("source") == FIXED
@@ -134,8 +136,10 @@ class FilterForm(LineForm):
     def begin_line(cls, path: str) -> dict[str, Any]:
         found = resolve_path(path, cls.model, cls.opened, "filters")
         code = comparison_choices(found.end_field)[0][0]
-        config = {"path": path, "lookup": code, "parameter": _usual_name(path)}
-        return cls.initial_line(config)
+        usual = _usual_name(path)
+        names = (usual, *(f"{usual[:37]}_{number}" for number in range(2, 999)))
+        name = next(each for each in names if each not in cls.used_names)
+        return cls.initial_line({"path": path, "lookup": code, "parameter": name})
 
     @classmethod
     def initial_line(cls, config: JsonObject) -> dict[str, Any]:
@@ -158,7 +162,7 @@ class FilterForm(LineForm):
         found = cls._resolve_path(path)
         if found is None or value is None:
             return line
-        if lookup == "range":
+        if lookup == RANGE:
             line["value"], line["value_to"] = value
         elif path.endswith(PK) and lookup in BY_ROW and not is_by_client:
             keys = value if isinstance(value, list) else [value]
@@ -181,8 +185,7 @@ class FilterForm(LineForm):
         return [self[each] for each in ("value", "value_to") if each in self.fields]
 
     def parameter_words(self) -> list[str]:
-        name = self.value_text("parameter") or _usual_name(self.value_text("path"))
-        return parameter_names({"parameter": name, "lookup": self.comparison})
+        return parameter_names({"parameter": self.name, "lookup": self.comparison})
 
     def words(self) -> Spans:
         """Return what the line says: “state is one of Booked, Back”."""
@@ -231,7 +234,7 @@ class FilterForm(LineForm):
 
     def _clean_value(self, found: Path) -> Any:
         value = self.cleaned_data["value"]
-        if self.comparison == "range":
+        if self.comparison == RANGE:
             ends = [value, self.cleaned_data["value_to"]]
             return None if ends == [None, None] else ends
         if value is None or not (self.asks_row and self.is_fixed):
@@ -255,11 +258,22 @@ class FilterForm(LineForm):
         if self.is_fixed:
             config["path"] = f"{path}{PK}" if self.asks_row else config["path"]
             return {**config, "value": values["value"]}
-        config["parameter"] = values["parameter"] or _usual_name(path)
+        config["parameter"] = self.name
         for name in ("description", "required"):
             put_member(config, name, values[name])
         default = values["value"]
         return config if default is None else {**config, "default": default}
+
+
+def is_representable(config: JsonObject) -> bool:
+    """Return whether inputs can show the value of a filter: its form alone counts."""
+    value, lookup = config.get("default", config.get("value")), config["lookup"]
+    values = value if isinstance(value, list) else [value]
+    if value is not None and (values is value) != (lookup in ("in", RANGE)):
+        return False
+    if values is value and lookup == RANGE and len(values) != len(ENDS):
+        return False
+    return all(isinstance(each, str | int | float | None) for each in values)
 
 
 def _usual_name(path: str) -> str:

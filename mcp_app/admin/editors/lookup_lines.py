@@ -165,6 +165,7 @@ class ListLine(LineForm):
             model=target,
             opened=self.opened,
             texts=self.texts,
+            used_names=self.used_names,
         )
         self.inner = [filters]
 

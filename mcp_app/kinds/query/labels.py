@@ -265,9 +265,9 @@ class _Values(NamedTuple):
         if self.lookup == "isempty":
             return [Span(self._replace(exclude=self.exclude is bool(value))._label())]
         if self.lookup == "range" and isinstance(value, list) and not text:
-            first, last = (
-                None if each is None else self.text_of(each) for each in value
-            )
+            ends = [None if each is None else self.text_of(each) for each in value]
+            # What is stored may be no range.
+            first, last = [*ends, None, None][:2]
             if first is None or last is None:
                 one_end = self._replace(lookup="gte" if last is None else "lte")
                 return one_end._with_label(last or first or "…")
