@@ -295,8 +295,14 @@ class _Values(NamedTuple):
 
     def text_of(self, value: object) -> str:
         """Return a JSON value as people read it."""
-        if isinstance(value, list):
-            return ", ".join(map(self.text_of, value))
+        choices: Mapping[object, object] = {}
+        if self.field is not None and self.kind is FieldKind.CHOICE:
+            # Once for all values: they may be many.
+            choices = dict(self.field.value_column.flatchoices)
+        values = value if isinstance(value, list) else [value]
+        return ", ".join(self._text_of_one(each, choices) for each in values)
+
+    def _text_of_one(self, value: object, choices: Mapping[object, object]) -> str:
         if value is None or value == "":
             return "…"
         if isinstance(value, bool):
@@ -304,8 +310,7 @@ class _Values(NamedTuple):
         text = str(value)
         if self.lookup == "period":
             text = period_label(text)
-        elif self.field is not None and self.kind is FieldKind.CHOICE:
-            choices = dict(self.field.value_column.flatchoices)
+        elif choices:
             text = str(choices.get(value, value))
         elif self.kind in DATES:
             with suppress(ValueError):
