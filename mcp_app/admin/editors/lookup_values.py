@@ -26,7 +26,7 @@ from mcp_app.kinds.query.comparisons import IN_ANY_CASE, PERIODS, value_schema
 from mcp_app.kinds.query.labels import period_label
 from mcp_app.kinds.query.scoping import TEXT, Path, Scopes
 from mcp_app.kinds.query.shapes import plain_to_json
-from mcp_app.pools.statement_time import time_limit
+from mcp_app.pools.statement_time import TimeIsUp, time_limit
 
 logger = logging.getLogger("mcp_app.kinds")
 
@@ -262,9 +262,10 @@ class RowTexts:
                 rows = scopes.rows(model).filter(fits).order_by(column)
                 pairs = rows.values_list(key, column)[:most]
                 return [(value, str(text)) for value, text in pairs]
-        except Exception:
+        except Exception as error:
             # A function of the site may raise anything; what was typed is no key, then.
             logger.exception("The rows of %s cannot be read.", model.label)
-            # Once is enough: each time may take as long.
-            self._user = None
+            if isinstance(error, TimeIsUp):
+                # Once is enough: the next may take as long.
+                self._user = None
             return []
