@@ -95,7 +95,7 @@ clients: $(VENV_STAMP) ## Drive the clients of docs/clients.md, each installed i
 
 .PHONY: pictures
 pictures: $(VENV_STAMP) $(NODE_STAMP) ## Take the pictures of docs/admin.md anew.
-	@PICTURES=docs/images pytest -q tests/browser/test_home.py tests/browser/test_publishing.py tests/browser/test_live.py tests/browser/test_tokens.py tests/browser/test_calls.py tests/browser/test_who.py tests/browser/test_stops.py tests/browser/test_query.py tests/browser/test_http.py tests/browser/test_openapi.py tests/browser/test_connect.py tests/browser/test_trying.py tests/browser/test_checking.py
+	@PICTURES=docs/images pytest -q tests/browser/test_home.py tests/browser/test_publishing.py tests/browser/test_live.py tests/browser/test_tokens.py tests/browser/test_calls.py tests/browser/test_who.py tests/browser/test_stops.py tests/browser/test_query.py 'tests/browser/test_stories.py::test_one_part_pasted_from_a_browser[mouse]' tests/browser/test_openapi.py tests/browser/test_connect.py tests/browser/test_trying.py tests/browser/test_checking.py
 
 HEALTHY_RUNS ?= 10
 

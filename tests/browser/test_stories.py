@@ -19,6 +19,7 @@ from tests.browser.chromium import log_in, page_of
 from tests.browser.conftest import strictly, violations
 from tests.browser.hands import KEYBOARD, MOUSE, NARROW, SCRIPTLESS, Hands
 from tests.browser.listening import Listening
+from tests.browser.test_publishing import picture
 from tests.egress.peer import Peer
 from tests.fleet.running import PASSWORD, PEOPLE, Fleet, fleet
 from tests.marks import long_cases
@@ -210,6 +211,7 @@ def test_one_part_pasted_from_a_browser(hands: Hands, site: Fleet, parts: Peer) 
     expect(tree).to_contain_text("“Hydraulic hose 2 m”")
     hands.press(tree.get_by_label("internal_cost").first, "Space")
     hands.write(title, "Part of the supplier")
+    see_call(hands)
     see_fit(hands)
     hands.press_button("Save and publish…")
     hands.press_button("Publish version 1")
@@ -250,6 +252,12 @@ def test_two_tools_from_their_document(hands: Hands, site: Fleet, parts: Peer) -
 def see_few_steps(hands: Hands, most: int) -> None:
     """Without scripts, and by keys alone, it may be more of them."""
     assert hands.way in (SCRIPTLESS, KEYBOARD) or hands.steps <= most
+
+
+def see_call(hands: Hands) -> None:
+    if hands.way == MOUSE:
+        hands.part("site").evaluate("it => it.closest('fieldset').scrollIntoView()")
+        picture(hands.page, "http")
 
 
 def see_fit(hands: Hands) -> None:
