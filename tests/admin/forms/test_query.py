@@ -321,7 +321,8 @@ def test_what_is_not_open_any_more_is_shown(
 
 
 def test_what_the_page_cannot_show_is_json(admin_client: Client) -> None:
-    odd = (("in", 7), ("range", [1]), ("in", [[1]]), ("exact", {}))
+    odd: list[tuple[str, object]] = [("in", 7), ("range", [1])]
+    odd += [("in", [[1]]), ("exact", {})]
     tool = _tool()
     for lookup, value in odd:
         filters = [{"path": "customer.pk", "lookup": lookup, "value": value}]

@@ -184,7 +184,7 @@ async def test_examples_that_reach_another_site_wait_for_a_person(
     """To open the page calls nobody."""
     await changed("show", description="New.")
     row = await Tool.objects.aget(name="show")
-    await Example.objects.acreate(kind="tool", ref=row.pk, name="one", values="{}")
+    await Example.objects.acreate(kind="tool", ref=str(row.pk), name="one", values="{}")
     client = await login()
     assert "not run" in text_of(await client.get(page_of(row, "publish")))
     assert not other.received
