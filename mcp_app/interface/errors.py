@@ -78,6 +78,7 @@ class QuestionInTransaction(RuntimeError):
 
 EXTRAS: Final = {
     "channels_redis": "redis",
+    "drf_spectacular": "drf",
     "httpcore2": "http",
     "jwt": "oauth",
     "rest_framework": "drf",

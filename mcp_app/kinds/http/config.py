@@ -135,16 +135,17 @@ class HttpCall:
 
 
 def read_http_config(
-    config: JsonObject, names: Collection[str], noun: str
+    config: JsonObject, names: Collection[str], noun: str, site: Site | None = None
 ) -> tuple[HttpCall | None, list[KindError]]:
     """Return what a config that fits the `SCHEMA` asks for, or what is wrong with it.
 
-    `names` are those that placeholders may have; `noun` says what they are.
+    `names` are those that placeholders may have; `noun` says what they are.  A `site`
+    stands in for the one of the settings that the config names.
     """
-    key = config.get("site", "")
+    key = config.get("site", "") if site is None else site.key
     if not key:
         return None, [Incomplete(_("Choose a site."))]
-    sites = usable_sites()
+    sites = usable_sites() if site is None else {key: site}
     if key not in sites:
         message = _("The settings have no site “%(key)s” that can be used.")
         message %= {"key": key}

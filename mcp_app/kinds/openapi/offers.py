@@ -525,7 +525,9 @@ class _OperationReader:
             raise Unusable(refused % {"error": error}) from None
         if hidden := text_problem(text.decode(), lines=True):
             raise Unusable(refused % {"error": hidden})
-        _call, problems = read_http_config(self.config, self.properties, "parameter")
+        _call, problems = read_http_config(
+            self.config, self.properties, "parameter", self.site
+        )
         for problem in problems:
             raise Unusable(_("it cannot be called: %s") % problem.message)
         return schema
