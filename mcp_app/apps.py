@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
@@ -12,6 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.conf import mcp_settings
 from mcp_app.transports.stdio.pipes import take_standard_streams
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.registry import Registry
 
 STDIO: Final = "mcp_stdio"
 """The command that speaks to its client on standard output."""
@@ -35,7 +38,7 @@ class McpConfig(AppConfig):
         from mcp_app import checks  # noqa: F401, PLC0415 - registers them
         from mcp_app.auth import rights  # noqa: PLC0415
         from mcp_app.catalog import autodiscovery, bindings  # noqa: PLC0415
-        from mcp_app.catalog.registry import mcp  # noqa: PLC0415
+        from mcp_app.catalog.registry import Registry, mcp  # noqa: PLC0415
         from mcp_app.invalidation import compaction, workers  # noqa: PLC0415
         from mcp_app.process import janitor  # noqa: PLC0415
         from mcp_app.publishing import overlays  # noqa: PLC0415
@@ -45,6 +48,7 @@ class McpConfig(AppConfig):
         workers.connect()
         overlays.connect_overlays(self)
         janitor.Upkeep.watch = staticmethod(_watch)
+        Registry.make_toolsets = staticmethod(_make_toolsets)
 
         try:
             name = str(mcp_settings.autodiscover)
@@ -53,6 +57,13 @@ class McpConfig(AppConfig):
             return
         autodiscovery.import_modules(mcp, apps.get_app_configs(), name)
         bindings.connect_signals(mcp.bindings.values())
+
+
+def _make_toolsets(registry: Registry) -> None:
+    # Sites without a toolset import nothing of them.
+    from mcp_app.toolsets import complete  # noqa: PLC0415
+
+    complete.make_toolsets(registry)
 
 
 def _watch() -> None:

@@ -18,7 +18,7 @@ django.setup()
 import mcp_app.asgi
 from django.urls import reverse
 reverse("admin:mcp_app_tool_changelist")
-late = "mcp_app.workbench", "mcp_app.transports.in_process"
+late = "mcp_app.workbench", "mcp_app.transports.in_process", "mcp_app.toolsets"
 assert "mcp_app.admin.trying.tabs" in sys.modules
 assert not [each for each in sys.modules if each.startswith(late)]
 """

@@ -16,15 +16,18 @@ from mcp_app.catalog.decorators import (
     ToolOptions,
 )
 from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.toolset_options import ModelToolOptions
 from mcp_app.interface.context import Context
 from tests.apart import ROOT
 
 MEMBERS: Final = {name for name in dir(Context) if not name.startswith("_")}
-OPTIONS: Final = {
-    name
-    for options in (ToolOptions, ResourceOptions, RuleOptions, ModelOptions)
-    for name in options.__annotations__
-} | {*signature(Registry.open_model).parameters} - {"self", "model", "options"}
+_OPTIONS: Final = (
+    *(ToolOptions, ResourceOptions, RuleOptions, ModelOptions),
+    ModelToolOptions,
+)
+OPTIONS: Final = {name for options in _OPTIONS for name in options.__annotations__} | {
+    *signature(Registry.open_model).parameters
+} - {"self", "model", "options"}
 
 
 @pytest.mark.parametrize("names", [{*mcp_app.__all__}, OPTIONS, MEMBERS])

@@ -16,7 +16,11 @@ from django.utils.module_loading import module_has_submodule
 
 from mcp_app.catalog.callables import layers_of
 from mcp_app.catalog.findings import Place, collecting, record_problem
-from mcp_app.catalog.registered_function import Declaration, RegisteredFunction
+from mcp_app.catalog.registered_function import (
+    Declaration,
+    ReadyTool,
+    RegisteredFunction,
+)
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc
@@ -110,7 +114,8 @@ def fingerprint(registry: Registry) -> str:
     What these functions call is not in it.
     """
     lines: list[object] = []
-    for name, declared in vars(registry).items():
+    # Tools of toolsets are made when they are asked for.
+    for name, declared in {**vars(registry), "declared_tools": registry.tools}.items():
         for key, each in declared.items():
             if isinstance(each, Declaration):
                 definition = _comparable_value(each.definition)
@@ -120,7 +125,9 @@ def fingerprint(registry: Registry) -> str:
     return sha256(jsonrpc.canonical(sorted(lines, key=str))).hexdigest()
 
 
-def _function_code(function: RegisteredFunction) -> object:
+def _function_code(function: RegisteredFunction | ReadyTool) -> object:
+    if isinstance(function, ReadyTool):
+        return [function.qualified_name]
     codes = [getattr(each, "__code__", None) for each in layers_of(function.function)]
     return [function.qualified_name, *map(_comparable_value, codes)]
 

@@ -236,13 +236,14 @@ def _name_problem(name: str, decorator: str) -> str | None:
 def _checked_declaration(
     definition: AnyDefinition, function: RegisteredFunction, problem: str | None
 ) -> Declaration[AnyDefinition]:
-    problems = [problem] if problem else list(_definition_problems(definition))
+    problems = [problem] if problem else list(definition_problems(definition))
     if problems:
         raise RegistrationError(f"{function.qualified_name}: {' '.join(problems)}")
     return Declaration(definition, function)
 
 
-def _definition_problems(definition: Definition) -> Iterator[str]:
+def definition_problems(definition: Definition) -> Iterator[str]:
+    """Yield what is wrong with a definition, beside its name and its URI."""
     permissions = map(rules.permission_problem, definition.demands.permissions)
     tags = map(rules.tag_problem, sorted(definition.tags))
     yield from filter(

@@ -148,6 +148,7 @@ _USAGE: Final = {
     "function": '@mcp.function("key")',
     "rule": '@mcp.rule("key")',
     "open_model": 'mcp.open_model(Order, fields=["number", "state"], rows="all")',
+    "model_tools": "mcp.model_tools(Order)",
 }
 
 
@@ -239,6 +240,25 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
     return decorator
 
 
+def recording_call(
+    method: Callable[Arguments, None],
+) -> Callable[Arguments, None]:
+    """Do the same for a method that is no decorator."""
+
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def call(*arguments: Arguments.args, **options: Arguments.kwargs) -> None:
+        problems: Problems = cast("Any", arguments[0]).problems
+        try:
+            _check_count(signature, method.__name__, arguments)
+            method(*arguments, **options)
+        except Exception as error:
+            _refuse_function(problems, error, arguments[-1])
+
+    return call
+
+
 def _check_count(
     signature: inspect.Signature, decorator: str, arguments: tuple[object, ...]
 ) -> None:
@@ -246,10 +266,14 @@ def _check_count(
         signature.bind(*arguments)
     except TypeError:
         got = ", ".join(map(_value_text, arguments[1:])) or "nothing"
-        at = "" if decorator == "open_model" else "@"
         raise RegistrationError(
-            f"{at}mcp.{decorator} got {got}. Write it like {_USAGE[decorator]}."
+            f"{_method_text(decorator)} got {got}. Write it like {_USAGE[decorator]}."
         ) from None
+
+
+def _method_text(name: str) -> str:
+    """Return how code calls a method of a registry: decorators have an @."""
+    return f"{'@' if _USAGE[name].startswith('@') else ''}mcp.{name}"
 
 
 def check_text(value: object, decorator: str, what: str) -> None:
@@ -341,7 +365,7 @@ def _option_problems(
 ) -> Iterator[str]:
     if name not in hints:
         known = ", ".join(_nearest_first(name, hints))
-        yield f"@mcp.{decorator} has no option {name!r}. It has {known}."
+        yield f"{_method_text(decorator)} has no option {name!r}. It has {known}."
     elif name in _LISTS and isinstance(value, str):
         yield f"The option {name} is {value!r}: write a list."
     elif not (isinstance(value, Promise) and name in _TRANSLATED):
@@ -364,5 +388,5 @@ def _nearest_first(name: str, known: Iterable[str]) -> list[str]:
 _hints = cache(get_type_hints)
 _adapter = cache(TypeAdapter)
 
-_LISTS = frozenset({"groups", "icons", "tags"})
+_LISTS = frozenset({"fields", "filters", "groups", "icons", "only", "search", "tags"})
 _TRANSLATED = frozenset({"title", "description"})

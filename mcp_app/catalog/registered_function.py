@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from mcp_app.catalog.callables import MISSING, Function, inspect_function
+from mcp_app.catalog.findings import Place
 from mcp_app.catalog.outputs import completion, prompt_output, scalar_output
 from mcp_app.catalog.runnable import Runnable, leave_unconverted
 from mcp_app.catalog.signatures import Signature
@@ -130,12 +131,28 @@ class RegisteredFunction:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadyTool:
+    """What stands behind a tool of a toolset, in the place of a function.
+
+    Its name is the line of code that asks for it: "mcp.model_tools(shop.Order)".
+    """
+
+    qualified_name: str
+    place: Place
+    run: Runnable[ToolOutput]
+
+    def tool_runnable(self) -> Runnable[ToolOutput]:
+        """Return what answers the calls, as a registered function does."""
+        return self.run
+
+
 @dataclass(frozen=True, slots=True)
 class Declaration(Generic[AnyDefinition]):
     """A definition that code declares, and the function behind it."""
 
     definition: AnyDefinition
-    function: RegisteredFunction
+    function: RegisteredFunction | ReadyTool
 
 
 DeclaredTool: TypeAlias = Declaration[ToolDefinition]

@@ -5,8 +5,8 @@ User code imports `mcp`, the registry that is served, from `mcp_app`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Unpack, overload
 
 from mcp_app.catalog.callables import MISSING, build_rule, object_rule
 from mcp_app.catalog.decorators import (
@@ -29,6 +29,7 @@ from mcp_app.catalog.findings import (
     origin_of,
     qualified_name,
     recording,
+    recording_call,
 )
 from mcp_app.catalog.registered_function import (
     Declaration,
@@ -36,8 +37,10 @@ from mcp_app.catalog.registered_function import (
     DeclaredResource,
     DeclaredTemplate,
     DeclaredTool,
+    ReadyTool,
     RegisteredFunction,
 )
+from mcp_app.catalog.toolset_options import ModelToolOptions, Toolset
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import Judge, Rule
 
@@ -74,8 +77,14 @@ class Registry:
     is loaded again replaces what it declared before.
     """
 
+    make_toolsets: ClassVar[Callable[[Registry], None]] = staticmethod(lambda _: None)
+    """Makes the tools of toolsets; set at start by what knows how."""
+
     def __init__(self) -> None:
-        self.tools: dict[str, DeclaredTool] = {}
+        self.declared_tools: dict[str, DeclaredTool] = {}
+        self.toolsets: dict[tuple[str, object], Toolset] = {}
+        self.ready_toolsets: dict[tuple[str, object], Toolset] = {}
+        """Those of them whose tools were made, or could not be."""
         self.resources: dict[str, DeclaredResource] = {}
         self.templates: dict[str, DeclaredTemplate] = {}
         self.prompts: dict[str, DeclaredPrompt] = {}
@@ -88,6 +97,15 @@ class Registry:
         """Where each of them is declared, by what it is and its key."""
         self.problems: Problems = {}
         """A sentence for each that is not served."""
+        self.toolset_problems: Problems = {}
+        """A sentence for each toolset that cannot be made."""
+
+    @property
+    def tools(self) -> dict[str, DeclaredTool]:
+        """All tools; those of toolsets are made when they are first asked for."""
+        if len(self.ready_toolsets) < len(self.toolsets):
+            type(self).make_toolsets(self)
+        return self.declared_tools
 
     def clear(self) -> None:
         """Forget everything."""
@@ -114,7 +132,7 @@ class Registry:
             registered = _build_function(function, options, returns=assumed)
             self._resolve_rule(options)
             tool = declared_tool(registered, options)
-            self._add_entry(self.tools, tool.definition.name, tool, "tool")
+            self._add_entry(self.declared_tools, tool.definition.name, tool, "tool")
             return function
 
         return _decorator(declare_tool, function_or_name, options)
@@ -230,7 +248,7 @@ class Registry:
 
         return declare_rule
 
-    @recording
+    @recording_call
     def open_model(
         self,
         model: type[Model],
@@ -267,7 +285,51 @@ class Registry:
         self.open_models[opened.label] = opened
         self.origins[place] = origin
 
-    def _resolve_rule(self, options: DefinitionOptions) -> None:
+    @recording_call
+    def model_tools(
+        self, model: type[Model], /, **options: Unpack[ModelToolOptions]
+    ) -> None:
+        """Make tools that list, get and count the rows of an opened model.
+
+        Called `order_list`, `order_get` and `order_count`, they show each caller what
+        `open_model` says.
+        """
+        check_options("model_tools", "model_tools", ModelToolOptions, options)
+        self._note_toolset("models", "model_tools", model, options)
+
+    def _note_toolset(
+        self, maker: str, method: str, subject: Any, options: Mapping[str, Any]
+    ) -> None:
+        """Note what is asked for; `options` were checked."""
+        self._resolve_rule(options)
+        label = getattr(getattr(subject, "_meta", None), "label", None)
+        call = f"mcp.{method}({label or qualified_name(subject)})"
+        key = maker, options.get("name") or call
+        origin = origin_of("")
+        known = self.toolsets.get(key)
+        if known is not None and known.origin.place != origin.place:
+            raise RegistrationError(
+                f"{call} stands at {known.origin.place} already. Write it once, or give"
+                ' one of the two another name, as in name="my".'
+            )
+        self.toolsets[key] = Toolset(maker, call, subject, options, origin)
+        self.ready_toolsets.pop(key, None)
+
+    def add_toolset(self, toolset: Toolset, tools: Sequence[DeclaredTool]) -> None:
+        """Add the tools of a toolset; all of them, or raise `RegistrationError`."""
+        entries = {each.definition.name: each for each in tools}
+        for name, tool in entries.items():
+            known = self.declared_tools.get(name)
+            if known is not None and _declarer_name(known) != _declarer_name(tool):
+                raise RegistrationError(
+                    f"the tool {name!r} is already declared by {_declarer_name(known)}"
+                    f" ({self.origins['tool', name].place}). Give the toolset another"
+                    ' name, as in name="my".'
+                )
+        self.declared_tools |= entries
+        self.origins |= {("tool", name): toolset.origin for name in entries}
+
+    def _resolve_rule(self, options: Any) -> None:
         """Let an option name a rule by its key: a function may stand for itself."""
         option_rule = options.get("rule")
         if option_rule is None or isinstance(option_rule, str):
@@ -363,4 +425,4 @@ def _user_function(entry: RegisteredFunction | Declaration[Any] | Rule) -> objec
     if isinstance(entry, Rule):
         return entry.judge
     registered = entry.function if isinstance(entry, Declaration) else entry
-    return registered.function
+    return None if isinstance(registered, ReadyTool) else registered.function

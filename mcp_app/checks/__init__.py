@@ -19,7 +19,7 @@ from mcp_app.checks.definitions import (
     check_rules,
 )
 from mcp_app.checks.deployment import check_databases, check_deployment
-from mcp_app.checks.modules import check_admin_site, check_modules
+from mcp_app.checks.modules import check_admin_site, check_modules, check_toolsets
 from mcp_app.checks.settings import check_settings, check_sign_in
 
 TAG = "mcp"
@@ -29,6 +29,7 @@ OF_DATABASES = (TAG, checks.Tags.database)
 checks.register(check_settings, TAG)
 checks.register(check_sign_in, TAG)
 checks.register(check_modules, TAG)
+checks.register(check_toolsets, TAG)
 checks.register(check_admin_site, TAG)
 checks.register(check_permissions, TAG)
 checks.register(check_rules, TAG)

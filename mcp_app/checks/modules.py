@@ -39,6 +39,13 @@ def check_modules(app_configs: object, **_: Any) -> Messages:
     return [*broken, *_of_no_app(name)]
 
 
+def check_toolsets(app_configs: object, **_: Any) -> Messages:
+    """Report toolsets whose tools cannot be made."""
+    # Asked for tools, the registry makes them.
+    problems = mcp.toolset_problems if mcp.tools or mcp.toolsets else {}
+    return [checks.Error(each, id="mcp_app.E022") for each in problems]
+
+
 def check_admin_site(app_configs: object, **_: Any) -> Messages:
     """Warn of an `AdminSite` of the site's own without our pages."""
     has_admin = getattr(settings, "ROOT_URLCONF", "") and _has_admin_page("index")

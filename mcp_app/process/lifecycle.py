@@ -146,9 +146,10 @@ _logged: set[str] = set()
 
 def log_problems() -> None:
     _log_sentences_once(logging.ERROR, registry_problems(mcp))
-    _log_sentences_once(
-        logging.WARNING, [sentence for sentence, _ in unknown_rules(mcp)]
-    )
+    # Tools of toolsets are made when they are asked for.
+    unknown = [sentence for sentence, _ in unknown_rules(mcp)]
+    _log_sentences_once(logging.ERROR, mcp.toolset_problems)
+    _log_sentences_once(logging.WARNING, unknown)
 
 
 def log_closed_hosts() -> None:

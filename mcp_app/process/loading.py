@@ -348,8 +348,8 @@ def _place_key(list_name: str, identity: str) -> Key:
 
 
 def _declared_offers(registry: Registry) -> Iterator[_Offer]:
-    makers: list[tuple[Mapping[str, Any], Callable[[RegisteredFunction], Any]]] = [
-        (registry.tools, RegisteredFunction.tool_runnable),
+    makers: list[tuple[Mapping[str, Any], Callable[[Any], Any]]] = [
+        (registry.tools, lambda tool: tool.tool_runnable()),
         (registry.resources, RegisteredFunction.resource_runnable),
         (registry.templates, RegisteredFunction.resource_runnable),
         (registry.prompts, RegisteredFunction.prompt_runnable),

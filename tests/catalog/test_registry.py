@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import assert_type
+from typing import Any, assert_type
 
 import pytest
 
@@ -32,8 +32,9 @@ def test_a_function_stays_as_it_is(registry: Registry) -> None:
     assert_type(add(1, 2), int)
     assert add(1, 2) == 3
     assert read(name="a") == "a"
-    assert registry.tools["add"].function.function is add
-    assert registry.templates["shop://{name}"].function.function is read
+    tool: Any = registry.tools["add"].function
+    template: Any = registry.templates["shop://{name}"].function
+    assert (tool.function, template.function) == (add, read)
 
 
 def test_the_ways_to_write_a_decorator(registry: Registry) -> None:
@@ -71,7 +72,7 @@ def test_how_a_function_is_run(registry: Registry) -> None:
     async def run() -> str:
         return ""
 
-    tool = registry.tools["run"].function
+    tool: Any = registry.tools["run"].function
     assert (tool.atomic, tool.database) == (False, True)
     completer = registry.completers["a", "b"]
     assert (completer.atomic, completer.database) == (True, False)
@@ -159,6 +160,8 @@ def test_clear(registry: Registry) -> None:
     registry.resource("ledger://all", model=Ledger)(lambda: [])
     registry.rule("weekdays")(lambda asked: True)
     registry.open_model(Ledger, fields=["key"], rows="all")
+    registry.model_tools(Ledger, only=["never"])
+    assert registry.tools
     with collecting(registry.problems):
         registry.tool(3)  # type: ignore[call-overload]
     assert all(vars(registry).values())

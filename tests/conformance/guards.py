@@ -117,7 +117,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         returns=True,
     ),
     Guard(texts.successor, "S-AUTH-096 L-AUTH-068", returns="argument"),
-    Guard(decorators._definition_problems, "L-CACHE-004"),
+    Guard(decorators.definition_problems, "L-CACHE-004"),
     Guard(form_fields._check_offered, "S-ELICIT-012"),
     Guard(form_fields.field_schema, "S-ELICIT-001 S-ELICIT-002 L-ELICIT-002"),
     Guard(outputs._wrapped_schema, "L-BASE-069"),

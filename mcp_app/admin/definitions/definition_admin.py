@@ -40,7 +40,7 @@ from mcp_app.admin.forms.fieldsets import (
     HISTORY,
     Fieldset,
     overlay_fieldsets,
-    values_of,
+    values_of_declaration,
 )
 from mcp_app.admin.forms.overlay import OverlayForm
 from mcp_app.admin.page.concurrency import has_right, lacking_sentence
@@ -227,7 +227,7 @@ class DefinitionAdmin(
             broken = row.broken or _("It is no longer in the code.")
             return format_html("{}", visible(broken, None))
         function_html = render_to_string(
-            "mcp_app/widgets/function.html", {**values_of(declared.function)}
+            "mcp_app/widgets/function.html", {**values_of_declaration(declared)}
         )
         text = '<div class="mcp-panel"><p><code>{}</code></p>{}</div>'
         return format_html(text, visible(row.identity, None), function_html)

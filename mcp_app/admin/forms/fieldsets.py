@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.admin.editors.parameter_forms import summaries
 from mcp_app.admin.editors.parameter_values import type_label
 from mcp_app.catalog.callables import MISSING
-from mcp_app.catalog.registered_function import RegisteredFunction
+from mcp_app.catalog.registered_function import Declaration, RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.catalog.type_hints import Annotation
@@ -48,6 +48,20 @@ def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
         "result": "" if returned is MISSING else _annotation(returned),
         "name": visible(function.qualified_name),
         "place": _source_location(function),
+    }
+
+
+def values_of_declaration(declared: Declaration[Any]) -> Mapping[str, Any]:
+    """Return the same of what code declares, also of a tool without a function."""
+    function, definition = declared.function, declared.definition
+    if isinstance(function, RegisteredFunction):
+        return values_of(function)
+    parameters = summaries(definition.input_schema)
+    return {
+        "description": visible(definition.description, None),
+        "parameters": [(each, type_label(each.type)) for each in parameters],
+        "name": visible(function.qualified_name),
+        "place": str(function.place),
     }
 
 

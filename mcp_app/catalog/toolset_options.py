@@ -1,0 +1,76 @@
+"""What code asks of toolsets, in lines such as `mcp.model_tools(Order)`.
+
+Nothing is looked up where they stand: `mcp_app.toolsets` makes the tools when somebody
+first asks for them, when all models, URLs and pages of the site are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from mcp_app.catalog.findings import Origin
+from mcp_app.interface.errors import RegistrationError
+from mcp_app.interface.rules import AccessRequirements, read_requirements
+
+
+class ToolsetOptions(TypedDict, total=False):
+    """What all toolsets take.
+
+    The names of its tools begin with `name`; `only` names those that are made.
+    """
+
+    name: str
+    only: Sequence[str]
+    tags: Iterable[str]
+    permission: str
+    groups: Iterable[str]
+    rule: str | Callable[..., Any]
+
+
+class ModelToolOptions(ToolsetOptions, total=False):
+    """What `model_tools` takes; all fields that it names are opened.
+
+    `search` are the texts that one parameter looks at, by default the one that stands
+    for a row; `fields` are shown, `filters` may be asked by, by default all that are
+    opened and demand no permission of their own.
+    """
+
+    search: Sequence[str]
+    fields: Sequence[str]
+    filters: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Toolset:
+    """A line that asks for tools, and where it stands.
+
+    `maker` is the module of `mcp_app.toolsets` that makes them.
+    """
+
+    maker: str
+    call: str
+    """The line, for sentences: "mcp.model_tools(shop.Order)"."""
+    subject: Any
+    options: Mapping[str, Any]
+    origin: Origin
+
+    @property
+    def demands(self) -> AccessRequirements:
+        """What whoever uses its tools must be allowed, beside what follows."""
+        return read_requirements(self.options)
+
+    @property
+    def tags(self) -> frozenset[str]:
+        return frozenset(self.options.get("tags", ()))
+
+    def wanted_tools(self, known: Sequence[str]) -> Sequence[str]:
+        """Return which of these are to be made."""
+        only = self.options.get("only")
+        for name in only or ():
+            if name not in known:
+                raise RegistrationError(
+                    f"only names {name!r}. There is {', '.join(known)}."
+                )
+        return known if only is None else [each for each in known if each in only]

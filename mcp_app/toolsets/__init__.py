@@ -1,0 +1,1 @@
+"""Tools that one line asks for: of a model, of the admin, of an API."""

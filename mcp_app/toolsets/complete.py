@@ -1,0 +1,93 @@
+"""Makes the tools of toolsets, once, when somebody first asks the registry for tools.
+
+A toolset that cannot be made is left out, with a sentence; all others are served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from threading import RLock, Thread
+from typing import Final
+
+from django.db import connections
+from django.utils import translation
+
+from mcp_app.catalog.decorators import definition_problems
+from mcp_app.catalog.findings import record_problem
+from mcp_app.catalog.registered_function import DeclaredTool
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.toolset_options import Toolset
+from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.interface.errors import RegistrationError
+from mcp_app.interface.rules import name_problem
+from mcp_app.kinds.kind import KindError
+
+logger = logging.getLogger("mcp_app.toolsets")
+
+DeclareTools = Callable[[Toolset, Registry], Iterable[DeclaredTool]]
+"""What the module of each maker has as `declare_tools`.
+
+It raises `RegistrationError` or `KindError` for a line that it cannot follow.
+"""
+_lock: Final = RLock()
+
+
+def make_toolsets(registry: Registry) -> None:
+    """Make the tools of all toolsets that have none yet; others wait meanwhile."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        _make_pending(registry)
+        return
+    # Makers may read the site's rows, which Django refuses beside a loop.
+    thread = Thread(target=_make_in_thread, args=[registry])
+    thread.start()
+    thread.join()
+
+
+def _make_in_thread(registry: Registry) -> None:
+    try:
+        _make_pending(registry)
+    finally:
+        connections.close_all()
+
+
+def _make_pending(registry: Registry) -> None:
+    with _lock:
+        for key, toolset in [*registry.toolsets.items()]:
+            if registry.ready_toolsets.get(key) is not toolset:
+                # First of all: what it looks up may ask for tools, too.
+                registry.ready_toolsets[key] = toolset
+                _make_tools(registry, toolset)
+
+
+def _make_tools(registry: Registry, toolset: Toolset) -> None:
+    try:
+        module = import_module(f"mcp_app.toolsets.{toolset.maker}")
+        declare_tools: DeclareTools = module.declare_tools
+        # Its texts are for clients, whoever asks first.
+        with translation.override(None):
+            tools = [*declare_tools(toolset, registry)]
+        for each in tools:
+            _check_definition(each.definition)
+        registry.add_toolset(toolset, tools)
+    except (RegistrationError, KindError) as error:
+        _record_failure(registry, toolset, str(error))
+    except Exception as error:
+        logger.exception("%s failed.", toolset.call)
+        why = f"{type(error).__name__}: {error}".rstrip(".")
+        _record_failure(registry, toolset, f"it stops with {why}.")
+
+
+def _check_definition(definition: ToolDefinition) -> None:
+    problems = filter(None, [name_problem(definition.name)])
+    if text := " ".join([*problems, *definition_problems(definition)]):
+        raise RegistrationError(text)
+
+
+def _record_failure(registry: Registry, toolset: Toolset, why: str) -> None:
+    sentence = f"{toolset.call}: {why} None of its tools is served."
+    record_problem(registry.toolset_problems, toolset.origin.place, sentence)

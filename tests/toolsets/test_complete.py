@@ -1,0 +1,151 @@
+"""When the tools of toolsets are made, and what stands where one cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+from django.core.checks import Error
+
+from mcp_app.catalog.autodiscovery import fingerprint
+from mcp_app.catalog.findings import collecting
+from mcp_app.catalog.registered_function import DeclaredTool
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.toolset_options import Toolset
+from mcp_app.checks import modules
+from mcp_app.checks.modules import check_toolsets
+from mcp_app.interface.errors import RegistrationError
+from mcp_app.toolsets import models
+from tests.drill.models import Order, Stock
+
+
+@pytest.fixture
+def registry() -> Registry:
+    registry = Registry()
+    registry.open_model(Stock, fields=["sku", "level"], rows="all", permission="")
+    return registry
+
+
+def test_tools_are_made_once_when_they_are_asked_for(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+    declare_tools = models.declare_tools
+
+    def noted(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
+        threads.append(threading.get_ident())
+        # What a maker looks up may ask for tools, too.
+        assert known.tools == {}
+        yield from declare_tools(toolset, known)
+
+    monkeypatch.setattr(models, "declare_tools", noted)
+    registry.model_tools(Stock)
+    assert threads == []
+    assert {*registry.tools} == {"stock_list", "stock_get", "stock_count"}
+    assert registry.tools is registry.tools
+    assert len(threads) == 1
+
+
+async def test_beside_a_loop_a_thread_makes_them(registry: Registry) -> None:
+    """There Django refuses statements."""
+    registry.model_tools(Stock)
+    assert asyncio.get_running_loop().is_running()
+    assert {*registry.tools} == {"stock_list", "stock_get", "stock_count"}
+
+
+def test_a_line_that_is_loaded_again_replaces_its_tools(registry: Registry) -> None:
+    fingerprints = set()
+    for only in (["list"], ["list", "get"]):
+        registry.model_tools(Stock, only=only)
+        fingerprints.add(fingerprint(registry))
+    assert {*registry.tools} == {"stock_list", "stock_get"}
+    assert len(fingerprints) == 2
+
+
+def test_a_toolset_stands_once(registry: Registry) -> None:
+    registry.model_tools(Stock)
+    with pytest.raises(RegistrationError, match=r"test_complete\.py:\d+ already"):
+        registry.model_tools(Stock)
+    registry.model_tools(Stock, name="shelf", only=["get"])
+    assert "shelf_get" in registry.tools
+
+
+UNMADE = {
+    "No code opens drill.Order. Write mcp.open_model(Order": (Order, {}),
+    "It must be a Django model": (3, {}),
+    "“weight” of drill.Stock cannot be shown": (Stock, {"fields": ["weight"]}),
+    "“weight” of drill.Stock cannot be asked by": (Stock, {"filters": ["weight"]}),
+    "“level” cannot be asked by “icontains”": (Stock, {"search": ["level"]}),
+    "only names 'delete'. There is list, get, count.": (Stock, {"only": ["delete"]}),
+    "“a b_list” cannot be a name": (Stock, {"name": "a b"}),
+    "the tool 'stock_get' is already declared by": (Stock, {"only": ["get"]}),
+    "“not a permission” is not a permission": (
+        Stock,
+        {"name": "x", "permission": "not a permission"},
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", UNMADE)
+def test_what_cannot_be_made_is_left_out_and_told(
+    registry: Registry, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, options = UNMADE[sentence]
+
+    @registry.tool
+    def stock_get() -> None: ...
+
+    registry.model_tools(model, **options)  # type: ignore[arg-type]
+    registry.model_tools(Stock, name="fine")
+    names = {*registry.tools}
+    assert names == {"stock_get", "fine_list", "fine_get", "fine_count"}
+    monkeypatch.setattr(modules, "mcp", registry)
+    [error] = check_toolsets(None)
+    assert isinstance(error, Error)
+    assert error.id == "mcp_app.E022"
+    assert sentence in error.msg
+    assert "test_complete.py" in error.msg
+    assert error.msg.endswith("None of its tools is served.")
+
+
+def test_a_maker_that_fails_is_told_and_logged(
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def failing(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
+        raise LookupError("no such page.")
+
+    monkeypatch.setattr(models, "declare_tools", failing)
+    registry.model_tools(Stock)
+    assert registry.tools == {}
+    [sentence] = registry.toolset_problems
+    assert "it stops with LookupError: no such page. None" in sentence
+    [record] = caplog.records
+    assert record.exc_info is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"sort": "level"}, r"mcp\.model_tools has no option 'sort'\. It has"),
+        ({"search": "sku"}, r"The option search is 'sku': write a list\."),
+        ({"only": 3}, "The option only is 3: it must be"),
+    ],
+)
+def test_options_are_read_where_they_stand(
+    registry: Registry, options: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(RegistrationError, match=sentence):
+        registry.model_tools(Stock, **options)  # type: ignore[arg-type]
+    with collecting(registry.problems):
+        registry.model_tools(Stock, **options)  # type: ignore[arg-type]
+        registry.model_tools()  # type: ignore[call-arg]
+    first, second = registry.problems
+    assert "test_complete.py" in first
+    assert second.endswith(
+        "mcp.model_tools got nothing. Write it like mcp.model_tools(Order)."
+    )
+    assert registry.tools == {}
