@@ -1,0 +1,184 @@
+"""What a view of the site answered, as the output of a tool or a sentence."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.messages import ERROR, get_messages
+from django.http.response import HttpResponseBase
+from django.shortcuts import resolve_url
+from django.utils.html import strip_tags
+
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.errors import ToolError
+from mcp_app.interface.questions import ToolOutput
+from mcp_app.kinds.query.kind import UNTRUSTED
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.content import (
+    Block,
+    EmbeddedResource,
+    Image,
+    ResourceContents,
+    Text,
+)
+from mcp_app.protocol.errors import ParseError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.toolsets.site_views import Visit
+
+MOST_ITEMS: Final = 50
+"""Of what is shown beside an answer."""
+NOT_ALLOWED: Final = "You may not do this."
+UNKNOWN: Final = "There is no such thing, or it is not yours."
+DONE: Final = "Done."
+EMPTY: Final[JsonObject] = {}
+_SENTENCES: Final = {
+    401: NOT_ALLOWED,
+    403: NOT_ALLOWED,
+    404: UNKNOWN,
+    405: "This cannot be done to it.",
+    410: UNKNOWN,
+    413: "The site takes no request as large as this one.",
+}
+_SPACES: Final = re.compile(r"\s+")
+
+
+def plain_text(value: object) -> str:
+    """Return the text of what may be HTML, in one line."""
+    return _SPACES.sub(" ", html.unescape(strip_tags(str(value)))).strip()
+
+
+def check_answer(visit: Visit) -> None:
+    """Raise for a view that did not do what was asked of it.
+
+    `ToolError` has what the model reads; other exceptions are the view's own.
+    """
+    status = visit.response.status_code
+    # Also 403 and 404 may come from an exception: so their status goes first.
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise visit.error or RuntimeError(f"{visit.call.path} answered {status}.")
+    if status >= HTTPStatus.BAD_REQUEST:
+        raise ToolError(_refusal_text(visit))
+    if visit.error is not None:
+        raise visit.error
+    if is_redirect(visit):
+        place = redirect_place(visit)
+        if place == resolve_url(settings.LOGIN_URL):
+            raise ToolError(NOT_ALLOWED)
+        if visit.call.method == "GET" or not visit.is_reached:
+            text = f"The site wants something done in a browser first ({place})."
+            raise ToolError(text)
+
+
+def is_redirect(visit: Visit) -> bool:
+    """Whether the site goes on at another address."""
+    status: int = visit.response.status_code
+    return HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST
+
+
+def redirect_place(visit: Visit) -> str:
+    """Return the path at which the site goes on."""
+    place: str = urlsplit(visit.response.get("Location", "")).path
+    return place
+
+
+def _refusal_text(visit: Visit) -> str:
+    response, status = visit.response, visit.response.status_code
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        wait = response.get("Retry-After", "")
+        return f"Try again in {wait} seconds." if wait else "Try again later."
+    if sentence := _SENTENCES.get(status):
+        return sentence
+    lines = _problem_lines(_json_body(visit)) if _is_json(response) else ()
+    return "\n".join(lines) or f"The site refused this request ({status})."
+
+
+def _problem_lines(value: Any, place: str = "") -> Iterator[str]:
+    """Yield what an API says of a request, with the names of its fields."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            inner = "" if name in ("detail", "non_field_errors") else name
+            yield from _problem_lines(each, ".".join(filter(None, [place, inner])))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _problem_lines(each, place)
+    else:
+        yield f"{place}: {value}" if place else str(value)
+
+
+def object_output(value: JsonObject) -> ToolOutput:
+    """Return an object as an output, whose texts others may have written."""
+    return ToolOutput((), structured=value, meta=UNTRUSTED)
+
+
+def message_output(visit: Visit, members: JsonObject = EMPTY) -> ToolOutput:
+    """Return what the site told after it did something, with further members."""
+    messages = [*get_messages(visit.request)]
+    texts = [plain_text(each.message) for each in messages] or [DONE]
+    if any(each.level >= ERROR for each in messages):
+        return ToolOutput([Text("\n".join(texts))], is_error=True)
+    return object_output({**members, "messages": texts})
+
+
+def answer_output(visit: Visit) -> ToolOutput:
+    """Return the body of an answer that `check_answer` let pass."""
+    if is_redirect(visit):
+        # An error would be tried again, and it is done.
+        return message_output(visit, {"see": redirect_place(visit)})
+    if _is_json(visit.response) and (body := _json_body(visit)) is not None:
+        return object_output(body if isinstance(body, dict) else {"result": body})
+    return ToolOutput((_body_block(visit),), meta=UNTRUSTED)
+
+
+def _body_block(visit: Visit) -> Block:
+    content, kind = body_of(visit), _media_type(visit.response)
+    if not content:
+        return Text(DONE)
+    if kind in ("text/html", "application/xhtml+xml"):
+        raise ToolError(f"{visit.call.path} answers with a page, which is not read.")
+    if kind.startswith("text/") or _is_json(visit.response):
+        return Text(content.decode(visit.response.charset, "replace"))
+    if kind.startswith("image/"):
+        return Image(content, kind)
+    uri = f"file://{visit.call.path}"
+    return EmbeddedResource(ResourceContents(uri=uri, blob=content, mime_type=kind))
+
+
+def body_of(visit: Visit) -> bytes:
+    """Return the body, unless it is larger than a result may be."""
+    response: Any = visit.response
+    if getattr(response, "is_async", False):
+        raise ToolError(f"{visit.call.path} answers with a stream that has no end.")
+    most, size, parts = mcp_settings.limits.tool_result, 0, []
+    for part in response if response.streaming else [response.content]:
+        size += len(part)
+        if size > most:
+            raise ToolError(
+                f"The answer has more than {most} bytes. Ask for less, such as a"
+                " smaller page."
+            )
+        parts.append(bytes(part))
+    return b"".join(parts)
+
+
+def _json_body(visit: Visit) -> Any:
+    """Return what a body of JSON has; None for an empty or a broken one."""
+    content = body_of(visit)
+    try:
+        return jsonrpc.read(content) if content else None
+    except ParseError:
+        return None
+
+
+def _is_json(response: HttpResponseBase) -> bool:
+    kind = _media_type(response)
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def _media_type(response: HttpResponseBase) -> str:
+    return str(response.get("Content-Type", "")).partition(";")[0].strip().lower()

@@ -1,0 +1,276 @@
+"""The door to the site's own views: a call becomes a request of the site.
+
+The view runs behind the site's whole middleware, with the caller as its user.  What is
+ours on a request stands under one name, `request.mcp`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends import signed_cookies
+from django.core.handlers.base import BaseHandler
+from django.core.handlers.wsgi import WSGIRequest
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+from django.http import HttpResponse
+from django.http.request import split_domain_port, validate_host
+from django.template.response import SimpleTemplateResponse
+from django.urls import ResolverMatch, get_script_prefix
+from django.utils.crypto import salted_hmac
+
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.context import SyncContext
+from mcp_app.server.context import current_call
+
+Context: TypeAlias = Mapping[str, Any]
+"""What a template gets."""
+Read: TypeAlias = "Callable[[SiteRequest, Context], Any]"
+
+logger = logging.getLogger("mcp_app.toolsets")
+
+UNKNOWN_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - of a caller, nothing is bound
+"""Of callers whose address is not known: no list of trusted ones has it."""
+_OWN_HOSTS: Final = (".localhost", "127.0.0.1", "[::1]")
+"""What Django allows in development where a site names no host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteCall:
+    """What is asked of a view; `path` is what `reverse` returns, `query` encoded.
+
+    `is_view` says whether a match of the URLconf is the view that is meant: arguments
+    within a path must lead to no other.  `read_page` gets the context of a template,
+    inside the middleware, and the template is not rendered.
+    """
+
+    path: str
+    is_view: Callable[[ResolverMatch], bool]
+    method: str = "GET"
+    query: str = ""
+    body: bytes = b""
+    content_type: str = ""
+    accept: str = "text/html"
+    read_page: Read | None = None
+
+
+class Visit:
+    """A call on its way through the site, and what came of it."""
+
+    request: SiteRequest
+    response: Any
+    is_reached = False
+    """Whether the view itself was called."""
+    page: Any = None
+    """What `read_page` returned."""
+    error: Exception | None = None
+    """What the view or `read_page` raised: whoever looks at the response looks at this,
+    too, because Django makes a response of it."""
+    is_other_view = False
+    """Whether the path leads to another view than the one that is meant."""
+
+    def __init__(self, call: SiteCall, user: Any) -> None:
+        self.call = call
+        self.user = user
+
+
+class SiteViews(BaseHandler):
+    """Django's handler, with hooks of ours around the view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.load_middleware()
+        # As the last: they see what the view sees, and what the template would get.
+        # Django wants methods; the stubs do not know its lists.
+        lists: Any = self
+        lists._view_middleware.append(self._check_view)
+        lists._template_response_middleware.append(self._read_page)
+        lists._exception_middleware.append(self._note_error)
+
+    @contextmanager
+    def visit(self, call: SiteCall, ctx: SyncContext) -> Iterator[Visit]:
+        """Let a view of the site answer the caller; blocks."""
+        visit = Visit(call, ctx.user() or AnonymousUser())
+        visit.request = SiteRequest(_environ(call, ctx), visit)
+        # What middleware activates and leaves, such as a language, ends with it.
+        context = contextvars.copy_context()
+        visit.response = context.run(self.get_response, visit.request)
+        try:
+            yield visit
+        finally:
+            # `close` would also say that a request of the server is over.
+            for close in visit.response._resource_closers:
+                with suppress(Exception):
+                    close()
+
+    # -- hooks: what they raise would become a page of status 500 -------------------
+
+    def _check_view(self, request: SiteRequest, view: object, *_: object) -> Any:
+        visit = request.mcp
+        visit.is_other_view = not visit.call.is_view(request.resolver_match)
+        if visit.is_other_view:
+            return HttpResponse(status=404)
+        user = getattr(request, "user", None)
+        if _identity(user) != _identity(visit.user):
+            logger.error(
+                "The middleware of the site puts %r in the place of the caller %r, so"
+                " that %s was not called for an MCP client. If it is"
+                " RemoteUserMiddleware, which logs out whoever has no header, use"
+                " PersistentRemoteUserMiddleware.",
+                *(str(user), str(visit.user), request.path),
+            )
+            return HttpResponse(status=403)
+        visit.is_reached = True
+        return None
+
+    def _read_page(
+        self, request: SiteRequest, response: SimpleTemplateResponse
+    ) -> SimpleTemplateResponse:
+        visit = request.mcp
+        if visit.call.read_page is None or not visit.is_reached:
+            return response
+        try:
+            context = response.context_data or {}
+            visit.page = visit.call.read_page(request, context)
+        except Exception as error:
+            visit.error = error
+        response.content = b""
+        return response
+
+    def _note_error(self, request: SiteRequest, error: Exception) -> None:
+        request.mcp.error = error
+
+
+@cache
+def site_views() -> SiteViews:
+    """Return the handler of this process, with its middleware loaded."""
+    return SiteViews()
+
+
+@receiver(setting_changed)
+def _forget_middleware(*, setting: str, **_: object) -> None:
+    if setting == "MIDDLEWARE":
+        site_views.cache_clear()
+
+
+class SiteRequest(WSGIRequest):
+    """A request whose user is the caller, and whose session nobody stores."""
+
+    _dont_enforce_csrf_checks = True
+    _memory: _MemorySession | None = None
+    resolver_match: ResolverMatch
+
+    def __init__(self, environ: dict[str, Any], visit: Visit) -> None:
+        super().__init__(environ)
+        self.mcp = visit
+        self.user = self._acached_user = self._force_auth_user = visit.user
+        """What views see without a middleware, await, and see by Django REST
+        framework."""
+
+    @property
+    def _cache_update_cache(self) -> bool:
+        """Whether Django's caches take the response: where a view forgets to say that
+        it varies, browsers would get it."""
+        return False
+
+    @_cache_update_cache.setter
+    def _cache_update_cache(self, wanted: bool) -> None:
+        pass
+
+    @property
+    def _cached_user(self) -> Any:
+        """The user as Django's middleware finds it: with a look at the session.
+
+        So responses vary by Cookie, and no cache gives one caller's to another.
+        """
+        if self._memory is not None:
+            self._memory.get(SESSION_KEY)
+        return self.mcp.user
+
+    @property
+    def session(self) -> _MemorySession:
+        """A session in memory, where the site's middleware sets one."""
+        if self._memory is None:
+            raise AttributeError("The site has no SessionMiddleware.")
+        return self._memory
+
+    @session.setter
+    def session(self, store: object) -> None:
+        self._memory = _MemorySession()
+
+
+class _MemorySession(signed_cookies.SessionStore):
+    """A session without a row, a file or a cookie that anybody gets."""
+
+    def save(self, must_create: bool = False) -> None:
+        pass
+
+
+def _identity(user: Any) -> tuple[object, ...]:
+    names = ("pk", "is_staff", "is_superuser")
+    return tuple(getattr(user, name, None) for name in names)
+
+
+def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
+    """Return what a server would say of the request: nothing of the client's headers.
+
+    A digest of the caller, which is good for nothing else, keeps caches apart.
+    """
+    exchange = current_call.get()
+    host, scheme = _site_host("" if exchange is None else exchange.host), _site_scheme()
+    name, port = split_domain_port(host)
+    prefix = get_script_prefix().rstrip("/")
+    path = unquote_to_bytes(call.path.removeprefix(prefix))
+    environ = {
+        "REQUEST_METHOD": call.method,
+        "SCRIPT_NAME": prefix,
+        "PATH_INFO": path.decode("latin-1"),
+        "QUERY_STRING": call.query,
+        "SERVER_NAME": name,
+        "SERVER_PORT": port or ("443" if scheme == "https" else "80"),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": UNKNOWN_ADDRESS,
+        "HTTP_HOST": host,
+        "HTTP_ACCEPT": call.accept,
+        "HTTP_USER_AGENT": "django-mcp-app",
+        "CONTENT_TYPE": call.content_type,
+        "CONTENT_LENGTH": str(len(call.body)),
+        "wsgi.url_scheme": scheme,
+        "wsgi.input": BytesIO(call.body),
+    }
+    if not ctx.principal.anonymous:
+        key = salted_hmac("mcp_app.toolsets", ctx.principal.key, algorithm="sha256")
+        digest = key.hexdigest()[:32]
+        environ |= {"HTTP_COOKIE": f"mcp={digest}"}
+        environ |= {"HTTP_AUTHORIZATION": f"MCP {digest}"}
+    return environ
+
+
+def _site_host(wanted: str) -> str:
+    """Return a host that the site allows: the call's, else one of its own."""
+    allowed = settings.ALLOWED_HOSTS
+    if settings.DEBUG and not allowed:
+        allowed = _OWN_HOSTS
+    public = urlsplit(mcp_settings.public_url or "").netloc
+    own = (each.lstrip(".") for each in allowed if each != "*")
+    for host in (wanted, public, *own):
+        domain = split_domain_port(host)[0]
+        if domain and validate_host(domain, allowed):
+            return str(host)
+    return "localhost"
+
+
+def _site_scheme() -> str:
+    public = urlsplit(mcp_settings.public_url or "").scheme
+    return "https" if settings.SECURE_SSL_REDIRECT else public or "http"

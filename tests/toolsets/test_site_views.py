@@ -1,0 +1,235 @@
+"""The door to the site's views: who comes in, where to, and what comes out."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client as Browser
+from django.test.utils import CaptureQueriesContext
+from django.utils import translation
+from pytest_django import Settings
+
+from mcp_app.test import Client
+from tests.toolsets.people import client_of, person
+from tests.toolsets.views import Closing, registry
+
+SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
+CACHED = {
+    "no": [],
+    "whole site": ["UpdateCacheMiddleware", "FetchFromCacheMiddleware"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _site(db: None, settings: Settings) -> None:
+    settings.ROOT_URLCONF = "tests.toolsets.views"
+    settings.LOGIN_URL = "login"
+    settings.MCP = {"PUBLIC_URL": "https://shop.example.com"}
+    settings.ALLOWED_HOSTS = ["shop.example.com", "testserver"]
+    cache.clear()
+
+
+@pytest.fixture
+def client() -> Client:
+    return client_of(person("maria"), registry)
+
+
+def visit(client: Client, address: str, **options: str) -> Any:
+    return client.try_call("visit_page", address=address, **options)
+
+
+SENTENCES = {
+    "html": "/html answers with a page, which is not read.",
+    "wrong": "number: It is taken.\nlines.amount: No.",
+    "conflict": "Somebody was faster.",
+    "unfit": "The site refused this request (422).",
+    "unknown": "There is no such thing, or it is not yours.",
+    "gone": "There is no such thing, or it is not yours.",
+    "forbidden": "You may not do this.",
+    "stranger": "You may not do this.",
+    "bad": "The site refused this request (400).",
+    "often": "Try again in 20 seconds.",
+    "often_still": "Try again later.",
+    "post_only": "This cannot be done to it.",
+    "move": "The site wants something done in a browser first (/elsewhere/).",
+    "login_first": "You may not do this.",
+    "waiting": "/waiting answers with a stream that has no end.",
+}
+
+
+def test_what_fails_is_a_sentence(client: Client) -> None:
+    for address, sentence in SENTENCES.items():
+        result = visit(client, address)
+        assert (result.is_error, result.text) == (True, sentence), address
+    for address in ("large", "endless"):
+        assert visit(client, address).text.startswith("The answer has more than ")
+
+
+def test_what_answers_is_a_result(client: Client) -> None:
+    assert visit(client, "object").data == {"a": 1}
+    assert visit(client, "list").data == [1, 2]
+    assert visit(client, "text").text == "plain"
+    assert visit(client, "broken").text == "{"
+    assert visit(client, "nothing").text == "Done."
+    assert visit(client, "post_only", method="POST").text == "done"
+    assert visit(client, "slowly").text == "maria"
+    [image] = visit(client, "image").content
+    assert image["mimeType"] == "image/png"
+    [file] = visit(client, "file").content
+    assert file["resource"]["mimeType"] == "application/zip"
+    assert file["_meta" if "_meta" in file else "type"]
+    visit(client, "closing")
+    assert Closing.closed_by == ["site"]
+
+
+@pytest.mark.parametrize("address", ["crash", "away"])
+def test_a_crash_is_that_of_a_tool(client: Client, address: str) -> None:
+    kind = ZeroDivisionError if address == "crash" else RuntimeError
+    with pytest.raises(kind):
+        client.call("visit_page", address=address)
+    text = visit(client, address).text
+    assert "secret" not in text
+
+
+def test_a_redirect_after_writing_is_done_once(client: Client) -> None:
+    result = visit(client, "write", method="POST")
+    assert result.data == {"see": "/elsewhere/", "messages": ["It is there."]}
+    assert Group.objects.get().name == "a b"
+
+
+def test_a_view_gets_the_caller_and_nothing_of_the_client(client: Client) -> None:
+    known = visit(client, "who?x=1", view="who", method="POST").data
+    digests = ["HTTP_AUTHORIZATION", "HTTP_COOKIE"]
+    usual = ["HTTP_ACCEPT", "HTTP_HOST", "HTTP_USER_AGENT"]
+    assert known == {
+        "user": "maria",
+        "host": "shop.example.com",
+        "secure": True,
+        "path": "/who?x=1",
+        "headers": sorted([*digests, *usual]),
+        "address": "0.0.0.0",  # noqa: S104 - not known
+        "note": "a b",
+        "language": "en-us",
+    }
+    visit(client, "activate")
+    assert translation.get_language() == "en-us"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "host"),
+    [
+        (["*"], "shop.example.com"),
+        ([".example.org"], "example.org"),
+        (["10.0.0.1", "shop.example.com"], "shop.example.com"),
+    ],
+)
+def test_the_host_is_one_that_the_site_allows(
+    client: Client, settings: Settings, allowed: list[str], host: str
+) -> None:
+    settings.ALLOWED_HOSTS = allowed
+    assert visit(client, "who").data["host"] == host
+
+
+@pytest.mark.parametrize(
+    "key", ["export", "7/send", "7%2Fsend", "../who", "..%2fwho", "7/", "%2e%2e/who"]
+)
+def test_a_key_leads_to_no_other_view(client: Client, key: str) -> None:
+    result = visit(client, f"orders/{key}", view="order")
+    assert result.text == SENTENCES["unknown"]
+    assert visit(client, "orders/..", view="order").text == "page .."
+
+
+@pytest.mark.parametrize("name", ["maria", "boss"])
+def test_a_middleware_that_swaps_the_user_is_stopped(
+    settings: Settings, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    people = {
+        each: person(each, is_superuser=each == "boss") for each in ("maria", "boss")
+    }
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.toolsets.views.swap_user"]
+    with caplog.at_level(logging.ERROR, "mcp_app.toolsets"):
+        result = visit(client_of(people[name], registry), "named")
+    assert result.is_error == (name == "maria")
+    assert ("in the place of the caller" in caplog.text) == (name == "maria")
+
+
+def test_what_a_middleware_wants_first_is_told(
+    client: Client, settings: Settings
+) -> None:
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.toolsets.views.second_factor"]
+    for method in ("GET", "POST"):
+        text = visit(client, "write", method=method).text
+        assert text == (
+            "The site wants something done in a browser first (/accounts/2fa/)."
+        )
+    assert not Group.objects.exists()
+
+
+def test_no_session_is_left(client: Client, settings: Settings) -> None:
+    settings.SESSION_SAVE_EVERY_REQUEST = True
+    for _ in range(2):
+        assert visit(client, "remember").data == {"visits": 1}
+    assert not Session.objects.exists()
+
+
+def test_a_site_without_sessions_knows_the_caller(
+    client: Client, settings: Settings
+) -> None:
+    settings.MIDDLEWARE = [
+        each
+        for each in settings.MIDDLEWARE
+        if "essage" not in each and "auth" not in each
+    ]
+    settings.MIDDLEWARE.remove(SESSIONS)
+    assert visit(client, "named").text == "maria reads this"
+
+
+@pytest.mark.parametrize("kind", CACHED)
+def test_no_cache_gives_one_caller_the_answer_of_another(
+    settings: Settings, kind: str
+) -> None:
+    """Tools and browsers, with and without a login, in both orders."""
+    around = [f"django.middleware.cache.{each}" for each in CACHED[kind]]
+    settings.MIDDLEWARE = [*around[:1], *settings.MIDDLEWARE, *around[1:]]
+    people = {name: person(name) for name in ("maria", "joana")}
+    readers: dict[str, Any] = {}
+    for name, user in people.items():
+        readers[f"tool of {name}"] = client_of(user, registry)
+        browser = readers[f"browser of {name}"] = Browser()
+        browser.force_login(user)
+    readers["browser of nobody"] = Browser()
+
+    def read(name: str, address: str) -> str:
+        reader = readers[name]
+        if isinstance(reader, Browser):
+            return reader.get(f"/{address}", secure=True).content.decode()
+        return str(visit(reader, address).text)
+
+    for name in ("tool of maria", "tool of joana", "browser of nobody"):
+        # Browsers would share it: the site does not say that it varies.
+        assert read(name, "cached") == f"{name.split()[-1]} reads this"
+    for address in ("named", "cached_cookie", "fresh"):
+        for order in ([*readers], [*readers][::-1], [*readers]):
+            for name in order:
+                expected = f"{name.split()[-1]} reads this"
+                assert read(name, address) == expected, (address, name)
+        cache.clear()
+    tokens = {name: read(name, "cached_token") for name in readers if "tool" in name}
+    assert len({*tokens.values()}) == 2
+    assert read("browser of nobody", "cached_token") == "nobody reads this"
+
+
+def test_the_door_asks_no_more_of_the_database_than_a_browser(client: Client) -> None:
+    browser = Browser()
+    browser.force_login(User.objects.get(username="maria"))
+    with CaptureQueriesContext(connection) as by_browser:
+        browser.get("/named", secure=True)
+    with CaptureQueriesContext(connection) as by_tool:
+        visit(client, "named")
+    assert len(by_tool) <= len(by_browser)
