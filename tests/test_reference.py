@@ -16,7 +16,7 @@ from mcp_app.catalog.decorators import (
     ToolOptions,
 )
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.toolset_options import ModelToolOptions
+from mcp_app.catalog.toolset_options import AdminToolOptions, ModelToolOptions
 from mcp_app.interface.context import Context
 from tests.apart import ROOT
 
@@ -24,6 +24,7 @@ MEMBERS: Final = {name for name in dir(Context) if not name.startswith("_")}
 _OPTIONS: Final = (
     *(ToolOptions, ResourceOptions, RuleOptions, ModelOptions),
     ModelToolOptions,
+    AdminToolOptions,
 )
 OPTIONS: Final = {name for options in _OPTIONS for name in options.__annotations__} | {
     *signature(Registry.open_model).parameters

@@ -149,6 +149,7 @@ _USAGE: Final = {
     "rule": '@mcp.rule("key")',
     "open_model": 'mcp.open_model(Order, fields=["number", "state"], rows="all")',
     "model_tools": "mcp.model_tools(Order)",
+    "admin_tools": "mcp.admin_tools(change=[Order])",
 }
 
 
@@ -388,5 +389,7 @@ def _nearest_first(name: str, known: Iterable[str]) -> list[str]:
 _hints = cache(get_type_hints)
 _adapter = cache(TypeAdapter)
 
-_LISTS = frozenset({"fields", "filters", "groups", "icons", "only", "search", "tags"})
+_LISTS = frozenset(
+    {"change", "fields", "filters", "groups", "icons", "only", "search", "tags"}
+)
 _TRANSLATED = frozenset({"title", "description"})

@@ -37,7 +37,7 @@ _Field = Any
 def form_properties(form: forms.BaseForm) -> dict[str, JsonObject]:
     """Return the schemas of the fields that a person fills, by their names."""
     return {
-        name: _schema_of_field(name, field, form.get_initial_for_field(field, name))
+        name: schema_of_field(name, field, form.get_initial_for_field(field, name))
         for name, field in form.fields.items()
         if not field.disabled
     }
@@ -56,7 +56,8 @@ def form_problems(form: forms.BaseForm) -> Iterator[str]:
         yield from (f"{label}{error}" for error in errors)
 
 
-def _schema_of_field(name: str, field: _Field, initial: object) -> JsonObject:
+def schema_of_field(name: str, field: _Field, initial: object) -> JsonObject:
+    """Return the schema of a field; raise `UnfitForm` if clients cannot show it."""
     known = [_SCHEMAS[kind] for kind in type(field).__mro__ if kind in _SCHEMAS]
     if not known or isinstance(field.widget, forms.PasswordInput):
         raise UnfitForm(

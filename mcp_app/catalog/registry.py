@@ -40,7 +40,7 @@ from mcp_app.catalog.registered_function import (
     ReadyTool,
     RegisteredFunction,
 )
-from mcp_app.catalog.toolset_options import ModelToolOptions, Toolset
+from mcp_app.catalog.toolset_options import AdminToolOptions, ModelToolOptions, Toolset
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import Judge, Rule
 
@@ -297,13 +297,24 @@ class Registry:
         check_options("model_tools", "model_tools", ModelToolOptions, options)
         self._note_toolset("models", "model_tools", model, options)
 
+    @recording_call
+    def admin_tools(self, **options: Unpack[AdminToolOptions]) -> None:
+        """Make tools that read the models of the admin, by its own pages.
+
+        With `change=[Order]` there are tools that add, change and delete orders, and
+        run actions on them, as far as the pages let whoever calls.
+        """
+        check_options("admin_tools", "admin_tools", AdminToolOptions, options)
+        self._note_toolset("admin", "admin_tools", None, options)
+
     def _note_toolset(
         self, maker: str, method: str, subject: Any, options: Mapping[str, Any]
     ) -> None:
         """Note what is asked for; `options` were checked."""
         self._resolve_rule(options)
         label = getattr(getattr(subject, "_meta", None), "label", None)
-        call = f"mcp.{method}({label or qualified_name(subject)})"
+        text = "" if subject is None else label or qualified_name(subject)
+        call = f"mcp.{method}({text})"
         key = maker, options.get("name") or call
         origin = origin_of("")
         known = self.toolsets.get(key)

@@ -42,6 +42,18 @@ class ModelToolOptions(ToolsetOptions, total=False):
     filters: Sequence[str]
 
 
+class AdminToolOptions(ToolsetOptions, total=False):
+    """What `admin_tools` takes.
+
+    `site` is an `AdminSite` of the site's own; `models` are those that are read, by
+    default all without secrets; `change` are those whose rows may be changed.
+    """
+
+    site: Any
+    models: Sequence[Any]
+    change: Sequence[Any]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Toolset:
     """A line that asks for tools, and where it stands.

@@ -1,0 +1,408 @@
+"""The pages of the admin, read inside the middleware from what their templates get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+from django.contrib.admin.utils import lookup_field
+from django.contrib.admin.widgets import AutocompleteMixin
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import ManyToManyField, Model, QuerySet
+from django.forms import FileField, ModelChoiceField, ModelMultipleChoiceField
+from django.forms.formsets import DELETION_FIELD_NAME, TOTAL_FORM_COUNT
+from django.forms.widgets import ChoiceWidget
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.http import urlencode
+
+from mcp_app.catalog.form_fields import UnfitForm, is_secret_name
+from mcp_app.catalog.forms import form_problems, schema_of_field
+from mcp_app.catalog.outputs import jsonable_value
+from mcp_app.interface.errors import ToolError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.toolsets.answers import NOT_ALLOWED, plain_text
+from mcp_app.toolsets.filling import (
+    Bound,
+    Pair,
+    UnfitValue,
+    inner_widget,
+    is_secret,
+    is_settable,
+    page_pairs,
+    pairs_with_value,
+)
+from mcp_app.toolsets.site_views import Context, SiteRequest
+
+Page: TypeAlias = Any
+"""An `AdminForm`, an `InlineAdminFormSet` or a part of one; the stubs know less."""
+
+MOST_RELATED: Final = 20
+"""Rows of a relation that are listed."""
+MOST_SEARCHED: Final = 1_000
+"""Rows whose texts are looked at, where no search of the admin does it."""
+_KEY: Final = {
+    "type": ["string", "integer"],
+    "description": "A key; named as field, its choices are listed.",
+}
+
+
+# -- values ----------------------------------------------------------------------------
+
+
+def plain_value(value: object) -> object:
+    """Return a value as JSON, without HTML, with times in the zone of the page."""
+    if isinstance(value, datetime) and timezone.is_aware(value):
+        return timezone.localtime(value).isoformat()
+    if isinstance(value, Model):
+        return str(value)
+    if hasattr(value, "__html__"):
+        return plain_text(value)
+    if isinstance(value, QuerySet):
+        return [str(each) for each in value[:MOST_RELATED]]
+    try:
+        return jsonable_value(value)
+    except (TypeError, ValueError):
+        return plain_text(value)
+
+
+def cell_value(name: Any, row: Model, model_admin: Any) -> object:
+    """Return what the admin shows of a row under a column, or in a read-only field."""
+    try:
+        field, _attribute, value = lookup_field(name, row, model_admin)
+    except (AttributeError, ValueError, ObjectDoesNotExist):
+        return None
+    if isinstance(field, ManyToManyField):
+        return plain_value(value.all())
+    choices = dict(field.flatchoices) if field is not None else {}
+    return plain_value(choices[value] if choices and value in choices else value)
+
+
+def _field_value(field: Bound) -> object:
+    """Return the value of a field that can be changed; relations with their texts."""
+    value = field.initial
+    if isinstance(field.field, ModelChoiceField):
+        if isinstance(value, list | tuple):
+            return [_related_value(field, each) for each in value]
+        return None if value is None else _related_value(field, value)
+    if isinstance(field.field, FileField):
+        return str(value) if value else None
+    return plain_value(value)
+
+
+def _related_value(field: Bound, value: object) -> JsonObject:
+    if isinstance(value, Model):
+        key = value.serializable_value(field.field.to_field_name or "pk")
+        return {"key": plain_value(key), "text": str(value)}
+    related = getattr(field.form.instance, field.name, None)
+    text = {"text": str(related)} if isinstance(related, Model) else {}
+    return {"key": plain_value(value), **text}
+
+
+# -- reading ---------------------------------------------------------------------------
+
+
+def row_page(_: SiteRequest, context: Context) -> JsonObject:
+    """Return what a form page shows: values, and the rows of its inlines by prefix."""
+    inlines = {
+        inline.formset.prefix: [
+            {"key": plain_value(each.form.instance.pk), **_form_values(each)}
+            for each in _page_rows(inline)
+        ]
+        for inline in context["inline_admin_formsets"]
+    }
+    row: JsonObject = {"text": str(context["original"])}
+    row |= {"values": _form_values(context["adminform"])}
+    return {**row, "inlines": inlines} if inlines else row
+
+
+def _form_values(admin_form: Page) -> JsonObject:
+    values: JsonObject = {}
+    for each in _page_fields(admin_form):
+        name = _field_name(each)
+        if each.is_readonly and not is_secret_name(name):
+            row, column = each.form.instance, each.field["field"]
+            values[name] = cell_value(column, row, each.model_admin)
+        elif not each.is_readonly and not is_secret(each.field):
+            values[name] = _field_value(each.field)
+    return values
+
+
+def _page_fields(admin_form: Page) -> Iterator[Page]:
+    """Yield the fields that a page shows, those that are only read among them."""
+    for fieldset in admin_form:
+        for line in fieldset:
+            yield from line
+
+
+def _page_rows(inline: Page) -> list[Page]:
+    """Return the forms of the rows that are there already."""
+    return [*inline][: inline.formset.initial_form_count()]
+
+
+def _field_name(field: Page) -> str:
+    return str(field.field["name"]) if field.is_readonly else field.field.name
+
+
+def problem_lines(_: SiteRequest, context: Context) -> list[str]:
+    """Return what is wrong with a form that was sent, a line for each field."""
+    if "adminform" not in context:
+        return []
+    lines = [*form_problems(context["adminform"].form)]
+    for inline in context["inline_admin_formsets"]:
+        formset = inline.formset
+        lines += [f"{formset.prefix}: {each}" for each in formset.non_form_errors()]
+        for index, form in enumerate(formset.forms):
+            lines += [
+                f"{formset.prefix}[{index}].{each}" for each in form_problems(form)
+            ]
+    return lines
+
+
+# -- filling ---------------------------------------------------------------------------
+
+
+def filled_pairs(
+    values: Mapping[str, Any],
+    inlines: Mapping[str, Sequence[Mapping[str, Any]]],
+    _: SiteRequest,
+    context: Context,
+) -> list[Pair]:
+    """Return what a browser would send after somebody put in these values.
+
+    What this person may not change there is refused by its name: Django would leave it
+    out and report success.
+    """
+    problems: list[str] = []
+    pairs = [*_form_pairs(context["adminform"], values, "", problems)]
+    known = {each.formset.prefix: each for each in context["inline_admin_formsets"]}
+    for prefix, inline in known.items():
+        pairs += _InlinePairs(inline, problems).fill(inlines.get(prefix, ()))
+    problems += [
+        f"{prefix}: there are no such rows here. {_known_text(known)}"
+        for prefix in inlines
+        if prefix not in known
+    ]
+    if problems:
+        raise ToolError("\n".join(problems))
+    return pairs
+
+
+def _form_pairs(
+    admin_form: Page, values: Mapping[str, Any], where: str, problems: list[str]
+) -> Iterator[Pair]:
+    fields = {_field_name(each): each for each in _page_fields(admin_form)}
+    for name in values:
+        if name not in fields:
+            problems.append(f"{where}{name}: no such field. {_known_text(fields)}")
+        elif fields[name].is_readonly or not is_settable(fields[name].field):
+            problems.append(f"{where}{name}: it cannot be changed here.")
+    for name, each in fields.items():
+        if each.is_readonly:
+            continue
+        if name not in values:
+            yield from page_pairs(each.field)
+            continue
+        try:
+            yield from pairs_with_value(each.field, values[name])
+        except UnfitValue as error:
+            problems.append(f"{where}{name}: {error}.")
+
+
+def _known_text(names: Iterable[str]) -> str:
+    return f"There is {', '.join(names)}." if names else "There is none."
+
+
+class _InlinePairs:
+    """Fills the rows of one inline; `problems` gets a line for each that cannot be."""
+
+    def __init__(self, inline: Page, problems: list[str]) -> None:
+        self._inline, self._problems = inline, problems
+        self._formset = inline.formset
+        self._prefix = self._formset.prefix
+
+    def fill(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[Pair]:
+        """Yield the pairs of all rows; those without a key are new."""
+        known = {str(each.form.instance.pk): each for each in _page_rows(self._inline)}
+        changes: dict[str, Mapping[str, Any]] = {}
+        for row in rows:
+            key = str(row.get("key"))
+            if "key" in row and (key not in known or key in changes):
+                reason = "no such row here" if key not in known else "it is there twice"
+                self._problems.append(f"{self._prefix}, key {key}: {reason}.")
+            changes[key] = row
+        for key, page in known.items():
+            yield from self._known_row(page, key, changes.get(key, {}))
+        new = [row for row in rows if "key" not in row]
+        total = len(known)
+        for page, new_row in self._new_rows(len(known), new):
+            yield from self._new_row(page, total, new_row)
+            total += 1
+        for field in self._formset.management_form:
+            if field.name == TOTAL_FORM_COUNT:
+                yield field.html_name, str(total)
+            else:
+                yield from page_pairs(field)
+
+    def _known_row(
+        self, page: Page, key: str, row: Mapping[str, Any]
+    ) -> Iterator[Pair]:
+        where = f"{self._prefix}, key {key}: "
+        values = {name: row[name] for name in row if name not in ("key", "delete")}
+        yield from _form_pairs(page, values, where, self._problems)
+        yield from _key_pairs(page)
+        if not row.get("delete"):
+            return
+        if self._formset.can_delete and self._inline.has_delete_permission:
+            yield f"{page.form.prefix}-{DELETION_FIELD_NAME}", "on"
+        else:
+            self._problems.append(f"{where}you may not delete it.")
+
+    def _new_rows(
+        self, known: int, rows: list[Mapping[str, Any]]
+    ) -> Iterator[tuple[Page, Mapping[str, Any] | None]]:
+        """Yield new rows with their forms: those of the page first, as a person would.
+
+        Without a row of ours a form is sent only if the page wants that many.
+        """
+        if rows and not self._inline.has_add_permission:
+            self._problems.append(f"{self._prefix}: you may not add rows.")
+            return
+        if rows and known + len(rows) > self._formset.max_num:
+            most = self._formset.max_num
+            self._problems.append(f"{self._prefix}: there may be {most} rows.")
+            return
+        pages = [*self._inline][known:]
+        number = max(len(rows), self._formset.min_num - known) if pages else 0
+        for index in range(number):
+            # The last one is the pattern of all further ones.
+            page = pages[min(index, len(pages) - 1)]
+            yield page, rows[index] if index < len(rows) else None
+
+    def _new_row(
+        self, page: Page, index: int, row: Mapping[str, Any] | None
+    ) -> Iterator[Pair]:
+        where, prefix = f"{self._prefix}[{index}].", self._formset.add_prefix(index)
+        pairs = [
+            (f"{prefix}{name.removeprefix(page.form.prefix)}", value)
+            for name, value in (
+                *_form_pairs(page, row or {}, where, self._problems),
+                *_key_pairs(page),
+            )
+        ]
+        if row is not None and not self._is_changed(page, prefix, pairs):
+            self._problems.append(
+                f"{self._prefix}[{index}]: all values are those of an empty row, which"
+                " Django does not save. Give another value."
+            )
+        yield from pairs
+
+    def _is_changed(self, page: Page, prefix: str, pairs: list[Pair]) -> bool:
+        form = self._formset.form(
+            data=QueryDict(urlencode(pairs)),
+            initial=page.form.initial,
+            prefix=prefix,
+            empty_permitted=True,
+            use_required_attribute=False,
+            **self._formset.get_form_kwargs(None),
+        )
+        self._formset.add_fields(form, None)
+        return bool(form.has_changed())
+
+
+def _key_pairs(page: Page) -> Iterator[Pair]:
+    """Yield the hidden keys of a row and of what it belongs to."""
+    if page.needs_explicit_pk_field():
+        yield from page_pairs(page.pk_field().field)
+    if owner := page.fk_field():
+        yield from page_pairs(owner.field)
+
+
+# -- describing ------------------------------------------------------------------------
+
+
+def page_schema(_: SiteRequest, context: Context) -> JsonObject:
+    """Return what can be entered on a form page, by this person and now."""
+    inlines: JsonObject = {}
+    for inline in context["inline_admin_formsets"]:
+        rights = ("add", "change", "delete")
+        may = [each for each in rights if getattr(inline, f"has_{each}_permission")]
+        fields = _form_schema(_pattern_row(inline)) if may else {}
+        inlines[inline.formset.prefix] = {
+            "may": may,
+            "most": inline.formset.max_num,
+            "row": fields,
+        }
+    schema = {"values": _form_schema(context["adminform"])}
+    return {**schema, "inlines": inlines} if inlines else schema
+
+
+def _pattern_row(inline: Page) -> Page:
+    """Return a row of an inline that shows its fields."""
+    return next(iter([*inline][::-1]), ())
+
+
+def _form_schema(admin_form: Page) -> JsonObject:
+    open_fields = [
+        each.field for each in _page_fields(admin_form) if not each.is_readonly
+    ]
+    fields = {each.name: each for each in open_fields if is_settable(each)}
+    return {
+        "type": "object",
+        "properties": {name: _field_schema(each) for name, each in fields.items()},
+        "required": [name for name, each in fields.items() if each.field.required],
+    }
+
+
+def _field_schema(field: Bound) -> JsonObject:
+    if not isinstance(field.field, ModelChoiceField):
+        try:
+            return schema_of_field(field.name, field.field, field.initial)
+        except UnfitForm:
+            return {"title": str(field.label), "description": str(field.help_text)}
+    schema: JsonObject = {"title": str(field.label), **_KEY}
+    if isinstance(field.field, ModelMultipleChoiceField):
+        return {"title": str(field.label), "type": "array", "items": _KEY}
+    return schema
+
+
+def choices_of(
+    site: Any, name: str, words: str, request: SiteRequest, context: Context
+) -> list[JsonObject]:
+    """Return rows that a relation can name: no more than the page itself offers."""
+    field = _known_relation(name, context)
+    rows, model_admin = field.queryset, site._registry.get(field.queryset.model)
+    widget = inner_widget(field.widget)
+    if isinstance(widget, AutocompleteMixin) or not isinstance(widget, ChoiceWidget):
+        # The page shows none of them, but leads to the list of their own admin.
+        if model_admin is None or not model_admin.has_view_permission(request):
+            raise ToolError(NOT_ALLOWED)
+        listed = model_admin.get_queryset(request)
+        rows = rows.filter(pk__in=listed.values("pk"))
+    if words and model_admin is not None and model_admin.get_search_fields(request):
+        rows, _repeats = model_admin.get_search_results(request, rows, words)
+        words = ""
+    texts = {row: field.label_from_instance(row) for row in rows[:MOST_SEARCHED]}
+    choices = [
+        {"key": plain_value(field.prepare_value(row)), "text": str(text)}
+        for row, text in texts.items()
+        if words.lower() in str(text).lower()
+    ]
+    return choices[:MOST_RELATED]
+
+
+def _known_relation(name: str, context: Context) -> Any:
+    """Return the field of a relation; those of inlines are like “lines.product”."""
+    pages = {"": context["adminform"]}
+    for inline in context["inline_admin_formsets"]:
+        pages[f"{inline.formset.prefix}."] = _pattern_row(inline)
+    relations = {
+        f"{prefix}{each.field.name}": each.field.field
+        for prefix, page in pages.items()
+        for each in _page_fields(page)
+        if not each.is_readonly and isinstance(each.field.field, ModelChoiceField)
+    }
+    if name not in relations:
+        raise ToolError(f"No relation is called “{name}”. {_known_text(relations)}")
+    return relations[name]

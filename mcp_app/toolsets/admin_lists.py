@@ -1,0 +1,155 @@
+"""Lists of the admin, its history and its questions, read inside the middleware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+from django.core.exceptions import ValidationError
+from django.db import DataError
+
+from mcp_app.catalog.form_fields import is_secret_name
+from mcp_app.interface.errors import ToolError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.toolsets.admin_forms import cell_value, plain_value
+from mcp_app.toolsets.answers import MOST_ITEMS, plain_text
+from mcp_app.toolsets.filling import Pair
+from mcp_app.toolsets.site_views import Context, SiteRequest
+
+
+def list_page(changeable: bool, request: SiteRequest, context: Context) -> JsonObject:
+    """Return the rows of a list, and what else can be asked of it."""
+    changes = context["cl"]
+    words = request.GET.get("q", "").strip()
+    if words and not (changes.search_fields and changes.query):
+        raise ToolError("This list cannot be searched like this.")
+    columns = _columns(changes)
+    rows = [
+        {
+            "key": str(row.serializable_value(changes.pk_attname)),
+            **{
+                name: cell_value(column, row, changes.model_admin)
+                for name, column in columns.items()
+            },
+        }
+        for row in changes.result_list
+    ]
+    filters = {
+        plain_text(each.title): [*_choices(each, changes)][:MOST_ITEMS]
+        for each in changes.filter_specs
+    }
+    answer = {"rows": rows, "total": changes.result_count, "filters": filters}
+    answer |= {"page": changes.page_num, "pages": changes.paginator.num_pages}
+    if changeable:
+        actions = _actions(changes, request).values()
+        answer["actions"] = {name: plain_text(text) for _, name, text in actions}
+    return answer
+
+
+def list_query(
+    filters: Mapping[str, str], sort: str, _: SiteRequest, context: Context
+) -> list[Pair]:
+    """Return the query of a list with these filters: that of the page's own links."""
+    changes = context["cl"]
+    specs = {plain_text(each.title): each for each in changes.filter_specs}
+    pairs: list[Pair] = []
+    for title, choice in filters.items():
+        choices = _choices(_known_item("filter", title, specs), changes)
+        query = _known_item("choice", choice, choices)
+        pairs += parse_qsl(query.removeprefix("?"), keep_blank_values=True)
+    if sort:
+        column = _known_item("column", sort.removeprefix("-"), _columns(changes))
+        direction = "-" if sort.startswith("-") else ""
+        pairs.append(("o", f"{direction}{[*changes.list_display].index(column)}"))
+    return [*dict.fromkeys(pairs)]
+
+
+def _columns(changes: Any) -> dict[str, Any]:
+    """Return the columns of a list by names."""
+    names = {
+        getattr(each, "__name__", str(each)).strip("_"): each
+        for each in changes.list_display
+    }
+    return {
+        name: each
+        for name, each in names.items()
+        if name != "action_checkbox" and not is_secret_name(name)
+    }
+
+
+def _choices(spec: Any, changes: Any) -> dict[str, str]:
+    """Return the query of each choice of a filter, by what people see of it."""
+    return {
+        plain_text(each["display"]): each["query_string"]
+        for each in spec.choices(changes)
+        if "display" in each and "query_string" in each
+    }
+
+
+def _known_item(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    if name in known:
+        return known[name]
+    names = ", ".join([*known][:MOST_ITEMS]) or "none"
+    raise ToolError(f"There is no {what} “{name}”; there is: {names}.")
+
+
+def _actions(changes: Any, request: SiteRequest) -> dict[str, Any]:
+    """Return the actions of a person; rows are deleted by another tool."""
+    actions = dict(changes.model_admin.get_actions(request))
+    actions.pop("delete_selected", None)
+    return actions
+
+
+def action_pairs(
+    action: str, keys: Sequence[str], request: SiteRequest, context: Context
+) -> list[Pair]:
+    """Return what a list sends for an action, which must ask for nothing more.
+
+    All rows must be in the list as it opens.
+    """
+    changes = context["cl"]
+    _known_item("action", action, _actions(changes, request))
+    if context["action_form"].fields.keys() - {"action", "select_across"}:
+        raise ToolError("This action has fields of its own. Use the admin for it.")
+    try:
+        rows = changes.get_queryset(request).filter(pk__in=keys)
+        listed = {str(key) for key in rows.values_list("pk", flat=True)}
+    except (ValueError, TypeError, OverflowError, ValidationError, DataError):
+        listed = set()
+    if not listed.issuperset(keys):
+        missing = ", ".join(key for key in keys if key not in listed)
+        raise ToolError(f"Nothing was done. The list has no row {missing}.")
+    fields = {"action": action, "select_across": "0", "index": "0"}
+    return [*fields.items(), *(("_selected_action", key) for key in keys)]
+
+
+def history_page(_: SiteRequest, context: Context) -> list[JsonObject]:
+    """Return who changed what of a row."""
+    return [
+        {
+            "time": plain_value(entry.action_time),
+            "user": str(entry.user),
+            "change": plain_text(entry.get_change_message()),
+        }
+        for entry in context["action_list"]
+    ]
+
+
+def deletion_page(_: SiteRequest, context: Context) -> list[str]:
+    """Return what a deletion would take along; raise for what is in its way."""
+    obstacles = [
+        *(f"You may not delete: {plain_text(e)}." for e in context["perms_lacking"]),
+        *(f"It is needed by: {plain_text(each)}." for each in context["protected"]),
+    ]
+    if obstacles:
+        raise ToolError("\n".join(obstacles))
+    return [*_flat_texts(context["deleted_objects"])]
+
+
+def _flat_texts(nested: Iterable[Any]) -> Iterator[str]:
+    for each in nested:
+        if isinstance(each, list | tuple):
+            yield from _flat_texts(each)
+        else:
+            yield str(each)
