@@ -5,14 +5,12 @@ A form is a pydantic model, a dataclass, a Django form, or a flat JSON Schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 from django import forms
-from django.core.exceptions import NON_FIELD_ERRORS
 from django.forms import BaseForm
 from django.forms.utils import pretty_name
 from pydantic import ValidationError
@@ -20,6 +18,14 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from mcp_app.catalog.form_fields import UnfitForm, field_schema, missing_choices
+from mcp_app.catalog.form_schemas import (
+    SIMPLE,
+    Field,
+    default_value,
+    form_problems,
+    nearest_schema,
+    plain_choices,
+)
 from mcp_app.catalog.json_schemas import ShortJsonSchema, json_schema, type_adapter
 from mcp_app.interface.errors import ClientCannot
 from mcp_app.interface.questions import FormSource
@@ -29,9 +35,6 @@ from mcp_app.protocol.revisions import Revision
 
 # -- django forms ----------------------------------------------------------------------
 # Django's forms as the flat schemas that clients can show.
-
-_Field = Any
-"""A field of a form; the stubs know less of each than its class has."""
 
 
 def form_properties(form: forms.BaseForm) -> dict[str, JsonObject]:
@@ -49,99 +52,45 @@ def required_fields(form: forms.BaseForm) -> list[str]:
     return [name for name, each in fields if each.required and not each.disabled]
 
 
-def form_problems(form: forms.BaseForm) -> Iterator[str]:
-    """Yield what is wrong with a bound form."""
-    for name, errors in form.errors.items():
-        label = "" if name == NON_FIELD_ERRORS else f"{name}: "
-        yield from (f"{label}{error}" for error in errors)
-
-
-def schema_of_field(name: str, field: _Field, initial: object) -> JsonObject:
+def schema_of_field(name: str, field: Field, initial: object) -> JsonObject:
     """Return the schema of a field; raise `UnfitForm` if clients cannot show it."""
-    known = [_SCHEMAS[kind] for kind in type(field).__mro__ if kind in _SCHEMAS]
-    if not known or isinstance(field.widget, forms.PasswordInput):
+    known = nearest_schema(field, _SCHEMAS)
+    if known is None or isinstance(field.widget, forms.PasswordInput):
         raise UnfitForm(
             f"The field {name} is a {type(field).__name__}, which clients cannot show"
             " in a form."
         )
     schema = {
-        **known[0](field),
+        **known,
         "title": str(field.label or pretty_name(name)),
         "description": str(field.help_text),
-        "default": initial if isinstance(initial, str | int | float) else None,
+        "default": default_value(initial),
     }
-    if isinstance(initial, date | datetime):
-        schema["default"] = initial.isoformat()
-    elif isinstance(initial, list | tuple):
-        schema["default"] = [str(value) for value in initial]
     if missing_choices(schema):
         # It may come from a row that is older than the choices.
         del schema["default"]
     return {name: value for name, value in schema.items() if value not in (None, "")}
 
 
-def _text_schema(field: _Field) -> JsonObject:
-    return {
-        "type": "string",
-        "minLength": getattr(field, "min_length", None),
-        "maxLength": getattr(field, "max_length", None),
-    }
+def _choice_schema(field: Field) -> JsonObject:
+    return {"type": "string", "oneOf": _titled_choices(field)}
 
 
-def _format_schema(name: str) -> Callable[[_Field], JsonObject]:
-    return lambda field: {**_text_schema(field), "format": name}
-
-
-def _number_schema(kind: str) -> Callable[[_Field], JsonObject]:
-    return lambda field: {
-        "type": kind,
-        "minimum": _json_limit(field.min_value),
-        "maximum": _json_limit(field.max_value),
-    }
-
-
-def _json_limit(value: Any) -> int | float | None:
-    limit = value() if callable(value) else value
-    return limit if limit is None or isinstance(limit, int) else float(limit)
-
-
-def _boolean_schema(field: _Field) -> JsonObject:
-    return {"type": "boolean"}
-
-
-def _choice_schema(field: _Field) -> JsonObject:
-    return {"type": "string", "oneOf": list(_titled_choices(field.choices))}
-
-
-def _choices_schema(field: _Field) -> JsonObject:
+def _choices_schema(field: Field) -> JsonObject:
     return {
         "type": "array",
-        "items": {"anyOf": list(_titled_choices(field.choices))},
+        "items": {"anyOf": _titled_choices(field)},
         "minItems": 1 if field.required else None,
     }
 
 
-def _titled_choices(choices: Any) -> Iterator[JsonObject]:
-    """Groups are left out; the empty choice is to leave the field out."""
-    for value, label in choices:
-        if isinstance(label, list | tuple):
-            yield from _titled_choices(label)
-        elif str(value):
-            yield {"const": str(value), "title": str(label)}
+def _titled_choices(field: Field) -> list[JsonObject]:
+    choices = plain_choices(field.choices)
+    return [{"const": str(value), "title": title} for value, title in choices]
 
 
-_SCHEMAS: Mapping[type, Callable[[_Field], JsonObject]] = {
-    forms.CharField: _text_schema,
-    forms.EmailField: _format_schema("email"),
-    forms.URLField: _format_schema("uri"),
-    forms.DateField: _format_schema("date"),
-    forms.DateTimeField: _format_schema("date-time"),
-    forms.TimeField: _text_schema,
-    forms.DurationField: _text_schema,
-    forms.IntegerField: _number_schema("integer"),
-    forms.FloatField: _number_schema("number"),
-    forms.DecimalField: _number_schema("number"),
-    forms.BooleanField: _boolean_schema,
+_SCHEMAS: Mapping[type, Callable[[Field], JsonObject]] = {
+    **SIMPLE,
     forms.ChoiceField: _choice_schema,
     forms.MultipleChoiceField: _choices_schema,
     forms.ModelMultipleChoiceField: _choices_schema,

@@ -57,6 +57,12 @@ class RegisteredFunction:
         if self.inspected.returns is MISSING:
             self.inspected = replace(self.inspected, returns=returns)
         self.signature = Signature(self.inspected)
+        in_thread = self.style == "sync" or database or atomic
+        if self.signature.form is not None and not in_thread:
+            raise RegistrationError(
+                f"{self.qualified_name} takes a form, which may read rows before it is"
+                " valid. Write def in place of async def, or set database=True."
+            )
 
     def __repr__(self) -> str:
         return f"<RegisteredFunction {self.key!r}: {self.qualified_name}>"
@@ -121,7 +127,7 @@ class RegisteredFunction:
         bind: Callable[[JsonObject], dict[str, object]],
     ) -> Runnable[Output]:
         return Runnable(
-            run=self.inspected.run,
+            run=self.signature.run,
             style=self.style,
             bind=bind,
             convert=convert,

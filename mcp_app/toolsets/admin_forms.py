@@ -18,7 +18,8 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from mcp_app.catalog.form_fields import UnfitForm, is_secret_name
-from mcp_app.catalog.forms import form_problems, schema_of_field
+from mcp_app.catalog.form_schemas import form_problems
+from mcp_app.catalog.forms import schema_of_field
 from mcp_app.catalog.outputs import jsonable_value
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject

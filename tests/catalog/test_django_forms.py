@@ -10,7 +10,8 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy
 
 from mcp_app.catalog.form_fields import UnfitForm
-from mcp_app.catalog.forms import form_problems, form_properties, required_fields
+from mcp_app.catalog.form_schemas import form_problems
+from mcp_app.catalog.forms import form_properties, required_fields
 
 COLOURS = [("", "-----"), ("r", "Red"), ("Cold", [("b", "Blue")])]
 TITLED = [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]

@@ -1,0 +1,336 @@
+"""Django forms as parameters: fields as schemas, and values as browsers send them.
+
+Each field is read by the nearest of its classes that is known here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from functools import cached_property, wraps
+from inspect import signature
+from typing import Any, Final, TypeAlias
+
+from asgiref.sync import sync_to_async
+from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.db.models import IntegerField
+from django.forms.utils import pretty_name
+from django.utils import translation
+from django.utils.html import strip_tags
+
+from mcp_app.catalog.json_schemas import text_like
+from mcp_app.interface.errors import RegistrationError, ToolError
+from mcp_app.protocol.json_types import JsonObject
+
+Field: TypeAlias = Any
+"""A field of a form; the stubs know less of each than its class has."""
+Function: TypeAlias = Callable[..., Any]
+
+# -- schemas ---------------------------------------------------------------------------
+
+
+def _text_schema(field: Field) -> JsonObject:
+    return {
+        "type": "string",
+        "minLength": getattr(field, "min_length", None),
+        "maxLength": getattr(field, "max_length", None),
+    }
+
+
+def _format_schema(name: str) -> Callable[[Field], JsonObject]:
+    return lambda field: {**_text_schema(field), "format": name}
+
+
+def _number_schema(kind: str) -> Callable[[Field], JsonObject]:
+    return lambda field: {
+        "type": kind,
+        "minimum": _json_limit(field.min_value),
+        "maximum": _json_limit(field.max_value),
+    }
+
+
+def _json_limit(value: Any) -> int | float | None:
+    limit = value() if callable(value) else value
+    return limit if limit is None or isinstance(limit, int) else float(limit)
+
+
+SIMPLE: Final[Mapping[type[forms.Field], Callable[[Field], JsonObject]]] = {
+    forms.CharField: _text_schema,
+    forms.EmailField: _format_schema("email"),
+    forms.URLField: _format_schema("uri"),
+    forms.DateField: _format_schema("date"),
+    forms.DateTimeField: _format_schema("date-time"),
+    forms.TimeField: _text_schema,
+    forms.DurationField: _text_schema,
+    forms.IntegerField: _number_schema("integer"),
+    forms.FloatField: _number_schema("number"),
+    forms.DecimalField: _number_schema("number"),
+    forms.BooleanField: lambda field: {"type": "boolean"},
+}
+"""Of fields with one plain value; members without a value are None."""
+
+
+def nearest_schema(
+    field: Field, known: Mapping[type[forms.Field], Callable[[Field], JsonObject]]
+) -> JsonObject | None:
+    """Return the schema of the nearest class of a field that is known."""
+    classes = (each for each in type(field).__mro__ if each in known)
+    nearest = next(classes, None)
+    return None if nearest is None else known[nearest](field)
+
+
+def default_value(initial: object) -> object:
+    """Return what a field begins with as JSON; None where that is nothing plain."""
+    if isinstance(initial, date | time):
+        return initial.isoformat()
+    if isinstance(initial, list | tuple):
+        return [str(value) for value in initial]
+    return initial if isinstance(initial, str | int | float) else None
+
+
+def plain_choices(choices: Any) -> Iterator[tuple[Any, str]]:
+    """Yield the values with their labels: no groups, and no choice of nothing."""
+    for value, label in choices:
+        if isinstance(label, list | tuple):
+            yield from plain_choices(label)
+        elif value is not None and str(value):
+            yield value, str(label)
+
+
+def _own_choices(field: Field) -> list[tuple[Any, str]]:
+    """Return the choices that stand in code; others may be rows."""
+    choices = field.choices
+    return [*plain_choices(choices)] if isinstance(choices, list | tuple) else []
+
+
+def _choice_schema(field: Field) -> JsonObject:
+    values = [value for value, _label in _own_choices(field)]
+    if values and all(type(each) is int for each in values):
+        return {"type": "integer", "enum": values}
+    return {"type": "string", "enum": [*map(str, values)] or None}
+
+
+def _key_schema(field: Field) -> JsonObject:
+    options = field.queryset.model._meta
+    column = options.get_field(field.to_field_name) if field.to_field_name else None
+    column = column or options.pk
+    while column.is_relation:
+        column = column.target_field
+    is_number = isinstance(column, IntegerField)
+    return {"type": "integer" if is_number else "string"}
+
+
+def _several_schema(one: Callable[[Field], JsonObject]) -> Callable[..., JsonObject]:
+    return lambda field: {
+        "type": "array",
+        "items": _without_none(one(field)),
+        "minItems": 1 if field.required else None,
+    }
+
+
+def _values_schema(field: Field) -> JsonObject:
+    # Where all are wanted, Django calls none of them required.
+    item_schema = _filled_schema if field.require_all_fields else value_schema
+    items = [item_schema(each) for each in field.fields]
+    count = len(items)
+    whole = {"prefixItems": items, "minItems": count, "maxItems": count}
+    return {"type": "array", **whole}
+
+
+_PARAMETERS: Final[Mapping[type[forms.Field], Callable[[Field], JsonObject]]] = {
+    **SIMPLE,
+    forms.Field: lambda field: {},
+    forms.ComboField: _text_schema,
+    forms.JSONField: lambda field: {},
+    forms.UUIDField: _format_schema("uuid"),
+    forms.DateTimeField: lambda field: text_like("date-time"),
+    forms.SplitDateTimeField: lambda field: text_like("date-time"),
+    forms.TimeField: lambda field: text_like("time"),
+    forms.ChoiceField: _choice_schema,
+    forms.MultipleChoiceField: _several_schema(_choice_schema),
+    forms.TypedMultipleChoiceField: _several_schema(_choice_schema),
+    forms.ModelChoiceField: _key_schema,
+    forms.ModelMultipleChoiceField: _several_schema(_key_schema),
+    forms.MultiValueField: _values_schema,
+}
+
+
+def value_schema(field: Field) -> JsonObject:
+    """Return the schema of what a client sends for a field."""
+    schema = _filled_schema(field)
+    if not field.required:
+        # Null is what an empty input is.
+        if "type" in schema:
+            schema["type"] = [schema["type"], "null"]
+        if "enum" in schema:
+            schema["enum"] = [*schema["enum"], None]
+    return schema
+
+
+def _filled_schema(field: Field) -> JsonObject:
+    return _without_none(nearest_schema(field, _PARAMETERS) or {})
+
+
+def _without_none(schema: JsonObject) -> JsonObject:
+    return {name: value for name, value in schema.items() if value is not None}
+
+
+# -- values ----------------------------------------------------------------------------
+
+_READERS: Final[Mapping[type[forms.Field], Callable[[Any], object]]] = {
+    forms.DateField: date.fromisoformat,
+    forms.DateTimeField: datetime.fromisoformat,
+    forms.SplitDateTimeField: datetime.fromisoformat,
+    forms.TimeField: time.fromisoformat,
+    forms.JSONField: json.dumps,
+}
+"""What reads values that inputs may expect in another form."""
+
+
+def input_values(field: Field, name: str, value: Any) -> dict[str, object]:
+    """Return what a form gets for a JSON value, by the names of the inputs.
+
+    Dates and times are objects: then no format of a language matters.
+    """
+    reader = next((_READERS[c] for c in type(field).__mro__ if c in _READERS), None)
+    if value is not None and reader is not None:
+        try:
+            value = reader(value)
+        except (TypeError, ValueError):
+            # The field says what is wrong with it.
+            return {name: value}
+    elif isinstance(field, forms.MultiValueField) and value is not None:
+        names = getattr(field.widget, "widgets_names", None)
+        if names is not None:
+            sent: dict[str, object] = {}
+            for inner, suffix, each in zip(field.fields, names, value, strict=False):
+                sent |= input_values(inner, f"{name}{suffix}", each)
+            return sent
+    return _widget_values(field, name, value)
+
+
+def _widget_values(field: Field, name: str, value: Any) -> dict[str, object]:
+    widget: Any = field.widget
+    if not isinstance(widget, forms.MultiWidget):
+        return {name: value}
+    suffixes: Any = vars(widget)["widgets_names"]
+    parts: Any = widget.decompress(value)
+    return {f"{name}{s}": part for s, part in zip(suffixes, parts, strict=False)}
+
+
+def bind_form(source: type[forms.BaseForm], values: JsonObject) -> forms.BaseForm:
+    """Return a form that was sent with these values, and is valid.
+
+    What is left out has the value that the form begins with.  Raises `ToolError` with a
+    line for each thing that is wrong.
+    """
+    blank, data = source(), dict[str, object]()
+    for name, field in blank.fields.items():
+        html_name = blank.add_prefix(name)
+        initial = blank.get_initial_for_field(field, name)
+        if name in values:
+            data |= input_values(field, html_name, values[name])
+        elif initial is not None:
+            data |= _widget_values(field, html_name, field.prepare_value(initial))
+    form = source(data=data)
+    if not form.is_valid():
+        lines = (f"- {line}" for line in form_problems(form))
+        raise ToolError("\n".join(["These values do not fit:", *lines]))
+    return form
+
+
+def form_problems(form: forms.BaseForm) -> Iterator[str]:
+    """Yield what is wrong with a bound form."""
+    for name, errors in form.errors.items():
+        label = "" if name == NON_FIELD_ERRORS else f"{name}: "
+        yield from (f"{label}{error}" for error in errors)
+
+
+# -- parameters ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FormParameter:
+    """A parameter of a function that gets a form, bound and valid.
+
+    `owner` is the function, for sentences.
+    """
+
+    owner: str
+    name: str
+    source: type[forms.BaseForm]
+
+    def __post_init__(self) -> None:
+        try:
+            signature(self.source).bind()
+            signature(self.source).bind(data={})
+        except TypeError as error:
+            raise RegistrationError(
+                f"{self.owner}: the form {self.source.__name__} cannot be made of what"
+                f" a client sends ({error}). Make it inside the function."
+            ) from None
+        for name, field in self._fields.items():
+            if isinstance(field, forms.FileField) and field.required:
+                raise RegistrationError(
+                    f"{self.owner}: the field {name} of {self.source.__name__} wants a"
+                    " file, which no client sends. Let it be optional, or leave it out."
+                )
+
+    @cached_property
+    def _fields(self) -> Mapping[str, Field]:
+        """The fields that stand in the class: to make a form may read rows."""
+        fields: Mapping[str, Field] = getattr(self.source, "base_fields", {})
+        return {name: each for name, each in fields.items() if not each.disabled}
+
+    def properties(self, documented: Mapping[str, str]) -> dict[str, JsonObject]:
+        """Return the schemas of the fields; those of files are left out.
+
+        `documented` is what the function's docstring says of its parameters.
+        """
+        # Clients of all languages read them.
+        with translation.override(None):
+            return {
+                name: _parameter_schema(name, field, documented.get(name))
+                for name, field in self._fields.items()
+                if not isinstance(field, forms.FileField)
+            }
+
+    @property
+    def required(self) -> list[str]:
+        fields = self._fields.items()
+        return [name for name, f in fields if f.required and f.initial is None]
+
+    def wrap_function(self, function: Function, *, is_async: bool) -> Function:
+        """Return a function that gets the form where the values of its fields come."""
+
+        @wraps(function)
+        def run(**arguments: Any) -> Any:
+            form = bind_form(self.source, arguments.pop(self.name))
+            return function(**arguments, **{self.name: form})
+
+        @wraps(function)
+        async def run_async(**arguments: Any) -> Any:
+            values = arguments.pop(self.name)
+            form = await sync_to_async(bind_form)(self.source, values)
+            return await function(**arguments, **{self.name: form})
+
+        return run_async if is_async else run
+
+
+def _parameter_schema(name: str, field: Field, documented: str | None) -> JsonObject:
+    schema = value_schema(field)
+    label = str(field.label or pretty_name(name))
+    texts = [documented or strip_tags(str(field.help_text)) or label]
+    if isinstance(field, forms.ChoiceField) and not hasattr(field, "queryset"):
+        titles = [
+            f"{value}: {title}"
+            for value, title in _own_choices(field)
+            if title.lower() != str(value).lower()
+        ]
+        texts += ["; ".join(titles)] if titles else []
+    schema["description"] = " ".join(f"{text.rstrip('.')}." for text in texts)
+    default = None if callable(field.initial) else default_value(field.initial)
+    return schema if default is None else {**schema, "default": default}

@@ -1,0 +1,367 @@
+"""Tools of models, called as a client calls them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from datetime import date
+from typing import Any, Final
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_app.catalog.registry import Registry
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.test import Client
+from tests.drill.functions.shop import FIELDS
+from tests.drill.models import Customer, Invoice, Item, Order, Stock
+from tests.kinds.query import shop
+from tests.kinds.query.test_hidden_rows import _change, _keys, _remove
+from tests.kinds.query.test_scoping import _HIDDEN, MODELS, Shop
+
+pytestmark = pytest.mark.django_db
+
+registry: Final = Registry()
+UNSEEN: Final[dict[Any, Collection[Any]]] = {}
+"""Further keys that nobody sees, by models."""
+
+
+def _open(model: Any, fields: Any) -> None:
+    def visible_rows(request: AccessRequest) -> Any:
+        return model.objects.filter(hidden=False).exclude(pk__in=UNSEEN.get(model, ()))
+
+    registry.open_model(model, fields=fields, rows=visible_rows, permission="")
+    search = ["number", "customer.name"] if model is Order else None
+    options: Any = {} if search is None else {"search": search}
+    registry.model_tools(model, **options)
+
+
+for each, its_fields in FIELDS.items():
+    _open(each, its_fields)
+
+
+class ShopClient(Client):
+    _registry = registry
+
+
+@pytest.fixture
+def client() -> Client:
+    shop.fill()
+    return ShopClient(User.objects.create_user("ada"))
+
+
+def pages(client: Client, name: str, **arguments: Any) -> Iterator[JsonObject]:
+    """Yield all pages of a list."""
+    page = client.call(name, **arguments).data
+    yield page
+    while "next" in page:
+        page = client.call(name, **arguments, cursor=page["next"]).data
+        yield page
+
+
+def numbers(client: Client, **arguments: Any) -> list[str]:
+    return [
+        row["number"]
+        for page in pages(client, "order_list", **arguments)
+        for row in page["rows"]
+    ]
+
+
+def test_what_is_listed(client: Client) -> None:
+    tools = {each["name"]: each for each in client.tools()}
+    assert {name for name in tools if name.startswith("order_")} == {
+        "order_list",
+        "order_get",
+        "order_count",
+    }
+    listed = tools["order_list"]
+    assert listed["annotations"]["readOnlyHint"] is True
+    assert {*listed["inputSchema"]["properties"]} == {
+        *("search", "state", "total_from", "total_to", "weight_from", "weight_to"),
+        *("created_from", "created_to", "due_from", "due_to", "customer_key"),
+        *("customer_id", "invoice_key", "sort", "cursor"),
+    }
+    assert listed["inputSchema"]["properties"]["state"]["enum"] == [
+        "open",
+        "sent",
+        "back",
+    ]
+    assert tools["invoice_get"]["inputSchema"]["required"] == ["key"]
+    for each in tools.values():
+        described = each["inputSchema"]["properties"].values()
+        assert all(parameter["description"] for parameter in described)
+
+
+def test_a_list_to_its_end(client: Client) -> None:
+    for count in range(60):
+        shop.order(f"b{count:02}")
+    Order.objects.filter(number="b07").update(hidden=True)
+    visible = [*Order.objects.filter(hidden=False).order_by("-pk")]
+    first, second = pages(client, "order_list")
+    assert first["total"] == second["total"] == len(visible)
+    rows = [*first["rows"], *second["rows"]]
+    assert [row["id"] for row in rows] == [each.pk for each in visible]
+    # A hidden customer is none.
+    known = {each.pk: each.name for each in Customer.objects.filter(hidden=False)}
+    assert [row["customer"] for row in rows] == [
+        {"text": known[each.customer_id], "pk": each.customer_id}
+        if each.customer_id in known
+        else None
+        for each in visible
+    ]
+
+
+def test_search_filters_and_order(client: Client) -> None:
+    orders = Order.objects.filter(hidden=False)
+    assert numbers(client, search="A1", sort="number") == [
+        each.number for each in orders.filter(number__startswith="a1").order_by("pk")
+    ]
+    customer = Customer.objects.get(email="1@example.org")
+    of_name = orders.filter(customer__name=customer.name, customer__hidden=False)
+    assert {*numbers(client, search=customer.name.upper())} == {
+        each.number for each in of_name
+    }
+    assert {*numbers(client, customer_key=customer.pk)} == {
+        each.number for each in orders.filter(customer=customer)
+    }
+    asked = {"total_from": 3, "total_to": 6, "state": "sent"}
+    assert {*numbers(client, **asked)} == {
+        each.number for each in orders.filter(total__gte=3, total__lte=6, state="sent")
+    }
+    assert {*numbers(client, created_from=date(2026, 11, 20))} == {
+        each.number for each in orders.filter(created__date__gte=date(2026, 11, 20))
+    }
+    totals = [
+        row["total"]
+        for page in pages(client, "order_list", sort="-total")
+        for row in page["rows"]
+    ]
+    assert [*map(float, totals)] == sorted(map(float, totals), reverse=True)
+
+
+def test_one_row_with_what_belongs_to_it(client: Client) -> None:
+    order = Order.objects.get(number="a03")
+    for count in range(25):
+        Item.objects.create(order=order, stock=Stock.objects.all()[0], amount=count)
+    Item.objects.filter(order=order, amount=24).update(hidden=True)
+    row = client.call("order_get", key=order.pk).data
+    visible = order.items.filter(hidden=False)
+    assert row["number"] == "a03"
+    assert row["items"]["total"] == visible.count() > 20
+    # The way back to the order is left out.
+    assert {*row["items"]["rows"][0]} == {"id", "stock", "amount"}
+    assert [each["id"] for each in row["items"]["rows"]] == [
+        each.pk for each in visible.order_by("pk")[:20]
+    ]
+    suppliers = order.suppliers.filter(hidden=False)
+    assert row["suppliers"]["total"] == suppliers.count()
+
+
+def test_a_hidden_key_is_an_unknown_one(client: Client) -> None:
+    hidden = Order.objects.filter(hidden=True)[0]
+    told = client.try_call("order_get", key=hidden.pk)
+    assert told.is_error
+    assert told.text == f"There is no order with the key {hidden.pk}."
+    order_key, hidden_key = hidden.pk, hidden.pk + 1_000
+    assert client.try_call("order_get", key=hidden_key).text == told.text.replace(
+        str(order_key), str(hidden_key)
+    )
+
+
+def test_counts(client: Client) -> None:
+    orders = Order.objects.filter(hidden=False)
+    assert client.call("order_count").data == {"count": orders.count()}
+    assert client.call("order_count", state="open", total_from=2).data == {
+        "count": orders.filter(state="open", total__gte=2).count()
+    }
+    states = client.call("order_count", by="state").data["groups"]
+    assert {each["state"]: each["count"] for each in states} == {
+        state: orders.filter(state=state).count() for state in ("open", "sent", "back")
+    }
+    by_customer = client.call("order_count", by="customer").data["groups"]
+    known = Customer.objects.filter(hidden=False)
+    # Two customers of one name stay apart.
+    of_customers = {each["customer_pk"]: each["count"] for each in by_customer}
+    assert of_customers.pop(None) == orders.exclude(customer__in=known).count()
+    assert of_customers == {
+        each.pk: orders.filter(customer=each).count() for each in known
+    }
+    months = client.call("order_count", by="created_month").data["groups"]
+    assert [each["created_month"] for each in months] == sorted(
+        {each.created.date().replace(day=1).isoformat() for each in orders}
+    )
+    assert sum(each["count"] for each in months) == orders.count()
+
+
+def test_a_key_that_is_not_opened_is_shown_and_asked_by(client: Client) -> None:
+    """Customers are opened without it, and staff do not see it either."""
+    assert "id" not in registry.open_models["drill.Customer"].all_fields
+    customer = Customer.objects.filter(hidden=False)[0]
+    assert client.call("customer_get", key=customer.pk).data["id"] == customer.pk
+    invoice = Invoice.objects.filter(hidden=False)[0]
+    found = client.call("invoice_get", key=str(invoice.key)).data
+    assert found["key"] == str(invoice.key)
+
+
+REFUSED: Final[list[tuple[str, JsonObject, str]]] = [
+    ("order_list", {"state": "lost"}, "state"),
+    ("order_list", {"sort": "note"}, "sort"),
+    ("order_list", {"margin": 3}, "margin"),
+    ("order_list", {"search": ""}, "search"),
+    ("order_list", {"search": "a\0"}, "Null characters are not allowed."),
+    ("order_list", {"search": "x" * 3_000_000}, "search"),
+    ("stock_list", {"level_from": 10**400}, "level_from"),
+    ("order_list", {"created_from": "13.4.2026"}, "created_from"),
+    ("order_list", {"customer_key": 10**30}, "customer_key"),
+    ("order_list", {"cursor": "no cursor"}, "This tool gave no such cursor"),
+    ("order_get", {}, "key"),
+    ("order_get", {"key": None}, "key"),
+    ("order_get", {"key": "a1"}, "key"),
+    ("order_get", {"key": 10**30}, "key"),
+    ("invoice_get", {"key": "../1"}, "key"),
+    ("order_count", {"by": "note"}, "by"),
+]
+
+
+def test_what_does_not_fit_is_a_sentence(
+    client: Client, subtests: pytest.Subtests
+) -> None:
+    for name, arguments, sentence in REFUSED:
+        with subtests.test(f"{name} {arguments!r:.80}"):
+            told = client.try_call(name, **arguments)
+            assert told.is_error
+            assert sentence in told.text
+            assert len(told.text) < 1_000
+
+
+def test_a_cursor_is_of_one_question_and_caller(client: Client) -> None:
+    for count in range(60):
+        shop.order(f"b{count:02}")
+    cursor = client.call("order_list", sort="number").data["next"]
+    other = ShopClient(User.objects.create_user("eve"))
+    for caller, arguments in ((client, {}), (other, {"sort": "number"})):
+        told = caller.try_call("order_list", cursor=cursor, **arguments)
+        assert told.text.startswith("This tool gave no such cursor")
+
+
+# -- scope -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def whole(db: None) -> Shop:
+    return Shop()
+
+
+def _values(whole: Shop, name: str, schema: JsonObject) -> st.SearchStrategy[Any]:
+    """Draw what a parameter may be asked by: of keys those of all rows, seen or not."""
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    if schema["type"] == "boolean":
+        return st.booleans()
+    if schema.get("format") == "date":
+        return st.dates(date(2026, 9, 1), date(2026, 12, 24)).map(str)
+    if name == "search":
+        return st.sampled_from(["1", "A0", "name 1", "example", "%"])
+    if name.endswith(("_from", "_to")):
+        return st.integers(0, 9)
+    model = name.removesuffix("_key").removesuffix("_id").capitalize()
+    rows = whole.rows[model]
+    keys = [each.code if model == "Country" else each.pk for each in rows]
+    return st.sampled_from([_json_key(each) for each in keys])
+
+
+def _json_key(key: object) -> object:
+    return key if isinstance(key, int) else str(key)
+
+
+def _answers(client: Client, name: str, arguments: JsonObject) -> Iterator[object]:
+    """Yield what a client reads, page by page, but the sealed places of pages."""
+    asked = arguments
+    for _page in range(20):
+        raw = client.try_call(name, **asked).raw
+        place = raw.get("structuredContent", {}).pop("next", None)
+        yield raw.get("structuredContent", raw["content"])
+        if place is None:
+            return
+        asked = {**arguments, "cursor": place}
+
+
+PROGRAMS: Final = settings(
+    max_examples=int(os.environ.get("QUERY_EXAMPLES", "30")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@given(data=st.data(), hidden=_HIDDEN)
+@PROGRAMS
+def test_hidden_rows_change_no_answer(whole: Shop, data: Any, hidden: Any) -> None:
+    """Neither what is in them, nor whether they are there."""
+    name = data.draw(st.sampled_from(sorted(registry.tools)))
+    schema: Any = registry.tools[name].definition.input_schema
+    properties = {k: v for k, v in schema["properties"].items() if k != "cursor"}
+    asked = data.draw(st.lists(st.sampled_from(sorted(properties)), max_size=3))
+    if name.endswith("_get"):
+        keys = [each.pk for each in whole.rows[name.partition("_")[0].capitalize()]]
+        arguments = {"key": _json_key(data.draw(st.sampled_from(keys)))}
+    else:
+        arguments = {
+            each: data.draw(_values(whole, each, properties[each])) for each in asked
+        }
+    happens = data.draw(st.sampled_from([_change, _remove]))
+    with transaction.atomic():
+        client = ShopClient(User.objects.create_user("ada"))
+        UNSEEN.update({model: _keys(whole, hidden, model) for model in MODELS})
+        before = [*_answers(client, name, arguments)]
+        happens(whole, hidden)
+        assert [*_answers(client, name, arguments)] == before
+        UNSEEN.clear()
+        transaction.set_rollback(True)
+
+
+# -- rights ----------------------------------------------------------------------------
+
+
+def limited(**options: Any) -> type[Client]:
+    """Return clients of a registry whose orders need rights."""
+    own = Registry()
+    own.open_model(
+        Order,
+        fields=["number", "total", "state"],
+        rows="all",
+        permissions={"total": "drill.change_order"},
+    )
+    own.model_tools(Order, **options)
+    return type("Limited", (Client,), {"_registry": own})
+
+
+def allowed(*names: str) -> User:
+    user = User.objects.create_user("with ".join(["", *names]) or "none")
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    return user
+
+
+def names(client: Client) -> set[str]:
+    return {each["name"] for each in client.tools()}
+
+
+def test_who_may_use_them() -> None:
+    tools = {"order_list", "order_get", "order_count"}
+    viewer, editor = allowed("view_order"), allowed("view_order", "change_order")
+    client = limited()
+    assert names(client(allowed())) == set()
+    assert names(client(viewer)) == tools
+    # A field with a permission of its own is not there unless it is named.
+    properties = client(viewer).tools()[0]["inputSchema"]["properties"]
+    assert not {each for each in properties if each.startswith("total")}
+    naming = limited(fields=["number", "total"], only=["list"])
+    assert names(naming(viewer)) == set()
+    assert names(naming(editor)) == {"order_list"}
+    stricter = limited(permission="drill.delete_order")
+    assert names(stricter(editor)) == set()
+    tagged = limited(only=["count"], name="all_orders", tags=["reports"])
+    assert names(tagged(viewer)) == {"all_orders_count"}
