@@ -8,8 +8,8 @@ the site's own.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -17,13 +17,9 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from django.contrib.admin import AdminSite
 from django.contrib.admin import site as default_site
-from django.contrib.admin.utils import quote, unquote
-from django.core.exceptions import ValidationError
-from django.db import router, transaction
 from django.db.models import Model
-from django.urls import NoReverseMatch, Resolver404, get_script_prefix, resolve, reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.crypto import constant_time_compare, salted_hmac
-from django.utils.http import urlencode
 from pydantic import Field
 
 from mcp_app.catalog.decorators import declared_tool
@@ -41,29 +37,22 @@ from mcp_app.interface.errors import RegistrationError, ToolError
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.rules import AccessRequirements
-from mcp_app.pools.statement_time import limit_transaction
-from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets import admin_forms, admin_lists
+from mcp_app.toolsets.admin_pages import AdminPages, Key
 from mcp_app.toolsets.answers import (
     MOST_ITEMS,
-    NOT_ALLOWED,
     answer_output,
-    check_answer,
     is_redirect,
     message_output,
     object_output,
     plain_text,
-    redirect_place,
 )
 from mcp_app.toolsets.filling import Pair
-from mcp_app.toolsets.site_views import Read, SiteCall, Visit, site_views
 
 Models: TypeAlias = Mapping[str, type[Model]]
-Key: TypeAlias = str | int
 Inlines: TypeAlias = dict[str, list[dict[str, Any]]]
 
 STAFF_RULE: Final = "mcp_app.active_staff"
-OWN_PAGE: Final = "asks something on a page of its own. Use the admin for it."
 _FORBIDDEN: Final = frozenset({"mcp_app", "sessions"})
 """Apps whose models no line can name."""
 _SECRET_APPS: Final = frozenset(
@@ -160,7 +149,7 @@ def _models_by_label(models: Iterable[type[Model]], site: AdminSite) -> Models:
 class AdminTools:
     """What the tools of one line do; the texts of their methods are what models read.
 
-    Models are named like "shop.order", rows by their keys.
+    Models are called like "shop.order".
     """
 
     def __init__(self, site: AdminSite, readable: Models, changeable: Models) -> None:
@@ -189,16 +178,38 @@ class AdminTools:
                 ' path("admin/", admin.site.urls) to its urlpatterns.'
             ) from None
 
+    def _pages(
+        self, ctx: SyncContext, label: str, key: Key | None = None
+    ) -> AdminPages:
+        """Return the pages of a model, or of a row."""
+        if label in self._readable:
+            return AdminPages(self._site, ctx, self._readable[label], key)
+        near = get_close_matches(label, self._readable, 3) or self._readable
+        names = ", ".join([*near][:MOST_ITEMS])
+        raise ToolError(f"There is no model “{label}” here; there is: {names}.")
+
+    @contextmanager
+    def _changing_pages(
+        self, ctx: SyncContext, label: str, key: Key | None = None
+    ) -> Iterator[AdminPages]:
+        """Do all or nothing by the pages of a model whose rows may be changed."""
+        if label not in self._changeable:
+            names = ", ".join(self._changeable)
+            raise ToolError(f"Rows of “{label}” cannot be changed; those of: {names}.")
+        pages = self._pages(ctx, label, key)
+        with pages.transaction():
+            yield pages
+
     def list_models(self, ctx: SyncContext) -> ToolOutput:
         """List the models of the admin, and what you may do with the rows of each."""
-        apps = self._read(ctx, lambda _, context: context["app_list"], "index")
+        pages = AdminPages(self._site, ctx)
         models = [
             {
                 "model": label,
                 "name": plain_text(each["name"]),
                 "may": self._rights(label, each["perms"]),
             }
-            for app in apps
+            for app in pages.read("index", lambda _, context: context["app_list"])
             for each in app["models"]
             if (label := each["model"]._meta.label_lower) in self._readable
         ]
@@ -223,21 +234,20 @@ class AdminTools:
         can run.
 
         Args:
-            model: A model as admin_models names it.
+            model: A model, such as shop.order.
             search: Words to look for.
             filters: One choice by the title of a filter.
             sort: A column; with - in front the other way round.
             page: The number of the page, from 1.
         """
-        query: list[Pair] = []
+        pages, query = self._pages(ctx, model), list[Pair]()
         if filters or sort:
             choose = partial(admin_lists.list_query, filters or {}, sort)
-            query = self._read(ctx, choose, "changelist", model)
+            query = pages.read("changelist", choose)
         query += [("q", search)] if search else []
         query += [("p", str(page))] if page != 1 else []
         read = partial(admin_lists.list_page, model in self._changeable)
-        rows = self._read(ctx, read, "changelist", model, query=query)
-        return object_output(rows)
+        return object_output(pages.read("changelist", read, query))
 
     def get_row(
         self, ctx: SyncContext, model: str, key: Key, history: bool = False
@@ -245,14 +255,14 @@ class AdminTools:
         """Get a row with all that its page in the admin shows.
 
         Args:
-            model: A model as admin_models names it.
-            key: The key of the row, as admin_list shows it.
+            model: A model, such as shop.order.
+            key: The key of the row, as the list shows it.
             history: Also tell who changed what of it in the admin.
         """
-        row = self._read(ctx, admin_forms.row_page, "change", model, key)
+        pages = self._pages(ctx, model, key)
+        row = pages.read("change", admin_forms.row_page)
         if history:
-            read = admin_lists.history_page
-            row["history"] = self._read(ctx, read, "history", model, key)
+            row["history"] = pages.read("history", admin_lists.history_page)
         return object_output(row)
 
     def describe_form(
@@ -268,18 +278,16 @@ class AdminTools:
         With a field it lists what can be chosen for a relation.
 
         Args:
-            model: A model as admin_models names it.
+            model: A model, such as shop.order.
             key: The key of a row that is there.
             field: A field that holds a relation, such as customer or lines.product.
             search: Words to look for in its choices.
         """
-        view = "add" if key is None else "change"
+        pages, view = self._pages(ctx, model, key), "add" if key is None else "change"
         if not field:
-            schema = self._read(ctx, admin_forms.page_schema, view, model, key)
-            return object_output(schema)
+            return object_output(pages.read(view, admin_forms.page_schema))
         read = partial(admin_forms.choices_of, self._site, field, search)
-        choices = self._read(ctx, read, view, model, key)
-        return object_output({"choices": choices})
+        return object_output({"choices": pages.read(view, read)})
 
     def add_row(
         self,
@@ -296,13 +304,12 @@ class AdminTools:
                 ISO 8601, relations are keys.
             inlines: New rows that belong to it, by the prefix that admin_form shows.
         """
-        with self._transaction(ctx, model):
+        fill = partial(admin_forms.filled_pairs, values, inlines or {})
+        with self._changing_pages(ctx, model) as pages:
             # Where it goes on is the page of the new row.
-            pairs = self._fill_form(ctx, "add", model, None, values, inlines)
-            with self._submit_form(
-                ctx, "add", model, None, [*pairs, ("_continue", "1")]
-            ) as visit:
-                return message_output(visit, self._new_key(visit, model))
+            pairs = [*pages.read("add", fill), ("_continue", "1")]
+            with pages.submit("add", pairs) as visit:
+                return message_output(visit, pages.new_key(visit))
 
     def change_row(
         self,
@@ -322,11 +329,10 @@ class AdminTools:
             inlines: Rows that belong to it, by the prefix that admin_get shows. With a
                 key they change, or go with "delete" = true; without one they are new.
         """
-        with self._transaction(ctx, model, key):
-            pairs = self._fill_form(ctx, "change", model, key, values, inlines)
-            with self._submit_form(
-                ctx, "change", model, key, [*pairs, ("_save", "1")]
-            ) as visit:
+        fill = partial(admin_forms.filled_pairs, values or {}, inlines or {})
+        with self._changing_pages(ctx, model, key) as pages:
+            pairs = [*pages.read("change", fill), ("_save", "1")]
+            with pages.submit("change", pairs) as visit:
                 return message_output(visit, {"key": str(key)})
 
     def delete_row(
@@ -342,21 +348,21 @@ class AdminTools:
             key: The key of the row.
             confirm: What the first call gave.
         """
-        with self._transaction(ctx, model, key):
-            rows = self._read(ctx, admin_lists.deletion_page, "delete", model, key)
+        with self._changing_pages(ctx, model, key) as pages:
+            rows = pages.read("delete", admin_lists.deletion_page)
             state = [ctx.principal.key, self._site.name, model, str(key), rows]
-            digest = salted_hmac(__name__, json.dumps(state), algorithm="sha256")
-            if not constant_time_compare(confirm, digest.hexdigest()):
-                note = "Nothing is deleted yet. Call again with this confirm."
-                rows_text = [plain_text(each) for each in rows[:MOST_ITEMS]]
-                gone = {"deletes": rows_text, "total": len(rows)}
-                return object_output(
-                    {**gone, "confirm": digest.hexdigest(), "note": note}
-                )
-            with self._submit_form(
-                ctx, "delete", model, key, [("post", "yes")]
-            ) as visit:
-                return message_output(visit, {"key": str(key)})
+            seal = salted_hmac(__name__, json.dumps(state), algorithm="sha256")
+            expected = seal.hexdigest()
+            if constant_time_compare(confirm, expected):
+                with pages.submit("delete", [("post", "yes")]) as visit:
+                    return message_output(visit, {"key": str(key)})
+        answer = {
+            "deletes": [plain_text(each) for each in rows[:MOST_ITEMS]],
+            "total": len(rows),
+            "confirm": expected,
+            "note": "Nothing is deleted yet. Call again with this confirm.",
+        }
+        return object_output(answer)
 
     def run_action(
         self,
@@ -373,134 +379,10 @@ class AdminTools:
             keys: The keys of the rows.
         """
         texts = [*dict.fromkeys(map(str, keys))]
-        with self._transaction(ctx, model):
+        with self._changing_pages(ctx, model) as pages:
             read = partial(admin_lists.action_pairs, action, texts)
-            pairs = self._read(ctx, read, "changelist", model)
-            with self._submit_form(ctx, "changelist", model, None, pairs) as visit:
+            pairs = pages.read("changelist", read)
+            with pages.submit("changelist", pairs) as visit:
                 if is_redirect(visit):
                     return message_output(visit)
                 return answer_output(visit)
-
-    # -- pages ------------------------------------------------------------------
-
-    def _fill_form(
-        self,
-        ctx: SyncContext,
-        view: str,
-        label: str,
-        key: Key | None,
-        values: dict[str, Any] | None,
-        inlines: Inlines | None,
-    ) -> list[Pair]:
-        read = partial(admin_forms.filled_pairs, values or {}, inlines or {})
-        pairs: list[Pair] = self._read(ctx, read, view, label, key)
-        return pairs
-
-    def _page_name(self, view: str, label: str) -> str:
-        return f"{self._site.name}:{label.replace('.', '_')}_{view}"
-
-    @contextmanager
-    def _visit(
-        self, ctx: SyncContext, view: str, label: str, key: Key | None, **how: Any
-    ) -> Iterator[Visit]:
-        name, arguments = f"{self._site.name}:{view}", list[Key]()
-        if label:
-            if label not in self._readable:
-                near = get_close_matches(label, self._readable, 3) or self._readable
-                text = f"There is no model “{label}” here; there is: {', '.join(near)}."
-                raise ToolError(text)
-            name = self._page_name(view, label)
-            arguments = [] if key is None else [quote(key) or "_"]
-        call = SiteCall(
-            path=reverse(name, args=arguments, current_app=self._site.name),
-            is_view=lambda match: match.view_name == name,
-            **how,
-        )
-        with site_views().visit(call, ctx) as visit:
-            yield visit
-
-    def _read(
-        self,
-        ctx: SyncContext,
-        read: Read,
-        view: str,
-        label: str = "",
-        key: Key | None = None,
-        query: Sequence[Pair] = (),
-    ) -> Any:
-        """Return what is read of a page, inside the middleware."""
-        encoded = urlencode(query)
-        with self._visit(ctx, view, label, key, query=encoded, read_page=read) as visit:
-            if is_redirect(visit) and visit.is_reached:
-                self._check_login(visit)
-                # The admin leads elsewhere from what is not there.
-                missing = "There is no such page."
-                if key is not None:
-                    name = self._readable[label]._meta.verbose_name
-                    missing = f"There is no {name} with the key {key}."
-                raise ToolError(missing)
-            check_answer(visit)
-            if visit.page is None:
-                raise ToolError("This page of the admin cannot be read here.")
-            return visit.page
-
-    @contextmanager
-    def _submit_form(
-        self,
-        ctx: SyncContext,
-        view: str,
-        label: str,
-        key: Key | None,
-        pairs: Sequence[Pair],
-    ) -> Iterator[Visit]:
-        """Send a form; raise for what the site answers with a page."""
-        form = {
-            "method": "POST",
-            "body": urlencode(pairs).encode(),
-            "content_type": "application/x-www-form-urlencoded",
-            "read_page": admin_forms.problem_lines,
-        }
-        with self._visit(ctx, view, label, key, **form) as visit:
-            if is_redirect(visit):
-                self._check_login(visit)
-            check_answer(visit)
-            if visit.page is not None:
-                raise ToolError("\n".join(visit.page) or f"This {OWN_PAGE}")
-            yield visit
-
-    def _check_login(self, visit: Visit) -> None:
-        """Raise if the admin wants somebody else to log in."""
-        login = reverse(f"{self._site.name}:login", current_app=self._site.name)
-        if redirect_place(visit) == login:
-            raise ToolError(NOT_ALLOWED)
-
-    def _new_key(self, visit: Visit, label: str) -> JsonObject:
-        """Return the key of a new row, if its page is where the site goes on."""
-        with suppress(Resolver404, KeyError):
-            prefix = get_script_prefix()
-            match = resolve(f"/{redirect_place(visit).removeprefix(prefix)}")
-            if match.view_name == self._page_name("change", label):
-                return {"key": unquote(match.kwargs["object_id"])}
-        return {}
-
-    @contextmanager
-    def _transaction(
-        self, ctx: SyncContext, label: str, key: Key | None = None
-    ) -> Iterator[None]:
-        """Do it all or nothing, and lock the row from reading its page to saving it."""
-        if label not in self._changeable:
-            names = ", ".join(self._changeable)
-            raise ToolError(f"Rows of “{label}” cannot be changed; those of: {names}.")
-        model = self._changeable[label]
-        alias = router.db_for_write(model)
-        with transaction.atomic(using=alias):
-            if (left := ctx.deadline) is not None:
-                limit_transaction(alias, left)
-            if key is not None:
-                rows = model._base_manager.using(alias).select_for_update()
-                # The page itself says that there is no such row.
-                with suppress(ValidationError, ValueError, TypeError, OverflowError):
-                    rows.filter(pk=model._meta.pk.to_python(key)).values("pk").first()
-            yield
-            if ctx.cancelled:
-                transaction.set_rollback(True, using=alias)

@@ -123,7 +123,8 @@ class OrderAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         self, request: Any, obj: Any = None, change: bool = False, **options: Any
     ) -> Any:
         form = super().get_form(request, obj, change, **options)
-        form.base_fields["note"].help_text = "For the office."
+        if "note" in form.base_fields:
+            form.base_fields["note"].help_text = "For the office."
         return form
 
     def get_exclude(self, request: Any, obj: Any = None) -> Any:

@@ -1,0 +1,129 @@
+"""The pages of the admin: how they are called, and what is read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from django.contrib.admin import AdminSite
+from django.contrib.admin.utils import quote, unquote
+from django.core.exceptions import ValidationError
+from django.db import router, transaction
+from django.db.models import Model
+from django.urls import Resolver404, get_script_prefix, resolve, reverse
+from django.utils.http import urlencode
+
+from mcp_app.interface.context import SyncContext
+from mcp_app.interface.errors import ToolError
+from mcp_app.pools.statement_time import limit_transaction
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.toolsets.admin_forms import problem_lines
+from mcp_app.toolsets.answers import (
+    NOT_ALLOWED,
+    check_answer,
+    is_redirect,
+    redirect_place,
+)
+from mcp_app.toolsets.filling import Pair
+from mcp_app.toolsets.site_views import Read, SiteCall, Visit, site_views
+
+Key: TypeAlias = str | int
+
+
+@dataclass(frozen=True)
+class AdminPages:
+    """The pages of an admin for a caller: of the whole site, of a model or of a row."""
+
+    site: AdminSite
+    ctx: SyncContext
+    model: type[Model] | None = None
+    key: Key | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do all or nothing, and lock the row from reading its page to saving it."""
+        model: Any = self.model
+        alias = router.db_for_write(model)
+        with transaction.atomic(using=alias):
+            if (left := self.ctx.deadline) is not None:
+                limit_transaction(alias, left)
+            if self.key is not None:
+                rows = model._base_manager.using(alias).select_for_update()
+                # The page itself says that there is no such row.
+                with suppress(ValidationError, ValueError, TypeError, OverflowError):
+                    key = model._meta.pk.to_python(self.key)
+                    rows.filter(pk=key).values("pk").first()
+            yield
+            if self.ctx.cancelled:
+                transaction.set_rollback(True, using=alias)
+
+    def read(self, view: str, read: Read, query: Sequence[Pair] = ()) -> Any:
+        """Return what is read of a page, inside the middleware."""
+        encoded = urlencode(query)
+        with self._visit(view, query=encoded, read_page=read) as visit:
+            if is_redirect(visit) and visit.is_reached:
+                # The admin leads elsewhere from what is not there.
+                self._check_login(visit)
+                raise ToolError(self._missing_text())
+            check_answer(visit)
+            if visit.page is None:
+                raise ToolError("This page of the admin cannot be read here.")
+            return visit.page
+
+    @contextmanager
+    def submit(self, view: str, pairs: Sequence[Pair]) -> Iterator[Visit]:
+        """Send a form; raise for what the site answers with a page."""
+        form = {
+            "method": "POST",
+            "body": urlencode(pairs).encode(),
+            "content_type": "application/x-www-form-urlencoded",
+            "read_page": problem_lines,
+        }
+        with self._visit(view, **form) as visit:
+            if is_redirect(visit):
+                self._check_login(visit)
+            check_answer(visit)
+            if visit.page is not None:
+                own = "This asks something on a page of its own. Use the admin for it."
+                raise ToolError("\n".join(visit.page) or own)
+            yield visit
+
+    def new_key(self, visit: Visit) -> JsonObject:
+        """Return the key of a new row, if its page is where the site goes on."""
+        with suppress(Resolver404, KeyError):
+            place = redirect_place(visit).removeprefix(get_script_prefix())
+            match = resolve(f"/{place}")
+            if match.view_name == self._view_name("change"):
+                return {"key": unquote(match.kwargs["object_id"])}
+        return {}
+
+    def _view_name(self, view: str) -> str:
+        label = "" if self.model is None else self.model._meta.label_lower
+        page = f"{label.replace('.', '_')}_{view}" if label else view
+        return f"{self.site.name}:{page}"
+
+    @contextmanager
+    def _visit(self, view: str, **how: Any) -> Iterator[Visit]:
+        name, site = self._view_name(view), self.site.name
+        keys = [] if self.key is None else [quote(self.key) or "_"]
+        call = SiteCall(
+            path=reverse(name, args=keys, current_app=site),
+            is_view=lambda match: match.view_name == name,
+            **how,
+        )
+        with site_views().visit(call, self.ctx) as visit:
+            yield visit
+
+    def _check_login(self, visit: Visit) -> None:
+        """Raise if the admin wants somebody else to log in."""
+        login = reverse(f"{self.site.name}:login", current_app=self.site.name)
+        if redirect_place(visit) == login:
+            raise ToolError(NOT_ALLOWED)
+
+    def _missing_text(self) -> str:
+        if self.key is None or self.model is None:
+            return "There is no such page."
+        name = self.model._meta.verbose_name
+        return f"There is no {name} with the key {self.key}."
