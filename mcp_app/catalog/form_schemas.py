@@ -293,7 +293,7 @@ class FormParameter:
         # Clients of all languages read them.
         with translation.override(None):
             return {
-                name: _parameter_schema(name, field, documented.get(name))
+                name: parameter_schema(name, field, documented.get(name))
                 for name, field in self._fields.items()
                 if not isinstance(field, forms.FileField)
             }
@@ -320,7 +320,10 @@ class FormParameter:
         return run_async if is_async else run
 
 
-def _parameter_schema(name: str, field: Field, documented: str | None) -> JsonObject:
+def parameter_schema(
+    name: str, field: Field, documented: str | None = None
+) -> JsonObject:
+    """Return the schema of a field with its texts; without a document its own."""
     schema = value_schema(field)
     label = str(field.label or pretty_name(name))
     texts = [documented or strip_tags(str(field.help_text)) or label]

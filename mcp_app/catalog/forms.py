@@ -40,7 +40,7 @@ from mcp_app.protocol.revisions import Revision
 def form_properties(form: forms.BaseForm) -> dict[str, JsonObject]:
     """Return the schemas of the fields that a person fills, by their names."""
     return {
-        name: schema_of_field(name, field, form.get_initial_for_field(field, name))
+        name: _schema_of_field(name, field, form.get_initial_for_field(field, name))
         for name, field in form.fields.items()
         if not field.disabled
     }
@@ -52,8 +52,7 @@ def required_fields(form: forms.BaseForm) -> list[str]:
     return [name for name, each in fields if each.required and not each.disabled]
 
 
-def schema_of_field(name: str, field: Field, initial: object) -> JsonObject:
-    """Return the schema of a field; raise `UnfitForm` if clients cannot show it."""
+def _schema_of_field(name: str, field: Field, initial: object) -> JsonObject:
     known = nearest_schema(field, _SCHEMAS)
     if known is None or isinstance(field.widget, forms.PasswordInput):
         raise UnfitForm(

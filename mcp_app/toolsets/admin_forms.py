@@ -10,16 +10,15 @@ from django.contrib.admin.utils import lookup_field
 from django.contrib.admin.widgets import AutocompleteMixin
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import ManyToManyField, Model, QuerySet
-from django.forms import FileField, ModelChoiceField, ModelMultipleChoiceField
+from django.forms import FileField, ModelChoiceField
 from django.forms.formsets import DELETION_FIELD_NAME, TOTAL_FORM_COUNT
 from django.forms.widgets import ChoiceWidget
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from mcp_app.catalog.form_fields import UnfitForm, is_secret_name
-from mcp_app.catalog.form_schemas import form_problems
-from mcp_app.catalog.forms import schema_of_field
+from mcp_app.catalog.form_fields import is_secret_name
+from mcp_app.catalog.form_schemas import form_problems, parameter_schema
 from mcp_app.catalog.outputs import jsonable_value
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
@@ -43,10 +42,6 @@ MOST_RELATED: Final = 20
 """Rows of a relation that are listed."""
 MOST_SEARCHED: Final = 1_000
 """Rows whose texts are looked at, where no search of the admin does it."""
-_KEY: Final = {
-    "type": ["string", "integer"],
-    "description": "A key; named as field, its choices are listed.",
-}
 
 
 # -- values ----------------------------------------------------------------------------
@@ -349,23 +344,12 @@ def _form_schema(admin_form: Page) -> JsonObject:
         each.field for each in _page_fields(admin_form) if not each.is_readonly
     ]
     fields = {each.name: each for each in open_fields if is_settable(each)}
+    schemas = {name: parameter_schema(name, e.field) for name, e in fields.items()}
     return {
         "type": "object",
-        "properties": {name: _field_schema(each) for name, each in fields.items()},
+        "properties": schemas,
         "required": [name for name, each in fields.items() if each.field.required],
     }
-
-
-def _field_schema(field: Bound) -> JsonObject:
-    if not isinstance(field.field, ModelChoiceField):
-        try:
-            return schema_of_field(field.name, field.field, field.initial)
-        except UnfitForm:
-            return {"title": str(field.label), "description": str(field.help_text)}
-    schema: JsonObject = {"title": str(field.label), **_KEY}
-    if isinstance(field.field, ModelMultipleChoiceField):
-        return {"title": str(field.label), "type": "array", "items": _KEY}
-    return schema
 
 
 def choices_of(

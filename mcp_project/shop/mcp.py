@@ -30,6 +30,9 @@ mcp.open_model(
     Product, fields=["sku", "name", "price", "stock"], rows="all", permission=""
 )
 
+# Staff read, by their clients, what the admin shows them.
+mcp.admin_tools()
+
 
 @dataclass(frozen=True)
 class FoundOrder:

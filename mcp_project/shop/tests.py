@@ -25,6 +25,12 @@ class ShopTools(TestCase):
             number=1042, customer=customer, placed=date(2026, 5, 4), status="paid"
         )
 
+    def test_staff_read_what_the_admin_shows(self) -> None:
+        self.ana.is_staff = True
+        self.ana.save()
+        rows = Client(self.ana).call("admin_list", model="shop.order").data["rows"]
+        self.assertEqual([each["customer"] for each in rows], ["Grace"])
+
     def test_looking_orders_up(self) -> None:
         client = Client(self.ana)
         status = {"number": 1042, "placed": "2026-05-04", "status": "paid"}

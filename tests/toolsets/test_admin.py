@@ -157,7 +157,8 @@ def test_a_form_says_what_can_be_entered(tools: Client) -> None:
     form = tools.call("admin_form", model=ORDER, key=order("A-6").pk).data
     assert {"number", "price", "secret_code"}.isdisjoint(form["values"]["properties"])
     state = form["values"]["properties"]["state"]
-    assert state["oneOf"][0] == {"const": "open", "title": "Waits to be sent"}
+    assert state["enum"] == ["open", "sent", "back"]
+    assert state["description"].startswith("State. open: Waits to be sent; ")
     assert "customer" in form["values"]["required"]
     assert form["inlines"]["items"]["may"] == ["add", "change", "delete"]
     assert form["inlines"]["items"]["most"] == 3
