@@ -150,6 +150,8 @@ _USAGE: Final = {
     "open_model": 'mcp.open_model(Order, fields=["number", "state"], rows="all")',
     "model_tools": "mcp.model_tools(Order)",
     "admin_tools": "mcp.admin_tools(change=[Order])",
+    "openapi": "mcp.openapi(api.get_openapi_schema)",
+    "rest": "mcp.rest(OrderViewSet)",
 }
 
 

@@ -141,12 +141,14 @@ class RegisteredFunction:
 class ReadyTool:
     """What stands behind a tool of a toolset, in the place of a function.
 
-    Its name is the line of code that asks for it: "mcp.model_tools(shop.Order)".
+    Its name is the line of code that asks for it: "mcp.model_tools(shop.Order)".  What
+    it does at the site's own address is its `request`: "GET /api/orders/".
     """
 
     qualified_name: str
     place: Place
     run: Runnable[ToolOutput]
+    request: str = ""
 
     def tool_runnable(self) -> Runnable[ToolOutput]:
         """Return what answers the calls, as a registered function does."""

@@ -40,7 +40,13 @@ from mcp_app.catalog.registered_function import (
     ReadyTool,
     RegisteredFunction,
 )
-from mcp_app.catalog.toolset_options import AdminToolOptions, ModelToolOptions, Toolset
+from mcp_app.catalog.toolset_options import (
+    AdminToolOptions,
+    ModelToolOptions,
+    OpenApiToolOptions,
+    RestToolOptions,
+    Toolset,
+)
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import Judge, Rule
 
@@ -99,6 +105,8 @@ class Registry:
         """A sentence for each that is not served."""
         self.toolset_problems: Problems = {}
         """A sentence for each toolset that cannot be made."""
+        self.toolset_remarks: Problems = {}
+        """What a developer should know of a toolset that is made."""
 
     @property
     def tools(self) -> dict[str, DeclaredTool]:
@@ -307,14 +315,31 @@ class Registry:
         check_options("admin_tools", "admin_tools", AdminToolOptions, options)
         self._note_toolset("admin", "admin_tools", None, options)
 
+    @recording_call
+    def rest(self, view: Any, /, **options: Unpack[RestToolOptions]) -> None:
+        """Make tools of a view of Django REST framework, by the extra `drf`.
+
+        Each action of a viewset is one: `orders_list`, `orders_retrieve`.  The view
+        answers, behind the site's middleware, with the caller as its user.
+        """
+        check_options("rest", "rest", RestToolOptions, options)
+        self._note_toolset("rest", "rest", view, options)
+
+    @recording_call
+    def openapi(self, document: Any, /, **options: Unpack[OpenApiToolOptions]) -> None:
+        """Make tools of an OpenAPI document of this site, or of what returns it.
+
+        The views of the site answer, as those of `rest` do.
+        """
+        check_options("openapi", "openapi", OpenApiToolOptions, options)
+        self._note_toolset("openapi", "openapi", document, options)
+
     def _note_toolset(
         self, maker: str, method: str, subject: Any, options: Mapping[str, Any]
     ) -> None:
         """Note what is asked for; `options` were checked."""
         self._resolve_rule(options)
-        label = getattr(getattr(subject, "_meta", None), "label", None)
-        text = "" if subject is None else label or qualified_name(subject)
-        call = f"mcp.{method}({text})"
+        call = f"mcp.{method}({_subject_name(subject)})"
         key = maker, options.get("name") or call
         origin = origin_of("")
         known = self.toolsets.get(key)
@@ -384,6 +409,20 @@ class Registry:
 
 
 mcp = Registry()
+
+
+def _subject_name(subject: Any) -> str:
+    """Return how sentences name what a toolset is about."""
+    if subject is None:
+        return ""
+    if isinstance(subject, Mapping):
+        about = subject.get("info")
+        return str(about.get("title", "…") if isinstance(about, Mapping) else "…")
+    if view := getattr(subject, "cls", None):
+        # A function of @api_view has its name only in its class.
+        return f"{view.__module__}.{view.__name__}"
+    label = getattr(getattr(subject, "_meta", None), "label", None)
+    return label or qualified_name(subject)
 
 
 def _decorator(

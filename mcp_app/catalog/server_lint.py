@@ -138,7 +138,8 @@ def _tool_count_findings(
     if len(tools) > MANY_TOOLS:
         message = _(
             "%(server)s offers %(count)s tools. Cursor shows at most %(limit)s, and"
-            " models choose worse if there are many. Use tags to split the server."
+            " models choose worse if there are many. Use tags to split the server, let"
+            " its clients search, or name fewer in code (only=[…])."
         )
         values = {"count": count_text(len(tools)), "limit": MANY_TOOLS}
         yield advice("tools-many", "", message % {"server": title, **values})

@@ -54,6 +54,24 @@ class AdminToolOptions(ToolsetOptions, total=False):
     change: Sequence[Any]
 
 
+class OpenApiToolOptions(ToolsetOptions, total=False):
+    """What `openapi` takes; with `output` its tools promise what the document says."""
+
+    output: bool
+
+
+class RestToolOptions(OpenApiToolOptions, total=False):
+    """What `rest` takes: which place of the view in the URLconf, which version of it.
+
+    With `stand_in` the caller comes in also where the view authenticates others than
+    users of the site.
+    """
+
+    prefix: str
+    version: str
+    stand_in: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Toolset:
     """A line that asks for tools, and where it stands.

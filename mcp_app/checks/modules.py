@@ -40,10 +40,13 @@ def check_modules(app_configs: object, **_: Any) -> Messages:
 
 
 def check_toolsets(app_configs: object, **_: Any) -> Messages:
-    """Report toolsets whose tools cannot be made."""
+    """Report toolsets whose tools cannot be made, and what others leave out."""
     # Asked for tools, the registry makes them.
-    problems = mcp.toolset_problems if mcp.tools or mcp.toolsets else {}
-    return [checks.Error(each, id="mcp_app.E022") for each in problems]
+    if not (mcp.tools or mcp.toolsets):
+        return []
+    errors = (checks.Error(each, id="mcp_app.E022") for each in mcp.toolset_problems)
+    remarks = (checks.Info(each, id="mcp_app.I004") for each in mcp.toolset_remarks)
+    return [*errors, *remarks]
 
 
 def check_admin_site(app_configs: object, **_: Any) -> Messages:

@@ -19,9 +19,10 @@ from mcp_app.catalog.decorators import definition_problems
 from mcp_app.catalog.findings import record_problem
 from mcp_app.catalog.registered_function import DeclaredTool
 from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.catalog.toolset_options import Toolset
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.errors import RegistrationError
+from mcp_app.interface.errors import RegistrationError, with_remedy
 from mcp_app.interface.rules import name_problem
 from mcp_app.kinds.kind import KindError
 
@@ -74,12 +75,19 @@ def _make_tools(registry: Registry, toolset: Toolset) -> None:
         for each in tools:
             _check_definition(each.definition)
         registry.add_toolset(toolset, tools)
+        if len(tools) > MANY_TOOLS:
+            sentence = (
+                f"{toolset.call} makes {len(tools)} tools, and models choose worse from"
+                f" more than {MANY_TOOLS}. Choose some, as in only=[…], or let clients"
+                " of the server search."
+            )
+            record_problem(registry.toolset_remarks, toolset.origin.place, sentence)
     except (RegistrationError, KindError) as error:
         _record_failure(registry, toolset, str(error))
     except Exception as error:
         logger.exception("%s failed.", toolset.call)
-        why = f"{type(error).__name__}: {error}".rstrip(".")
-        _record_failure(registry, toolset, f"it stops with {why}.")
+        why = f"it stops with {type(error).__name__}: {error}".rstrip(".")
+        _record_failure(registry, toolset, f"{with_remedy(why, error)}.")
 
 
 def _check_definition(definition: ToolDefinition) -> None:

@@ -10,7 +10,7 @@ import contextvars
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
 from typing import Any, Final, TypeAlias
@@ -25,7 +25,7 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 from django.http import HttpResponse
-from django.http.request import split_domain_port, validate_host
+from django.http.request import HttpHeaders, split_domain_port, validate_host
 from django.template.response import SimpleTemplateResponse
 from django.urls import ResolverMatch, get_script_prefix
 from django.utils.crypto import salted_hmac
@@ -51,8 +51,8 @@ class SiteCall:
     """What is asked of a view; `path` is what `reverse` returns, `query` encoded.
 
     `is_view` says whether a match of the URLconf is the view that is meant: arguments
-    within a path must lead to no other.  `read_page` gets the context of a template,
-    inside the middleware, and the template is not rendered.
+    within a path must lead to no other.  `headers` are further ones.  `read_page` gets
+    the context of a template, inside the middleware, and it is not rendered.
     """
 
     path: str
@@ -62,6 +62,7 @@ class SiteCall:
     body: bytes = b""
     content_type: str = ""
     accept: str = "text/html"
+    headers: Mapping[str, str] = field(default_factory=dict)
     read_page: Read | None = None
 
 
@@ -232,7 +233,9 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
     name, port = split_domain_port(host)
     prefix = get_script_prefix().rstrip("/")
     path = unquote_to_bytes(call.path.removeprefix(prefix))
+    others = {HttpHeaders.to_wsgi_name(n): each for n, each in call.headers.items()}
     environ = {
+        **others,
         "REQUEST_METHOD": call.method,
         "SCRIPT_NAME": prefix,
         "PATH_INFO": path.decode("latin-1"),

@@ -161,6 +161,7 @@ def test_clear(registry: Registry) -> None:
     registry.rule("weekdays")(lambda asked: True)
     registry.open_model(Ledger, fields=["key"], rows="all")
     registry.model_tools(Ledger, only=["never"])
+    registry.openapi({"openapi": "3.1.0", "paths": {"/lost": {"get": {}}}})
     assert registry.tools
     with collecting(registry.problems):
         registry.tool(3)  # type: ignore[call-overload]

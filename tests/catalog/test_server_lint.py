@@ -24,7 +24,8 @@ SENTENCES_OF_SERVERS: list[tuple[list[Definition], str, str]] = [
         many(41),
         "",
         "Support desk offers 41 tools. Cursor shows at most 40, and models choose"
-        " worse if there are many. Use tags to split the server.",
+        " worse if there are many. Use tags to split the server, let its clients"
+        " search, or name fewer in code (only=[…]).",
     ),
     (
         many(1, meta={"a": "a" * 50_000}),

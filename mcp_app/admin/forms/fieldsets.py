@@ -60,7 +60,7 @@ def values_of_declaration(declared: Declaration[Any]) -> Mapping[str, Any]:
     return {
         "description": visible(definition.description, None),
         "parameters": [(each, type_label(each.type)) for each in parameters],
-        "name": visible(function.qualified_name),
+        "name": visible(f"{function.qualified_name} {function.request}".strip()),
         "place": str(function.place),
     }
 

@@ -248,6 +248,12 @@ class Setup:
         return not self.changes_elsewhere
 
     @property
+    def request_here(self) -> str:
+        """What a tool of a toolset asks of a view of this site: "GET /orders/"."""
+        declared = mcp.tools.get(self.definition.name) if self.row.from_code else None
+        return visible(getattr(declared and declared.function, "request", ""))
+
+    @property
     def must_confirm(self) -> bool:
         """Whether a box says that another site is really called."""
         return self.effect is Effect.ELSEWHERE and not self.only_reads

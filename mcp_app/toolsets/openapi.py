@@ -1,0 +1,265 @@
+"""Tools of what an OpenAPI document says of this site: django-ninja's, or any other.
+
+They are read as those of other sites are (`mcp_app.kinds.openapi`), and called through
+the door to the site's own views.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from django.contrib.admindocs.views import simplify_regex
+from django.core.serializers.json import DjangoJSONEncoder
+from django.urls import URLPattern, URLResolver, get_resolver, get_script_prefix
+from django.urls.resolvers import ResolverMatch
+
+from mcp_app.catalog.findings import record_problem
+from mcp_app.catalog.outputs import content_output
+from mcp_app.catalog.registered_function import Declaration, DeclaredTool, ReadyTool
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.toolset_options import Toolset
+from mcp_app.conf import mcp_settings
+from mcp_app.egress.resolving import Forbidden
+from mcp_app.egress.sites import Site
+from mcp_app.interface.context import SyncContext
+from mcp_app.interface.definitions import ToolDefinition, ToolHints
+from mcp_app.interface.errors import RegistrationError, ToolError
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.interface.questions import ToolOutput
+from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
+from mcp_app.kinds.http.config import HttpCall, read_http_config
+from mcp_app.kinds.http.kind import defaults_of
+from mcp_app.kinds.http.request import JSON, is_json_type, request_for
+from mcp_app.kinds.openapi.offers import offers_of
+from mcp_app.kinds.openapi.reading import Offer, read_document
+from mcp_app.kinds.openapi.schemas import Translator, Unusable, resolve_references
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.toolsets.answers import answer_output, check_answer
+from mcp_app.toolsets.site_views import SiteCall, site_views
+
+HERE: Final = Site(
+    key="here", title="This site", scheme="http", host="", port=80, prefix=""
+)
+"""What stands in no setting: its calls come through the door."""
+
+OWN_RIGHTS: Final = "mcp_app.own_rights"
+"""The rule of these tools."""
+_HINTS: Final[Mapping[str, ToolHints]] = {
+    "GET": ToolHints(read_only=True),
+    "POST": ToolHints(read_only=False),
+    "PUT": ToolHints(read_only=False, destructive=True, idempotent=True),
+    "PATCH": ToolHints(read_only=False, destructive=True, idempotent=True),
+    "DELETE": ToolHints(read_only=False, destructive=True),
+}
+
+
+def has_own_rights(request: AccessRequest) -> bool:
+    """Whoever comes with all rights of their user, because views see them all."""
+    user, rights = request.user, request.principal.permissions
+    return rights is None or user is None or rights >= user.get_all_permissions()
+
+
+def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
+    """Yield a tool of each operation of a document."""
+    source = toolset.subject() if callable(toolset.subject) else toolset.subject
+    maker = ToolMaker(toolset, registry, plain_document(source))
+    views = _views_by_path()
+    offers = {each.name: each for each in offers_of(maker.document, maker.site)}
+    prefix = f"{toolset.options['name']}_" if "name" in toolset.options else ""
+    for name in toolset.wanted_tools([*offers]):
+        offer = offers[name]
+        path = maker.site.prefix + offer.path.partition("?")[0]
+        view = views.get(_blank_path(path))
+        bar = offer.bar
+        if view is None:
+            bar = bar or "no URL of this site leads there"
+        elif view.__module__.startswith("mcp_app."):
+            bar = "it is a page of mcp_app"
+        named = replace(offer, name=prefix + name, bar=bar)
+        yield from maker.tools_of(named, partial(is_same_view, view))
+
+
+def is_same_view(view: object, match: ResolverMatch) -> bool:
+    """Whether a path leads to a view, and not to one that an argument names."""
+    return match.func is view
+
+
+def plain_document(document: object) -> JsonObject:
+    """Return a document as JSON has it; raise `RegistrationError`."""
+    try:
+        content = json.dumps(document, cls=DjangoJSONEncoder).encode()
+        return read_document(content, mcp_settings.limits.document)
+    except (TypeError, ValueError) as error:
+        raise RegistrationError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class ToolMaker:
+    """Makes tools of what a document offers."""
+
+    toolset: Toolset
+    registry: Registry
+    document: JsonObject
+
+    @property
+    def site(self) -> Site:
+        """This site; what its document has before all paths is where calls go."""
+        servers = self.document.get("servers") or [{}]
+        return replace(
+            HERE, prefix=urlsplit(servers[0].get("url", "")).path.rstrip("/")
+        )
+
+    def remark_on(self, offer: Offer, *remarks: str) -> None:
+        """Keep what a developer should know of an operation."""
+        for each in remarks:
+            sentence = f"{self.toolset.call}: {offer.key}: {each}."
+            place = self.toolset.origin.place
+            record_problem(self.registry.toolset_remarks, place, sentence)
+
+    def tools_of(
+        self,
+        offer: Offer,
+        is_view: Callable[[ResolverMatch], bool],
+        accept: str = JSON,
+        demands: AccessRequirements = NO_REQUIREMENTS,
+    ) -> Iterator[DeclaredTool]:
+        """Yield the tool of an operation, unless something bars it."""
+        self.remark_on(offer, *offer.remarks)
+        self.registry.rule(OWN_RIGHTS)(has_own_rights)
+        own = AccessRequirements(rules=(OWN_RIGHTS,)).combined_with(demands)
+        if offer.bar:
+            self.remark_on(offer, f"is no tool: {offer.bar}")
+            return
+        # What the view answers is answered, all of it.
+        config = {name: each for name, each in offer.config.items() if name != "keep"}
+        names = offer.input_schema["properties"]
+        asked, problems = read_http_config(config, names, "parameter", self.site)
+        if asked is None:
+            raise problems[0]
+        definition = ToolDefinition(
+            name=offer.name,
+            title=offer.summary if offer.description else "",
+            description=offer.description or offer.summary,
+            input_schema=offer.input_schema,
+            output_schema=self._output_schema(offer),
+            hints=_HINTS[offer.method],
+            demands=self.toolset.demands.combined_with(own),
+            tags=self.toolset.tags,
+        )
+        carrier = ViewCall(asked, is_view, accept, defaults_of(definition))
+        call, place = self.toolset.call, self.toolset.origin.place
+        request = f"{offer.method} {self.site.prefix}{offer.path}"
+        ready = ReadyTool(call, place, carrier.runnable(), request)
+        yield Declaration(definition, ready)
+
+    def _output_schema(self, offer: Offer) -> JsonObject | None:
+        """Return what the document says of a good answer, if that is to be promised."""
+        if not self.toolset.options.get("output"):
+            return None
+        operation = self.document["paths"][offer.path][offer.method.lower()]
+        try:
+            return _answer_schema(self.document, operation)
+        except Unusable as error:
+            self.remark_on(offer, f"promises no output: {error}")
+            return None
+
+
+def _answer_schema(document: JsonObject, operation: JsonObject) -> JsonObject | None:
+    responses = operation.get("responses") or {}
+    for status in sorted(each for each in responses if str(each).startswith("2")):
+        content = resolve_references(document, responses[status]).get("content") or {}
+        for media_type, media in content.items():
+            if is_json_type(media_type.partition(";")[0].strip()):
+                return _object_schema(document, media.get("schema", {}))
+    return None
+
+
+def _object_schema(document: JsonObject, schema: Any) -> JsonObject:
+    old = document["openapi"].startswith("3.0")
+    # What is only read is in an answer, and what is only written is in none.
+    swapped = json.loads(json.dumps([document, schema]), object_hook=_swap_directions)
+    translator = Translator(swapped[0], old=old)
+    whole = translator.translate(swapped[1])
+    if whole.get("type") != "object":
+        whole = {"type": "object", "properties": {"result": whole}}
+        whole["required"] = ["result"]
+    definitions = translator.definitions_of(whole)
+    return {**whole, "$defs": definitions} if definitions else whole
+
+
+def _swap_directions(schema: JsonObject) -> JsonObject:
+    swap = {"writeOnly": "readOnly", "readOnly": "writeOnly"}.get
+    members = schema.items()
+    return {swap(n, n) if isinstance(each, bool) else n: each for n, each in members}
+
+
+# -- calls -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ViewCall:
+    """A call of a view of the site, whose placeholders arguments fill."""
+
+    call: HttpCall
+    is_view: Callable[[ResolverMatch], bool]
+    accept: str
+    defaults: Mapping[str, object]
+
+    def runnable(self) -> Runnable[ToolOutput]:
+        """Return what answers the calls; Django wraps the view as ever."""
+        return Runnable(
+            run=self._run,
+            style="sync",
+            bind=lambda arguments: {"values": arguments},
+            convert=content_output,
+            context="ctx",
+            atomic=False,
+        )
+
+    def _run(self, *, ctx: SyncContext, values: Mapping[str, object]) -> ToolOutput:
+        try:
+            request = request_for(
+                self.call, {**self.defaults, **values}, idempotent=False
+            )
+        except Forbidden as error:
+            raise ToolError(error.message) from None
+        headers = dict(request.headers)
+        call = SiteCall(
+            path=get_script_prefix().rstrip("/") + self.call.site.prefix + request.path,
+            is_view=self.is_view,
+            method=request.method,
+            query=request.query,
+            body=request.body or b"",
+            content_type=headers.pop("Content-Type", ""),
+            accept=self.accept,
+            headers=headers,
+        )
+        with site_views().visit(call, ctx) as visit:
+            check_answer(visit)
+            return answer_output(visit)
+
+
+def _views_by_path() -> dict[str, Any]:
+    """Return the views of the site by their paths, with {} for what varies."""
+    views: dict[str, Any] = {}
+    waiting = [("", get_resolver().url_patterns)]
+    while waiting:
+        before, patterns = waiting.pop()
+        for each in patterns:
+            path = before + str(each.pattern)
+            if isinstance(each, URLPattern):
+                views.setdefault(_blank_path(simplify_regex(path)), each.callback)
+            elif isinstance(each, URLResolver):
+                waiting.append((path, each.url_patterns))
+    return views
+
+
+def _blank_path(path: str) -> str:
+    return re.sub(r"\{[^{}]*\}|<[^<>]*>", "{}", path)

@@ -1,0 +1,311 @@
+"""Tools of a view of Django REST framework: its actions, as its router has them.
+
+drf-spectacular describes the view, in a document of its own: in a common one, two
+serializers of one name would be one component.  Nothing of the site is patched.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any, Final
+
+from drf_spectacular.drainage import GENERATOR_STATS
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import (
+    ComponentRegistry,
+    get_doc,
+    get_view_model,
+    is_versioning_supported,
+    modify_for_versioning,
+    operation_matches_version,
+)
+from drf_spectacular.settings import spectacular_settings
+from drf_spectacular.utils import extend_schema
+from rest_framework import authentication
+from rest_framework.permissions import DjangoModelPermissions
+from rest_framework.settings import api_settings
+from rest_framework.versioning import AcceptHeaderVersioning
+from rest_framework.views import APIView
+from rest_framework.viewsets import ViewSetMixin
+
+from mcp_app.catalog.registered_function import DeclaredTool
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.toolset_options import Toolset
+from mcp_app.interface.errors import RegistrationError
+from mcp_app.interface.rules import AccessRequirements
+from mcp_app.kinds.http.request import JSON
+from mcp_app.kinds.openapi.offers import offers_of
+from mcp_app.kinds.openapi.reading import snake_case
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.toolsets.openapi import ToolMaker, is_same_view, plain_document
+
+logger = logging.getLogger("mcp_app.toolsets")
+
+_ROOT: Final = r"^/(?:(?:api|v[0-9.]+)/)*"
+"""What of a path says nothing about the view: no name has it."""
+
+
+def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
+    """Yield a tool of each action of a viewset, or of each method of another view."""
+    generator = SchemaGenerator()
+    # What it warns of is for those who read the site's own document.
+    with GENERATOR_STATS.silence():
+        operations = {each.key: each for each in _operations(generator, toolset)}
+        components = generator.registry.build({})
+    paths: JsonObject = {}
+    for each in operations.values():
+        paths.setdefault(each.path, {})[each.method.lower()] = each.about
+    version = spectacular_settings.OAS_VERSION
+    document = {"openapi": version, "paths": paths, "components": components}
+    maker = ToolMaker(toolset, registry, plain_document(document))
+    offers = offers_of(maker.document, maker.site)
+    actions = dict.fromkeys(operations[each.key].action for each in offers)
+    wanted = toolset.wanted_tools([*actions])
+    for offer in offers:
+        operation = operations[offer.key]
+        if operation.action not in wanted:
+            continue
+        if not toolset.options.get("stand_in"):
+            operation.check_authentication()
+        remarks = (*offer.remarks, *filter(None, [operation.remark]))
+        described = replace(offer, bar=operation.bar or offer.bar, remarks=remarks)
+        view = partial(is_same_view, operation.callback)
+        demands = AccessRequirements(permissions=operation.permissions)
+        yield from maker.tools_of(described, view, operation.accept, demands)
+
+
+def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation]:
+    view_class = getattr(toolset.subject, "cls", toolset.subject)
+    if not (isinstance(view_class, type) and issubclass(view_class, APIView)):
+        raise RegistrationError(
+            "It must be a view of Django REST framework: a viewset, an APIView or a"
+            " function of @api_view."
+        )
+    operations = []
+    prefix = toolset.options.get("prefix", "")
+    inspector = generator.endpoint_inspector_cls()
+    # Not by the site's hooks, which leave out what its own document does not show.
+    for path, regex, method, callback in inspector._get_api_endpoints(None, ""):
+        # A path that ends with a format is another way to the same.
+        is_other = path.rstrip("/").endswith("{format}")
+        if callback.cls is view_class and path.startswith(prefix) and not is_other:
+            view = generator.create_view(callback, method)
+            named = generator.coerce_path(path, method, view)
+            each = _Operation(toolset.options, callback, view, method, named)
+            if not each.choose_version(inspector.patterns):
+                continue
+            if each.describe(regex, generator.registry):
+                operations.append(each)
+    _check_places(operations, toolset.options)
+    patched = {each.path for each in operations if each.method == "PATCH"}
+    return [o for o in operations if o.method != "PUT" or o.path not in patched]
+
+
+def _check_places(operations: Sequence[_Operation], options: Mapping[str, Any]) -> None:
+    if not operations:
+        where = [f" with the {n} {options[n]}" for n in _WHICH if n in options]
+        raise RegistrationError(
+            f"It is not in the URLconf{''.join(where)}, or has schema = None. Register"
+            " it with a router, or add its path."
+        )
+    places: defaultdict[object, list[str]] = defaultdict(list)
+    for each in operations:
+        places[each.method, each.action, each.path.count("{")].append(each.path)
+    for paths in places.values():
+        if len(paths) > 1:
+            raise RegistrationError(
+                f"It stands in the URLconf more than once: {', '.join(paths)}. Say"
+                f' which one is meant, as in prefix="{paths[0]}".'
+            )
+
+
+def _schema_of(view: Any) -> Any:
+    """Return what describes a view, whichever class the settings name for that."""
+    schema = view.schema
+    if isinstance(schema, AutoSchema):
+        return schema
+    if schema.__class__.__module__ != extend_schema.__module__:
+        return AutoSchema()
+    # What @extend_schema says comes first, and the framework's own class last.
+    framework: Any = api_settings.DEFAULT_SCHEMA_CLASS
+    usual = type("Usual", (AutoSchema, framework), {})
+    return type("Extended", (schema.__class__, usual), {})()
+
+
+@dataclass
+class _Operation:
+    """One method of one path; `view` is an instance that answers nobody.
+
+    With a `bar` it cannot be described; `accept` is the header of that name.
+    """
+
+    options: Mapping[str, Any]
+    callback: Any
+    view: Any
+    method: str
+    path: str
+    about: JsonObject = field(default_factory=dict)
+    accept: str = JSON
+    bar: str = ""
+    remark: str = ""
+
+    def __post_init__(self) -> None:
+        # Each look at it makes a new one.
+        self.schema = self.view.schema = _schema_of(self.view)
+        make_request = spectacular_settings.GET_MOCK_REQUEST
+        self.view.request = make_request(self.method, self.path, self.view, None)
+
+    @property
+    def key(self) -> str:
+        """By which its document has it."""
+        return f"{self.method} {self.path}"
+
+    @property
+    def action(self) -> str:
+        return getattr(self.view, "action", None) or self.method.lower()
+
+    @cached_property
+    def extra(self) -> Any:
+        """The extra action that this is, or whose mapping has it; None without one."""
+        if not isinstance(self.view, ViewSetMixin):
+            return None
+        extras: Any = type(self.view).get_extra_actions()
+        return next((e for e in extras if self.action in e.mapping.values()), None)
+
+    def choose_version(self, patterns: Any) -> bool:
+        """Let the view answer in a version; return whether it stands in it."""
+        scheme = self.view.versioning_class
+        if scheme is None or not is_versioning_supported(scheme):
+            return True
+        version = self.options.get("version") or scheme.default_version
+        if not version:
+            raise RegistrationError('It has versions: add version="…".')
+        self.path = modify_for_versioning(
+            patterns, self.method, self.path, self.view, version
+        )
+        if issubclass(scheme, AcceptHeaderVersioning):
+            self.accept = self.view.request.accepted_media_type
+        return bool(operation_matches_version(self.view, version))
+
+    def describe(self, regex: str, registry: ComponentRegistry) -> bool:
+        """Fill in what drf-spectacular says; return whether it shows the operation."""
+        try:
+            about = self.schema.get_operation(
+                self.path, regex, _ROOT, self.method, registry
+            )
+            if about is None:
+                return False
+            self.about = about
+            about["operationId"] = self._tool_name()
+            about["description"] = self._description()
+            self._soften_body()
+        except Exception as error:
+            logger.exception("%s cannot be described", type(self.view).__name__)
+            self.bar = f"drf-spectacular cannot describe it: {error}"[:300]
+        return True
+
+    # -- names and texts ---------------------------------------------------------------
+
+    def _tool_name(self) -> str:
+        """Return the words of the path and the action, unless the site says a name."""
+        own: str = self.about["operationId"]
+        if own != AutoSchema.get_operation_id(self.schema):
+            return own
+        name, verb = self.options.get("name"), self.action
+        if not isinstance(self.view, ViewSetMixin):
+            verb = self.schema.method_mapping[verb]
+            return f"{name}_{verb}" if name else own
+        methods = [m for m, a in self.view.action_map.items() if a == verb != "head"]
+        path = self.path.rstrip("/")
+        if self.extra is not None:
+            path = path.removesuffix(self.extra.url_path.strip("/"))
+        words = name or re.sub(r"\{[^{}]*\}", "", re.sub(_ROOT, "", path))
+        last = self.method if len({*methods} - {"head"}) > 1 else ""
+        return snake_case(f"{words} {verb} {last}")
+
+    def _description(self) -> str:
+        """Return the text of the action, or of the view after what the action does."""
+        own: str = self.schema.get_description()
+        of_view = get_doc(type(self.view))
+        if own and (own != of_view or not isinstance(self.view, ViewSetMixin)):
+            return own
+        sentence = self.action.replace("_", " ").capitalize() + "."
+        if self._model is not None and self.action in _SENTENCES:
+            names = self._model._meta
+            values = {"one": names.verbose_name, "many": names.verbose_name_plural}
+            sentence = _SENTENCES[self.action] % values
+        return f"{sentence} {of_view}".strip()
+
+    def _soften_body(self) -> None:
+        """Require nothing that nobody has said an extra action takes.
+
+        Without a word of the site, drf-spectacular takes the serializer of the viewset.
+        """
+        if self.method not in ("POST", "PUT", "PATCH") or not self._is_body_assumed():
+            return
+        body = self.about.get("requestBody")
+        if body is None:
+            self.remark = "nothing can be sent: add @extend_schema(request=…)"
+        elif self.extra is not None and "serializer_class" not in self.extra.kwargs:
+            body["required"] = False
+
+    def _is_body_assumed(self) -> bool:
+        mark: Any = object()
+        self.schema._get_serializer = lambda: mark
+        try:
+            return self.schema.get_request_serializer() is mark
+        finally:
+            del self.schema._get_serializer
+
+    # -- who may use it ----------------------------------------------------------------
+
+    def check_authentication(self) -> None:
+        """Refuse a view that lets in none of the site's users, such as a webhook."""
+        ways = [type(each) for each in self.view.get_authenticators()]
+        usual = {*api_settings.DEFAULT_AUTHENTICATION_CLASSES, *_OWN_WAYS}
+        if ways and not usual.intersection(ways):
+            names = " and ".join(each.__name__ for each in ways)
+            raise RegistrationError(
+                f"{names} may let in others than the site's users, and as a tool any"
+                " user would come in as if let in by it. If that is right, add"
+                " stand_in=True."
+            )
+
+    @property
+    def permissions(self) -> tuple[str, ...]:
+        """The permissions that are surely needed, where the view is so simple."""
+        needed: list[str] = []
+        # A view that looks for a caller here decides by itself at the call.
+        with suppress(Exception):
+            for each in self.view.get_permissions():
+                if type(each) is DjangoModelPermissions:
+                    needed += each.get_required_permissions(self.method, self._model)
+        return tuple(needed)
+
+    @cached_property
+    def _model(self) -> Any:
+        return get_view_model(self.view, emit_warnings=False)
+
+
+_WHICH: Final = ("prefix", "version")
+_SENTENCES: Final = {
+    "list": "List %(many)s.",
+    "retrieve": "Get one %(one)s.",
+    "create": "Create one %(one)s.",
+    "update": "Replace one %(one)s.",
+    "partial_update": "Change one %(one)s; what is left out stays.",
+    "destroy": "Delete one %(one)s.",
+}
+_OWN_WAYS: Final = (
+    authentication.BasicAuthentication,
+    authentication.RemoteUserAuthentication,
+    authentication.SessionAuthentication,
+    authentication.TokenAuthentication,
+)

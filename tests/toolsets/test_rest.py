@@ -1,0 +1,301 @@
+"""Tools of a view of Django REST framework, held against requests over HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
+from django.db import transaction
+from django.test import Client as Browser
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcp_app.catalog.registry import Registry
+from mcp_app.models import Server
+from mcp_app.test import Client
+from mcp_app.test.results import Result
+from tests.drill.models import Customer, Order, Stock
+
+URLS: Final = "tests.toolsets.api"
+NAMED: Final = "tests.auth.drf_classes.NamedToken"
+FORM: Final = "application/x-www-form-urlencoded"
+CREATED: Final = "2026-11-28T10:00:00Z"
+NEW: Final = {"number": "N-1", "total": "12.50", "created": CREATED}
+SENTENCES: Final[Mapping[int, str]] = {
+    204: "Done.",
+    401: "You may not do this.",
+    403: "You may not do this.",
+    404: "There is no such thing, or it is not yours.",
+}
+
+CALLS: Final[list[tuple[str, dict[str, Any], str, str]]] = [
+    ("orders_list", {}, "GET", "/api/orders/"),
+    ("orders_list", {"page": 2, "size": 3}, "GET", "/api/orders/"),
+    ("orders_list", {"page": 9}, "GET", "/api/orders/"),
+    ("orders_list", {"state": "sent"}, "GET", "/api/orders/"),
+    ("orders_list", {"search": "a&"}, "GET", "/api/orders/"),
+    ("orders_list", {"ordering": "-total"}, "GET", "/api/orders/"),
+    ("orders_retrieve", {"id": 1}, "GET", "/api/orders/1/"),
+    ("orders_retrieve", {"id": 4}, "GET", "/api/orders/4/"),
+    ("orders_retrieve", {"id": 99}, "GET", "/api/orders/99/"),
+    ("orders_export", {}, "GET", "/api/orders/export/"),
+    ("orders_create", NEW, "POST", "/api/orders/"),
+    ("orders_create", {**NEW, "number": "A-1"}, "POST", "/api/orders/"),
+    ("orders_create", {**NEW, "total": "-1.00", "customer": 9}, "POST", "/api/orders/"),
+    ("orders_partial_update", {"id": 1, "total": "3.00"}, "PATCH", "/api/orders/1/"),
+    ("orders_partial_update", {"id": 3, "total": "3.00"}, "PATCH", "/api/orders/3/"),
+    ("orders_destroy", {"id": 1}, "DELETE", "/api/orders/1/"),
+    ("orders_send", {"id": 1}, "POST", "/api/orders/1/send/"),
+    ("orders_send", {"id": 2}, "POST", "/api/orders/2/send/"),
+    ("orders_note", {"id": 1, "note": "x"}, "POST", "/api/orders/1/add-note/"),
+    ("orders_unnote", {"id": 1}, "DELETE", "/api/orders/1/add-note/"),
+    ("stock_retrieve", {"sku": "ü 1"}, "GET", "/api/stock/ü 1/"),
+    ("stock_create", {"sku": "b&", "price": "2.00"}, "POST", "/api/stock/"),
+    ("hello_retrieve", {}, "GET", "/api/hello/"),
+]
+
+
+@pytest.fixture(autouse=True)
+def site(settings: Settings, db: None) -> None:
+    settings.ROOT_URLCONF = URLS
+    settings.REST_FRAMEWORK = {"DEFAULT_AUTHENTICATION_CLASSES": [NAMED]}
+    cache.clear()
+    customer = Customer.objects.create(pk=1, name="Ada", email="ada@example.org")
+    for pk, (number, state) in enumerate(
+        [("A-1", "open"), ("A&2", "sent"), ("B-3", "back"), ("S-4", "open")], 1
+    ):
+        row = Order(pk=pk, number=number, state=state, total=10 * pk, customer=customer)
+        row.created = timezone.now()
+        row.save()
+    Stock.objects.create(sku="ü 1", price=1)
+    for name, codes in PEOPLE.items():
+        user = User.objects.create_user(name, is_staff=name == "ana")
+        rights = Permission.objects.filter(content_type__app_label="drill")
+        user.user_permissions.set(rights.filter(codename__in=codes))
+    Server.objects.update(access="public")
+
+
+PEOPLE: Final = {
+    "ana": ["add_order", "change_order", "delete_order"],
+    "ben": ["add_order", "change_order"],
+    "cy": [],
+}
+
+
+def registry_of(**options: Any) -> Registry:
+    from tests.toolsets import api  # noqa: PLC0415 - the settings come first
+
+    registry = Registry()
+    registry.rest(api.OrderViewSet, **{"version": "1", **options})
+    for view in (api.StockViewSet, api.hello):
+        registry.rest(view)
+    assert registry.tools
+    assert registry.toolset_problems == {}
+    return registry
+
+
+def client_of(registry: Registry, name: str) -> Client:
+    user = User.objects.filter(username=name).first()
+    made: Client = type("ToolClient", (Client,), {"_registry": registry})(user)
+    return made
+
+
+def answer_over_http(
+    name: str, arguments: Mapping[str, Any], method: str, path: str
+) -> Any:
+    """Return what a person's token gets, with what is no part of the path sent."""
+    sent = {n: each for n, each in arguments.items() if f"/{each}/" not in path}
+    token = {} if name == "nobody" else {"Authorization": f"Token {name}"}
+    headers = {"Host": "127.0.0.1", "Accept": "application/json; version=1", **token}
+    browser: Any = Browser(headers=headers)
+    if method == "GET":
+        return browser.get(path, sent)
+    if path == "/api/stock/":
+        return browser.generic(method, path, urlencode(sent), FORM)
+    return browser.generic(method, path, json.dumps(sent), "application/json")
+
+
+@pytest.mark.parametrize("name", [*PEOPLE, "nobody"])
+def test_each_answer_is_that_over_http(name: str, subtests: Any) -> None:
+    client = client_of(registry_of(), name)
+    listed = {each["name"] for each in client.tools()}
+    for tool, arguments, method, path in CALLS:
+        cache.clear()
+        with transaction.atomic():
+            response = answer_over_http(name, arguments, method, path)
+            rows = [*Order.objects.order_by("pk").values()]
+            transaction.set_rollback(True)
+        cache.clear()
+        with subtests.test(tool, **arguments), transaction.atomic():
+            if tool in listed:
+                check_alike(client.try_call(tool, **arguments), response)
+                assert [*Order.objects.order_by("pk").values()] == rows
+            else:
+                assert response.status_code in (401, 403)
+                client.assertHidden(tool)
+            transaction.set_rollback(True)
+
+
+def check_alike(result: Result, response: Any) -> None:
+    """Fail unless a tool says what its view said over HTTP."""
+    status = response.status_code
+    assert result.is_error == (status >= 400), result.text
+    if status in SENTENCES:
+        assert result.text == SENTENCES[status]
+    elif response["Content-Type"] != "application/json":
+        assert result.text == response.content.decode()
+    elif status < 400:
+        assert result.data == response.json()
+    else:
+        assert {*result.text.split("\n")} == {*lines_of(response.json())}
+
+
+def lines_of(problems: Any) -> Iterator[str]:
+    for name, texts in problems.items():
+        for text in texts if isinstance(texts, list) else [texts]:
+            yield text if name == "detail" else f"{name}: {text}"
+
+
+def test_a_throttle_counts_calls_and_requests_alike() -> None:
+    client = client_of(registry_of(), "ana")
+    for number in (1, 2):
+        assert client.try_call("orders_send", id=number).is_error == (number == 2)
+    send = "POST", "/api/orders/1/send/"
+    assert answer_over_http("ana", {"id": 1}, *send).status_code == 409
+    response = answer_over_http("ana", {"id": 1}, *send)
+    assert response.status_code == 429
+    refused = client.try_call("orders_send", id=1)
+    wait = int(re.sub("[^0-9]", "", refused.text))
+    assert refused.is_error
+    assert refused.text == f"Try again in {wait} seconds."
+    assert 0 <= int(response["Retry-After"]) - wait <= 5
+    # It is the throttle of a person.
+    assert answer_over_http("ben", {"id": 1}, *send).status_code == 409
+
+
+def tools_of(registry: Registry) -> dict[str, Any]:
+    return {name: each.definition for name, each in registry.tools.items()}
+
+
+def test_what_is_listed() -> None:
+    tools = tools_of(registry_of())
+    assert [name for name in tools if name.startswith("orders_")] == [
+        "orders_list",
+        "orders_create",
+        "orders_export",
+        "orders_retrieve",
+        "orders_partial_update",
+        "orders_destroy",
+        "orders_note",
+        "orders_unnote",
+        "orders_send",
+    ]
+    assert tools["orders_list"].description == "List orders. Orders of the shop."
+    assert tools["orders_send"].description == "Send an order to its customer."
+    assert tools["hello_create"].description == "Greet whoever calls."
+    required = {n: each.input_schema.get("required") for n, each in tools.items()}
+    assert {*required["orders_create"]} == {"number", "total", "created"}
+    # Nobody has said what sending takes, and somebody has for the note.
+    assert required["orders_send"] == ["id"]
+    assert required["orders_note"] == ["id", "note"]
+    add = ("drill.add_order",)
+    assert tools["orders_list"].demands.permissions == ()
+    assert tools["orders_create"].demands.permissions == add
+    hints = {n: each.hints.to_wire() for n, each in tools.items()}
+    assert hints["orders_list"] == {"readOnlyHint": True}
+    assert hints["orders_create"] == {"readOnlyHint": False}
+    assert hints["orders_destroy"] == {"readOnlyHint": False, "destructiveHint": True}
+
+
+def test_options() -> None:
+    only = ["list", "send"]
+    registry = registry_of(only=only, name="shop", permission="drill.view_order")
+    tools = tools_of(registry)
+    assert [*tools][:2] == ["shop_list", "shop_send"]
+    demands = ("drill.view_order", "drill.add_order")
+    assert tools["shop_send"].demands.permissions == demands
+
+
+def test_versions() -> None:
+    from tests.toolsets import api  # noqa: PLC0415 - as above
+
+    registry = Registry()
+    registry.rest(api.OrderViewSet, version="2", output=True)
+    registry.rest(api.PathVersionView, version="v7")
+    registry.rest(api.NamespaceVersionView, version="new")
+    client = client_of(registry, "ana")
+    one = next(each for each in client.tools() if each["name"] == "orders_retrieve")
+    fields = client.call("orders_retrieve", id=1).data
+    assert {*fields} == {*one["outputSchema"]["properties"]}
+    assert {"id", "note"} < {*fields}
+    assert client.call("version_retrieve").data == {"version": "v7"}
+    assert client.call("state_retrieve").data == {"version": "new"}
+
+
+def test_what_cannot_be_described_bars_nothing_else() -> None:
+    from tests.toolsets import api  # noqa: PLC0415 - as above
+
+    registry = Registry()
+    registry.rest(api.HalfView)
+    registry.rest(api.hello)
+    assert [*registry.tools] == ["half_retrieve", "hello_retrieve", "hello_create"]
+    client = client_of(registry, "ben")
+    greeting = client.call("hello_create", **{"X-Reason": "a"}).data
+    assert greeting == {"hello": "ben", "reason": "a"}
+    barred, empty = registry.toolset_remarks
+    assert "POST /api/half/: is no tool: drf-spectacular cannot describe it" in barred
+    assert "POST /api/hello/: nothing can be sent: add @extend_schema(" in empty
+
+
+def test_no_key_leads_to_another_action() -> None:
+    client = client_of(registry_of(), "ana")
+    assert client.call("stock_secret").data == {"secret": 1}
+    for sku in ("secret", "%73ecret", "secret/", "x/../secret", "..", "..%2fsecret"):
+        result = client.try_call("stock_retrieve", sku=sku)
+        assert result.is_error, sku
+        assert "secret" not in result.text
+
+
+def test_lines_that_make_no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.toolsets import api  # noqa: PLC0415 - as above
+
+    class Lost(api.VersionView):
+        pass
+
+    wrong: list[tuple[Any, dict[str, Any], str]] = [
+        (Lost, {}, "It is not in the URLconf, or has schema = None."),
+        (api.HiddenView, {}, "It is not in the URLconf, or has schema = None."),
+        (Order, {}, "It must be a view of Django REST framework"),
+        (api.VersionView, {}, "more than once: /api/twice/, /twice/."),
+        (api.VersionView, {"prefix": "/x/"}, "not in the URLconf with the prefix /x/"),
+        (api.OrderViewSet, {}, 'It has versions: add version="…".'),
+        (api.HookView, {}, "PartnerKey may let in others than the site's users"),
+        (api.StockViewSet, {"only": ["send"]}, "There is list, create, secret, "),
+    ]
+    for view, options, sentence in wrong:
+        assert sentence in problem_of(view, **options)
+    registry = Registry()
+    registry.rest(api.HookView, stand_in=True)
+    registry.rest(api.VersionView, prefix="/twice/")
+    assert [*registry.tools] == ["hook_create", "twice_retrieve"]
+    assert client_of(registry, "ben").call("hook_create").data == {"user": "ben"}
+    monkeypatch.delitem(sys.modules, "mcp_app.toolsets.rest", raising=False)
+    monkeypatch.setitem(sys.modules, "drf_spectacular.drainage", None)
+    lacking = problem_of(api.StockViewSet)
+    assert 'Install it: pip install "django-mcp-app[drf]"' in lacking
+
+
+def problem_of(view: Any, **options: Any) -> str:
+    """Return the only sentence of a line that makes no tools."""
+    registry = Registry()
+    registry.rest(view, **options)
+    assert registry.tools == {}
+    [sentence] = registry.toolset_problems
+    return sentence
