@@ -62,8 +62,8 @@ class Command(BaseCommand):
                     f"  {visible(each.identity):{width}}  {does}"
                     f"{each.tokens:>6} tokens  {_declared_at(name, each)}"
                 )
-        for each in mcp.toolset_remarks:
-            self.stdout.write(visible(each, None))
+        for sentence in mcp.toolset_remarks:
+            self.stdout.write(visible(sentence, None))
         self.stdout.write(
             f"All lists take some {lists.token_count:,} tokens of a model's memory. If"
             " something is missing, the page “Who can see it” of its definition in the"
