@@ -29,7 +29,8 @@ pytestmark = pytest.mark.xdist_group("make run")
 
 
 PUBLIC: Final = {"order_status", "book_table"}
-TEAM: Final = {*PUBLIC, "find_orders", "add_note"}
+ADMIN: Final = {"admin_models", "admin_list", "admin_get", "admin_form"}
+TEAM: Final = {*PUBLIC, *ADMIN, "find_orders", "add_note"}
 
 
 class Endpoint:
@@ -114,6 +115,11 @@ def test_the_shop_answers(first_start: Serving) -> None:
     order = json.loads(content["text"])
     assert (order["note"], order["number"]) == ("Called.\nCalled again.", 1_300)
     assert order["lines"]
+    # By its own pages, in a server with threads.
+    call = {"model": "shop.order", "filters": {"status": "Sent"}, "sort": "-number"}
+    sent = team.call("admin_list", **call)["structuredContent"]
+    assert {each["status"] for each in sent["rows"]} == {"Sent"}
+    assert sent["total"] > 100
 
 
 def test_a_later_start_makes_nothing_and_says_so(
