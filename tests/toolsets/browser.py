@@ -62,6 +62,7 @@ def rows_of_site() -> dict[str, Any]:
         model.__name__: [*model._default_manager.order_by("pk").values()]
         for model in apps.get_app_config("drill").get_models(include_auto_created=True)
     }
+    rows["users"] = [*User.objects.order_by("pk").values()]
     columns = ("user_id", "object_id", "action_flag", "change_message", "object_repr")
     rows["history"] = [*LogEntry.objects.order_by("pk").values(*columns)]
     return rows

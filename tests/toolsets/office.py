@@ -7,6 +7,8 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -164,6 +166,7 @@ class StockAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 office.register(Country)
+office.register(User, UserAdmin)
 
 
 @admin.register(Ledger, site=office)
@@ -174,7 +177,7 @@ class LedgerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return HttpResponse("a page of its own")
 
 
-MODELS: list[type[Model]] = [Order, Customer, Invoice, Stock, Country]
+MODELS: list[type[Model]] = [Order, Customer, Invoice, Stock, Country, User]
 
 urlpatterns = [
     path("office/", office.urls),

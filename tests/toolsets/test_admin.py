@@ -13,11 +13,13 @@ from django.urls import reverse
 from pytest_django import Settings
 from webtest import Form
 
+from mcp_app.catalog.registry import Registry
 from mcp_app.test import Client
 from mcp_app.test.results import Result
 from tests.drill.models import Customer, Item, Ledger, Order, Stock
 from tests.toolsets.browser import BERLIN, browser_of, rows_after, rows_of_site
 from tests.toolsets.office import MODELS
+from tests.toolsets.people import client_of, person
 
 ORDER = "drill.order"
 
@@ -195,6 +197,11 @@ def test_a_row_is_added_with_rows_that_belong_to_it(tools: Client) -> None:
     assert [each.amount for each in row.items.order_by("pk")] == [2, 1, 1]
     assert row.margin == 1
     assert LogEntry.objects.get().object_id == str(row.pk)
+    user = {"username": "new", "password1": "x", "password2": "x"}
+    refused = tools.try_call("admin_add", model="auth.user", values=user).text
+    assert refused == "\n".join(
+        f"password{number}: it cannot be changed here." for number in (1, 2)
+    )
     added = tools.call("admin_add", model="drill.stock", values={"price": 3}).data
     assert Stock.objects.get(pk=added["key"]).level == 7
 
@@ -268,27 +275,36 @@ def test_a_page_that_raises_stores_nothing(tools: Client) -> None:
     assert rows_of_site() == before
 
 
-def test_a_row_is_deleted_in_two_steps(tools: Client) -> None:
+def test_a_row_is_deleted_in_two_steps(tools: Client, registry: Registry) -> None:
     row, other = order("A-2"), order("A-1")
     call = {"model": ORDER, "key": str(row.pk)}
     first = tools.call("admin_delete", **call).data
     assert first["total"] == len(first["deletes"]) == 5
     assert "Item: 3 of 1" in first["deletes"]
-    for model, key in [
-        (ORDER, str(other.pk)),
-        ("drill.invoice", str(other.invoice.pk)),
-    ]:
-        tools.call("admin_delete", model=model, key=key, confirm=first["confirm"])
+    confirm = first["confirm"]
+    # Another row, another person, and another state.
+    tools.call("admin_delete", model=ORDER, key=str(other.pk), confirm=confirm)
+    second_boss = client_of(person("second", is_superuser=True), registry)
+    assert "confirm" in second_boss.call("admin_delete", **call, confirm=confirm).data
     extra = Item.objects.create(order=row, stock=Stock.objects.get(sku="S-2"))
-    assert (
-        tools.call("admin_delete", **call, confirm=first["confirm"]).data["total"] == 6
-    )
-    extra.delete()
+    again = tools.call("admin_delete", **call, confirm=confirm).data
+    assert again["total"] == 6
     assert Order.objects.count() == 8
-    done = tools.call("admin_delete", **call, confirm=first["confirm"]).data
+    extra.delete()
+    done = tools.call("admin_delete", **call, confirm=confirm).data
     assert "was deleted successfully" in done["messages"][0]
     assert not Order.objects.filter(number="A-2").exists()
     assert LogEntry.objects.get().is_deletion()
+    gone = tools.try_call("admin_delete", **call, confirm=confirm)
+    assert gone.text == f"There is no order with the key {row.pk}."
+
+
+def test_what_is_in_the_way_of_a_deletion_is_told(
+    shop: None, registry: Registry
+) -> None:
+    tools = client_of(person("half", "view_order", "delete_order"), registry)
+    result = tools.try_call("admin_delete", model=ORDER, key=order("A-2").pk)
+    assert result.text == "You may not delete: invoice."
 
 
 def test_actions_run_on_rows_of_the_list(tools: Client) -> None:

@@ -43,7 +43,7 @@ def test_the_tools_let_a_person_do_what_the_pages_let_them(
         tools = client_of(user, registry)
         browser.force_login(user)
         for view in chance.sample([*VIEWS], 2):
-            model = chance.choice(MODELS)
+            model = chance.choice(MODELS[:-1])
             row = model._default_manager.order_by("pk")[chance.randrange(2)]
             on_row = view in ("change", "delete")
             path = f"office:{model._meta.label_lower.replace('.', '_')}_{view}"
