@@ -30,6 +30,8 @@ mcp.open_model(
     Product, fields=["sku", "name", "price", "stock"], rows="all", permission=""
 )
 
+# Who may view invoices lists and counts them.
+mcp.model_tools(Invoice, search=["customer.name"])
 # Staff read, by their clients, what the admin shows them.
 mcp.admin_tools()
 

@@ -9,7 +9,7 @@ from django.test import TestCase
 
 from mcp_app import Declined
 from mcp_app.test import Client, ToolFailed
-from mcp_project.shop.models import Customer, Order
+from mcp_project.shop.models import Customer, Invoice, Order
 
 
 class ShopTools(TestCase):
@@ -42,6 +42,18 @@ class ShopTools(TestCase):
         self.assertEqual(order["customer"], "Grace")
         with self.assertRaisesMessage(ToolFailed, "There is no order 7."):
             client.call("order_status", number=7)
+
+    def test_invoices(self) -> None:
+        order = Order.objects.get()
+        Invoice.objects.create(
+            number=7, order=order, customer=order.customer, due=date(2026, 6, 4)
+        )
+        accountant = Client(User.objects.create_superuser("eve"))
+        found = accountant.call("invoice_list", search="GRA", paid=False).data
+        self.assertEqual([row["number"] for row in found["rows"]], [7])
+        counted = accountant.call("invoice_count", by="due_month").data["groups"]
+        self.assertEqual(counted, [{"due_month": "2026-06-01", "count": 1}])
+        Client(self.ana).assertHidden("invoice_list")
 
     def test_a_note(self) -> None:
         Client(self.ana).call("add_note", number=1042, text="Ring twice.")

@@ -13,6 +13,7 @@ PAGES: Final = (
     CHECKOUT / "README.md",
     CHECKOUT / "docs/authentication.md",
     CHECKOUT / "docs/middleware.md",
+    CHECKOUT / "docs/toolsets.md",
 )
 FENCE: Final = "```"
 
