@@ -5,10 +5,9 @@ Each field is read by the nearest of its classes that is known here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from functools import cached_property, wraps
 from inspect import signature
 from typing import Any, Final, TypeAlias
@@ -18,9 +17,12 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.db.models import IntegerField
 from django.forms.utils import pretty_name
+from django.http import QueryDict
 from django.utils import translation
 from django.utils.html import strip_tags
+from django.utils.http import urlencode
 
+from mcp_app.catalog.form_filling import Pair, UnfitValue, page_pairs, pairs_with_value
 from mcp_app.catalog.json_schemas import text_like
 from mcp_app.interface.errors import RegistrationError, ToolError
 from mcp_app.protocol.json_types import JsonObject
@@ -180,46 +182,6 @@ def _without_none(schema: JsonObject) -> JsonObject:
 
 # -- values ----------------------------------------------------------------------------
 
-_READERS: Final[Mapping[type[forms.Field], Callable[[Any], object]]] = {
-    forms.DateField: date.fromisoformat,
-    forms.DateTimeField: datetime.fromisoformat,
-    forms.SplitDateTimeField: datetime.fromisoformat,
-    forms.TimeField: time.fromisoformat,
-    forms.JSONField: json.dumps,
-}
-"""What reads values that inputs may expect in another form."""
-
-
-def input_values(field: Field, name: str, value: Any) -> dict[str, object]:
-    """Return what a form gets for a JSON value, by the names of the inputs.
-
-    Dates and times are objects: then no format of a language matters.
-    """
-    reader = next((_READERS[c] for c in type(field).__mro__ if c in _READERS), None)
-    if value is not None and reader is not None:
-        try:
-            value = reader(value)
-        except (TypeError, ValueError):
-            # The field says what is wrong with it.
-            return {name: value}
-    elif isinstance(field, forms.MultiValueField) and value is not None:
-        names = getattr(field.widget, "widgets_names", None)
-        if names is not None:
-            sent: dict[str, object] = {}
-            for inner, suffix, each in zip(field.fields, names, value, strict=False):
-                sent |= input_values(inner, f"{name}{suffix}", each)
-            return sent
-    return _widget_values(field, name, value)
-
-
-def _widget_values(field: Field, name: str, value: Any) -> dict[str, object]:
-    widget: Any = field.widget
-    if not isinstance(widget, forms.MultiWidget):
-        return {name: value}
-    suffixes: Any = vars(widget)["widgets_names"]
-    parts: Any = widget.decompress(value)
-    return {f"{name}{s}": part for s, part in zip(suffixes, parts, strict=False)}
-
 
 def bind_form(source: type[forms.BaseForm], values: JsonObject) -> forms.BaseForm:
     """Return a form that was sent with these values, and is valid.
@@ -227,17 +189,20 @@ def bind_form(source: type[forms.BaseForm], values: JsonObject) -> forms.BaseFor
     What is left out has the value that the form begins with.  Raises `ToolError` with a
     line for each thing that is wrong.
     """
-    blank, data = source(), dict[str, object]()
-    for name, field in blank.fields.items():
-        html_name = blank.add_prefix(name)
-        initial = blank.get_initial_for_field(field, name)
-        if name in values:
-            data |= input_values(field, html_name, values[name])
-        elif initial is not None:
-            data |= _widget_values(field, html_name, field.prepare_value(initial))
-    form = source(data=data)
-    if not form.is_valid():
-        lines = (f"- {line}" for line in form_problems(form))
+    pairs, problems = list[Pair](), list[str]()
+    for field in source():
+        try:
+            named = field.name in values
+            pairs += (
+                pairs_with_value(field, values[field.name])
+                if named
+                else page_pairs(field)
+            )
+        except UnfitValue as error:
+            problems.append(f"{field.name}: {error}.")
+    form = source(data=QueryDict(urlencode(pairs)))
+    if problems or not form.is_valid():
+        lines = (f"- {line}" for line in problems or form_problems(form))
         raise ToolError("\n".join(["These values do not fit:", *lines]))
     return form
 

@@ -24,6 +24,7 @@ from pydantic import Field
 
 from mcp_app.catalog.decorators import declared_tool
 from mcp_app.catalog.form_fields import is_secret_name
+from mcp_app.catalog.form_filling import Pair
 from mcp_app.catalog.registered_function import (
     Declaration,
     DeclaredTool,
@@ -47,7 +48,6 @@ from mcp_app.toolsets.answers import (
     object_output,
     plain_text,
 )
-from mcp_app.toolsets.filling import Pair
 
 Models: TypeAlias = Mapping[str, type[Model]]
 Inlines: TypeAlias = dict[str, list[dict[str, Any]]]
@@ -207,11 +207,13 @@ class AdminTools:
             {
                 "model": label,
                 "name": plain_text(each["name"]),
-                "may": self._rights(label, each["perms"]),
+                "may": self._rights(label, each.get("perms", {})),
             }
             for app in pages.read("index", lambda _, context: context["app_list"])
             for each in app["models"]
-            if (label := each["model"]._meta.label_lower) in self._readable
+            # Sites add links of their own, which have no model.
+            if (model := each.get("model"))
+            and (label := model._meta.label_lower) in self._readable
         ]
         return object_output({"models": models})
 

@@ -18,12 +18,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from mcp_app.catalog.form_fields import is_secret_name
-from mcp_app.catalog.form_schemas import form_problems, parameter_schema
-from mcp_app.catalog.outputs import jsonable_value
-from mcp_app.interface.errors import ToolError
-from mcp_app.protocol.json_types import JsonObject
-from mcp_app.toolsets.answers import NOT_ALLOWED, plain_text
-from mcp_app.toolsets.filling import (
+from mcp_app.catalog.form_filling import (
     Bound,
     Pair,
     UnfitValue,
@@ -33,6 +28,11 @@ from mcp_app.toolsets.filling import (
     page_pairs,
     pairs_with_value,
 )
+from mcp_app.catalog.form_schemas import form_problems, parameter_schema
+from mcp_app.catalog.outputs import jsonable_value
+from mcp_app.interface.errors import ToolError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.toolsets.answers import NOT_ALLOWED, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
 
 Page: TypeAlias = Any

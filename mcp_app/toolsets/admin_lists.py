@@ -10,11 +10,11 @@ from django.core.exceptions import ValidationError
 from django.db import DataError
 
 from mcp_app.catalog.form_fields import is_secret_name
+from mcp_app.catalog.form_filling import Pair
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.admin_forms import cell_value, plain_value
 from mcp_app.toolsets.answers import MOST_ITEMS, plain_text
-from mcp_app.toolsets.filling import Pair
 from mcp_app.toolsets.site_views import Context, SiteRequest
 
 

@@ -15,6 +15,7 @@ from django.db.models import Model
 from django.urls import Resolver404, get_script_prefix, resolve, reverse
 from django.utils.http import urlencode
 
+from mcp_app.catalog.form_filling import Pair
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.errors import ToolError
 from mcp_app.pools.statement_time import limit_transaction
@@ -26,7 +27,6 @@ from mcp_app.toolsets.answers import (
     is_redirect,
     redirect_place,
 )
-from mcp_app.toolsets.filling import Pair
 from mcp_app.toolsets.site_views import Read, SiteCall, Visit, site_views
 
 Key: TypeAlias = str | int

@@ -42,6 +42,7 @@ class Span(forms.MultiValueField):
 FIELDS: Final[list[tuple[forms.Field, JsonObject, object, object]]] = [
     (forms.CharField(max_length=9), {"type": "string", "maxLength": 9}, " a ", "a"),
     (forms.CharField(widget=forms.HiddenInput), {"type": "string"}, "a", "a"),
+    (forms.CharField(widget=forms.PasswordInput), {"type": "string"}, "a", "a"),
     (forms.SlugField(), {"type": "string"}, "a-b", "a-b"),
     (forms.RegexField("^a+$"), {"type": "string"}, "aa", "aa"),
     (

@@ -33,7 +33,10 @@ class UnfitValue(ValueError):
 def page_pairs(field: Bound) -> Iterator[Pair]:
     """Yield what a browser sends for a field as its page shows it."""
     if _is_submitted(field):
-        yield from _widget_pairs(field.field.widget, field.html_name, field.value())
+        widget = inner_widget(field.field.widget)
+        hides = isinstance(widget, forms.PasswordInput) and not widget.render_value
+        value = None if hides else field.value()
+        yield from _widget_pairs(widget, field.html_name, value)
         yield from _hidden_pairs(field)
 
 
@@ -94,8 +97,7 @@ def _widget_pairs(widget: Any, name: str, value: Any) -> Iterator[Pair]:
         if widget.check_test(value):
             yield name, widget.format_value(value) or "on"
     elif not isinstance(widget, forms.FileInput):
-        hides = isinstance(widget, forms.PasswordInput) and not widget.render_value
-        formatted = None if hides else widget.format_value(value)
+        formatted = widget.format_value(value)
         several = formatted if isinstance(formatted, list | tuple) else [formatted]
         # Of radio buttons none may be on; a select always sends something.
         is_radio = isinstance(widget, forms.RadioSelect)
