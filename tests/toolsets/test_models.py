@@ -256,6 +256,11 @@ def whole(db: None) -> Shop:
     return Shop()
 
 
+@pytest.fixture
+def caller(db: None) -> Client:
+    return ShopClient(User.objects.create_user("ada"))
+
+
 def _values(whole: Shop, name: str, schema: JsonObject) -> st.SearchStrategy[Any]:
     """Draw what a parameter may be asked by: of keys those of all rows, seen or not."""
     if "enum" in schema:
@@ -299,7 +304,9 @@ PROGRAMS: Final = settings(
 
 @given(data=st.data(), hidden=_HIDDEN)
 @PROGRAMS
-def test_hidden_rows_change_no_answer(whole: Shop, data: Any, hidden: Any) -> None:
+def test_hidden_rows_change_no_answer(
+    whole: Shop, caller: Client, data: Any, hidden: Any
+) -> None:
     """Neither what is in them, nor whether they are there."""
     name = data.draw(st.sampled_from(sorted(registry.tools)))
     schema: Any = registry.tools[name].definition.input_schema
@@ -314,11 +321,10 @@ def test_hidden_rows_change_no_answer(whole: Shop, data: Any, hidden: Any) -> No
         }
     happens = data.draw(st.sampled_from([_change, _remove]))
     with transaction.atomic():
-        client = ShopClient(User.objects.create_user("ada"))
         UNSEEN.update({model: _keys(whole, hidden, model) for model in MODELS})
-        before = [*_answers(client, name, arguments)]
+        before = [*_answers(caller, name, arguments)]
         happens(whole, hidden)
-        assert [*_answers(client, name, arguments)] == before
+        assert [*_answers(caller, name, arguments)] == before
         UNSEEN.clear()
         transaction.set_rollback(True)
 
