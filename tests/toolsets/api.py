@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import include, path
-from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import parsers, serializers, viewsets
 from rest_framework.authentication import BaseAuthentication
@@ -189,28 +188,6 @@ class NamespaceVersionView(VersionView):
     versioning_class = NamespaceVersioning
 
 
-class HalfSchema(AutoSchema):
-    def get_tags(self) -> Any:
-        if self.method == "POST":
-            raise LookupError("no tags today")
-        return []
-
-
-class HalfView(APIView):
-    authentication_classes = [NamedToken]
-    schema = HalfSchema()
-
-    def get(self, request: Request) -> Response:
-        return Response()
-
-    def post(self, request: Request) -> Response:
-        return Response()
-
-
-class HiddenView(VersionView):
-    schema = None
-
-
 @extend_schema(parameters=[OpenApiParameter("X-Reason", str, "header")])
 @api_view(["GET", "POST"])
 @authentication_classes([NamedToken])
@@ -230,8 +207,6 @@ urlpatterns = [
     path("api/", include(router.urls)),
     path("api/hook/", HookView.as_view()),
     *format_suffix_patterns([path("api/hello/", hello)]),
-    path("api/half/", HalfView.as_view()),
-    path("api/hidden/", HiddenView.as_view()),
     path("api/<version>/version/", PathVersionView.as_view()),
     path("api/v1/", include((old, "old"))),
     path("api/v2/", include((new, "new"))),
