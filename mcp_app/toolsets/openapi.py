@@ -129,8 +129,12 @@ class ToolMaker:
         is_view: Callable[[ResolverMatch], bool],
         accept: str = JSON,
         demands: AccessRequirements = NO_REQUIREMENTS,
+        hints: ToolHints | None = None,
     ) -> Iterator[DeclaredTool]:
-        """Yield the tool of an operation, unless something bars it."""
+        """Yield the tool of an operation, unless something bars it.
+
+        Without `hints` the method says what it does.
+        """
         self.remark_on(offer, *offer.remarks)
         self.registry.rule(OWN_RIGHTS)(has_own_rights)
         own = AccessRequirements(rules=(OWN_RIGHTS,)).combined_with(demands)
@@ -149,7 +153,7 @@ class ToolMaker:
             description=offer.description or offer.summary,
             input_schema=offer.input_schema,
             output_schema=self._output_schema(offer),
-            hints=_HINTS[offer.method],
+            hints=hints or _HINTS[offer.method],
             demands=self.toolset.demands.combined_with(own),
             tags=self.toolset.tags,
         )

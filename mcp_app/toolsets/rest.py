@@ -38,6 +38,7 @@ from rest_framework.viewsets import ViewSetMixin
 from mcp_app.catalog.registered_function import DeclaredTool
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.toolset_options import Toolset
+from mcp_app.interface.definitions import ToolHints
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds.http.request import JSON
@@ -78,7 +79,8 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
         described = replace(offer, bar=operation.bar or offer.bar, remarks=remarks)
         view = partial(is_same_view, operation.callback)
         demands = AccessRequirements(permissions=operation.permissions)
-        yield from maker.tools_of(described, view, operation.accept, demands)
+        hints = _ADDS if operation.action == "create" else None
+        yield from maker.tools_of(described, view, operation.accept, demands, hints)
 
 
 def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation]:
@@ -294,6 +296,7 @@ class _Operation:
         return get_view_model(self.view, emit_warnings=False)
 
 
+_ADDS: Final = ToolHints(read_only=False, destructive=False)
 _WHICH: Final = ("prefix", "version")
 _SENTENCES: Final = {
     "list": "List %(many)s.",

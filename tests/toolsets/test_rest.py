@@ -211,7 +211,9 @@ def test_what_is_listed() -> None:
     assert tools["orders_create"].demands.permissions == add
     hints = {n: each.hints.to_wire() for n, each in tools.items()}
     assert hints["orders_list"] == {"readOnlyHint": True}
-    assert hints["orders_create"] == {"readOnlyHint": False}
+    assert hints["orders_create"] == {"readOnlyHint": False, "destructiveHint": False}
+    # Nobody knows what an action does.
+    assert hints["orders_send"] == {"readOnlyHint": False}
     assert hints["orders_destroy"] == {"readOnlyHint": False, "destructiveHint": True}
 
 
