@@ -109,6 +109,11 @@ class _Variants:
 
     def input_schema(self, description: str) -> JsonObject:
         schema = input_schema(self.queries[None])
+        if self.parameter in schema["properties"]:
+            raise RegistrationError(
+                f"the filter {self.parameter!r} is called as a parameter of ours. Leave"
+                " it out, as in filters=[…]."
+            )
         if names := [name for name in self.queries if name is not None]:
             choice = {"type": "string", "enum": names, "description": description}
             schema["properties"] = {**schema["properties"], self.parameter: choice}
@@ -143,20 +148,23 @@ class _Maker:
 
     @cached_property
     def _names(self) -> Sequence[str]:
-        """The fields that are shown: by default those that all may see."""
-        own = [name for name in self.model.fields if name != self._key]
-        named = self.toolset.options.get("fields")
-        names = _without_permission(self.model, own, named)
+        """What is shown: names of fields, or paths over relations."""
+        names = self.toolset.options.get("fields", _free_names(self.model.fields))
         return [*dict.fromkeys([self._key, *names])]
+
+    @cached_property
+    def _fields(self) -> Mapping[str, OpenField]:
+        """The fields of the model itself among them."""
+        fields = self.model.fields
+        return {name: fields[name] for name in self._names if name in fields}
 
     def _paths(self, model: OpenModel, names: Iterable[str]) -> Iterator[str]:
         """Yield what of a row is shown: of a relation to one its text, and its key."""
         for name in names:
             field = model.fields.get(name)
-            kind = None if field is None else field.kind
-            if kind is not FieldKind.TO_MANY:
+            if field is None or field.kind is not FieldKind.TO_MANY:
                 yield name
-            if field is not None and kind is FieldKind.TO_ONE:
+            if field is not None and field.kind is FieldKind.TO_ONE:
                 target = self.opened.get(field.target_model._meta.label)
                 if target is not None and target.text in target.fields:
                     yield f"{name}.pk"
@@ -165,22 +173,23 @@ class _Maker:
         """Return the config of a list below a row, without the way back to it."""
         relation = self.model.fields[name]
         target = self.opened.get(relation.target_model._meta.label)
-        fields = {} if target is None else target.fields
-        back = getattr(relation.source, "field", None)
-        own = [each for each, field in fields.items() if field.source is not back]
-        paths = [] if target is None else _without_permission(target, own, None)
-        inner = [] if target is None else [*self._paths(target, paths)]
-        return {"path": name, "fields": inner, "limit": USUAL_LISTED}
+        paths: list[str] = []
+        if target is not None:
+            back = getattr(relation.source, "field", None)
+            names = _free_names(target.fields)
+            names = [each for each in names if target.fields[each].source is not back]
+            paths = [*self._paths(target, names)]
+        return {"path": name, "fields": paths, "limit": USUAL_LISTED}
 
     @cached_property
     def _filters(self) -> list[JsonObject]:
-        own = [
+        filters = self.model.filters
+        usual = [
             name
-            for name, field in self.model.filters.items()
-            if name != self._key and field.kind is not FieldKind.TEXT
+            for name in _free_names(filters)
+            if name != self._key and filters[name].kind is not FieldKind.TEXT
         ]
-        named = self.toolset.options.get("filters")
-        names = _without_permission(self.model, own, named, filters=True)
+        names = self.toolset.options.get("filters", usual)
         return [*self._search_filter(), *map(self._filter_config, names)]
 
     def _search_filter(self) -> Iterator[JsonObject]:
@@ -221,10 +230,8 @@ class _Maker:
         paths = [*self._paths(self.model, self._names)]
         sortable = [
             each
-            for each in self._names
-            if (field := self.model.fields.get(each)) is not None
-            and field.kind in _SORTED
-            and is_sortable(field)
+            for each, field in self._fields.items()
+            if field.kind in _SORTED and is_sortable(field)
         ]
         query, config = self._read(
             fields=paths, filters=self._filters, order=sortable, count=True
@@ -263,12 +270,8 @@ class _Maker:
 
     def get_tool(self, name: str) -> DeclaredTool:
         """Return the tool that shows one row, with lists of what belongs to it."""
-        many = [
-            each
-            for each in self._names
-            if each in self.model.fields
-            and self.model.fields[each].kind is FieldKind.TO_MANY
-        ]
+        fields = self._fields.items()
+        many = [each for each, field in fields if field.kind is FieldKind.TO_MANY]
         by_key = {
             "path": self._key,
             "lookup": "exact",
@@ -322,14 +325,10 @@ class _Maker:
         )
 
     def _groupings(self) -> Iterator[tuple[str, list[object]]]:
-        for name in self._names:
-            field = self.model.fields.get(name)
-            kind = None if field is None else field.kind
-            if kind in DATES:
+        for name, field in self._fields.items():
+            if field.kind in DATES:
                 yield f"{name}_month", [{"path": name, "unit": "month"}]
-            elif field is not None and field.source.one_to_one:
-                continue
-            elif kind in _GROUPED and name != COUNT:
+            elif field.kind in _GROUPED and not field.source.one_to_one:
                 yield name, [*self._paths(self.model, [name])]
 
     def _declare(
@@ -346,21 +345,12 @@ class _Maker:
         return Declaration(definition, ready)
 
 
-def _without_permission(
-    model: OpenModel,
-    usual: Sequence[str],
-    named: Sequence[str] | None,
-    *,
-    filters: bool = False,
-) -> Sequence[str]:
-    """Return the fields that code names, else those without a permission of their own.
+def _free_names(fields: Mapping[str, OpenField]) -> list[str]:
+    """Return the fields without a permission of their own.
 
-    Otherwise one field would hide the whole tool from who may not see it.
+    One of the others would hide the whole tool from who lacks it.
     """
-    if named is not None:
-        return named
-    fields = model.filters if filters else model.fields
-    return [name for name in usual if not fields[name].permission]
+    return [name for name, each in fields.items() if not each.permission]
 
 
 def _field_label(field: OpenField) -> str:

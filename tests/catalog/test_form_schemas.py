@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,6 +25,9 @@ pytestmark = pytest.mark.django_db
 
 ZONE: Final = dt.timezone(dt.timedelta(hours=5))
 KEY: Final = "5f6ea5ab-4ad2-4b5b-9f0f-3f3c6c1f5c1a"
+URL: Final = "https://a.de"
+NUMBERS: Final = [(1, "One")]
+TYPED: Final[Any] = {"choices": NUMBERS, "coerce": int, "required": False}
 STATES: Final = [("", "---"), ("a", "Anew"), ("Old", [("b", "B")])]
 
 
@@ -39,141 +43,81 @@ class Span(forms.MultiValueField):
         return tuple(values)
 
 
+def limited(schema: JsonObject, **members: object) -> JsonObject:
+    return {**schema, **members}
+
+
+TEXT: Final[JsonObject] = {"type": "string"}
+WHOLE: Final[JsonObject] = {"type": "integer"}
+NUMBER: Final[JsonObject] = {"type": "number"}
+YES: Final[JsonObject] = {"type": "boolean"}
+YES_OR_NULL: Final[JsonObject] = {"type": ["boolean", "null"]}
+DAY: Final = limited(TEXT, format="date")
+AB: Final = limited(TEXT, enum=["a", "b"])
+SEVERAL: Final = {"type": "array", "items": AB, "minItems": 1}
+ONES: Final = {"type": ["array", "null"], "items": limited(WHOLE, enum=[1])}
+PAIR: Final = {"prefixItems": [WHOLE, WHOLE], "minItems": 2, "maxItems": 2}
+FOLDER: Final = str(Path(__file__).parent)
+FILE: Final = f"{FOLDER}/__init__.py"
+MOMENT: Final = dt.datetime(2026, 1, 31, 8, tzinfo=dt.UTC)
+HERE: Final = dt.datetime(2026, 1, 31, 8, tzinfo=ZONE)
+LAST: Final = dt.date(2026, 1, 31)
+BOXES: Final = forms.CheckboxSelectMultiple
+SPAN: Final = dt.timedelta(days=1, hours=2)
+
 FIELDS: Final[list[tuple[forms.Field, JsonObject, object, object]]] = [
-    (forms.CharField(max_length=9), {"type": "string", "maxLength": 9}, " a ", "a"),
-    (forms.CharField(widget=forms.HiddenInput), {"type": "string"}, "a", "a"),
-    (forms.CharField(widget=forms.PasswordInput), {"type": "string"}, "a", "a"),
-    (forms.SlugField(), {"type": "string"}, "a-b", "a-b"),
-    (forms.RegexField("^a+$"), {"type": "string"}, "aa", "aa"),
+    (forms.CharField(max_length=9), limited(TEXT, maxLength=9), " a ", "a"),
+    (forms.CharField(widget=forms.HiddenInput), TEXT, "a", "a"),
+    (forms.SlugField(), TEXT, "a-b", "a-b"),
+    (forms.RegexField("^a+$"), TEXT, "aa", "aa"),
+    (forms.ComboField(fields=[forms.CharField(max_length=3)]), TEXT, "abc", "abc"),
     (
-        forms.ComboField(fields=[forms.CharField(max_length=3)]),
-        {"type": "string"},
-        "abc",
-        "abc",
-    ),
-    (
-        forms.EmailField(max_length=9),
-        {"type": "string", "format": "email", "maxLength": 9},
+        forms.EmailField(),
+        limited(TEXT, format="email", maxLength=320),
         "a@b.de",
         "a@b.de",
     ),
-    (
-        forms.URLField(assume_scheme="https"),
-        {"type": "string", "format": "uri"},
-        "https://a.de",
-        "https://a.de",
-    ),
-    (forms.UUIDField(), {"type": "string", "format": "uuid"}, KEY, UUID(KEY)),
-    (
-        forms.GenericIPAddressField(),
-        {"type": "string", "maxLength": 39},
-        "::1",
-        "::1",
-    ),
+    (forms.URLField(assume_scheme="https"), limited(TEXT, format="uri"), URL, URL),
+    (forms.UUIDField(), limited(TEXT, format="uuid"), KEY, UUID(KEY)),
+    (forms.GenericIPAddressField(), limited(TEXT, maxLength=39), "::1", "::1"),
     (forms.JSONField(), {}, {"a": [1]}, {"a": [1]}),
     (forms.JSONField(), {}, "text", "text"),
     (
         forms.IntegerField(min_value=0, localize=True),
-        {"type": "integer", "minimum": 0},
+        limited(WHOLE, minimum=0),
         1234,
         1234,
     ),
-    (forms.FloatField(localize=True), {"type": "number"}, 1.5, 1.5),
-    (forms.DecimalField(localize=True), {"type": "number"}, 1.25, Decimal("1.25")),
-    (forms.BooleanField(required=False), {"type": ["boolean", "null"]}, False, False),
+    (forms.FloatField(localize=True), NUMBER, 1.5, 1.5),
+    (forms.DecimalField(localize=True), NUMBER, 1.25, Decimal("1.25")),
+    (forms.BooleanField(required=False), YES_OR_NULL, False, False),
     (
         forms.BooleanField(widget=forms.RadioSelect(choices=[(1, "Yes")])),
-        {"type": "boolean"},
+        YES,
         True,
         True,
     ),
-    (forms.NullBooleanField(required=False), {"type": ["boolean", "null"]}, None, None),
-    (forms.NullBooleanField(), {"type": "boolean"}, False, False),
+    (forms.NullBooleanField(required=False), YES_OR_NULL, None, None),
+    (forms.NullBooleanField(), YES, False, False),
+    (forms.DateField(input_formats=["%d.%m.%Y"]), DAY, "2026-01-31", LAST),
+    (forms.DateField(widget=forms.SelectDateWidget), DAY, "2026-01-31", LAST),
+    (forms.TimeField(), TEXT, "08:30", dt.time(8, 30)),
+    (forms.DateTimeField(), TEXT, "2026-01-31T08:00:00Z", MOMENT),
+    (forms.DateTimeField(), TEXT, "2026-01-31T08:00", HERE),
+    (forms.SplitDateTimeField(), TEXT, "2026-01-31T08:00:00Z", MOMENT),
+    (forms.DurationField(), TEXT, "P1DT2H", SPAN),
+    (forms.ChoiceField(choices=STATES), AB, "b", "b"),
     (
-        forms.DateField(input_formats=["%d.%m.%Y"]),
-        {"type": "string", "format": "date"},
-        "2026-01-31",
-        dt.date(2026, 1, 31),
+        forms.TypedChoiceField(choices=NUMBERS, coerce=int),
+        limited(WHOLE, enum=[1]),
+        1,
+        1,
     ),
-    (
-        forms.DateField(widget=forms.SelectDateWidget),
-        {"type": "string", "format": "date"},
-        "2026-01-31",
-        dt.date(2026, 1, 31),
-    ),
-    (forms.TimeField(), {"type": "string"}, "08:30", dt.time(8, 30)),
-    (
-        forms.DateTimeField(),
-        {"type": "string"},
-        "2026-01-31T08:00:00Z",
-        dt.datetime(2026, 1, 31, 8, tzinfo=dt.UTC),
-    ),
-    (
-        forms.DateTimeField(),
-        {"type": "string"},
-        "2026-01-31T08:00",
-        dt.datetime(2026, 1, 31, 8, tzinfo=ZONE),
-    ),
-    (
-        forms.SplitDateTimeField(),
-        {"type": "string"},
-        "2026-01-31T08:00:00Z",
-        dt.datetime(2026, 1, 31, 8, tzinfo=dt.UTC),
-    ),
-    (
-        forms.DurationField(),
-        {"type": "string"},
-        "P1DT2H",
-        dt.timedelta(days=1, hours=2),
-    ),
-    (
-        forms.ChoiceField(choices=STATES),
-        {"type": "string", "enum": ["a", "b"]},
-        "b",
-        "b",
-    ),
-    (
-        forms.TypedChoiceField(choices=[(1, "One"), (2, "Two")], coerce=int),
-        {"type": "integer", "enum": [1, 2]},
-        2,
-        2,
-    ),
-    (forms.ChoiceField(choices=lambda: STATES), {"type": "string"}, "a", "a"),
-    (
-        forms.MultipleChoiceField(choices=STATES, widget=forms.CheckboxSelectMultiple),
-        {
-            "type": "array",
-            "items": {"type": "string", "enum": ["a", "b"]},
-            "minItems": 1,
-        },
-        ["b", "a"],
-        ["b", "a"],
-    ),
-    (
-        forms.TypedMultipleChoiceField(
-            choices=[(1, "One")], coerce=int, required=False
-        ),
-        {"type": ["array", "null"], "items": {"type": "integer", "enum": [1]}},
-        [1],
-        [1],
-    ),
-    (
-        forms.FilePathField(path=__file__.rpartition("/")[0], match="^__init__.py$"),
-        {"type": "string", "enum": [f"{__file__.rpartition('/')[0]}/__init__.py"]},
-        f"{__file__.rpartition('/')[0]}/__init__.py",
-        f"{__file__.rpartition('/')[0]}/__init__.py",
-    ),
-    (
-        Span(),
-        {
-            "type": "array",
-            "prefixItems": [{"type": "integer"}, {"type": "integer"}],
-            "minItems": 2,
-            "maxItems": 2,
-        },
-        [3, 4],
-        (3, 4),
-    ),
+    (forms.ChoiceField(choices=lambda: STATES), TEXT, "a", "a"),
+    (forms.MultipleChoiceField(choices=STATES, widget=BOXES), SEVERAL, ["b"], ["b"]),
+    (forms.TypedMultipleChoiceField(**TYPED), ONES, [1], [1]),
+    (forms.FilePathField(FOLDER, match="^__i"), limited(TEXT, enum=[FILE]), FILE, FILE),
+    (Span(), {"type": "array", **PAIR}, [3, 4], (3, 4)),
 ]
 
 
