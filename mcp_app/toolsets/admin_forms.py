@@ -281,7 +281,7 @@ class _InlinePairs:
     ) -> Iterator[Pair]:
         where, prefix = f"{self._prefix}[{index}].", self._formset.add_prefix(index)
         pairs = [
-            (f"{prefix}{name.removeprefix(page.form.prefix)}", value)
+            (name.replace(page.form.prefix, prefix, 1), value)
             for name, value in (
                 *_form_pairs(page, row or {}, where, self._problems),
                 *_key_pairs(page),

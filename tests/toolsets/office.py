@@ -39,11 +39,18 @@ class LargeFilter(admin.SimpleListFilter):
         return queryset.filter(**wanted.get(str(self.value()), {}))
 
 
+class ItemForm(forms.ModelForm):  # type: ignore[type-arg]
+    remark = forms.CharField(
+        initial=lambda: "made today", required=False, show_hidden_initial=True
+    )
+
+
 class ItemInline(admin.TabularInline):  # type: ignore[type-arg]
     model = Item
+    form = ItemForm
     max_num = 3
-    extra = 2
-    fields = ("stock", "amount", "hidden")
+    extra = 1
+    fields = ("stock", "amount", "hidden", "remark")
 
 
 class CustomerOrderInline(admin.StackedInline):  # type: ignore[type-arg]
@@ -59,7 +66,9 @@ class CustomerOrderInline(admin.StackedInline):  # type: ignore[type-arg]
 class OrderForm(forms.ModelForm):  # type: ignore[type-arg]
     weight = forms.FloatField(required=False, localize=True)
     due = forms.DateField(required=False, widget=forms.SelectDateWidget())
-    remark = forms.CharField(initial=lambda: "made today", required=False)
+    remark = forms.CharField(
+        initial=lambda: "made today", required=False, show_hidden_initial=True
+    )
     secret_code = forms.CharField(required=False)
 
     def clean_number(self) -> str:

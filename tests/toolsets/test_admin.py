@@ -241,6 +241,9 @@ REFUSED: dict[str, dict[str, Any]] = {
     "items, key 99: no such row here.": {"inlines": {"items": [{"key": 99}]}},
     "items[1].weird: no such field.": {"inlines": {"items": [{"weird": 1}]}},
     "items[1]: all values are those of an empty row": {"inlines": {"items": [{}]}},
+    "items[2]: all values are those of an empty row": {
+        "inlines": {"items": [{"amount": 4}, {"remark": "made today"}]}
+    },
     "items[1].stock: This field is required.": {"inlines": {"items": [{"amount": 4}]}},
     "items: there may be 3 rows.": {"inlines": {"items": [{"amount": 4}] * 3}},
 }
