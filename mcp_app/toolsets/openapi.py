@@ -151,7 +151,8 @@ class ToolMaker:
             name=offer.name,
             title=offer.summary if offer.description else "",
             description=offer.description or offer.summary,
-            input_schema=offer.input_schema,
+            # A name that nobody knows would be left out in silence.
+            input_schema={**offer.input_schema, "additionalProperties": False},
             output_schema=self._output_schema(offer),
             hints=hints or _HINTS[offer.method],
             demands=self.toolset.demands.combined_with(own),

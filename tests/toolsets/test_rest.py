@@ -264,6 +264,26 @@ def test_what_cannot_be_described_bars_nothing_else(
     assert "POST /api/hello/: nothing can be sent: add @extend_schema(" in empty
 
 
+def test_values_that_no_view_takes() -> None:
+    client = client_of(registry_of(), "ana")
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("orders_list", {"stat": "open"}, "Additional properties"),
+        ("orders_list", {"state": None}, "state"),
+        ("orders_list", {"search": "\x00"}, "Null characters are not allowed."),
+        ("orders_list", {"page": 10**400}, SENTENCES[404]),
+        ("orders_retrieve", {"id": 10**400}, SENTENCES[404]),
+        ("orders_create", {**NEW, "number": "\x00"}, "number: Null characters are"),
+        ("orders_create", {**NEW, "number": None}, "number"),
+        ("orders_create", {**NEW, "created": "28.11.2026"}, "created"),
+        ("orders_send", {"id": 1, "number": "x" * 2_000_000}, "number"),
+    ]
+    for tool, arguments, sentence in wrong:
+        result = client.try_call(tool, **arguments)
+        assert result.is_error, tool
+        assert sentence in result.text
+    assert Order.objects.count() == 4
+
+
 def test_no_key_leads_to_another_action() -> None:
     client = client_of(registry_of(), "ana")
     assert client.call("stock_secret").data == {"secret": 1}
