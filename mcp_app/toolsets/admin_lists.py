@@ -41,10 +41,7 @@ def list_page(changeable: bool, request: SiteRequest, context: Context) -> JsonO
     }
     answer = {"rows": rows, "total": changes.result_count, "filters": filters}
     answer |= {"page": changes.page_num, "pages": changes.paginator.num_pages}
-    if changeable:
-        actions = _actions(changes, request).values()
-        answer["actions"] = {name: plain_text(text) for _, name, text in actions}
-    return answer
+    return {**answer, "actions": _actions(context)} if changeable else answer
 
 
 def list_query(
@@ -94,11 +91,15 @@ def _known_item(what: str, name: str, known: Mapping[str, Any]) -> Any:
     raise ToolError(f"There is no {what} “{name}”; there is: {names}.")
 
 
-def _actions(changes: Any, request: SiteRequest) -> dict[str, Any]:
-    """Return the actions of a person; rows are deleted by another tool."""
-    actions = dict(changes.model_admin.get_actions(request))
-    actions.pop("delete_selected", None)
-    return actions
+def _actions(context: Context) -> dict[str, str]:
+    """Return the actions of the page; rows are deleted by another tool."""
+    form = context["action_form"]
+    choices = () if form is None else form.fields["action"].choices
+    return {
+        name: plain_text(text)
+        for name, text in choices
+        if name and name != "delete_selected"
+    }
 
 
 def action_pairs(
@@ -109,7 +110,7 @@ def action_pairs(
     All rows must be in the list as it opens.
     """
     changes = context["cl"]
-    _known_item("action", action, _actions(changes, request))
+    _known_item("action", action, _actions(context))
     if context["action_form"].fields.keys() - {"action", "select_across"}:
         raise ToolError("This action has fields of its own. Use the admin for it.")
     try:
