@@ -20,9 +20,8 @@ from django.forms.utils import pretty_name
 from django.http import QueryDict
 from django.utils import translation
 from django.utils.html import strip_tags
-from django.utils.http import urlencode
 
-from mcp_app.catalog.form_filling import Pair, UnfitValue, page_pairs, pairs_with_value
+from mcp_app.catalog.form_filling import UnfitValue, page_pairs, pairs_with_value
 from mcp_app.catalog.json_schemas import text_like
 from mcp_app.interface.errors import RegistrationError, ToolError
 from mcp_app.protocol.json_types import JsonObject
@@ -189,18 +188,17 @@ def bind_form(source: type[forms.BaseForm], values: JsonObject) -> forms.BaseFor
     What is left out has the value that the form begins with.  Raises `ToolError` with a
     line for each thing that is wrong.
     """
-    pairs, problems = list[Pair](), list[str]()
+    data, problems = QueryDict(mutable=True), list[str]()
     for field in source():
+        pairs = page_pairs(field)
+        if field.name in values:
+            pairs = pairs_with_value(field, values[field.name])
         try:
-            named = field.name in values
-            pairs += (
-                pairs_with_value(field, values[field.name])
-                if named
-                else page_pairs(field)
-            )
+            for name, value in pairs:
+                data.appendlist(name, value)
         except UnfitValue as error:
             problems.append(f"{field.name}: {error}.")
-    form = source(data=QueryDict(urlencode(pairs)))
+    form = source(data=data)
     if problems or not form.is_valid():
         lines = (f"- {line}" for line in problems or form_problems(form))
         raise ToolError("\n".join(["These values do not fit:", *lines]))

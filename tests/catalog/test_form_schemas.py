@@ -282,6 +282,7 @@ def test_what_does_not_fit_is_a_line_for_each_field(desk: Client) -> None:
         ({"title": "a", "fixed": "y"}, "fixed"),
         ({"title": "a", "photo": "y"}, "photo"),
         ({"title": "x" * 3_000_000}, "title"),
+        ({"title": "a", "groups": [*range(2_000)]}, "groups"),
     ],
 )
 def test_bad_values(desk: Client, arguments: JsonObject, word: str) -> None:
