@@ -35,7 +35,6 @@ from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.kinds.http.config import HttpCall, read_http_config
-from mcp_app.kinds.http.kind import defaults_of
 from mcp_app.kinds.http.request import JSON, is_json_type, request_for
 from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import Offer, read_document
@@ -151,14 +150,13 @@ class ToolMaker:
             name=offer.name,
             title=offer.summary if offer.description else "",
             description=offer.description or offer.summary,
-            # A name that nobody knows would be left out in silence.
-            input_schema={**offer.input_schema, "additionalProperties": False},
+            input_schema=_input_schema(offer),
             output_schema=self._output_schema(offer),
             hints=hints or _HINTS[offer.method],
             demands=self.toolset.demands.combined_with(own),
             tags=self.toolset.tags,
         )
-        carrier = ViewCall(asked, is_view, accept, defaults_of(definition))
+        carrier = ViewCall(asked, is_view, accept)
         call, place = self.toolset.call, self.toolset.origin.place
         request = f"{offer.method} {self.site.prefix}{offer.path}"
         ready = ReadyTool(call, place, carrier.runnable(), request)
@@ -174,6 +172,22 @@ class ToolMaker:
         except Unusable as error:
             self.remark_on(offer, f"promises no output: {error}")
             return None
+
+
+def _input_schema(offer: Offer) -> JsonObject:
+    schema = dict(offer.input_schema)
+    if offer.method == "PATCH":
+        # What is left out stays as it is: no client must fill in a default.
+        named = schema["properties"].items()
+        schema["properties"] = {name: _without_default(each) for name, each in named}
+    # A name that nobody knows would be left out in silence.
+    return {**schema, "additionalProperties": False}
+
+
+def _without_default(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    return {key: value for key, value in schema.items() if key != "default"}
 
 
 def _answer_schema(document: JsonObject, operation: JsonObject) -> JsonObject | None:
@@ -215,7 +229,6 @@ class ViewCall:
     call: HttpCall
     is_view: Callable[[ResolverMatch], bool]
     accept: str
-    defaults: Mapping[str, object]
 
     def runnable(self) -> Runnable[ToolOutput]:
         """Return what answers the calls; Django wraps the view as ever."""
@@ -230,9 +243,8 @@ class ViewCall:
 
     def _run(self, *, ctx: SyncContext, values: Mapping[str, object]) -> ToolOutput:
         try:
-            request = request_for(
-                self.call, {**self.defaults, **values}, idempotent=False
-            )
+            # What is left out has the default that the view gives it.
+            request = request_for(self.call, values, idempotent=False)
         except Forbidden as error:
             raise ToolError(error.message) from None
         headers = dict(request.headers)

@@ -224,12 +224,12 @@ class _Operation:
         if not isinstance(self.view, ViewSetMixin):
             verb = self.schema.method_mapping[verb]
             return f"{name}_{verb}" if name else own
-        methods = [m for m, a in self.view.action_map.items() if a == verb != "head"]
+        methods = {m for m, a in self.view.action_map.items() if a == verb}
         path = self.path.rstrip("/")
         if self.extra is not None:
             path = path.removesuffix(self.extra.url_path.strip("/"))
         words = name or re.sub(r"\{[^{}]*\}", "", re.sub(_ROOT, "", path))
-        last = self.method if len({*methods} - {"head"}) > 1 else ""
+        last = self.method if len(methods - {"head"}) > 1 else ""
         return snake_case(f"{words} {verb} {last}")
 
     def _description(self) -> str:

@@ -65,6 +65,8 @@ class Sends(UserRateThrottle):
 
 
 class OrderSerializer(serializers.ModelSerializer[Order]):
+    margin = serializers.IntegerField(default=7)
+
     class Meta:
         model = Order
         fields: tuple[str, ...] = (
@@ -74,6 +76,7 @@ class OrderSerializer(serializers.ModelSerializer[Order]):
             "total",
             "created",
             "customer",
+            "margin",
         )
         read_only_fields = ("state",)
 

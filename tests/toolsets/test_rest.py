@@ -72,8 +72,8 @@ def site(settings: Settings, db: None) -> None:
     for pk, (number, state) in enumerate(
         [("A-1", "open"), ("A&2", "sent"), ("B-3", "back"), ("S-4", "open")], 1
     ):
-        row = Order(pk=pk, number=number, state=state, total=10 * pk, customer=customer)
-        row.created = timezone.now()
+        row = Order(pk=pk, number=number, state=state, customer=customer, margin=3)
+        row.total, row.created = 10 * pk, timezone.now()
         row.save()
     Stock.objects.create(sku="ü 1", price=1)
     for name, codes in PEOPLE.items():
@@ -206,6 +206,9 @@ def test_what_is_listed() -> None:
     # Nobody has said what sending takes, and somebody has for the note.
     assert required["orders_send"] == ["id"]
     assert required["orders_note"] == ["id", "note"]
+    properties = {n: each.input_schema["properties"] for n, each in tools.items()}
+    assert properties["orders_create"]["margin"]["default"] == 7
+    assert "default" not in properties["orders_partial_update"]["margin"]
     add = ("drill.add_order",)
     assert tools["orders_list"].demands.permissions == ()
     assert tools["orders_create"].demands.permissions == add
