@@ -150,7 +150,8 @@ class ToolMaker:
             name=offer.name,
             title=offer.summary if offer.description else "",
             description=offer.description or offer.summary,
-            input_schema=_input_schema(offer),
+            # A name that nobody knows would be left out in silence.
+            input_schema={**offer.input_schema, "additionalProperties": False},
             output_schema=self._output_schema(offer),
             hints=hints or _HINTS[offer.method],
             demands=self.toolset.demands.combined_with(own),
@@ -172,22 +173,6 @@ class ToolMaker:
         except Unusable as error:
             self.remark_on(offer, f"promises no output: {error}")
             return None
-
-
-def _input_schema(offer: Offer) -> JsonObject:
-    schema = dict(offer.input_schema)
-    if offer.method == "PATCH":
-        # What is left out stays as it is: no client must fill in a default.
-        named = schema["properties"].items()
-        schema["properties"] = {name: _without_default(each) for name, each in named}
-    # A name that nobody knows would be left out in silence.
-    return {**schema, "additionalProperties": False}
-
-
-def _without_default(schema: Any) -> Any:
-    if not isinstance(schema, dict):
-        return schema
-    return {key: value for key, value in schema.items() if key != "default"}
 
 
 def _answer_schema(document: JsonObject, operation: JsonObject) -> JsonObject | None:

@@ -432,6 +432,9 @@ class _OperationReader:
             schema = self.translator.definition(name)
         for each, name in lifted.items():
             own = schema["properties"][each]
+            if self.method == "PATCH" and isinstance(own, dict):
+                # What is left out stays as it is: nobody must fill in a default.
+                own = {key: part for key, part in own.items() if key != "default"}
             self.properties[name] = _describe_schema(own, each, "")
         if required and isinstance(schema.get("required"), list):
             names = [each for each in schema["required"] if isinstance(each, str)]

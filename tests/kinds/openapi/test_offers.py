@@ -275,6 +275,15 @@ def test_bodies(content: Any, body: Any, names: list[str]) -> None:
     assert "required" not in made.input_schema
 
 
+def test_a_patch_fills_in_no_default() -> None:
+    """What is left out stays as it is."""
+    a = {"title": "A"}
+    content = as_json({"properties": {"a": {**a, "default": 1}, "b": True}})
+    for method, expected in (("post", {**a, "default": 1}), ("patch", a)):
+        made = offer({"requestBody": {"content": content}}, method=method)
+        assert made.input_schema["properties"] == {"a": expected, "b": True}
+
+
 def test_names_that_stand_twice() -> None:
     made = offer(
         {
