@@ -309,7 +309,9 @@ def _from_text(member: JsonObject, schema: JsonObject) -> bool:
         return _from_text(schema["$defs"][name], schema)
     if "anyOf" in member:
         return any(_from_text(each, schema) for each in member["anyOf"])
-    return member.get("type") not in {"array", "object", "null"}
+    kinds = member.get("type")
+    several = kinds if isinstance(kinds, list) else [kinds]
+    return bool({*several} - {"array", "object", "null"})
 
 
 def _check_variables(

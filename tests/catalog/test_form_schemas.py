@@ -315,6 +315,29 @@ def test_a_model_form_in_an_async_function() -> None:
     )
 
 
+class ReplyForm(forms.Form):
+    ticket = forms.IntegerField()
+    due = forms.DateField(required=False)
+
+
+def test_a_form_of_a_prompt() -> None:
+    registry = Registry()
+
+    @registry.prompt
+    def reply(form: ReplyForm) -> str:
+        return f"Reply to {form.cleaned_data}."
+
+    assert [
+        (each.name, each.required)
+        for each in registry.prompts["reply"].definition.arguments
+    ] == [
+        ("ticket", True),
+        ("due", False),
+    ]
+    text = _client(registry).prompt("reply", ticket="7", due="2026-01-31").text
+    assert text == "Reply to {'ticket': 7, 'due': datetime.date(2026, 1, 31)}."
+
+
 class WithUser(forms.Form):
     def __init__(self, user: User, *positional: Any, **named: Any) -> None:
         super().__init__(*positional, **named)
