@@ -16,7 +16,11 @@ from mcp_app.catalog.decorators import (
     ToolOptions,
 )
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.toolset_options import AdminToolOptions, ModelToolOptions
+from mcp_app.catalog.toolset_options import (
+    AdminToolOptions,
+    ModelToolOptions,
+    RestToolOptions,
+)
 from mcp_app.interface.context import Context
 from tests.apart import ROOT
 
@@ -25,6 +29,7 @@ _OPTIONS: Final = (
     *(ToolOptions, ResourceOptions, RuleOptions, ModelOptions),
     ModelToolOptions,
     AdminToolOptions,
+    RestToolOptions,
 )
 OPTIONS: Final = {name for options in _OPTIONS for name in options.__annotations__} | {
     *signature(Registry.open_model).parameters
