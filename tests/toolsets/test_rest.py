@@ -22,6 +22,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.models import Server
 from mcp_app.test import Client
 from mcp_app.test.results import Result
+from tests.auth.test_drf import run
 from tests.drill.models import Customer, Order, Stock
 
 URLS: Final = "tests.toolsets.api"
@@ -331,3 +332,21 @@ def problem_of(view: Any, **options: Any) -> str:
     assert registry.tools == {}
     [sentence] = registry.toolset_problems
     return sentence
+
+
+def test_the_other_extras_are_not_needed() -> None:
+    run(
+        "import sys\n"
+        "sys.modules |= {'httpcore2': None, 'yaml': None}\n"
+        "import django\n"
+        "from django.conf import settings\n"
+        f"settings.configure(ROOT_URLCONF={URLS!r}, SECRET_KEY='k' * 50,\n"
+        "    INSTALLED_APPS=['django.contrib.auth', 'django.contrib.contenttypes',\n"
+        "    'mcp_app', 'tests.drill'])\n"
+        "django.setup()\n"
+        "from mcp_app.catalog.registry import Registry\n"
+        "from tests.toolsets import api\n"
+        "registry = Registry()\n"
+        "registry.rest(api.hello, stand_in=True)\n"
+        "assert 'hello_create' in registry.tools, registry.toolset_problems\n"
+    )
