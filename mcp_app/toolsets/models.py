@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
+from django.db import DatabaseError
 from django.db.models import Model
 from django.utils.text import camel_case_to_spaces
 
@@ -24,6 +25,7 @@ from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.errors import RegistrationError, ToolError
 from mcp_app.interface.questions import ToolOutput
+from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query.config import (
     DATES,
     GROUPS,
@@ -302,12 +304,17 @@ class _Maker:
         ways: dict[str | None, list[object]] = {None: [], **dict(self._groupings())}
         queries: dict[str | None, Query] = {}
         for by, groups in ways.items():
-            queries[by], config = self._read(
-                answer=GROUPS,
-                filters=self._filters,
-                group_by=groups,
-                measures=measures,
-            )
+            try:
+                queries[by], config = self._read(
+                    answer=GROUPS,
+                    filters=self._filters,
+                    group_by=groups,
+                    measures=measures,
+                )
+            except (KindError, DatabaseError):
+                # MariaDB may know no zones, without which it tells no months.
+                if by is None or by in self._fields:
+                    raise
         variants = _Variants(name, queries, config, BY)
         schema = output_schema(queries[None])
         line = schema["properties"][GROUPS]["items"]

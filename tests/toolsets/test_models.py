@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.principal import AccessRequest
+from mcp_app.kinds.kind import KindError
+from mcp_app.kinds.query import reading
+from mcp_app.kinds.query.scoping import Path
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.test import Client
 from tests.drill.functions.shop import FIELDS
@@ -23,7 +26,7 @@ from tests.kinds.query import shop
 from tests.kinds.query.test_hidden_rows import _change, _keys, _remove
 from tests.kinds.query.test_scoping import _HIDDEN, MODELS, Shop
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
 registry: Final = Registry()
 UNSEEN: Final[dict[Any, Collection[Any]]] = {}
@@ -195,6 +198,20 @@ def test_counts(client: Client) -> None:
         {each.created.date().replace(day=1).isoformat() for each in orders}
     )
     assert sum(each["count"] for each in months) == orders.count()
+
+
+def test_a_database_without_zones_counts_by_all_but_moments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_zones(path: Path) -> None:
+        raise KindError("The database does not know the zone.")
+
+    monkeypatch.setattr(reading, "_check_zones", no_zones)
+    own = Registry()
+    own.open_model(Order, fields=["state", "created", "due"], rows="all")
+    own.model_tools(Order, only=["count"])
+    schema: Any = own.tools["order_count"].definition.input_schema
+    assert schema["properties"]["by"]["enum"] == ["state", "due_month"]
 
 
 def test_a_key_that_is_not_opened_is_shown_and_asked_by(client: Client) -> None:
