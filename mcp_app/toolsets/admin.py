@@ -131,8 +131,10 @@ def _usual_models(site: AdminSite) -> Models:
     }
 
 
-def _models_by_label(models: Iterable[type[Model]], site: AdminSite) -> Models:
+def _models_by_label(models: Iterable[Any], site: AdminSite) -> Models:
     for model in models:
+        if not (isinstance(model, type) and issubclass(model, Model)):
+            raise RegistrationError(f"{model!r} is no model, such as Order.")
         label = model._meta.label
         if _is_forbidden(model):
             raise RegistrationError(f"{label} is for nobody but people in the admin.")

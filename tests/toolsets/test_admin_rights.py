@@ -152,6 +152,7 @@ UNMADE: dict[str, dict[str, Any]] = {
     "mcp_app.Server is for nobody but people in the admin.": {"change": [Server]},
     "mcp_app.Session is for nobody but people": {"models": [Session]},
     "drill.Item is not registered in the admin site 'office'.": {"change": [Item]},
+    "'drill.Order' is no model, such as Order.": {"change": ["drill.Order"]},
     "only names 'add'. There is models, list, get, form.": {"only": ["add"]},
 }
 
