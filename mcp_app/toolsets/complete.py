@@ -34,6 +34,8 @@ DeclareTools = Callable[[Toolset, Registry], Iterable[DeclaredTool]]
 It raises `RegistrationError` or `KindError` for a line that it cannot follow.
 """
 _lock: Final = RLock()
+_begun: Final = set[Toolset]()
+"""Those that are being made, by the thread that holds the lock."""
 
 
 def make_toolsets(registry: Registry) -> None:
@@ -59,10 +61,13 @@ def _make_in_thread(registry: Registry) -> None:
 def _make_pending(registry: Registry) -> None:
     with _lock:
         for key, toolset in [*registry.toolsets.items()]:
-            if registry.ready_toolsets.get(key) is not toolset:
-                # First of all: what it looks up may ask for tools, too.
-                registry.ready_toolsets[key] = toolset
+            # What a maker looks up may ask for tools, too.
+            begun = toolset in _begun
+            if registry.ready_toolsets.get(key) is not toolset and not begun:
+                _begun.add(toolset)
                 _make_tools(registry, toolset)
+                registry.ready_toolsets[key] = toolset
+                _begun.remove(toolset)
 
 
 def _make_tools(registry: Registry, toolset: Toolset) -> None:

@@ -55,6 +55,26 @@ async def test_beside_a_loop_a_thread_makes_them(registry: Registry) -> None:
     assert {*registry.tools} == {"stock_list", "stock_get", "stock_count"}
 
 
+def test_other_threads_wait_for_all_tools(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[set[str]] = []
+    other = threading.Thread(target=lambda: names.append({*registry.tools}))
+    declare_tools = models.declare_tools
+
+    def slow(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
+        other.start()
+        # If it did not wait, it would have read by now.
+        other.join(0.2)
+        yield from declare_tools(toolset, known)
+
+    monkeypatch.setattr(models, "declare_tools", slow)
+    registry.model_tools(Stock)
+    assert len(registry.tools) == 3
+    other.join()
+    assert names == [{*registry.tools}]
+
+
 def test_a_line_that_is_loaded_again_replaces_its_tools(registry: Registry) -> None:
     fingerprints = set()
     for only in (["list"], ["list", "get"]):
