@@ -175,9 +175,11 @@ class SiteRequest(WSGIRequest):
     def __init__(self, environ: dict[str, Any], visit: Visit) -> None:
         super().__init__(environ)
         self.mcp = visit
-        self.user = self._acached_user = self._force_auth_user = visit.user
-        """What views see without a middleware, await, and see by Django REST
-        framework."""
+        self.user = self._acached_user = visit.user
+        """What views see without a middleware, and what they await."""
+        if visit.user.is_authenticated:
+            self._force_auth_user = visit.user
+            """What Django REST framework takes in the place of credentials."""
 
     @property
     def _cache_update_cache(self) -> bool:
