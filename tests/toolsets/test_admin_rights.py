@@ -104,6 +104,23 @@ def test_who_may_change_a_row_may_not_change_what_belongs_to_it(
         assert order.items.get().amount == 3
 
 
+def test_who_may_only_look_changes_nothing(shop: None, registry: Registry) -> None:
+    tools = client_of(person("guest", "view_order"), registry)
+    before, order = rows_of_site(), Order.objects.get(number="A-2")
+    call = {"model": "drill.order", "key": order.pk}
+    result = tools.try_call("admin_change", **call, values={"note": "mine"})
+    assert result.text == "note: it cannot be changed here."
+    assert tools.try_call("admin_change", **call).text == FORBIDDEN
+    assert tools.try_call("admin_delete", **call).text == FORBIDDEN
+    # All of it is read-only: texts as people see them.
+    values = tools.call("admin_get", **call).data["values"]
+    assert (values["state"], values["customer"]) == ("Waits to be sent", "Ana")
+    act = {"model": "drill.order", "action": "send", "keys": [order.pk]}
+    result = tools.try_call("admin_act", **act)
+    assert result.text.startswith("There is no action “send”; there is: export, ")
+    assert rows_of_site() == before
+
+
 def test_only_staff_with_all_their_rights_have_the_tools(
     shop: None, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
