@@ -121,8 +121,8 @@ QUERIES ?= 20000
 # Half of them are rows and half groups, and for half of them hidden rows change or go.
 # A test of this length may take longer than one of the suite.
 .PHONY: queries
-queries: $(VENV_STAMP) ## Compare random queries with what they mean in plain Python (QUERIES=20000, JOBS=4, DATABASE_URL).
-	@QUERY_EXAMPLES=$$(( ($(QUERIES) + 1) / 2 )) pytest -q -n $(JOBS) -o faulthandler_timeout=0 tests/kinds/query/test_scoping.py tests/kinds/query/test_hidden_rows.py -k "those_of_the_scope or change_no_answer"
+queries: $(VENV_STAMP) ## Compare random queries and calls of model tools with what they mean (QUERIES=20000, JOBS=4, DATABASE_URL).
+	@QUERY_EXAMPLES=$$(( ($(QUERIES) + 1) / 2 )) pytest -q -n $(JOBS) -o faulthandler_timeout=0 tests/kinds/query/test_scoping.py tests/kinds/query/test_hidden_rows.py tests/toolsets/test_models.py -k "those_of_the_scope or change_no_answer"
 
 FUZZ_STAMP := .venv/fuzz-$(shell cksum < requirements-fuzz.txt | cut -d' ' -f1)
 SECONDS ?= 600
