@@ -29,7 +29,7 @@ def text_of(response: Any) -> str:
 def test_lists_and_pages_of_publishing(admin_client: Client) -> None:
     tool = published(Tool.objects.create(name="a", title=HIDDEN))
     Tool.rows().filter(pk=tool.pk).update(description=HIDDEN, broken=f"{HIDDEN}!")
-    urls = [page_of(tool, name) for name in ("publish", "history", "stop")]
+    urls = [page_of(tool, name) for name in ("publish", "history")]
     server = Server.objects.create(slug="a", title=HIDDEN)
     urls += [page_of(server, name) for name in ("publish", "history")]
     for url in (page("tool"), page_of(tool, "version", 1), *urls):

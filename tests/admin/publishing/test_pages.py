@@ -183,7 +183,7 @@ def test_a_query_changes_in_words(
     ):
         assert said in text
     listed = words_in(admin_client.get(page("tool")))
-    assert "Orders, for each customer: turnover (sum of total), at most 10." in listed
+    assert "The 10 customers with the largest turnover (sum of total)." in listed
     version = words_in(admin_client.get(page_of(row, "version", 1)))
     assert "Only orders where created is in the period given as created, the" in version
     assert "removed:" not in version
