@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Final, NotRequired, Required, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired, Required, cast
 
-from django.forms import BaseForm
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from mcp_app.catalog.callables import MISSING, Inspection, Parameter
-from mcp_app.catalog.form_schemas import FormParameter
 from mcp_app.catalog.json_schemas import bytes_config, json_schema, type_adapter
 from mcp_app.catalog.outputs import ToolReturns, jsonable_value, tool_returns
 from mcp_app.catalog.runnable import ArgumentsRefused
@@ -33,6 +32,9 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation, with_example
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.form_schemas import FormParameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +204,18 @@ class Signature:
 
 def _form_parameter(function: Inspection) -> FormParameter | None:
     """Return the parameter that is a Django form; it stands alone."""
-    forms = [each for each in function.parameters if is_kind(each.annotation, BaseForm)]
+    loaded = sys.modules.get("django.forms")
+    if loaded is None:
+        # A function with a form has imported them; all others start faster without.
+        return None
+    kind = loaded.BaseForm
+    forms = [each for each in function.parameters if is_kind(each.annotation, kind)]
     if len(forms) > 1:
         names = ", ".join(each.name for each in forms)
         raise RegistrationError(f"{function.qualified_name} takes two forms: {names}.")
     for each in forms:
+        from mcp_app.catalog.form_schemas import FormParameter  # noqa: PLC0415
+
         source = bare_hint(each.annotation)
         return FormParameter(function.qualified_name, each.name, source)
     return None

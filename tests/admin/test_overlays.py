@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("tools", "prompts", "resources", "templates"):
+    for name in ("declared_tools", "prompts", "resources", "templates"):
         monkeypatch.setattr(mcp, name, {})
 
     @mcp.tool(permission="mcp_app.view_tool", tags=["shop"])

@@ -175,7 +175,7 @@ def test_the_command(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(mcp, "tools", registry.tools)
+    monkeypatch.setattr(mcp, "declared_tools", registry.tools)
     published(Tool(name="a", kind="function", config='{"function": "gone"}'))
     call_command("mcp_sync")
     said = capsys.readouterr().out

@@ -171,7 +171,7 @@ def test_what_was_never_published(admin_client: Client) -> None:
 def test_what_code_declares(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp, "tools", {})
+    monkeypatch.setattr(mcp, "declared_tools", {})
 
     @mcp.tool
     def look() -> str:
