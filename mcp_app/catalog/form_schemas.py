@@ -262,7 +262,7 @@ class FormParameter:
             }
 
     @property
-    def required(self) -> list[str]:
+    def required_names(self) -> list[str]:
         fields = self._fields.items()
         return [name for name, f in fields if f.required and f.initial is None]
 

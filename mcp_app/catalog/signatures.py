@@ -97,7 +97,7 @@ class Signature:
                 f" parameter, and a field of {form.source.__name__}, too."
             )
         schema["properties"] = {**schema["properties"], **fields}
-        if required := [*schema.get("required", ()), *form.required]:
+        if required := [*schema.get("required", ()), *form.required_names]:
             schema["required"] = required
 
     @property
