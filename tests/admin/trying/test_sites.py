@@ -16,7 +16,7 @@ from django.utils.log import AdminEmailHandler
 from pytest_django import Settings
 
 from mcp_app.egress.client import close_connections
-from mcp_app.models import Call, Example, Resource, ResourceTemplate, Tool
+from mcp_app.models import Example, Resource, ResourceTemplate, Tool
 from mcp_app.process.runtime import Process
 from tests.admin.pages import page, page_of, shown_values
 from tests.admin.trying.conftest import Login
@@ -123,7 +123,7 @@ async def test_a_hint_makes_no_call_one_that_reads(login: Login, other: Peer) ->
 
 
 async def test_an_answer_is_fetched_before_anything_is_saved(
-    login: Login, other: Peer
+    login: Login, other: Peer, process: Process
 ) -> None:
     """Its names come back with the form, and none of its values."""
     part = {"name": "Hose", "cost": 21, "supplier": {"name": "Hydra", "iban": SECRET}}
@@ -145,7 +145,7 @@ async def test_an_answer_is_fetched_before_anything_is_saved(
     assert "Tick something" in text_of(await send(client, add, tampered))
     sent["config-0-tree-part"] = ["name", "supplier", "supplier.name"]
     assert (await client.post(add, sent)).status_code == 302
-    call = await Call.objects.alatest("pk")
+    [call] = await kept(process)
     assert (call.name, call.client_name) == ("part", "Fetch")
     made = await Tool.objects.aget(name="part")
     config = made.json("config")
