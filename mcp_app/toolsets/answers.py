@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.messages import ERROR, get_messages
+from django.core.exceptions import (
+    PermissionDenied,
+    RequestDataTooBig,
+    TooManyFieldsSent,
+)
+from django.http import Http404
 from django.http.response import HttpResponseBase
 from django.shortcuts import resolve_url
 from django.utils.html import strip_tags
@@ -45,6 +51,13 @@ _SENTENCES: Final = {
     410: UNKNOWN,
     413: "The site takes no request as large as this one.",
 }
+_STATUSES: Final[Mapping[type[Exception], int]] = {
+    PermissionDenied: 403,
+    Http404: 404,
+    RequestDataTooBig: 413,
+    TooManyFieldsSent: 413,
+}
+"""Of exceptions, whatever page the site makes of them."""
 _SPACES: Final = re.compile(r"\s+")
 
 
@@ -58,12 +71,11 @@ def check_answer(visit: Visit) -> None:
 
     `ToolError` has what the model reads; other exceptions are the view's own.
     """
-    status = visit.response.status_code
-    # Also 403 and 404 may come from an exception: so their status goes first.
+    status = _status_of(visit)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise visit.error or RuntimeError(f"{visit.call.path} answered {status}.")
     if status >= HTTPStatus.BAD_REQUEST:
-        raise ToolError(_refusal_text(visit))
+        raise ToolError(_refusal_text(visit, status))
     if visit.error is not None:
         raise visit.error
     if is_redirect(visit):
@@ -73,6 +85,11 @@ def check_answer(visit: Visit) -> None:
         if visit.call.method == "GET" or not visit.is_reached:
             text = f"The site wants something done in a browser first ({place})."
             raise ToolError(text)
+
+
+def _status_of(visit: Visit) -> int:
+    kinds = (s for kind, s in _STATUSES.items() if isinstance(visit.error, kind))
+    return int(next(kinds, visit.response.status_code))
 
 
 def is_redirect(visit: Visit) -> bool:
@@ -87,8 +104,8 @@ def redirect_place(visit: Visit) -> str:
     return place
 
 
-def _refusal_text(visit: Visit) -> str:
-    response, status = visit.response, visit.response.status_code
+def _refusal_text(visit: Visit, status: int) -> str:
+    response = visit.response
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         wait = response.get("Retry-After", "")
         return f"Try again in {wait} seconds." if wait else "Try again later."
@@ -119,7 +136,9 @@ def object_output(value: JsonObject) -> ToolOutput:
 def message_output(visit: Visit, members: JsonObject = EMPTY) -> ToolOutput:
     """Return what the site told after it did something, with further members."""
     messages = [*get_messages(visit.request)]
-    texts = [plain_text(each.message) for each in messages] or [DONE]
+    place = members.get("see")
+    usual = f"The site goes on at {place}, in a browser." if place else DONE
+    texts = [plain_text(each.message) for each in messages] or [usual]
     if any(each.level >= ERROR for each in messages):
         return ToolOutput([Text("\n".join(texts))], is_error=True)
     return object_output({**members, "messages": texts})

@@ -92,12 +92,12 @@ class SiteViews(BaseHandler):
     def __init__(self) -> None:
         super().__init__()
         self.load_middleware()
-        # As the last: they see what the view sees, and what the template would get.
+        # They see what the view sees and raises, and what its template would get.
         # Django wants methods; the stubs do not know its lists.
         lists: Any = self
         lists._view_middleware.append(self._check_view)
         lists._template_response_middleware.append(self._read_page)
-        lists._exception_middleware.append(self._note_error)
+        lists._exception_middleware.insert(0, self._note_error)
 
     @contextmanager
     def visit(self, call: SiteCall, ctx: SyncContext) -> Iterator[Visit]:
@@ -160,9 +160,8 @@ def site_views() -> SiteViews:
 
 
 @receiver(setting_changed)
-def _forget_middleware(*, setting: str, **_: object) -> None:
-    if setting == "MIDDLEWARE":
-        site_views.cache_clear()
+def _forget_middleware(**_: object) -> None:
+    site_views.cache_clear()
 
 
 class SiteRequest(WSGIRequest):

@@ -89,7 +89,10 @@ def test_what_answers_is_a_result(client: Client) -> None:
 
 
 @pytest.mark.parametrize("address", ["crash", "away"])
-def test_a_crash_is_that_of_a_tool(client: Client, address: str) -> None:
+def test_a_crash_is_that_of_a_tool(
+    client: Client, settings: Settings, address: str
+) -> None:
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.toolsets.views.catch_all"]
     kind = ZeroDivisionError if address == "crash" else RuntimeError
     with pytest.raises(kind):
         client.call("visit_page", address=address)

@@ -176,6 +176,23 @@ def second_factor(
     return respond
 
 
+def catch_all(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """A middleware that makes a page of each error."""
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        return get_response(request)
+
+    respond.process_exception = lambda request, error: plain("sorry")  # type: ignore[attr-defined]
+    return respond
+
+
+def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """A page that says nothing by its status."""
+    return plain("sorry")
+
+
 VIEWS: dict[str, Any] = {
     "object": answer({"a": 1}),
     "list": answer([1, 2]),
