@@ -43,10 +43,10 @@ from mcp_app.toolsets.admin_pages import AdminPages, Key
 from mcp_app.toolsets.answers import (
     MOST_ITEMS,
     answer_output,
-    is_redirect,
     message_output,
     object_output,
     plain_text,
+    redirect_place,
 )
 
 Models: TypeAlias = Mapping[str, type[Model]]
@@ -387,6 +387,6 @@ class AdminTools:
             read = partial(admin_lists.action_pairs, action, texts)
             pairs = pages.read("changelist", read)
             with pages.submit("changelist", pairs) as visit:
-                if is_redirect(visit):
+                if redirect_place(visit) == visit.call.path:
                     return message_output(visit)
                 return answer_output(visit)

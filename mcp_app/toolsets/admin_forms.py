@@ -42,6 +42,7 @@ MOST_RELATED: Final = 20
 """Rows of a relation that are listed."""
 MOST_SEARCHED: Final = 1_000
 """Rows whose texts are looked at, where no search of the admin does it."""
+_ROW_NAMES: Final = frozenset({"key", "delete"})
 
 
 # -- values ----------------------------------------------------------------------------
@@ -138,7 +139,15 @@ def _page_rows(inline: Page) -> list[Page]:
 
 
 def _field_name(field: Page) -> str:
-    return str(field.field["name"]) if field.is_readonly else field.field.name
+    name = str(field.field["name"]) if field.is_readonly else field.field.name
+    form = field.form if field.is_readonly else field.field.form
+    # Forms of inlines have a prefix.
+    return row_name(name) if form.prefix else name
+
+
+def row_name(name: str) -> str:
+    """Return the name of a value in a row, in which some names are ours."""
+    return f"{name}_" if name in _ROW_NAMES else name
 
 
 def problem_lines(_: SiteRequest, context: Context) -> list[str]:
@@ -245,7 +254,7 @@ class _InlinePairs:
         self, page: Page, key: str, row: Mapping[str, Any]
     ) -> Iterator[Pair]:
         where = f"{self._prefix}, key {key}: "
-        values = {name: row[name] for name in row if name not in ("key", "delete")}
+        values = {name: row[name] for name in row if name not in _ROW_NAMES}
         yield from _form_pairs(page, values, where, self._problems)
         yield from _key_pairs(page)
         if not row.get("delete"):
@@ -340,10 +349,11 @@ def _pattern_row(inline: Page) -> Page:
 
 
 def _form_schema(admin_form: Page) -> JsonObject:
-    open_fields = [
-        each.field for each in _page_fields(admin_form) if not each.is_readonly
-    ]
-    fields = {each.name: each for each in open_fields if is_settable(each)}
+    fields = {
+        _field_name(each): each.field
+        for each in _page_fields(admin_form)
+        if not each.is_readonly and is_settable(each.field)
+    }
     schemas = {name: parameter_schema(name, e.field) for name, e in fields.items()}
     return {
         "type": "object",
@@ -383,7 +393,7 @@ def _known_relation(name: str, context: Context) -> Any:
     for inline in context["inline_admin_formsets"]:
         pages[f"{inline.formset.prefix}."] = _pattern_row(inline)
     relations = {
-        f"{prefix}{each.field.name}": each.field.field
+        f"{prefix}{_field_name(each)}": each.field.field
         for prefix, page in pages.items()
         for each in _page_fields(page)
         if not each.is_readonly and isinstance(each.field.field, ModelChoiceField)

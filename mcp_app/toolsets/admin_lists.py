@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
@@ -13,7 +14,7 @@ from mcp_app.catalog.form_fields import is_secret_name
 from mcp_app.catalog.form_filling import Pair
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.toolsets.admin_forms import cell_value, plain_value
+from mcp_app.toolsets.admin_forms import cell_value, plain_value, row_name
 from mcp_app.toolsets.answers import MOST_ITEMS, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
 
@@ -36,8 +37,8 @@ def list_page(changeable: bool, request: SiteRequest, context: Context) -> JsonO
         for row in changes.result_list
     ]
     filters = {
-        plain_text(each.title): [*_choices(each, changes)][:MOST_ITEMS]
-        for each in changes.filter_specs
+        name: [*_choices(each, changes)][:MOST_ITEMS]
+        for name, each in _filters(changes).items()
     }
     answer = {"rows": rows, "total": changes.result_count, "filters": filters}
     answer |= {"page": changes.page_num, "pages": changes.paginator.num_pages}
@@ -49,8 +50,7 @@ def list_query(
 ) -> list[Pair]:
     """Return the query of a list with these filters: that of the page's own links."""
     changes = context["cl"]
-    specs = {plain_text(each.title): each for each in changes.filter_specs}
-    pairs: list[Pair] = []
+    specs, pairs = _filters(changes), list[Pair]()
     for title, choice in filters.items():
         choices = _choices(_known_item("filter", title, specs), changes)
         query = _known_item("choice", choice, choices)
@@ -65,7 +65,7 @@ def list_query(
 def _columns(changes: Any) -> dict[str, Any]:
     """Return the columns of a list by names."""
     names = {
-        getattr(each, "__name__", str(each)).strip("_"): each
+        row_name(getattr(each, "__name__", str(each)).strip("_")): each
         for each in changes.list_display
     }
     return {
@@ -73,6 +73,19 @@ def _columns(changes: Any) -> dict[str, Any]:
         for name, each in names.items()
         if name != "action_checkbox" and not is_secret_name(name)
     }
+
+
+def _filters(changes: Any) -> dict[str, Any]:
+    """Return the filters of a list by titles, those of one title by their fields."""
+    # Else choices have the numbers of their rows in their names.
+    changes.add_facets = False
+    titles = Counter(plain_text(each.title) for each in changes.filter_specs)
+    filters = {}
+    for each in changes.filter_specs:
+        title, field = plain_text(each.title), each.expected_parameters()[0]
+        if not is_secret_name(field):
+            filters[title if titles[title] == 1 else field] = each
+    return filters
 
 
 def _choices(spec: Any, changes: Any) -> dict[str, str]:

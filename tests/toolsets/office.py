@@ -10,7 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import include, path
 from django.utils.html import format_html
@@ -40,7 +40,7 @@ class LargeFilter(admin.SimpleListFilter):
 
 
 class ItemForm(forms.ModelForm):  # type: ignore[type-arg]
-    remark = forms.CharField(
+    key = forms.CharField(
         initial=lambda: "made today", required=False, show_hidden_initial=True
     )
 
@@ -50,7 +50,7 @@ class ItemInline(admin.TabularInline):  # type: ignore[type-arg]
     form = ItemForm
     max_num = 3
     extra = 1
-    fields = ("stock", "amount", "hidden", "remark")
+    fields = ("stock", "amount", "hidden", "key")
 
 
 class CustomerOrderInline(admin.StackedInline):  # type: ignore[type-arg]
@@ -101,18 +101,24 @@ def fail(model_admin: Any, request: HttpRequest, queryset: Rows) -> None:
     model_admin.message_user(request, "Nobody is there.", messages.ERROR)
 
 
+@admin.action(description="Go on")
+def go_on(model_admin: Any, request: HttpRequest, queryset: Rows) -> HttpResponse:
+    return HttpResponseRedirect("/wizard/?step=1")
+
+
 @admin.register(Order, site=office)
 class OrderAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = OrderForm
     list_display = ("number", "state", "price", "customer", "is_large", "created")
-    list_filter = ("state", LargeFilter, "customer")
+    list_filter = ("state", LargeFilter, "customer__name", "suppliers__name")
+    show_facets = admin.ShowFacets.ALWAYS
     list_per_page = 5
     search_fields = ("number", "customer__name")
     autocomplete_fields = ("customer",)
     radio_fields = {"state": admin.VERTICAL}
     filter_horizontal = ("suppliers",)
     inlines = (ItemInline,)
-    actions = (send, export, ask, fail)
+    actions = (send, export, ask, fail, go_on)
     ordering = ("number",)
 
     @admin.display(ordering="total")

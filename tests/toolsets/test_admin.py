@@ -125,6 +125,7 @@ def test_lists_are_those_of_the_pages(tools: Client, boss: User) -> None:
         "size=large&state__exact=open": {
             "filters": {"size": "Large orders", "state": "Waits to be sent"}
         },
+        "customer__name=Rui": {"filters": {"customer__name": "Rui"}},
         "o=-3": {"sort": "-price"},
         "o=1&q=a&p=2": {"sort": "number", "search": "a", "page": 2},
     }
@@ -158,6 +159,7 @@ def test_a_row_is_shown_with_all_that_its_page_has(tools: Client) -> None:
     assert answer["values"]["price"] == "80.00 €"
     assert "secret_code" not in answer["values"]
     [item] = answer["inlines"]["items"]
+    assert (item["key"], item["key_"]) == (row.items.get().pk, "made today")
     assert (item["amount"], item["stock"]["text"]) == (3, "S-1")
     [entry] = answer["history"]
     assert (entry["user"], entry["change"]) == ("boss", "Changed Note.")
@@ -245,13 +247,13 @@ REFUSED: dict[str, dict[str, Any]] = {
         "values": {"total": "1e400"}
     },
     "margin: Enter a whole number.": {"values": {"margin": 1.5}},
-    "The site refused this request (400).": {"values": {"note": "x" * 3_000_000}},
+    "The site takes no request as large": {"values": {"note": "x" * 3_000_000}},
     "lines: there are no such rows here. There is items.": {"inlines": {"lines": [{}]}},
     "items, key 99: no such row here.": {"inlines": {"items": [{"key": 99}]}},
     "items[1].weird: no such field.": {"inlines": {"items": [{"weird": 1}]}},
     "items[1]: all values are those of an empty row": {"inlines": {"items": [{}]}},
     "items[2]: all values are those of an empty row": {
-        "inlines": {"items": [{"amount": 4}, {"remark": "made today"}]}
+        "inlines": {"items": [{"amount": 4}, {"key_": "made today"}]}
     },
     "items[1].stock: This field is required.": {"inlines": {"items": [{"amount": 4}]}},
     "items: there may be 3 rows.": {"inlines": {"items": [{"amount": 4}] * 3}},
@@ -333,6 +335,10 @@ def test_actions_run_on_rows_of_the_list(tools: Client) -> None:
     assert tools.call("admin_act", action="export", **call).text == "A-1\nA-2"
     assert tools.try_call("admin_act", action="fail", **call).text == "Nobody is there."
     before = rows_of_site()
+    assert tools.call("admin_act", action="go_on", **call).data == {
+        "see": "/wizard/",
+        "messages": ["The site goes on at /wizard/, in a browser."],
+    }
     for action, sentence in {
         "ask": "This asks something on a page of its own. Use the admin for it.",
         "delete_selected": "There is no action “delete_selected”; there is: send, ",
@@ -368,7 +374,9 @@ def test_what_no_list_has_is_a_sentence(tools: Client) -> None:
         assert result.text.startswith(sentence), call
     result = tools.try_call("admin_change", model="drill.ledger", key="1")
     assert result.text.startswith("Rows of “drill.ledger” cannot be changed; those of:")
-    Ledger.objects.create(key="a", worker="b")
+    row = Ledger.objects.create(key="a", worker="b")
+    listed = tools.call("admin_list", model="drill.ledger").data["rows"]
+    assert listed == [{"key": str(row.pk), "key_": "a", "worker": "b"}]
     assert tools.try_call("admin_get", model="drill.ledger", key="1").text == (
         "This page of the admin cannot be read here."
     )
