@@ -23,6 +23,7 @@ from django.utils.crypto import constant_time_compare, salted_hmac
 from pydantic import Field
 
 from mcp_app.catalog.decorators import declared_tool
+from mcp_app.catalog.findings import record_problem
 from mcp_app.catalog.form_fields import is_secret_name
 from mcp_app.catalog.form_filling import Pair
 from mcp_app.catalog.registered_function import (
@@ -50,6 +51,7 @@ from mcp_app.toolsets.answers import (
 )
 
 Models: TypeAlias = Mapping[str, type[Model]]
+Words: TypeAlias = Annotated[str, Field(max_length=200)]
 Inlines: TypeAlias = dict[str, list[dict[str, Any]]]
 
 STAFF_RULE: Final = "mcp_app.active_staff"
@@ -82,9 +84,20 @@ def is_active_staff(request: AccessRequest) -> bool:
 def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
     """Make the tools of a line `mcp.admin_tools()`."""
     site = toolset.options.get("site", default_site)
+    if not isinstance(site, AdminSite):
+        raise RegistrationError(f"site is {site!r}, and no AdminSite.")
     change = _models_by_label(toolset.options.get("change", ()), site)
     models = toolset.options.get("models")
-    read = _usual_models(site) if models is None else _models_by_label(models, site)
+    if models is None:
+        read, secret = _usual_models(site)
+        if left_out := ", ".join(sorted(secret.keys() - change.keys())):
+            sentence = (
+                f"{toolset.call} leaves out {left_out}: fields have names of secrets."
+                " To have them, name all models that you want, as in models=[…]."
+            )
+            record_problem(registry.toolset_remarks, toolset.origin.place, sentence)
+    else:
+        read = _models_by_label(models, site)
     tools = AdminTools(site, {**read, **change}, change)
     tools.check_mounted()
     registry.rule(STAFF_RULE)(is_active_staff)
@@ -120,15 +133,18 @@ def _is_forbidden(model: type[Model]) -> bool:
     return options.app_label in _FORBIDDEN or options.label_lower == "admin.logentry"
 
 
-def _usual_models(site: AdminSite) -> Models:
-    """Return the models of an admin but those that hold secrets."""
-    return {
-        model._meta.label_lower: model
-        for model in site._registry
-        if not _is_forbidden(model)
-        and model._meta.app_label not in _SECRET_APPS
-        and not any(is_secret_name(each.name) for each in model._meta.concrete_fields)
-    }
+def _usual_models(site: AdminSite) -> tuple[Models, Models]:
+    """Return the models of an admin, and those with fields for secrets.
+
+    Those of apps for secrets are in neither.
+    """
+    usual, secret = dict[str, type[Model]](), dict[str, type[Model]]()
+    for model in site._registry:
+        options = model._meta
+        if not _is_forbidden(model) and options.app_label not in _SECRET_APPS:
+            has_secret = any(is_secret_name(e.name) for e in options.concrete_fields)
+            (secret if has_secret else usual)[options.label_lower] = model
+    return usual, secret
 
 
 def _models_by_label(models: Iterable[Any], site: AdminSite) -> Models:
@@ -227,7 +243,7 @@ class AdminTools:
         self,
         ctx: SyncContext,
         model: str,
-        search: str = "",
+        search: Words = "",
         filters: dict[str, str] | None = None,
         sort: str = "",
         page: int = 1,
@@ -275,7 +291,7 @@ class AdminTools:
         model: str,
         key: Key | None = None,
         field: str = "",
-        search: str = "",
+        search: Words = "",
     ) -> ToolOutput:
         """Describe what you can enter for a new row, or for one that is there.
 

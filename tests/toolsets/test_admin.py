@@ -366,6 +366,7 @@ def test_what_no_list_has_is_a_sentence(tools: Client) -> None:
         ({"page": 9}, "There is no such page."),
         ({"page": -1}, "There is no such page."),
         ({"search": "a\0"}, "This list cannot be searched like this."),
+        ({"search": "a" * 100_000}, "Invalid arguments for admin_list:"),
         ({"model": "drill.ordr"}, "There is no model “drill.ordr” here; there is: "),
         ({"model": "drill.stock", "search": "a"}, "This list cannot be searched"),
     ]

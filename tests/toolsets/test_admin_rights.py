@@ -6,8 +6,11 @@ import random
 from typing import Any
 
 import pytest
+from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Permission, User
+from django.db import models
 from django.test import Client as Browser
+from django.test.utils import isolate_apps
 from django.urls import reverse
 from pytest_django import Settings
 
@@ -165,11 +168,28 @@ def test_secrets_are_out_of_reach(shop: None, boss: User) -> None:
     assert "password" not in answer.data["values"]
 
 
+@isolate_apps("tests.drill")
+def test_a_developer_reads_which_models_are_left_out(shop: None) -> None:
+    class Vault(models.Model):  # noqa: DJ008 - nobody looks at a row
+        api_key = models.CharField(max_length=20)
+
+        class Meta:
+            app_label = "drill"
+
+    site, registry = AdminSite(name="office"), Registry()
+    site.register([Vault, Country, User])
+    registry.admin_tools(site=site)
+    assert registry.tools
+    [remark] = registry.toolset_remarks
+    assert "mcp.admin_tools() leaves out drill.vault: fields have names of" in remark
+
+
 UNMADE: dict[str, dict[str, Any]] = {
     "mcp_app.Server is for nobody but people in the admin.": {"change": [Server]},
     "mcp_app.Session is for nobody but people": {"models": [Session]},
     "drill.Item is not registered in the admin site 'office'.": {"change": [Item]},
     "'drill.Order' is no model, such as Order.": {"change": ["drill.Order"]},
+    "site is 'office', and no AdminSite.": {"site": "office"},
     "only names 'add'. There is models, list, get, form.": {"only": ["add"]},
 }
 
