@@ -11,7 +11,7 @@ from mcp_app import kinds
 from mcp_app.catalog import form_urls, row_loader
 from mcp_app.catalog.findings import Finding, must_fix
 from mcp_app.catalog.lint import server_findings
-from mcp_app.catalog.registered_function import Declaration
+from mcp_app.catalog.registered_function import Declaration, ReadyTool
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import (
     StoredDefinition,
@@ -27,7 +27,8 @@ from mcp_app.interface.server import Key, ServerDefinition
 class SurveyFinding:
     """A finding, and where it is.
 
-    `source` is the name of the function in code, or "tool 12" for a row.
+    `source` is the name of the function in code, or "tool 12" for a row; `in_code`
+    says whether a developer wrote its words.
     """
 
     about: Definition | ServerDefinition
@@ -43,7 +44,8 @@ def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
         source = each.function.qualified_name
         findings = kinds.findings_with_kind(each.definition, registry=registry)
         for finding in (*findings, *form_urls.findings_of(each.function)):
-            yield SurveyFinding(each.definition, source, finding, in_code=True)
+            in_code = not isinstance(each.function, ReadyTool)
+            yield SurveyFinding(each.definition, source, finding, in_code)
 
 
 def row_findings(registry: Registry) -> Iterator[SurveyFinding]:

@@ -20,6 +20,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import (
     ComponentRegistry,
+    force_instance,
     get_doc,
     get_view_model,
     is_versioning_supported,
@@ -29,6 +30,7 @@ from drf_spectacular.plumbing import (
 from drf_spectacular.settings import spectacular_settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import authentication
+from rest_framework.fields import FileField
 from rest_framework.permissions import DjangoModelPermissions
 from rest_framework.settings import api_settings
 from rest_framework.versioning import AcceptHeaderVersioning
@@ -208,6 +210,7 @@ class _Operation:
             about["operationId"] = self._tool_name()
             about["description"] = self._description()
             self._soften_body()
+            self._bar_files()
         except Exception as error:
             logger.exception("%s cannot be described", type(self.view).__name__)
             self.bar = f"drf-spectacular cannot describe it: {error}"[:300]
@@ -257,6 +260,15 @@ class _Operation:
             self.remark = "nothing can be sent: add @extend_schema(request=…)"
         elif self.extra is not None and "serializer_class" not in self.extra.kwargs:
             body["required"] = False
+
+    def _bar_files(self) -> None:
+        """Bar what requires a file: a document says that it is the address of one."""
+        serializer = force_instance(self.schema.get_request_serializer())
+        fields = getattr(serializer, "fields", {}).values()
+        body = self.about.get("requestBody", {})
+        is_bare = body.get("required") and self.method != "PATCH"
+        if is_bare and any(f.required for f in fields if isinstance(f, FileField)):
+            self.bar = "it wants a file"
 
     def _is_body_assumed(self) -> bool:
         mark: Any = object()

@@ -174,6 +174,18 @@ class HookView(APIView):
         return Response({"user": str(request.user)})
 
 
+class PaperSerializer(serializers.Serializer[Any]):
+    paper = serializers.ImageField()
+    title = serializers.CharField()
+
+
+class PaperView(APIView):
+    serializer_class = PaperSerializer
+
+    def post(self, request: Request) -> Response:
+        return Response({})
+
+
 class VersionView(APIView):
     """Says its version."""
 
@@ -209,6 +221,7 @@ new = [path("state/", NamespaceVersionView.as_view())]
 urlpatterns = [
     path("api/", include(router.urls)),
     path("api/hook/", HookView.as_view()),
+    path("api/paper/", PaperView.as_view()),
     *format_suffix_patterns([path("api/hello/", hello)]),
     path("api/<version>/version/", PathVersionView.as_view()),
     path("api/v1/", include((old, "old"))),

@@ -16,7 +16,8 @@ from django.urls import clear_url_caches, path
 from pytest_django import Settings
 
 from mcp_app.catalog.registry import Registry, mcp
-from mcp_app.checks import modules
+from mcp_app.checks import definitions, modules
+from mcp_app.checks.definitions import check_definitions
 from mcp_app.checks.modules import check_toolsets
 from mcp_app.interface.principal import AccessRequest, Principal
 from mcp_app.models import Tool
@@ -175,6 +176,9 @@ def test_remarks_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(registry.tools) == 42
     registry.openapi(DOCUMENT)
     monkeypatch.setattr(modules, "mcp", registry)
+    monkeypatch.setattr(definitions, "mcp", registry)
+    # What is for decorators helps nobody here.
+    assert {each.hint for each in check_definitions(None)} == {None}
     many, *lost = check_toolsets(None)
     assert (many.id, many.level) == ("mcp_app.I004", INFO)
     assert "makes 42 tools, and models choose worse from more than 40." in many.msg

@@ -268,6 +268,16 @@ def test_what_cannot_be_described_bars_nothing_else(
     assert "POST /api/hello/: nothing can be sent: add @extend_schema(" in empty
 
 
+def test_a_view_that_requires_a_file_is_no_tool() -> None:
+    from tests.toolsets import api  # noqa: PLC0415 - as above
+
+    registry = Registry()
+    registry.rest(api.PaperView)
+    assert registry.tools == {}
+    [remark] = registry.toolset_remarks
+    assert "POST /api/paper/: is no tool: it wants a file." in remark
+
+
 def test_values_that_no_view_takes() -> None:
     client = client_of(registry_of(), "ana")
     wrong: list[tuple[str, dict[str, Any], str]] = [

@@ -388,7 +388,11 @@ class _OperationReader:
         schema = self._translate_media(media)
         lifted = self._liftable_arguments(schema)
         if lifted is None:
-            raise Unusable(_("the document does not describe the fields of its form"))
+            what = _(
+                "the fields of its form are not described, or one is called as a"
+                " parameter is"
+            )
+            raise Unusable(what)
         encoding = media.get("encoding")
         pairs = []
         for each, name in lifted.items():

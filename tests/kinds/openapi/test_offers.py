@@ -400,7 +400,7 @@ BARS: Final[list[tuple[Any, str]]] = [
     (of("a", schema={"type": 5}), "its schema is refused: "),
     (of("a", schema={"pattern": "("}), "its schema is refused: "),
     (SIXTY, "it has more than 50 parameters"),
-    (UNTOLD, "the document does not describe the fields of its form"),
+    (UNTOLD, "the fields of its form are not described, or one is called as a"),
 ]
 
 
