@@ -177,12 +177,9 @@ def _clean_one(field: OpenField, value: object) -> Value:
         if isinstance(value, str):
             value = _valid_text(value)
         form = None if field.kind in _KEYS else _form_field(column)
-        if form is None:
-            value = column.to_python(value)
-            column.run_validators(value)
-            return value
-        cleaned = form.clean(_as_form_input(value))
-        if field.kind is FieldKind.NUMBER:
+        clean = column.to_python if form is None else form.clean
+        cleaned = clean(value if form is None else _as_form_input(value))
+        if form is None or field.kind is FieldKind.NUMBER:
             # Forms do not know how large a number the database holds.
             column.run_validators(cleaned)
         if isinstance(cleaned, datetime):

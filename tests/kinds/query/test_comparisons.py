@@ -7,9 +7,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db.models import DateTimeField
 
 from mcp_app.catalog.json_schemas import text_like
-from mcp_app.catalog.open_models import OpenField
+from mcp_app.catalog.open_models import FieldKind, OpenField
 from mcp_app.kinds.query.comparisons import (
     PERIODS,
     Unfit,
@@ -165,6 +166,12 @@ def test_values_that_the_column_cannot_have(
 ) -> None:
     with pytest.raises(Unfit, match=sentence):
         clean_value(field(path), comparison, value)
+
+
+def test_a_key_that_is_a_time_is_in_utc() -> None:
+    key = OpenField("at", FieldKind.KEY, DateTimeField())
+    with pytest.raises(Unfit, match="after the year 9999"):
+        clean_value(key, "exact", "9999-12-31T23:59:59-12:00")
 
 
 def test_periods() -> None:
