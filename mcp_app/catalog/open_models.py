@@ -32,6 +32,8 @@ AnyField: TypeAlias = Any
 """A field or a relation of a model; the stubs know less of each than its class has."""
 Rows: TypeAlias = Literal["all"] | Callable[[AccessRequest], QuerySet[Any]]
 ALL: Final = "all"
+LINE_LENGTH: Final = 255
+"""Of a text that can stand for a row."""
 
 
 class FieldKind(Enum):
@@ -243,6 +245,7 @@ def open_model(
         codename = get_permission_codename("view", opened._meta)
         permission = f"{opened._meta.app_label}.{codename}"
     texts = [n for n, f in visible_fields.items() if f.kind is FieldKind.TEXT]
+    naming = [n for n in texts if _names_rows(visible_fields[n].source)]
     if text is not None and text not in texts:
         raise RegistrationError(
             f"{owner}: text is {text!r}. It must be a text among the fields, such as"
@@ -256,9 +259,15 @@ def open_model(
         permission=permission,
         title=options.get("title")
         or str(opened._meta.verbose_name_plural).capitalize(),
-        text=text or next(iter(texts), ""),
+        text=text or next(iter(naming), ""),
         scope=options.get("scope") or _scope_words(rows),
     )
+
+
+def _names_rows(column: AnyField) -> bool:
+    """Whether a text can stand for rows unasked: it is short, and each row has one."""
+    is_line = isinstance(column, models.CharField)
+    return is_line and not column.blank and (column.max_length or 0) <= LINE_LENGTH
 
 
 def _scope_words(rows: Rows) -> Label:

@@ -47,6 +47,13 @@ def test_what_a_model_offers() -> None:
     assert whose.rows_name == f"{__name__}.orders_of"
 
 
+def test_what_stands_for_a_row() -> None:
+    assert opened(Order, "note", "id", "number").text == "number"
+    # A long text, or one that may be empty, does so only if code says it.
+    assert opened(Order, "note").text == ""
+    assert opened(Order, "note", text="note").text == "note"
+
+
 def test_nobody_asks_by_relations_to_many_unless_told() -> None:
     model = opened(Order, "number", "items", "customer")
     assert [*model.filters] == ["number", "customer"]
