@@ -149,8 +149,10 @@ def _read_text(field: Any, text: str) -> Any:
     read, example = _READERS.get(next(kinds, object), (None, ""))
     try:
         value = read(text) if read is not None else text
-    except (ValueError, InvalidOperation, OverflowError):
+    except (ValueError, InvalidOperation):
         value = None
+    except OverflowError:
+        raise UnfitValue(f"it must be like {example}") from None
     if value is None and text and isinstance(inner_widget(field.widget), _IN_PARTS):
         raise UnfitValue(f"it must be like {example}")
     return text if value is None else value

@@ -19,11 +19,13 @@ from django.db.models import IntegerField
 from django.forms.utils import pretty_name
 from django.http import QueryDict
 from django.utils import translation
+from django.utils.choices import BlankChoiceIterator
 from django.utils.html import strip_tags
 
 from mcp_app.catalog.form_filling import UnfitValue, page_pairs, pairs_with_value
 from mcp_app.catalog.json_schemas import text_like
-from mcp_app.interface.errors import RegistrationError, ToolError
+from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.errors import ExternalError, RegistrationError
 from mcp_app.protocol.json_types import JsonObject
 
 Field: TypeAlias = Any
@@ -104,6 +106,9 @@ def plain_choices(choices: Any) -> Iterator[tuple[Any, str]]:
 def _own_choices(field: Field) -> list[tuple[Any, str]]:
     """Return the choices that stand in code; others may be rows."""
     choices = field.choices
+    if isinstance(choices, BlankChoiceIterator):
+        # Those of a model's field, where it may be empty.
+        choices = choices.choices
     return [*plain_choices(choices)] if isinstance(choices, list | tuple) else []
 
 
@@ -185,24 +190,44 @@ def _without_none(schema: JsonObject) -> JsonObject:
 def bind_form(source: type[forms.BaseForm], values: JsonObject) -> forms.BaseForm:
     """Return a form that was sent with these values, and is valid.
 
-    What is left out has the value that the form begins with.  Raises `ToolError` with a
-    line for each thing that is wrong.
+    What is left out has the value that the form begins with.  Raises `ExternalError`
+    with a line for each thing that is wrong.
     """
-    data, problems = QueryDict(mutable=True), list[str]()
-    for field in source():
-        pairs = page_pairs(field)
-        if field.name in values:
-            pairs = pairs_with_value(field, values[field.name])
+    page, data, problems = source(), QueryDict(mutable=True), list[str]()
+    for name in {**page.fields, **values}:
         try:
-            for name, value in pairs:
-                data.appendlist(name, value)
+            for pair in _field_pairs(page, name, values):
+                data.appendlist(*pair)
         except UnfitValue as error:
-            problems.append(f"{field.name}: {error}.")
+            problems.append(f"{name}: {error}.")
     form = source(data=data)
-    if problems or not form.is_valid():
-        lines = (f"- {line}" for line in problems or form_problems(form))
-        raise ToolError("\n".join(["These values do not fit:", *lines]))
+    try:
+        problems = problems or [*form_problems(form)]
+    except OverflowError:
+        problems = ["A number is too large."]
+    if problems:
+        text = "\n- ".join(["These values do not fit:", *problems])
+        # Prompts answer with it, too; any other error would be one of the site.
+        raise ExternalError(text, Outcome.ARGUMENTS)
     return form
+
+
+def _field_pairs(
+    page: forms.BaseForm, name: str, values: JsonObject
+) -> Iterator[tuple[str, str]]:
+    # A form may take fields away when it is made.
+    if name in values and (name not in page.fields or page.fields[name].disabled):
+        raise UnfitValue("it cannot be set here")
+    if name not in values:
+        return page_pairs(page[name])
+    value = values[name]
+    if isinstance(page.fields[name], forms.BooleanField) and value in _YES_NO:
+        # Arguments of prompts are texts.
+        value = value == _YES_NO[0]
+    return pairs_with_value(page[name], value)
+
+
+_YES_NO: Final = ("true", "false")
 
 
 def form_problems(form: forms.BaseForm) -> Iterator[str]:

@@ -209,7 +209,11 @@ def _form_parameter(function: Inspection) -> FormParameter | None:
         # A function with a form has imported them; all others start faster without.
         return None
     kind = loaded.BaseForm
-    forms = [each for each in function.parameters if is_kind(each.annotation, kind)]
+    forms = [
+        each
+        for each in function.parameters
+        if is_kind(bare_hint(each.annotation), kind)
+    ]
     if len(forms) > 1:
         names = ", ".join(each.name for each in forms)
         raise RegistrationError(f"{function.qualified_name} takes two forms: {names}.")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import pytest
 from django import forms
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
+from django.db import models
 from django.test import override_settings
 
 from mcp_app import SyncContext
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.test import Client
+from mcp_app.test import Client, Refused
 from tests.drill.models import Country, Order
 
 pytestmark = pytest.mark.django_db
@@ -55,11 +56,13 @@ YES_OR_NULL: Final[JsonObject] = {"type": ["boolean", "null"]}
 DAY: Final = limited(TEXT, format="date")
 AB: Final = limited(TEXT, enum=["a", "b"])
 SEVERAL: Final = {"type": "array", "items": AB, "minItems": 1}
-ONES: Final = {"type": ["array", "null"], "items": limited(WHOLE, enum=[1])}
+ONE: Final = limited(WHOLE, enum=[1])
+ONES: Final = {"type": ["array", "null"], "items": ONE}
 PAIR: Final = {"prefixItems": [WHOLE, WHOLE], "minItems": 2, "maxItems": 2}
 FOLDER: Final = str(Path(__file__).parent)
 FILE: Final = f"{FOLDER}/__init__.py"
 MOMENT: Final = dt.datetime(2026, 1, 31, 8, tzinfo=dt.UTC)
+EARLY: Final = "0001-01-01T00:00:00+23:59"
 HERE: Final = dt.datetime(2026, 1, 31, 8, tzinfo=ZONE)
 LAST: Final = dt.date(2026, 1, 31)
 BOXES: Final = forms.CheckboxSelectMultiple
@@ -109,10 +112,11 @@ FIELDS: Final[list[tuple[forms.Field, JsonObject, object, object]]] = [
     (forms.ChoiceField(choices=STATES), AB, "b", "b"),
     (
         forms.TypedChoiceField(choices=NUMBERS, coerce=int),
-        limited(WHOLE, enum=[1]),
+        ONE,
         1,
         1,
     ),
+    (models.IntegerField(choices=NUMBERS).formfield(), ONE, 1, 1),
     (forms.ChoiceField(choices=lambda: STATES), TEXT, "a", "a"),
     (forms.MultipleChoiceField(choices=STATES, widget=BOXES), SEVERAL, ["b"], ["b"]),
     (forms.TypedMultipleChoiceField(**TYPED), ONES, [1], [1]),
@@ -165,12 +169,14 @@ class TicketForm(forms.Form):
     groups = forms.ModelMultipleChoiceField(Group.objects.all(), required=False)
     photo = forms.FileField(required=False)
     fixed = forms.CharField(disabled=True, initial="x")
+    locked = forms.CharField(required=False)
     prefix = "ticket"
 
     def __init__(self, *positional: Any, **named: Any) -> None:
         super().__init__(*positional, **named)
         country: Any = self.fields["country"]
         country.queryset = Country.objects.filter(hidden=False)
+        self.fields["locked"].disabled = True
 
     def clean(self) -> None:
         if self.cleaned_data.get("title") == "nothing":
@@ -231,6 +237,7 @@ def test_a_form_beside_other_parameters(desk: Client) -> None:
                 "items": {"type": "integer"},
                 "description": "Groups.",
             },
+            "locked": {"type": ["string", "null"], "description": "Locked."},
         },
     }
     country = Country.objects.create(code="de", name="land")
@@ -239,7 +246,7 @@ def test_a_form_beside_other_parameters(desk: Client) -> None:
     assert desk.call("open_ticket", times=2, title="mend").data == {
         **{"title": "mend", "state": "a", "due": "2026-01-01", "urgent": "True"},
         **{"country": "None", "groups": "<QuerySet []>", "photo": "None"},
-        **{"fixed": "x", "times": 2, "user": "ada"},
+        **{"fixed": "x", "locked": "", "times": 2, "user": "ada"},
     }
     told = desk.call(
         "open_ticket",
@@ -281,6 +288,8 @@ def test_what_does_not_fit_is_a_line_for_each_field(desk: Client) -> None:
         ({"title": "a", "country": 10**400}, "country"),
         ({"title": "a", "fixed": "y"}, "fixed"),
         ({"title": "a", "photo": "y"}, "photo"),
+        ({"title": "a", "locked": "y"}, "- locked: it cannot be set here."),
+        ({"title": "a", "groups": [10**30]}, "- A number is too large."),
         ({"title": "x" * 3_000_000}, "title"),
         ({"title": "a", "groups": [*range(2_000)]}, "groups"),
     ],
@@ -309,6 +318,8 @@ def test_a_model_form_in_an_async_function() -> None:
     assert client.call("add_order", **values).data == "a1"
     order = Order.objects.get(number="a1")
     assert (order.state, order.total) == ("open", Decimal("2.50"))
+    early = client.try_call("add_order", **{**values, "created": EARLY})
+    assert "- created: it must be like" in early.text
     again = client.try_call("add_order", **values)
     assert again.text == (
         "These values do not fit:\n- number: Order with this Number already exists."
@@ -318,14 +329,15 @@ def test_a_model_form_in_an_async_function() -> None:
 class ReplyForm(forms.Form):
     ticket = forms.IntegerField()
     due = forms.DateField(required=False)
+    urgent = forms.BooleanField(required=False)
 
 
 def test_a_form_of_a_prompt() -> None:
     registry = Registry()
 
     @registry.prompt
-    def reply(form: ReplyForm) -> str:
-        return f"Reply to {form.cleaned_data}."
+    def reply(form: Annotated[ReplyForm, "What to say"]) -> str:
+        return " ".join(map(str, form.cleaned_data.values()))
 
     assert [
         (each.name, each.required)
@@ -333,9 +345,13 @@ def test_a_form_of_a_prompt() -> None:
     ] == [
         ("ticket", True),
         ("due", False),
+        ("urgent", False),
     ]
-    text = _client(registry).prompt("reply", ticket="7", due="2026-01-31").text
-    assert text == "Reply to {'ticket': 7, 'due': datetime.date(2026, 1, 31)}."
+    client = _client(registry)
+    values = {"ticket": "7", "due": "2026-01-31", "urgent": "true"}
+    assert client.prompt("reply", **values).text == "7 2026-01-31 True"
+    with pytest.raises(Refused, match="- ticket: Enter a whole number"):
+        client.prompt("reply", ticket="x")
 
 
 class WithUser(forms.Form):
