@@ -422,7 +422,7 @@ def _subject_name(subject: Any) -> str:
         # A function of @api_view has its name only in its class.
         return f"{view.__module__}.{view.__name__}"
     label = getattr(getattr(subject, "_meta", None), "label", None)
-    return label or qualified_name(subject)
+    return label or (qualified_name(subject) if callable(subject) else repr(subject))
 
 
 def _decorator(

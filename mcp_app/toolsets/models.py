@@ -27,6 +27,7 @@ from mcp_app.interface.errors import RegistrationError, ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query.config import (
+    CURSOR,
     DATES,
     GROUPS,
     NUMBERS,
@@ -50,6 +51,7 @@ KEY: Final = "key"
 SEARCH: Final = "search"
 SORT: Final = "sort"
 BY: Final = "by"
+_OURS: Final = (SEARCH, SORT, BY, CURSOR)
 
 _SORTED: Final = (
     NUMBERS | DATES | {FieldKind.TIME, FieldKind.TEXT, FieldKind.CHOICE, FieldKind.KEY}
@@ -111,11 +113,6 @@ class _Variants:
 
     def input_schema(self, description: str) -> JsonObject:
         schema = input_schema(self.queries[None])
-        if self.parameter in schema["properties"]:
-            raise RegistrationError(
-                f"the filter {self.parameter!r} is called as a parameter of ours. Leave"
-                " it out, as in filters=[…]."
-            )
         if names := [name for name in self.queries if name is not None]:
             choice = {"type": "string", "enum": names, "description": description}
             schema["properties"] = {**schema["properties"], self.parameter: choice}
@@ -169,7 +166,7 @@ class _Maker:
             if field is not None and field.kind is FieldKind.TO_ONE:
                 target = self.opened.get(field.target_model._meta.label)
                 if target is not None and target.text in target.fields:
-                    yield f"{name}.pk"
+                    yield _key_path(name, field)
 
     def _list_config(self, name: str) -> JsonObject:
         """Return the config of a list below a row, without the way back to it."""
@@ -213,8 +210,14 @@ class _Maker:
         lookup = _LOOKUPS.get(kind, "exact")
         config = {"path": name, "lookup": lookup, "parameter": path.name}
         if kind is FieldKind.TO_ONE and not name.endswith(".pk"):
-            config |= {"path": f"{name}.pk", "parameter": f"{path.name}_{KEY}"}
+            parameter = f"{path.name}_{KEY}"
+            config |= {"path": _key_path(name, path.end_field), "parameter": parameter}
             label = f"The key of the {label}"
+        if lookup != "range" and config["parameter"] in _OURS:
+            raise RegistrationError(
+                f"{name!r} is the name of a parameter of ours, so no filter can have"
+                " it. Leave it out, as in filters=[…]."
+            )
         ends = ", both ends included" if lookup == "range" else ""
         return {**config, "description": f"{label[:1].upper()}{label[1:]}{ends}."}
 
@@ -335,6 +338,8 @@ class _Maker:
         for name, field in self._fields.items():
             if field.kind in DATES:
                 yield f"{name}_month", [{"path": name, "unit": "month"}]
+            elif name == COUNT:
+                continue  # The number of each group has this name.
             elif field.kind in _GROUPED and not field.source.one_to_one:
                 yield name, [*self._paths(self.model, [name])]
 
@@ -358,6 +363,12 @@ def _free_names(fields: Mapping[str, OpenField]) -> list[str]:
     One of the others would hide the whole tool from who lacks it.
     """
     return [name for name, each in fields.items() if not each.permission]
+
+
+def _key_path(name: str, relation: OpenField) -> str:
+    """Return the path of the key by which tools get what a relation leads to."""
+    key: str = relation.target_model._meta.pk.attname
+    return f"{name}.pk" if relation.key_column == key else f"{name}.{key}"
 
 
 def _field_label(field: OpenField) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from django.core.checks import Error
+from django.db import models
+from django.test.utils import isolate_apps
 
 from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.findings import collecting
@@ -17,7 +19,7 @@ from mcp_app.catalog.toolset_options import Toolset
 from mcp_app.checks import modules
 from mcp_app.checks.modules import check_toolsets
 from mcp_app.interface.errors import RegistrationError
-from mcp_app.toolsets import models
+from mcp_app.toolsets import models as maker
 from tests.drill.models import Order, Stock
 
 
@@ -32,7 +34,7 @@ def test_tools_are_made_once_when_they_are_asked_for(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
-    declare_tools = models.declare_tools
+    declare_tools = maker.declare_tools
 
     def noted(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
         threads.append(threading.get_ident())
@@ -40,7 +42,7 @@ def test_tools_are_made_once_when_they_are_asked_for(
         assert known.tools == {}
         yield from declare_tools(toolset, known)
 
-    monkeypatch.setattr(models, "declare_tools", noted)
+    monkeypatch.setattr(maker, "declare_tools", noted)
     registry.model_tools(Stock)
     assert threads == []
     assert {*registry.tools} == {"stock_list", "stock_get", "stock_count"}
@@ -60,7 +62,7 @@ def test_other_threads_wait_for_all_tools(
 ) -> None:
     names: list[set[str]] = []
     other = threading.Thread(target=lambda: names.append({*registry.tools}))
-    declare_tools = models.declare_tools
+    declare_tools = maker.declare_tools
 
     def slow(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
         other.start()
@@ -68,7 +70,7 @@ def test_other_threads_wait_for_all_tools(
         other.join(0.2)
         yield from declare_tools(toolset, known)
 
-    monkeypatch.setattr(models, "declare_tools", slow)
+    monkeypatch.setattr(maker, "declare_tools", slow)
     registry.model_tools(Stock)
     assert len(registry.tools) == 3
     other.join()
@@ -94,7 +96,7 @@ def test_a_toolset_stands_once(registry: Registry) -> None:
 
 UNMADE = {
     "No code opens drill.Order. Write mcp.open_model(Order": (Order, {}),
-    "It must be a Django model": (3, {}),
+    "mcp.model_tools('shop.Order'): It must be a Django model": ("shop.Order", {}),
     "“weight” of drill.Stock cannot be shown": (Stock, {"fields": ["weight"]}),
     "“weight” of drill.Stock cannot be asked by": (Stock, {"filters": ["weight"]}),
     "“level” cannot be asked by “icontains”": (Stock, {"search": ["level"]}),
@@ -130,6 +132,24 @@ def test_what_cannot_be_made_is_left_out_and_told(
     assert error.msg.endswith("None of its tools is served.")
 
 
+@isolate_apps("tests.drill")
+def test_filters_do_not_take_our_names(registry: Registry) -> None:
+    class Odd(models.Model):  # noqa: DJ008
+        sort = models.BooleanField()
+        count = models.BooleanField()
+
+        class Meta:
+            app_label = "drill"
+
+    registry.open_model(Odd, fields=["sort", "count"], rows="all", permission="")
+    registry.model_tools(Odd)
+    assert registry.tools == {}
+    assert "'sort' is the name of a parameter of ours" in str(registry.toolset_problems)
+    registry.model_tools(Odd, name="odd", filters=["count"])
+    schema = registry.tools["odd_count"].definition.input_schema
+    assert schema["properties"]["by"]["enum"] == ["sort"]
+
+
 def test_a_maker_that_fails_is_told_and_logged(
     registry: Registry,
     monkeypatch: pytest.MonkeyPatch,
@@ -138,7 +158,7 @@ def test_a_maker_that_fails_is_told_and_logged(
     def failing(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
         raise LookupError("no such page.")
 
-    monkeypatch.setattr(models, "declare_tools", failing)
+    monkeypatch.setattr(maker, "declare_tools", failing)
     registry.model_tools(Stock)
     assert registry.tools == {}
     [sentence] = registry.toolset_problems

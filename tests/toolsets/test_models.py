@@ -224,6 +224,16 @@ def test_a_key_that_is_not_opened_is_shown_and_asked_by(client: Client) -> None:
     assert found["key"] == str(invoice.key)
 
 
+def test_the_key_of_a_relation_leads_to_its_row(client: Client) -> None:
+    """Also where another column joins the two."""
+    [row, *_] = [
+        row for row in client.call("customer_list").data["rows"] if row["country"]
+    ]
+    key = row["country"]["id"]
+    assert client.call("country_get", key=key).data["code"] == row["country_id"]
+    assert row in client.call("customer_list", country_key=key).data["rows"]
+
+
 REFUSED: Final[list[tuple[str, JsonObject, str]]] = [
     ("order_list", {"state": "lost"}, "state"),
     ("order_list", {"sort": "note"}, "sort"),
