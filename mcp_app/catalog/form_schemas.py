@@ -80,9 +80,11 @@ def nearest_schema(
     field: Field, known: Mapping[type[forms.Field], Callable[[Field], JsonObject]]
 ) -> JsonObject | None:
     """Return the schema of the nearest class of a field that is known."""
-    classes = (each for each in type(field).__mro__ if each in known)
-    nearest = next(classes, None)
-    return None if nearest is None else known[nearest](field)
+    for each in type(field).__mro__:
+        if each in known:
+            schema = known[each](field).items()
+            return {name: value for name, value in schema if value is not None}
+    return None
 
 
 def default_value(initial: object) -> object:
@@ -114,15 +116,16 @@ def _own_choices(field: Field) -> list[tuple[Any, str]]:
 
 def _choice_schema(field: Field) -> JsonObject:
     values = [value for value, _label in _own_choices(field)]
-    if values and all(type(each) is int for each in values):
+    if not values:
+        return {"type": "string"}
+    if all(type(each) is int for each in values):
         return {"type": "integer", "enum": values}
-    return {"type": "string", "enum": [*map(str, values)] or None}
+    return {"type": "string", "enum": [*map(str, values)]}
 
 
 def _key_schema(field: Field) -> JsonObject:
     options = field.queryset.model._meta
-    column = options.get_field(field.to_field_name) if field.to_field_name else None
-    column = column or options.pk
+    column = options.get_field(field.to_field_name or options.pk.name)
     while column.is_relation:
         column = column.target_field
     is_number = isinstance(column, IntegerField)
@@ -132,7 +135,7 @@ def _key_schema(field: Field) -> JsonObject:
 def _several_schema(one: Callable[[Field], JsonObject]) -> Callable[..., JsonObject]:
     return lambda field: {
         "type": "array",
-        "items": _without_none(one(field)),
+        "items": one(field),
         "minItems": 1 if field.required else None,
     }
 
@@ -148,7 +151,6 @@ def _values_schema(field: Field) -> JsonObject:
 
 _PARAMETERS: Final[Mapping[type[forms.Field], Callable[[Field], JsonObject]]] = {
     **SIMPLE,
-    forms.Field: lambda field: {},
     forms.ComboField: _text_schema,
     forms.JSONField: lambda field: {},
     forms.UUIDField: _format_schema("uuid"),
@@ -157,7 +159,6 @@ _PARAMETERS: Final[Mapping[type[forms.Field], Callable[[Field], JsonObject]]] = 
     forms.TimeField: lambda field: text_like("time"),
     forms.ChoiceField: _choice_schema,
     forms.MultipleChoiceField: _several_schema(_choice_schema),
-    forms.TypedMultipleChoiceField: _several_schema(_choice_schema),
     forms.ModelChoiceField: _key_schema,
     forms.ModelMultipleChoiceField: _several_schema(_key_schema),
     forms.MultiValueField: _values_schema,
@@ -177,11 +178,7 @@ def value_schema(field: Field) -> JsonObject:
 
 
 def _filled_schema(field: Field) -> JsonObject:
-    return _without_none(nearest_schema(field, _PARAMETERS) or {})
-
-
-def _without_none(schema: JsonObject) -> JsonObject:
-    return {name: value for name, value in schema.items() if value is not None}
+    return nearest_schema(field, _PARAMETERS) or {}
 
 
 # -- values ----------------------------------------------------------------------------
@@ -294,16 +291,17 @@ class FormParameter:
     def wrap_function(self, function: Function, *, is_async: bool) -> Function:
         """Return a function that gets the form where the values of its fields come."""
 
+        def bind(arguments: JsonObject) -> JsonObject:
+            form = bind_form(self.source, arguments[self.name])
+            return {**arguments, self.name: form}
+
         @wraps(function)
         def run(**arguments: Any) -> Any:
-            form = bind_form(self.source, arguments.pop(self.name))
-            return function(**arguments, **{self.name: form})
+            return function(**bind(arguments))
 
         @wraps(function)
         async def run_async(**arguments: Any) -> Any:
-            values = arguments.pop(self.name)
-            form = await sync_to_async(bind_form)(self.source, values)
-            return await function(**arguments, **{self.name: form})
+            return await function(**await sync_to_async(bind)(arguments))
 
         return run_async if is_async else run
 

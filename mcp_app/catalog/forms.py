@@ -93,7 +93,6 @@ _SCHEMAS: Mapping[type, Callable[[Field], JsonObject]] = {
     forms.ChoiceField: _choice_schema,
     forms.MultipleChoiceField: _choices_schema,
     forms.ModelMultipleChoiceField: _choices_schema,
-    forms.TypedMultipleChoiceField: _choices_schema,
 }
 
 

@@ -302,8 +302,7 @@ class Registry:
         Called `order_list`, `order_get` and `order_count`, they show each caller what
         `open_model` says.
         """
-        check_options("model_tools", "model_tools", ModelToolOptions, options)
-        self._note_toolset("models", "model_tools", model, options)
+        self._note_toolset("models", "model_tools", model, ModelToolOptions, options)
 
     @recording_call
     def admin_tools(self, **options: Unpack[AdminToolOptions]) -> None:
@@ -312,8 +311,7 @@ class Registry:
         With `change=[Order]` there are tools that add, change and delete orders, and
         run actions on them, as far as the pages let whoever calls.
         """
-        check_options("admin_tools", "admin_tools", AdminToolOptions, options)
-        self._note_toolset("admin", "admin_tools", None, options)
+        self._note_toolset("admin", "admin_tools", None, AdminToolOptions, options)
 
     @recording_call
     def rest(self, view: Any, /, **options: Unpack[RestToolOptions]) -> None:
@@ -322,8 +320,7 @@ class Registry:
         Each action of a viewset is one: `orders_list`, `orders_retrieve`.  The view
         answers, behind the site's middleware, with the caller as its user.
         """
-        check_options("rest", "rest", RestToolOptions, options)
-        self._note_toolset("rest", "rest", view, options)
+        self._note_toolset("rest", "rest", view, RestToolOptions, options)
 
     @recording_call
     def openapi(self, document: Any, /, **options: Unpack[OpenApiToolOptions]) -> None:
@@ -331,13 +328,12 @@ class Registry:
 
         The views of the site answer, as those of `rest` do.
         """
-        check_options("openapi", "openapi", OpenApiToolOptions, options)
-        self._note_toolset("openapi", "openapi", document, options)
+        self._note_toolset("openapi", "openapi", document, OpenApiToolOptions, options)
 
     def _note_toolset(
-        self, maker: str, method: str, subject: Any, options: Mapping[str, Any]
+        self, maker: str, method: str, subject: Any, known_options: type, options: Any
     ) -> None:
-        """Note what is asked for; `options` were checked."""
+        check_options(method, method, known_options, options)
         self._resolve_rule(options)
         call = f"mcp.{method}({_subject_name(subject)})"
         key = maker, options.get("name") or call

@@ -97,10 +97,10 @@ class Toolset:
 
     def wanted_tools(self, known: Sequence[str]) -> Sequence[str]:
         """Return which of these are to be made."""
-        only = self.options.get("only")
-        for name in only or ():
+        only = self.options.get("only", known)
+        for name in only:
             if name not in known:
                 raise RegistrationError(
                     f"only names {name!r}. There is {', '.join(known)}."
                 )
-        return known if only is None else [each for each in known if each in only]
+        return [each for each in known if each in only]

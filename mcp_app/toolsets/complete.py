@@ -21,7 +21,6 @@ from mcp_app.catalog.registered_function import DeclaredTool
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.server_lint import MANY_TOOLS
 from mcp_app.catalog.toolset_options import Toolset
-from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.errors import RegistrationError, with_remedy
 from mcp_app.interface.rules import name_problem
 from mcp_app.kinds.kind import KindError
@@ -35,7 +34,7 @@ It raises `RegistrationError` or `KindError` for a line that it cannot follow.
 """
 _lock: Final = RLock()
 _begun: Final = set[Toolset]()
-"""Those that are being made, by the thread that holds the lock."""
+"""Those that are made, or being made by the thread that holds the lock."""
 
 
 def make_toolsets(registry: Registry) -> None:
@@ -61,13 +60,11 @@ def _make_in_thread(registry: Registry) -> None:
 def _make_pending(registry: Registry) -> None:
     with _lock:
         for key, toolset in [*registry.toolsets.items()]:
-            # What a maker looks up may ask for tools, too.
-            begun = toolset in _begun
-            if registry.ready_toolsets.get(key) is not toolset and not begun:
+            if toolset not in _begun:
+                # First, because what a maker looks up may ask for tools, too.
                 _begun.add(toolset)
                 _make_tools(registry, toolset)
                 registry.ready_toolsets[key] = toolset
-                _begun.remove(toolset)
 
 
 def _make_tools(registry: Registry, toolset: Toolset) -> None:
@@ -77,30 +74,24 @@ def _make_tools(registry: Registry, toolset: Toolset) -> None:
         # Its texts are for clients, whoever asks first.
         with translation.override(None):
             tools = [*declare_tools(toolset, registry)]
-        for each in tools:
-            _check_definition(each.definition)
+        for definition in (each.definition for each in tools):
+            problems = [name_problem(definition.name), *definition_problems(definition)]
+            if text := " ".join(filter(None, problems)):
+                raise RegistrationError(text)
         registry.add_toolset(toolset, tools)
-        if len(tools) > MANY_TOOLS:
-            sentence = (
-                f"{toolset.call} makes {len(tools)} tools, and models choose worse from"
-                f" more than {MANY_TOOLS}. Choose some, as in only=[…], or let clients"
-                " of the server search."
-            )
-            record_problem(registry.toolset_remarks, toolset.origin.place, sentence)
-    except (RegistrationError, KindError) as error:
-        _record_failure(registry, toolset, str(error))
     except Exception as error:
-        logger.exception("%s failed.", toolset.call)
-        why = f"it stops with {type(error).__name__}: {error}".rstrip(".")
-        _record_failure(registry, toolset, f"{with_remedy(why, error)}.")
-
-
-def _check_definition(definition: ToolDefinition) -> None:
-    problems = filter(None, [name_problem(definition.name)])
-    if text := " ".join([*problems, *definition_problems(definition)]):
-        raise RegistrationError(text)
-
-
-def _record_failure(registry: Registry, toolset: Toolset, why: str) -> None:
-    sentence = f"{toolset.call}: {why} None of its tools is served."
-    record_problem(registry.toolset_problems, toolset.origin.place, sentence)
+        why = str(error)
+        if not isinstance(error, RegistrationError | KindError):
+            logger.exception("%s failed.", toolset.call)
+            why = f"it stops with {type(error).__name__}: {error}".rstrip(".")
+            why = f"{with_remedy(why, error)}."
+        sentence = f"{toolset.call}: {why} None of its tools is served."
+        record_problem(registry.toolset_problems, toolset.origin.place, sentence)
+        return
+    if len(tools) > MANY_TOOLS:
+        sentence = (
+            f"{toolset.call} makes {len(tools)} tools, and models choose worse from"
+            f" more than {MANY_TOOLS}. Choose some, as in only=[…], or let clients of"
+            " the server search."
+        )
+        record_problem(registry.toolset_remarks, toolset.origin.place, sentence)

@@ -6,9 +6,10 @@ leaves its scope, whatever is joined, searched or sorted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from django.db import DatabaseError
@@ -19,7 +20,6 @@ from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenMod
 from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.registered_function import Declaration, DeclaredTool, ReadyTool
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.toolset_options import Toolset
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import ToolDefinition
@@ -35,24 +35,17 @@ from mcp_app.kinds.query.config import (
     ROWS,
     USUAL_LISTED,
     Query,
-    Term,
     input_schema,
     output_schema,
 )
 from mcp_app.kinds.query.kind import HINTS, UNTRUSTED, Lookup, lookup_runnable
 from mcp_app.kinds.query.reading import is_sortable, read_query_config
-from mcp_app.kinds.query.scoping import resolve_path
+from mcp_app.kinds.query.scoping import resolve_path, target_model
 from mcp_app.protocol.json_types import JsonObject
 
-LIST: Final = "list"
-GET: Final = "get"
-COUNT: Final = "count"
-KEY: Final = "key"
-SEARCH: Final = "search"
-SORT: Final = "sort"
-BY: Final = "by"
+LIST, GET, COUNT = "list", "get", "count"
+KEY, SEARCH, SORT, BY = "key", "search", "sort", "by"
 _OURS: Final = (SEARCH, SORT, BY, CURSOR)
-
 _SORTED: Final = (
     NUMBERS | DATES | {FieldKind.TIME, FieldKind.TEXT, FieldKind.CHOICE, FieldKind.KEY}
 )
@@ -62,6 +55,31 @@ _LOOKUPS: Final[Mapping[FieldKind, str]] = {
     FieldKind.TEXT: "icontains",
 }
 """What fields are asked by; all others by `exact`."""
+
+
+# -- answers ---------------------------------------------------------------------------
+
+
+def _answer(*, ctx: SyncContext, lookup: Lookup, **bound: Any) -> ToolOutput:
+    output, query = lookup.answer_call(ctx=ctx, **bound), lookup.query
+    if query.answer != GROUPS or query.group_by:
+        return output
+    # A count by nothing is one line.
+    lines: Any = (output.structured or {})[GROUPS]
+    return replace(output, structured=lines[0])
+
+
+def _answer_row(
+    noun: str, *, ctx: SyncContext, lookup: Lookup, **bound: Any
+) -> ToolOutput:
+    row = lookup.read_single_row(ctx=ctx, **bound)
+    if row is None:
+        key = bound["arguments"][KEY]
+        raise ToolError(f"There is no {noun} with the key {key!r}.")
+    return ToolOutput((), structured=row, meta=UNTRUSTED)
+
+
+# -- tools -----------------------------------------------------------------------------
 
 
 def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
@@ -78,84 +96,32 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
     opened = {name: _open_key(each) for name, each in registry.open_models.items()}
     maker = _Maker(toolset, opened[label], opened)
     makers = {LIST: maker.list_tool, GET: maker.get_tool, COUNT: maker.count_tool}
+    usual = camel_case_to_spaces(model.__name__).replace(" ", "_")
     for name in toolset.wanted_tools([*makers]):
-        yield makers[name](f"{maker.prefix}_{name}")
+        yield makers[name](f"{toolset.options.get('name') or usual}_{name}")
 
 
 def _open_key(model: OpenModel) -> OpenModel:
     """Return a model whose key may be shown and asked by, which staff need not see."""
-    key = model.model._meta.pk
-    assert key is not None  # noqa: S101 - `open_model` takes no others
+    key: Any = model.model._meta.pk
     own = {key.attname: OpenField(key.attname, FieldKind.KEY, key)}
     fields, filters = {**own, **model.fields}, {**own, **model.filters}
     return replace(model, fields=fields, filters=filters)
 
 
-@dataclass(frozen=True)
-class _Variants:
-    """A query in several forms, of which an argument chooses one.
-
-    `parameter` names that argument; without it the form is the one of `None`.
-    """
-
-    name: str
-    queries: Mapping[str | None, Query]
-    config: JsonObject
-    parameter: str = ""
-
-    def runnable(self, answer: Callable[..., ToolOutput]) -> Runnable[ToolOutput]:
-        return lookup_runnable(answer, self._bind_arguments, content_output)
-
-    def _bind_arguments(self, arguments: JsonObject) -> dict[str, object]:
-        query = self.queries[arguments.get(self.parameter)]
-        lookup = Lookup(self.name, query, self.config)
-        return {"lookup": lookup, **lookup.bind_arguments(arguments)}
-
-    def input_schema(self, description: str) -> JsonObject:
-        schema = input_schema(self.queries[None])
-        if names := [name for name in self.queries if name is not None]:
-            choice = {"type": "string", "enum": names, "description": description}
-            schema["properties"] = {**schema["properties"], self.parameter: choice}
-        return schema
-
-
-@dataclass(frozen=True)
 class _Maker:
-    toolset: Toolset
-    model: OpenModel
-    opened: OpenModels
-
-    @property
-    def prefix(self) -> str:
-        """What the names of the tools begin with: "order_line"."""
-        usual = camel_case_to_spaces(self.model.model.__name__).replace(" ", "_")
-        return str(self.toolset.options.get("name") or usual)
-
-    @property
-    def _row(self) -> str:
-        return str(self.model.model._meta.verbose_name)
-
-    @property
-    def _rows(self) -> str:
-        return str(self.model.model._meta.verbose_name_plural)
-
-    @property
-    def _key(self) -> str:
-        return str(self.model.model._meta.pk.attname)
+    def __init__(self, toolset: Toolset, model: OpenModel, opened: OpenModels) -> None:
+        self.toolset, self.model, self.opened = toolset, model, opened
+        options: Any = model.model._meta
+        self.key: str = options.pk.attname
+        self.row = str(options.verbose_name)
+        self.rows = str(options.verbose_name_plural)
+        names = toolset.options.get("fields", _free_names(model.fields))
+        self.names = [*dict.fromkeys([self.key, *names])]
+        """What is shown: names of fields, or paths over relations."""
+        self.fields = {n: model.fields[n] for n in self.names if n in model.fields}
 
     # -- what is shown and asked by ----------------------------------------------------
-
-    @cached_property
-    def _names(self) -> Sequence[str]:
-        """What is shown: names of fields, or paths over relations."""
-        names = self.toolset.options.get("fields", _free_names(self.model.fields))
-        return [*dict.fromkeys([self._key, *names])]
-
-    @cached_property
-    def _fields(self) -> Mapping[str, OpenField]:
-        """The fields of the model itself among them."""
-        fields = self.model.fields
-        return {name: fields[name] for name in self._names if name in fields}
 
     def _paths(self, model: OpenModel, names: Iterable[str]) -> Iterator[str]:
         """Yield what of a row is shown: of a relation to one its text, and its key."""
@@ -164,62 +130,59 @@ class _Maker:
             if field is None or field.kind is not FieldKind.TO_MANY:
                 yield name
             if field is not None and field.kind is FieldKind.TO_ONE:
-                target = self.opened.get(field.target_model._meta.label)
-                if target is not None and target.text in target.fields:
+                target = target_model(field, self.opened)
+                if target.text in target.fields:
                     yield _key_path(name, field)
 
     def _list_config(self, name: str) -> JsonObject:
         """Return the config of a list below a row, without the way back to it."""
-        relation = self.model.fields[name]
-        target = self.opened.get(relation.target_model._meta.label)
-        paths: list[str] = []
-        if target is not None:
-            back = getattr(relation.source, "field", None)
-            names = _free_names(target.fields)
-            names = [each for each in names if target.fields[each].source is not back]
-            paths = [*self._paths(target, names)]
-        return {"path": name, "fields": paths, "limit": USUAL_LISTED}
-
-    @cached_property
-    def _filters(self) -> list[JsonObject]:
-        filters = self.model.filters
-        usual = [
-            name
-            for name in _free_names(filters)
-            if name != self._key and filters[name].kind is not FieldKind.TEXT
+        relation = self.fields[name]
+        target = target_model(relation, self.opened)
+        back = getattr(relation.source, "field", None)
+        names = [
+            each
+            for each in _free_names(target.fields)
+            if target.fields[each].source is not back
         ]
-        names = self.toolset.options.get("filters", usual)
-        return [*self._search_filter(), *map(self._filter_config, names)]
+        fields = [*self._paths(target, names)]
+        return {"path": name, "fields": fields, "limit": USUAL_LISTED}
 
-    def _search_filter(self) -> Iterator[JsonObject]:
-        text = self.model.filters.get(self.model.text)
-        usual = [] if text is None or text.permission else [text.name]
-        paths = self.toolset.options.get("search", usual)
-        if paths:
-            words = " or ".join(each.replace(".", " ") for each in paths)
+    def _filters(self) -> Iterator[JsonObject]:
+        options, filters = self.toolset.options, self.model.filters
+        free = _free_names(filters)
+        texts = [each for each in free if each == self.model.text]
+        if search := options.get("search", texts):
+            words = " or ".join(each.replace(".", " ") for each in search)
             yield {
-                "path": [*paths],
+                "path": [*search],
                 "lookup": "icontains",
                 "parameter": SEARCH,
                 "description": f"A part of {words}.",
             }
+        usual = [
+            each
+            for each in free
+            if each != self.key and filters[each].kind is not FieldKind.TEXT
+        ]
+        yield from map(self._filter_config, options.get("filters", usual))
 
     def _filter_config(self, name: str) -> JsonObject:
         path = resolve_path(name, self.model, self.opened, "filters")
-        kind, label = path.end_field.kind, _field_label(path.end_field)
-        lookup = _LOOKUPS.get(kind, "exact")
-        config = {"path": name, "lookup": lookup, "parameter": path.name}
-        if kind is FieldKind.TO_ONE and not name.endswith(".pk"):
-            parameter = f"{path.name}_{KEY}"
-            config |= {"path": _key_path(name, path.end_field), "parameter": parameter}
+        field, parameter = path.end_field, path.name
+        label = str(getattr(field.source, "verbose_name", field.name))
+        lookup = _LOOKUPS.get(field.kind, "exact")
+        if field.kind is FieldKind.TO_ONE and not name.endswith(".pk"):
+            name, parameter = _key_path(name, field), f"{parameter}_{KEY}"
             label = f"The key of the {label}"
-        if lookup != "range" and config["parameter"] in _OURS:
+        ends = ", both ends included" if lookup == "range" else ""
+        if not ends and parameter in _OURS:
             raise RegistrationError(
                 f"{name!r} is the name of a parameter of ours, so no filter can have"
                 " it. Leave it out, as in filters=[…]."
             )
-        ends = ", both ends included" if lookup == "range" else ""
-        return {**config, "description": f"{label[:1].upper()}{label[1:]}{ends}."}
+        description = f"{label[:1].upper()}{label[1:]}{ends}."
+        parts = {"lookup": lookup, "parameter": parameter, "description": description}
+        return {"path": name, **parts}
 
     def _read(self, **config: Any) -> tuple[Query, JsonObject]:
         whole = {"model": self.model.label, **config}
@@ -232,127 +195,147 @@ class _Maker:
 
     def list_tool(self, name: str) -> DeclaredTool:
         """Return the tool that lists rows, and searches, filters and sorts them."""
-        paths = [*self._paths(self.model, self._names)]
+        paths = [*self._paths(self.model, self.names)]
         sortable = [
             each
-            for each, field in self._fields.items()
+            for each, field in self.fields.items()
             if field.kind in _SORTED and is_sortable(field)
         ]
         query, config = self._read(
-            fields=paths, filters=self._filters, order=sortable, count=True
+            fields=paths, filters=[*self._filters()], order=sortable, count=True
         )
         terms = {term.path.text: term for term in query.order}
         terms |= {f"-{n}": replace(t, descending=True) for n, t in terms.items()}
-        usual, words = self._usual_order(terms)
+        known = dict(terms)
+        if self.key in terms:
+            known |= {"pk": terms[self.key], "-pk": terms[f"-{self.key}"]}
+        # That of the model if its fields are shown, else the newest first.
+        ordering = [str(each) for each in self.model.model._meta.ordering or ["-pk"]]
+        ordering = ordering if known.keys() >= {*ordering} else ["-pk"]
+        usual = tuple(known[each] for each in ordering if each in known)
+        words = ", ".join(f"{'-' * each.descending}{each.path.text}" for each in usual)
         queries: dict[str | None, Query] = {None: replace(query, order=usual)}
         queries |= {n: replace(query, order=(term,)) for n, term in terms.items()}
-        variants = _Variants(name, queries, config, SORT)
-        description = (
-            f"{self._rows[:1].upper()}{self._rows[1:]} as rows of {', '.join(paths)};"
-            f" {query.limit} at once. For more, call again with the same arguments and"
-            " cursor = next."
-        )
         return self._declare(
-            variants,
-            _answer_rows,
-            title=f"List {self._rows}",
-            description=description,
-            input_schema=variants.input_schema(
-                f"What rows are sorted by; - is descending. By default {words}."
+            name,
+            queries,
+            config,
+            chooser=SORT,
+            meaning="What rows are sorted by; - is descending. By default"
+            f" {words or self.key}.",
+            title=f"List {self.rows}",
+            description=(
+                f"{self.rows[:1].upper()}{self.rows[1:]} as rows of {', '.join(paths)};"
+                f" {query.limit} at once. For more, call again with the same arguments"
+                " and cursor = next."
             ),
             output_schema=output_schema(query),
         )
 
-    def _usual_order(self, terms: Mapping[str, Term]) -> tuple[tuple[Term, ...], str]:
-        """Return the order of the model if its fields are shown, else the newest."""
-        ordering = [
-            str(each).replace("pk", self._key) if each in ("pk", "-pk") else str(each)
-            for each in self.model.model._meta.ordering or ()
-        ]
-        if not (ordering and terms.keys() >= {*ordering}):
-            ordering = [f"-{self._key}"]
-        return tuple(terms[each] for each in ordering), ", ".join(ordering)
-
     def get_tool(self, name: str) -> DeclaredTool:
         """Return the tool that shows one row, with lists of what belongs to it."""
-        fields = self._fields.items()
+        fields = self.fields.items()
         many = [each for each, field in fields if field.kind is FieldKind.TO_MANY]
         by_key = {
-            "path": self._key,
+            "path": self.key,
             "lookup": "exact",
             "parameter": KEY,
             "required": True,
-            "description": f"The key of the {self._row}.",
+            "description": f"The key of the {self.row}.",
         }
         query, config = self._read(
             answer=ONE,
             filters=[by_key],
-            fields=[*self._paths(self.model, self._names)],
+            fields=[*self._paths(self.model, self.names)],
             lists=[self._list_config(each) for each in many],
         )
         lists = f", with the first {USUAL_LISTED} of its {', '.join(many)}"
-        variants = _Variants(name, {None: query}, config)
         return self._declare(
-            variants,
-            partial(_answer_row, self._row),
-            title=f"Get one {self._row}",
-            description=f"One {self._row} by its key{lists if many else ''}.",
-            input_schema=variants.input_schema(""),
+            name,
+            {None: query},
+            config,
+            partial(_answer_row, self.row),
+            title=f"Get one {self.row}",
+            description=f"One {self.row} by its key{lists if many else ''}.",
             output_schema=output_schema(query)["properties"][ROWS]["items"],
         )
 
     def count_tool(self, name: str) -> DeclaredTool:
         """Return the tool that counts rows, also by choices, relations and months."""
-        measures = [{"aggregate": "count", "name": COUNT}]
-        ways: dict[str | None, list[object]] = {None: [], **dict(self._groupings())}
-        queries: dict[str | None, Query] = {}
-        for by, groups in ways.items():
-            try:
-                queries[by], config = self._read(
-                    answer=GROUPS,
-                    filters=self._filters,
-                    group_by=groups,
-                    measures=measures,
-                )
-            except (KindError, DatabaseError):
-                # MariaDB may know no zones, without which it tells no months.
-                if by is None or by in self._fields:
-                    raise
-        variants = _Variants(name, queries, config, BY)
-        schema = output_schema(queries[None])
-        line = schema["properties"][GROUPS]["items"]
-        for query in queries.values():
-            inner = output_schema(query)["properties"][GROUPS]["items"]
-            line["properties"] = inner["properties"] | line["properties"]
-        whole = {COUNT: line["properties"][COUNT], **schema["properties"]}
+        asked: JsonObject = {
+            "answer": GROUPS,
+            "filters": [*self._filters()],
+            "measures": [{"aggregate": "count", "name": COUNT}],
+        }
+        query, config = self._read(**asked)
+        queries: dict[str | None, Query] = {None: query}
+        for by, group_by in self._groupings():
+            # MariaDB may know no zones, without which it tells no months.
+            errors = () if by in self.fields else (KindError, DatabaseError)
+            with suppress(*errors):
+                queries[by], _config = self._read(**asked, group_by=group_by)
+        schema = output_schema(query)
+        members: JsonObject = {}
+        for each in queries.values():
+            members |= output_schema(each)["properties"][GROUPS]["items"]["properties"]
+        groups = {"type": "array", "items": {"type": "object", "properties": members}}
+        whole = {**schema["properties"], COUNT: members[COUNT], GROUPS: groups}
         return self._declare(
-            variants,
-            _answer_count,
-            title=f"Count {self._rows}",
-            description=f"How many {self._rows} there are, or how many of each group.",
-            input_schema=variants.input_schema("What groups are by."),
+            name,
+            queries,
+            config,
+            chooser=BY,
+            meaning="What groups are by.",
+            title=f"Count {self.rows}",
+            description=f"How many {self.rows} there are, or how many of each group.",
             output_schema={"type": "object", "properties": whole},
         )
 
     def _groupings(self) -> Iterator[tuple[str, list[object]]]:
-        for name, field in self._fields.items():
+        for name, field in self.fields.items():
             if field.kind in DATES:
                 yield f"{name}_month", [{"path": name, "unit": "month"}]
-            elif name == COUNT:
-                continue  # The number of each group has this name.
-            elif field.kind in _GROUPED and not field.source.one_to_one:
+            # The number of each group is called “count”.
+            elif name == COUNT or field.kind not in _GROUPED:
+                continue
+            elif not field.source.one_to_one:
                 yield name, [*self._paths(self.model, [name])]
 
     def _declare(
-        self, variants: _Variants, answer: Callable[..., ToolOutput], **texts: Any
+        self,
+        name: str,
+        queries: Mapping[str | None, Query],
+        config: JsonObject,
+        answer: Callable[..., ToolOutput] = _answer,
+        chooser: str = "",
+        meaning: str = "",
+        **texts: Any,
     ) -> DeclaredTool:
+        """Return a tool of the query that an argument chooses, without it that of None.
+
+        `chooser` is that argument, `meaning` its description.
+        """
         toolset, demands = self.toolset, self.toolset.demands
-        for query in variants.queries.values():
+        for query in queries.values():
             demands = demands.combined_with(query.demands)
+        schema = input_schema(queries[None])
+        if ways := [each for each in queries if each is not None]:
+            choice = {"type": "string", "enum": ways, "description": meaning}
+            schema["properties"] = {**schema["properties"], chooser: choice}
+
+        def bind_arguments(arguments: JsonObject) -> dict[str, object]:
+            lookup = Lookup(name, queries[arguments.get(chooser)], config)
+            return {"lookup": lookup, **lookup.bind_arguments(arguments)}
+
         definition = ToolDefinition(
-            name=variants.name, hints=HINTS, demands=demands, tags=toolset.tags, **texts
+            name=name,
+            input_schema=schema,
+            hints=HINTS,
+            demands=demands,
+            tags=toolset.tags,
+            **texts,
         )
-        run = variants.runnable(answer)
+        run = lookup_runnable(answer, bind_arguments, content_output)
         ready = ReadyTool(toolset.call, toolset.origin.place, run)
         return Declaration(definition, ready)
 
@@ -369,32 +352,3 @@ def _key_path(name: str, relation: OpenField) -> str:
     """Return the path of the key by which tools get what a relation leads to."""
     key: str = relation.target_model._meta.pk.attname
     return f"{name}.pk" if relation.key_column == key else f"{name}.{key}"
-
-
-def _field_label(field: OpenField) -> str:
-    return str(getattr(field.source, "verbose_name", field.name))
-
-
-# -- answers ---------------------------------------------------------------------------
-
-
-def _answer_rows(*, ctx: SyncContext, lookup: Lookup, **bound: Any) -> ToolOutput:
-    return lookup.answer_call(ctx=ctx, **bound)
-
-
-def _answer_count(*, ctx: SyncContext, lookup: Lookup, **bound: Any) -> ToolOutput:
-    output = lookup.answer_call(ctx=ctx, **bound)
-    if lookup.query.group_by or output.structured is None:
-        return output
-    groups: Any = output.structured[GROUPS]
-    return replace(output, structured=groups[0])
-
-
-def _answer_row(
-    noun: str, *, ctx: SyncContext, lookup: Lookup, **bound: Any
-) -> ToolOutput:
-    row = lookup.read_single_row(ctx=ctx, **bound)
-    if row is None:
-        key = bound["arguments"][KEY]
-        raise ToolError(f"There is no {noun} with the key {key!r}.")
-    return ToolOutput((), structured=row, meta=UNTRUSTED)
