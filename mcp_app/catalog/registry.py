@@ -43,9 +43,9 @@ from mcp_app.catalog.registered_function import (
 from mcp_app.catalog.toolset_options import (
     AdminToolOptions,
     ModelToolOptions,
-    OpenApiToolOptions,
     RestToolOptions,
     Toolset,
+    ToolsetOptions,
 )
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import Judge, Rule
@@ -323,12 +323,12 @@ class Registry:
         self._note_toolset("rest", "rest", view, RestToolOptions, options)
 
     @recording_call
-    def openapi(self, document: Any, /, **options: Unpack[OpenApiToolOptions]) -> None:
+    def openapi(self, document: Any, /, **options: Unpack[ToolsetOptions]) -> None:
         """Make tools of an OpenAPI document of this site, or of what returns it.
 
         The views of the site answer, as those of `rest` do.
         """
-        self._note_toolset("openapi", "openapi", document, OpenApiToolOptions, options)
+        self._note_toolset("openapi", "openapi", document, ToolsetOptions, options)
 
     def _note_toolset(
         self, maker: str, method: str, subject: Any, known_options: type, options: Any

@@ -54,13 +54,7 @@ class AdminToolOptions(ToolsetOptions, total=False):
     change: Sequence[Any]
 
 
-class OpenApiToolOptions(ToolsetOptions, total=False):
-    """What `openapi` takes; with `output` its tools promise what the document says."""
-
-    output: bool
-
-
-class RestToolOptions(OpenApiToolOptions, total=False):
+class RestToolOptions(ToolsetOptions, total=False):
     """What `rest` takes: which place of the view in the URLconf, which version of it.
 
     With `stand_in` the caller comes in also where the view authenticates others than

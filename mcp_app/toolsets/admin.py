@@ -49,6 +49,7 @@ from mcp_app.toolsets.answers import (
     plain_text,
     redirect_place,
 )
+from mcp_app.toolsets.site_views import has_own_rights
 
 Models: TypeAlias = Mapping[str, type[Model]]
 Words: TypeAlias = Annotated[str, Field(max_length=200)]
@@ -68,14 +69,10 @@ _SECRET_APPS: Final = frozenset(
 
 
 def is_active_staff(request: AccessRequest) -> bool:
-    """Active staff, with all their rights.
-
-    The pages see the user's own rights, so nobody may come by with fewer.
-    """
-    user, rights = request.user, request.principal.permissions
-    if user is None or not (user.is_active and user.is_staff):
-        return False
-    return rights is None or rights >= user.get_all_permissions()
+    """Active staff, with all their rights."""
+    user = request.user
+    is_staff = user is not None and user.is_active and user.is_staff
+    return is_staff and has_own_rights(request)
 
 
 # -- the line --------------------------------------------------------------------------

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django.contrib.admindocs.views import simplify_regex
 from django.core.serializers.json import DjangoJSONEncoder
 from django.urls import URLPattern, URLResolver, get_resolver, get_script_prefix
-from django.urls.resolvers import ResolverMatch
 
 from mcp_app.catalog.findings import record_problem
 from mcp_app.catalog.outputs import content_output
@@ -31,25 +29,21 @@ from mcp_app.egress.sites import Site
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
 from mcp_app.interface.errors import RegistrationError, ToolError
-from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.kinds.http.config import HttpCall, read_http_config
-from mcp_app.kinds.http.request import JSON, is_json_type, request_for
+from mcp_app.kinds.http.request import JSON, request_for
 from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import Offer, read_document
-from mcp_app.kinds.openapi.schemas import Translator, Unusable, resolve_references
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.answers import answer_output, check_answer
-from mcp_app.toolsets.site_views import SiteCall, site_views
+from mcp_app.toolsets.site_views import OWN_RIGHTS, SiteCall, has_own_rights, site_views
 
 HERE: Final = Site(
     key="here", title="This site", scheme="http", host="", port=80, prefix=""
 )
 """What stands in no setting: its calls come through the door."""
 
-OWN_RIGHTS: Final = "mcp_app.own_rights"
-"""The rule of these tools."""
 _HINTS: Final[Mapping[str, ToolHints]] = {
     "GET": ToolHints(read_only=True),
     "POST": ToolHints(read_only=False),
@@ -59,18 +53,16 @@ _HINTS: Final[Mapping[str, ToolHints]] = {
 }
 
 
-def has_own_rights(request: AccessRequest) -> bool:
-    """Whoever comes with all rights of their user, because views see them all."""
-    user, rights = request.user, request.principal.permissions
-    return rights is None or user is None or rights >= user.get_all_permissions()
-
-
 def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
     """Yield a tool of each operation of a document."""
     source = toolset.subject() if callable(toolset.subject) else toolset.subject
-    maker = ToolMaker(toolset, registry, plain_document(source))
+    document = plain_document(source)
+    # What a document has before all paths is where its calls go.
+    servers = document.get("servers") or [{}]
+    path = urlsplit(servers[0].get("url", "")).path
+    maker = ToolMaker(toolset, registry, replace(HERE, prefix=path.rstrip("/")))
     views = _views_by_path()
-    offers = {each.name: each for each in offers_of(maker.document, maker.site)}
+    offers = {each.name: each for each in offers_of(document, maker.site)}
     prefix = f"{toolset.options['name']}_" if "name" in toolset.options else ""
     for name in toolset.wanted_tools([*offers]):
         offer = offers[name]
@@ -82,12 +74,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
         elif view.__module__.startswith("mcp_app."):
             bar = "it is a page of mcp_app"
         named = replace(offer, name=prefix + name, bar=bar)
-        yield from maker.tools_of(named, partial(is_same_view, view))
-
-
-def is_same_view(view: object, match: ResolverMatch) -> bool:
-    """Whether a path leads to a view, and not to one that an argument names."""
-    return match.func is view
+        yield from maker.tools_of(named, view)
 
 
 def plain_document(document: object) -> JsonObject:
@@ -105,15 +92,7 @@ class ToolMaker:
 
     toolset: Toolset
     registry: Registry
-    document: JsonObject
-
-    @property
-    def site(self) -> Site:
-        """This site; what its document has before all paths is where calls go."""
-        servers = self.document.get("servers") or [{}]
-        return replace(
-            HERE, prefix=urlsplit(servers[0].get("url", "")).path.rstrip("/")
-        )
+    site: Site = HERE
 
     def remark_on(self, offer: Offer, *remarks: str) -> None:
         """Keep what a developer should know of an operation."""
@@ -125,7 +104,7 @@ class ToolMaker:
     def tools_of(
         self,
         offer: Offer,
-        is_view: Callable[[ResolverMatch], bool],
+        view: object,
         accept: str = JSON,
         demands: AccessRequirements = NO_REQUIREMENTS,
         hints: ToolHints | None = None,
@@ -152,56 +131,15 @@ class ToolMaker:
             description=offer.description or offer.summary,
             # A name that nobody knows would be left out in silence.
             input_schema={**offer.input_schema, "additionalProperties": False},
-            output_schema=self._output_schema(offer),
             hints=hints or _HINTS[offer.method],
             demands=self.toolset.demands.combined_with(own),
             tags=self.toolset.tags,
         )
-        carrier = ViewCall(asked, is_view, accept)
+        carrier = ViewCall(asked, view, accept)
         call, place = self.toolset.call, self.toolset.origin.place
         request = f"{offer.method} {self.site.prefix}{offer.path}"
         ready = ReadyTool(call, place, carrier.runnable(), request)
         yield Declaration(definition, ready)
-
-    def _output_schema(self, offer: Offer) -> JsonObject | None:
-        """Return what the document says of a good answer, if that is to be promised."""
-        if not self.toolset.options.get("output"):
-            return None
-        operation = self.document["paths"][offer.path][offer.method.lower()]
-        try:
-            return _answer_schema(self.document, operation)
-        except Unusable as error:
-            self.remark_on(offer, f"promises no output: {error}")
-            return None
-
-
-def _answer_schema(document: JsonObject, operation: JsonObject) -> JsonObject | None:
-    responses = operation.get("responses") or {}
-    for status in sorted(each for each in responses if str(each).startswith("2")):
-        content = resolve_references(document, responses[status]).get("content") or {}
-        for media_type, media in content.items():
-            if is_json_type(media_type.partition(";")[0].strip()):
-                return _object_schema(document, media.get("schema", {}))
-    return None
-
-
-def _object_schema(document: JsonObject, schema: Any) -> JsonObject:
-    old = document["openapi"].startswith("3.0")
-    # What is only read is in an answer, and what is only written is in none.
-    swapped = json.loads(json.dumps([document, schema]), object_hook=_swap_directions)
-    translator = Translator(swapped[0], old=old)
-    whole = translator.translate(swapped[1])
-    if whole.get("type") != "object":
-        whole = {"type": "object", "properties": {"result": whole}}
-        whole["required"] = ["result"]
-    definitions = translator.definitions_of(whole)
-    return {**whole, "$defs": definitions} if definitions else whole
-
-
-def _swap_directions(schema: JsonObject) -> JsonObject:
-    swap = {"writeOnly": "readOnly", "readOnly": "writeOnly"}.get
-    members = schema.items()
-    return {swap(n, n) if isinstance(each, bool) else n: each for n, each in members}
 
 
 # -- calls -----------------------------------------------------------------------------
@@ -212,7 +150,7 @@ class ViewCall:
     """A call of a view of the site, whose placeholders arguments fill."""
 
     call: HttpCall
-    is_view: Callable[[ResolverMatch], bool]
+    view: object
     accept: str
 
     def runnable(self) -> Runnable[ToolOutput]:
@@ -235,7 +173,7 @@ class ViewCall:
         headers = dict(request.headers)
         call = SiteCall(
             path=get_script_prefix().rstrip("/") + self.call.site.prefix + request.path,
-            is_view=self.is_view,
+            is_view=lambda match: match.func is self.view,
             method=request.method,
             query=request.query,
             body=request.body or b"",

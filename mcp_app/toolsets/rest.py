@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Final
 
 from drf_spectacular.drainage import GENERATOR_STATS
@@ -47,7 +47,7 @@ from mcp_app.kinds.http.request import JSON
 from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import snake_case
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.toolsets.openapi import ToolMaker, is_same_view, plain_document
+from mcp_app.toolsets.openapi import ToolMaker, plain_document
 
 logger = logging.getLogger("mcp_app.toolsets")
 
@@ -67,8 +67,8 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
         paths.setdefault(each.path, {})[each.method.lower()] = each.about
     version = spectacular_settings.OAS_VERSION
     document = {"openapi": version, "paths": paths, "components": components}
-    maker = ToolMaker(toolset, registry, plain_document(document))
-    offers = offers_of(maker.document, maker.site)
+    maker = ToolMaker(toolset, registry)
+    offers = offers_of(plain_document(document), maker.site)
     actions = dict.fromkeys(operations[each.key].action for each in offers)
     wanted = toolset.wanted_tools([*actions])
     for offer in offers:
@@ -79,10 +79,10 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
             operation.check_authentication()
         remarks = (*offer.remarks, *filter(None, [operation.remark]))
         described = replace(offer, bar=operation.bar or offer.bar, remarks=remarks)
-        view = partial(is_same_view, operation.callback)
         demands = AccessRequirements(permissions=operation.permissions)
         hints = _ADDS if operation.action == "create" else None
-        yield from maker.tools_of(described, view, operation.accept, demands, hints)
+        view, accept = operation.callback, operation.accept
+        yield from maker.tools_of(described, view, accept, demands, hints)
 
 
 def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation]:

@@ -32,6 +32,7 @@ from django.utils.crypto import salted_hmac
 
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.context import SyncContext
+from mcp_app.interface.principal import AccessRequest
 from mcp_app.server.context import current_call
 
 Context: TypeAlias = Mapping[str, Any]
@@ -40,10 +41,18 @@ Read: TypeAlias = "Callable[[SiteRequest, Context], Any]"
 
 logger = logging.getLogger("mcp_app.toolsets")
 
+OWN_RIGHTS: Final = "mcp_app.own_rights"
+"""The rule of tools that are calls of views."""
 UNKNOWN_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - of a caller, nothing is bound
 """Of callers whose address is not known: no list of trusted ones has it."""
 _OWN_HOSTS: Final = (".localhost", "127.0.0.1", "[::1]")
 """What Django allows in development where a site names no host."""
+
+
+def has_own_rights(request: AccessRequest) -> bool:
+    """Whoever comes with all rights of their user, because views see them all."""
+    user, rights = request.user, request.principal.permissions
+    return rights is None or user is None or rights >= user.get_all_permissions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -234,14 +234,11 @@ def test_versions() -> None:
     from tests.toolsets import api  # noqa: PLC0415 - as above
 
     registry = Registry()
-    registry.rest(api.OrderViewSet, version="2", output=True)
+    registry.rest(api.OrderViewSet, version="2")
     registry.rest(api.PathVersionView, version="v7")
     registry.rest(api.NamespaceVersionView, version="new")
     client = client_of(registry, "ana")
-    one = next(each for each in client.tools() if each["name"] == "orders_retrieve")
-    fields = client.call("orders_retrieve", id=1).data
-    assert {*fields} == {*one["outputSchema"]["properties"]}
-    assert {"id", "note"} < {*fields}
+    assert {"id", "note"} < {*client.call("orders_retrieve", id=1).data}
     assert client.call("version_retrieve").data == {"version": "v7"}
     assert client.call("state_retrieve").data == {"version": "new"}
 
