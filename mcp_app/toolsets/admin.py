@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -44,6 +43,7 @@ from mcp_app.toolsets.admin_pages import AdminPages, Key
 from mcp_app.toolsets.answers import (
     MOST_ITEMS,
     answer_output,
+    known_item,
     message_output,
     object_output,
     plain_text,
@@ -197,11 +197,8 @@ class AdminTools:
         self, ctx: SyncContext, label: str, key: Key | None = None
     ) -> AdminPages:
         """Return the pages of a model, or of a row."""
-        if label in self._readable:
-            return AdminPages(self._site, ctx, self._readable[label], key)
-        near = get_close_matches(label, self._readable, 3) or self._readable
-        names = ", ".join([*near][:MOST_ITEMS])
-        raise ToolError(f"There is no model “{label}” here; there is: {names}.")
+        model = known_item("model", label, self._readable)
+        return AdminPages(self._site, ctx, model, key)
 
     @contextmanager
     def _changing_pages(
@@ -222,7 +219,7 @@ class AdminTools:
             {
                 "model": label,
                 "name": plain_text(each["name"]),
-                "may": self._rights(label, each.get("perms", {})),
+                "may": ["view", *self._rights(label, each.get("perms", {}))],
             }
             for app in pages.read("index", lambda _, context: context["app_list"])
             for each in app["models"]
@@ -233,8 +230,8 @@ class AdminTools:
         return object_output({"models": models})
 
     def _rights(self, label: str, rights: Mapping[str, bool]) -> list[str]:
-        others = [each for each in ("add", "change", "delete") if rights.get(each)]
-        return ["view", *(others if label in self._changeable else ())]
+        changeable = label in self._changeable
+        return [n for n in ("add", "change", "delete") if changeable and rights.get(n)]
 
     def list_rows(
         self,
@@ -326,7 +323,7 @@ class AdminTools:
             # Where it goes on is the page of the new row.
             pairs = [*pages.read("add", fill), ("_continue", "1")]
             with pages.submit("add", pairs) as visit:
-                return message_output(visit, pages.new_key(visit))
+                return message_output(visit, **pages.new_key(visit))
 
     def change_row(
         self,
@@ -350,7 +347,7 @@ class AdminTools:
         with self._changing_pages(ctx, model, key) as pages:
             pairs = [*pages.read("change", fill), ("_save", "1")]
             with pages.submit("change", pairs) as visit:
-                return message_output(visit, {"key": str(key)})
+                return message_output(visit, key=str(key))
 
     def delete_row(
         self, ctx: SyncContext, model: str, key: Key, confirm: str = ""
@@ -372,7 +369,7 @@ class AdminTools:
             expected = seal.hexdigest()
             if constant_time_compare(confirm, expected):
                 with pages.submit("delete", [("post", "yes")]) as visit:
-                    return message_output(visit, {"key": str(key)})
+                    return message_output(visit, key=str(key))
         answer = {
             "deletes": [plain_text(each) for each in rows[:MOST_ITEMS]],
             "total": len(rows),

@@ -32,7 +32,7 @@ from mcp_app.catalog.form_schemas import form_problems, parameter_schema
 from mcp_app.catalog.outputs import jsonable_value
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.toolsets.answers import NOT_ALLOWED, plain_text
+from mcp_app.toolsets.answers import NOT_ALLOWED, known_item, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
 
 Page: TypeAlias = Any
@@ -398,6 +398,4 @@ def _known_relation(name: str, context: Context) -> Any:
         for each in _page_fields(page)
         if not each.is_readonly and isinstance(each.field.field, ModelChoiceField)
     }
-    if name not in relations:
-        raise ToolError(f"No relation is called “{name}”. {_known_text(relations)}")
-    return relations[name]
+    return known_item("relation", name, relations)

@@ -15,7 +15,7 @@ from mcp_app.catalog.form_filling import Pair
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.admin_forms import cell_value, plain_value, row_name
-from mcp_app.toolsets.answers import MOST_ITEMS, plain_text
+from mcp_app.toolsets.answers import MOST_ITEMS, known_item, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
 
 
@@ -52,11 +52,11 @@ def list_query(
     changes = context["cl"]
     specs, pairs = _filters(changes), list[Pair]()
     for title, choice in filters.items():
-        choices = _choices(_known_item("filter", title, specs), changes)
-        query = _known_item("choice", choice, choices)
+        choices = _choices(known_item("filter", title, specs), changes)
+        query = known_item("choice", choice, choices)
         pairs += parse_qsl(query.removeprefix("?"), keep_blank_values=True)
     if sort:
-        column = _known_item("column", sort.removeprefix("-"), _columns(changes))
+        column = known_item("column", sort.removeprefix("-"), _columns(changes))
         direction = "-" if sort.startswith("-") else ""
         pairs.append(("o", f"{direction}{[*changes.list_display].index(column)}"))
     return [*dict.fromkeys(pairs)]
@@ -97,13 +97,6 @@ def _choices(spec: Any, changes: Any) -> dict[str, str]:
     }
 
 
-def _known_item(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    if name in known:
-        return known[name]
-    names = ", ".join([*known][:MOST_ITEMS]) or "none"
-    raise ToolError(f"There is no {what} “{name}”; there is: {names}.")
-
-
 def _actions(context: Context) -> dict[str, str]:
     """Return the actions of the page; rows are deleted by another tool."""
     form = context["action_form"]
@@ -123,7 +116,7 @@ def action_pairs(
     All rows must be in the list as it opens.
     """
     changes = context["cl"]
-    _known_item("action", action, _actions(context))
+    known_item("action", action, _actions(context))
     if context["action_form"].fields.keys() - {"action", "select_across"}:
         raise ToolError("This action has fields of its own. Use the admin for it.")
     try:

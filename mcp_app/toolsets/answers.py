@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -42,7 +43,6 @@ MOST_ITEMS: Final = 50
 NOT_ALLOWED: Final = "You may not do this."
 UNKNOWN: Final = "There is no such thing, or it is not yours."
 DONE: Final = "Done."
-EMPTY: Final[JsonObject] = {}
 _SENTENCES: Final = {
     401: NOT_ALLOWED,
     403: NOT_ALLOWED,
@@ -64,6 +64,15 @@ _SPACES: Final = re.compile(r"\s+")
 def plain_text(value: object) -> str:
     """Return the text of what may be HTML, in one line."""
     return _SPACES.sub(" ", html.unescape(strip_tags(str(value)))).strip()
+
+
+def known_item(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    """Return what has this name; raise `ToolError` with the names that there are."""
+    if name in known:
+        return known[name]
+    near = get_close_matches(name, known, 3) or known
+    names = ", ".join([*near][:MOST_ITEMS]) or "none"
+    raise ToolError(f"There is no {what} “{name}”; there is: {names}.")
 
 
 def check_answer(visit: Visit) -> None:
@@ -133,11 +142,9 @@ def object_output(value: JsonObject) -> ToolOutput:
     return ToolOutput((), structured=value, meta=UNTRUSTED)
 
 
-def message_output(visit: Visit, members: JsonObject = EMPTY) -> ToolOutput:
+def message_output(visit: Visit, usual: str = DONE, **members: object) -> ToolOutput:
     """Return what the site told after it did something, with further members."""
     messages = [*get_messages(visit.request)]
-    place = members.get("see")
-    usual = f"The site goes on at {place}, in a browser." if place else DONE
     texts = [plain_text(each.message) for each in messages] or [usual]
     if any(each.level >= ERROR for each in messages):
         return ToolOutput([Text("\n".join(texts))], is_error=True)
@@ -148,7 +155,9 @@ def answer_output(visit: Visit) -> ToolOutput:
     """Return the body of an answer that `check_answer` let pass."""
     if is_redirect(visit):
         # An error would be tried again, and it is done.
-        return message_output(visit, {"see": redirect_place(visit)})
+        place = redirect_place(visit)
+        usual = f"The site goes on at {place}, in a browser."
+        return message_output(visit, usual, see=place)
     if _is_json(visit.response) and (body := _json_body(visit)) is not None:
         return object_output(body if isinstance(body, dict) else {"result": body})
     return ToolOutput((_body_block(visit),), meta=UNTRUSTED)

@@ -13,9 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from django.contrib.admindocs.views import simplify_regex
+from django.contrib.admindocs.views import (
+    extract_views_from_urlpatterns,
+    simplify_regex,
+)
 from django.core.serializers.json import DjangoJSONEncoder
-from django.urls import URLPattern, URLResolver, get_resolver, get_script_prefix
+from django.urls import get_resolver, get_script_prefix
 
 from mcp_app.catalog.findings import record_problem
 from mcp_app.catalog.outputs import content_output
@@ -188,17 +191,9 @@ class ViewCall:
 
 def _views_by_path() -> dict[str, Any]:
     """Return the views of the site by their paths, with {} for what varies."""
-    views: dict[str, Any] = {}
-    waiting = [("", get_resolver().url_patterns)]
-    while waiting:
-        before, patterns = waiting.pop()
-        for each in patterns:
-            path = before + str(each.pattern)
-            if isinstance(each, URLPattern):
-                views.setdefault(_blank_path(simplify_regex(path)), each.callback)
-            elif isinstance(each, URLResolver):
-                waiting.append((path, each.url_patterns))
-    return views
+    views: Any = extract_views_from_urlpatterns(get_resolver().url_patterns)
+    # Of two views with one path the first answers.
+    return {_blank_path(simplify_regex(path)): view for view, path, *_ in views[::-1]}
 
 
 def _blank_path(path: str) -> str:

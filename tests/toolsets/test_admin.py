@@ -183,7 +183,7 @@ def test_a_form_says_what_can_be_entered(tools: Client) -> None:
         choices = tools.call("admin_form", model=ORDER, **options).data["choices"]
         assert [each["text"] for each in choices] == expected
     result = tools.try_call("admin_form", model=ORDER, field="number")
-    assert result.text.startswith("No relation is called “number”. There is customer, ")
+    assert result.text.startswith("There is no relation “number”; there is: customer, ")
 
 
 # -- changing --------------------------------------------------------------------------
@@ -367,7 +367,10 @@ def test_what_no_list_has_is_a_sentence(tools: Client) -> None:
         ({"page": -1}, "There is no such page."),
         ({"search": "a\0"}, "This list cannot be searched like this."),
         ({"search": "a" * 100_000}, "Invalid arguments for admin_list:"),
-        ({"model": "drill.ordr"}, "There is no model “drill.ordr” here; there is: "),
+        (
+            {"model": "drill.ordr"},
+            "There is no model “drill.ordr”; there is: drill.order",
+        ),
         ({"model": "drill.stock", "search": "a"}, "This list cannot be searched"),
     ]
     for call, sentence in calls:
