@@ -23,3 +23,10 @@ def client_of(user: User | None, registry: Registry, **options: Any) -> Client:
     kind = type("OfficeClient", (Client,), {"_registry": registry})
     client: Client = kind(user, **options)
     return client
+
+
+def problem_of(registry: Registry) -> str:
+    """Return the only sentence of a line that makes no tools."""
+    assert registry.tools == {}
+    [sentence] = registry.toolset_problems
+    return sentence

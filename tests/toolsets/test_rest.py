@@ -6,11 +6,12 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import transaction
 from django.test import Client as Browser
@@ -24,6 +25,7 @@ from mcp_app.test import Client
 from mcp_app.test.results import Result
 from tests.auth.test_drf import run
 from tests.drill.models import Customer, Order, Stock
+from tests.toolsets.people import client_of, person, problem_of
 
 URLS: Final = "tests.toolsets.api"
 NAMED: Final = "tests.auth.drf_classes.NamedToken"
@@ -77,11 +79,15 @@ def site(settings: Settings, db: None) -> None:
         row.total, row.created = 10 * pk, timezone.now()
         row.save()
     Stock.objects.create(sku="ü 1", price=1)
-    for name, codes in PEOPLE.items():
-        user = User.objects.create_user(name, is_staff=name == "ana")
-        rights = Permission.objects.filter(content_type__app_label="drill")
-        user.user_permissions.set(rights.filter(codename__in=codes))
+    for name, rights in PEOPLE.items():
+        person(name, *rights, is_staff=name == "ana")
     Server.objects.update(access="public")
+
+
+@pytest.fixture
+def api(site: None) -> Any:
+    """The module of the views, which reads the settings."""
+    return import_module(URLS)
 
 
 PEOPLE: Final = {
@@ -92,21 +98,18 @@ PEOPLE: Final = {
 
 
 def registry_of(**options: Any) -> Registry:
-    from tests.toolsets import api  # noqa: PLC0415 - the settings come first
-
+    api = import_module(URLS)
     registry = Registry()
     registry.rest(api.OrderViewSet, **{"version": "1", **options})
     for view in (api.StockViewSet, api.hello):
         registry.rest(view)
-    assert registry.tools
     assert registry.toolset_problems == {}
     return registry
 
 
-def client_of(registry: Registry, name: str) -> Client:
+def client_named(name: str, registry: Registry | None = None) -> Client:
     user = User.objects.filter(username=name).first()
-    made: Client = type("ToolClient", (Client,), {"_registry": registry})(user)
-    return made
+    return client_of(user, registry or registry_of())
 
 
 def answer_over_http(
@@ -126,7 +129,7 @@ def answer_over_http(
 
 @pytest.mark.parametrize("name", [*PEOPLE, "nobody"])
 def test_each_answer_is_that_over_http(name: str, subtests: Any) -> None:
-    client = client_of(registry_of(), name)
+    client = client_named(name)
     listed = {each["name"] for each in client.tools()}
     for tool, arguments, method, path in CALLS:
         cache.clear()
@@ -166,7 +169,7 @@ def lines_of(problems: Any) -> Iterator[str]:
 
 
 def test_a_throttle_counts_calls_and_requests_alike() -> None:
-    client = client_of(registry_of(), "ana")
+    client = client_named("ana")
     for number in (1, 2):
         assert client.try_call("orders_send", id=number).is_error == (number == 2)
     send = "POST", "/api/orders/1/send/"
@@ -230,24 +233,20 @@ def test_options() -> None:
     assert tools["shop_send"].demands.permissions == demands
 
 
-def test_versions() -> None:
-    from tests.toolsets import api  # noqa: PLC0415 - as above
-
+def test_versions(api: Any) -> None:
     registry = Registry()
     registry.rest(api.OrderViewSet, version="2")
     registry.rest(api.PathVersionView, version="v7")
     registry.rest(api.NamespaceVersionView, version="new")
-    client = client_of(registry, "ana")
+    client = client_named("ana", registry)
     assert {"id", "note"} < {*client.call("orders_retrieve", id=1).data}
     assert client.call("version_retrieve").data == {"version": "v7"}
     assert client.call("state_retrieve").data == {"version": "new"}
 
 
 def test_what_cannot_be_described_bars_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
+    api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests.toolsets import api  # noqa: PLC0415 - as above
-
     def fail(schema: Any) -> bool:
         if schema.method == "GET":
             raise LookupError("not today")
@@ -257,7 +256,7 @@ def test_what_cannot_be_described_bars_nothing_else(
     registry = Registry()
     registry.rest(api.hello)
     assert [*registry.tools] == ["hello_create"]
-    client = client_of(registry, "ben")
+    client = client_named("ben", registry)
     greeting = client.call("hello_create", **{"X-Reason": "a"}).data
     assert greeting == {"hello": "ben", "reason": "a"}
     barred, empty = registry.toolset_remarks
@@ -265,9 +264,7 @@ def test_what_cannot_be_described_bars_nothing_else(
     assert "POST /api/hello/: nothing can be sent: add @extend_schema(" in empty
 
 
-def test_a_view_that_requires_a_file_is_no_tool() -> None:
-    from tests.toolsets import api  # noqa: PLC0415 - as above
-
+def test_a_view_that_requires_a_file_is_no_tool(api: Any) -> None:
     registry = Registry()
     registry.rest(api.PaperView)
     assert registry.tools == {}
@@ -276,7 +273,7 @@ def test_a_view_that_requires_a_file_is_no_tool() -> None:
 
 
 def test_values_that_no_view_takes() -> None:
-    client = client_of(registry_of(), "ana")
+    client = client_named("ana")
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("orders_list", {"stat": "open"}, "Additional properties"),
         ("orders_list", {"state": None}, "state"),
@@ -296,7 +293,7 @@ def test_values_that_no_view_takes() -> None:
 
 
 def test_no_key_leads_to_another_action() -> None:
-    client = client_of(registry_of(), "ana")
+    client = client_named("ana")
     assert client.call("stock_secret").data == {"secret": 1}
     for sku in ("secret", "%73ecret", "secret/", "x/../secret", "..", "..%2fsecret"):
         result = client.try_call("stock_retrieve", sku=sku)
@@ -304,9 +301,7 @@ def test_no_key_leads_to_another_action() -> None:
         assert "secret" not in result.text
 
 
-def test_lines_that_make_no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.toolsets import api  # noqa: PLC0415 - as above
-
+def test_lines_that_make_no_tools(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     class Lost(api.VersionView):
         pass
 
@@ -320,25 +315,19 @@ def test_lines_that_make_no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
         (api.StockViewSet, {"only": ["send"]}, "There is list, create, secret, "),
     ]
     for view, options, sentence in wrong:
-        assert sentence in problem_of(view, **options)
+        registry = Registry()
+        registry.rest(view, **options)
+        assert sentence in problem_of(registry)
     registry = Registry()
     registry.rest(api.HookView, stand_in=True)
     registry.rest(api.VersionView, prefix="/twice/")
     assert [*registry.tools] == ["hook_create", "twice_retrieve"]
-    assert client_of(registry, "ben").call("hook_create").data == {"user": "ben"}
+    assert client_named("ben", registry).call("hook_create").data == {"user": "ben"}
     monkeypatch.delitem(sys.modules, "mcp_app.toolsets.rest", raising=False)
     monkeypatch.setitem(sys.modules, "drf_spectacular.drainage", None)
-    lacking = problem_of(api.StockViewSet)
-    assert 'Install it: pip install "django-mcp-app[drf]"' in lacking
-
-
-def problem_of(view: Any, **options: Any) -> str:
-    """Return the only sentence of a line that makes no tools."""
     registry = Registry()
-    registry.rest(view, **options)
-    assert registry.tools == {}
-    [sentence] = registry.toolset_problems
-    return sentence
+    registry.rest(api.StockViewSet)
+    assert 'Install it: pip install "django-mcp-app[drf]"' in problem_of(registry)
 
 
 def test_the_other_extras_are_not_needed() -> None:
