@@ -87,8 +87,6 @@ class Visit:
     error: Exception | None = None
     """What the view or `read_page` raised: whoever looks at the response looks at this,
     too, because Django makes a response of it."""
-    is_other_view = False
-    """Whether the path leads to another view than the one that is meant."""
 
     def __init__(self, call: SiteCall, user: Any) -> None:
         self.call = call
@@ -128,8 +126,7 @@ class SiteViews(BaseHandler):
 
     def _check_view(self, request: SiteRequest, view: object, *_: object) -> Any:
         visit = request.mcp
-        visit.is_other_view = not visit.call.is_view(request.resolver_match)
-        if visit.is_other_view:
+        if not visit.call.is_view(request.resolver_match):
             return HttpResponse(status=404)
         user = getattr(request, "user", None)
         if _identity(user) != _identity(visit.user):

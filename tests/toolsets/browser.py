@@ -17,12 +17,12 @@ from django.test import Client
 from django.utils import timezone, translation
 from webtest import TestApp
 
+from tests.toolsets.views import Respond
+
 BERLIN = "tests.toolsets.browser.german_in_karachi"
 
 
-def german_in_karachi(
-    get_response: Callable[[HttpRequest], HttpResponse],
-) -> Callable[[HttpRequest], HttpResponse]:
+def german_in_karachi(get_response: Respond) -> Respond:
     """A middleware with a language and a zone of its own."""
 
     def respond(request: HttpRequest) -> HttpResponse:

@@ -97,10 +97,15 @@ PEOPLE: Final = {
 }
 
 
+def tools_of(view: Any, **options: Any) -> Registry:
+    registry = Registry()
+    registry.rest(view, **options)
+    return registry
+
+
 def registry_of(**options: Any) -> Registry:
     api = import_module(URLS)
-    registry = Registry()
-    registry.rest(api.OrderViewSet, **{"version": "1", **options})
+    registry = tools_of(api.OrderViewSet, **{"version": "1", **options})
     for view in (api.StockViewSet, api.hello):
         registry.rest(view)
     assert registry.toolset_problems == {}
@@ -185,23 +190,11 @@ def test_a_throttle_counts_calls_and_requests_alike() -> None:
     assert answer_over_http("ben", {"id": 1}, *send).status_code == 409
 
 
-def tools_of(registry: Registry) -> dict[str, Any]:
-    return {name: each.definition for name, each in registry.tools.items()}
-
-
 def test_what_is_listed() -> None:
-    tools = tools_of(registry_of())
-    assert [name for name in tools if name.startswith("orders_")] == [
-        "orders_list",
-        "orders_create",
-        "orders_export",
-        "orders_retrieve",
-        "orders_partial_update",
-        "orders_destroy",
-        "orders_note",
-        "orders_unnote",
-        "orders_send",
-    ]
+    declared = registry_of().tools
+    tools: Any = {name: each.definition for name, each in declared.items()}
+    names = "list create export retrieve partial_update destroy note unnote send"
+    assert [*tools][:9] == [f"orders_{each}" for each in names.split()]
     assert tools["orders_list"].description == "List orders. Orders of the shop."
     assert tools["orders_send"].description == "Send an order to its customer."
     assert tools["hello_create"].description == "Greet whoever calls."
@@ -213,9 +206,8 @@ def test_what_is_listed() -> None:
     properties = {n: each.input_schema["properties"] for n, each in tools.items()}
     assert properties["orders_create"]["margin"]["default"] == 7
     assert "default" not in properties["orders_partial_update"]["margin"]
-    add = ("drill.add_order",)
     assert tools["orders_list"].demands.permissions == ()
-    assert tools["orders_create"].demands.permissions == add
+    assert tools["orders_create"].demands.permissions == ("drill.add_order",)
     hints = {n: each.hints.to_wire() for n, each in tools.items()}
     assert hints["orders_list"] == {"readOnlyHint": True}
     assert hints["orders_create"] == {"readOnlyHint": False, "destructiveHint": False}
@@ -225,17 +217,15 @@ def test_what_is_listed() -> None:
 
 
 def test_options() -> None:
-    only = ["list", "send"]
-    registry = registry_of(only=only, name="shop", permission="drill.view_order")
-    tools = tools_of(registry)
-    assert [*tools][:2] == ["shop_list", "shop_send"]
-    demands = ("drill.view_order", "drill.add_order")
-    assert tools["shop_send"].demands.permissions == demands
+    options = {"only": ["list", "send"], "name": "shop"}
+    registry = registry_of(permission="drill.view_order", **options)
+    assert [*registry.tools][:2] == ["shop_list", "shop_send"]
+    demands = registry.tools["shop_send"].definition.demands
+    assert demands.permissions == ("drill.view_order", "drill.add_order")
 
 
 def test_versions(api: Any) -> None:
-    registry = Registry()
-    registry.rest(api.OrderViewSet, version="2")
+    registry = tools_of(api.OrderViewSet, version="2")
     registry.rest(api.PathVersionView, version="v7")
     registry.rest(api.NamespaceVersionView, version="new")
     client = client_named("ana", registry)
@@ -253,8 +243,7 @@ def test_what_cannot_be_described_bars_nothing_else(
         return False
 
     monkeypatch.setattr(AutoSchema, "is_excluded", fail)
-    registry = Registry()
-    registry.rest(api.hello)
+    registry = tools_of(api.hello)
     assert [*registry.tools] == ["hello_create"]
     client = client_named("ben", registry)
     greeting = client.call("hello_create", **{"X-Reason": "a"}).data
@@ -265,8 +254,7 @@ def test_what_cannot_be_described_bars_nothing_else(
 
 
 def test_a_view_that_requires_a_file_is_no_tool(api: Any) -> None:
-    registry = Registry()
-    registry.rest(api.PaperView)
+    registry = tools_of(api.PaperView)
     assert registry.tools == {}
     [remark] = registry.toolset_remarks
     assert "POST /api/paper/: is no tool: it wants a file." in remark
@@ -302,11 +290,9 @@ def test_no_key_leads_to_another_action() -> None:
 
 
 def test_lines_that_make_no_tools(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Lost(api.VersionView):
-        pass
-
+    lost = type("Lost", (api.VersionView,), {})
     wrong: list[tuple[Any, dict[str, Any], str]] = [
-        (Lost, {}, "It is not in the URLconf, or has schema = None."),
+        (lost, {}, "It is not in the URLconf, or has schema = None."),
         (Order, {}, "It must be a view of Django REST framework"),
         (api.VersionView, {}, "more than once: /api/twice/, /twice/."),
         (api.VersionView, {"prefix": "/x/"}, "not in the URLconf with the prefix /x/"),
@@ -315,19 +301,15 @@ def test_lines_that_make_no_tools(api: Any, monkeypatch: pytest.MonkeyPatch) -> 
         (api.StockViewSet, {"only": ["send"]}, "There is list, create, secret, "),
     ]
     for view, options, sentence in wrong:
-        registry = Registry()
-        registry.rest(view, **options)
-        assert sentence in problem_of(registry)
-    registry = Registry()
-    registry.rest(api.HookView, stand_in=True)
+        assert sentence in problem_of(tools_of(view, **options))
+    registry = tools_of(api.HookView, stand_in=True)
     registry.rest(api.VersionView, prefix="/twice/")
     assert [*registry.tools] == ["hook_create", "twice_retrieve"]
     assert client_named("ben", registry).call("hook_create").data == {"user": "ben"}
     monkeypatch.delitem(sys.modules, "mcp_app.toolsets.rest", raising=False)
     monkeypatch.setitem(sys.modules, "drf_spectacular.drainage", None)
-    registry = Registry()
-    registry.rest(api.StockViewSet)
-    assert 'Install it: pip install "django-mcp-app[drf]"' in problem_of(registry)
+    lacking = problem_of(tools_of(api.StockViewSet))
+    assert 'Install it: pip install "django-mcp-app[drf]"' in lacking
 
 
 def test_the_other_extras_are_not_needed() -> None:

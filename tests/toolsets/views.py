@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -27,6 +28,8 @@ from mcp_app import SyncContext, ToolOutput
 from mcp_app.catalog.registry import Registry
 from mcp_app.toolsets.answers import answer_output, check_answer
 from mcp_app.toolsets.site_views import SiteCall, site_views
+
+Respond = Callable[[HttpRequest], HttpResponse]
 
 registry = Registry()
 
@@ -153,9 +156,7 @@ def page(request: HttpRequest, key: str = "") -> HttpResponse:
     return plain(f"page {key}")
 
 
-def swap_user(
-    get_response: Callable[[HttpRequest], HttpResponse],
-) -> Callable[[HttpRequest], HttpResponse]:
+def swap_user(get_response: Respond) -> Respond:
     """A middleware that lets everybody be the boss."""
 
     def respond(request: HttpRequest) -> HttpResponse:
@@ -165,26 +166,17 @@ def swap_user(
     return respond
 
 
-def second_factor(
-    get_response: Callable[[HttpRequest], HttpResponse],
-) -> Callable[[HttpRequest], HttpResponse]:
+def second_factor(get_response: Respond) -> Respond:
     """A middleware that wants something else first."""
 
-    def respond(request: HttpRequest) -> HttpResponse:
-        return HttpResponseRedirect("/accounts/2fa/?next=/")
-
-    return respond
+    return lambda request: HttpResponseRedirect("/accounts/2fa/?next=/")
 
 
-def catch_all(
-    get_response: Callable[[HttpRequest], HttpResponse],
-) -> Callable[[HttpRequest], HttpResponse]:
+def catch_all(get_response: Respond) -> Any:
     """A middleware that makes a page of each error."""
 
-    def respond(request: HttpRequest) -> HttpResponse:
-        return get_response(request)
-
-    respond.process_exception = lambda request, error: plain("sorry")  # type: ignore[attr-defined]
+    respond: Any = partial(get_response)
+    respond.process_exception = lambda request, error: plain("sorry")
     return respond
 
 
