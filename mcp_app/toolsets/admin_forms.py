@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain, repeat
 from typing import Any, Final, TypeAlias
 
 from django.contrib.admin.utils import lookup_field
@@ -239,8 +240,7 @@ class _InlinePairs:
             changes[key] = row
         for key, page in known.items():
             yield from self._known_row(page, key, changes.get(key, {}))
-        new = [row for row in rows if "key" not in row]
-        total = len(known)
+        new, total = [row for row in rows if "key" not in row], len(known)
         for page, new_row in self._new_rows(len(known), new):
             yield from self._new_row(page, total, new_row)
             total += 1
@@ -266,24 +266,21 @@ class _InlinePairs:
 
     def _new_rows(
         self, known: int, rows: list[Mapping[str, Any]]
-    ) -> Iterator[tuple[Page, Mapping[str, Any] | None]]:
-        """Yield new rows with their forms: those of the page first, as a person would.
+    ) -> Iterable[tuple[Page, Mapping[str, Any] | None]]:
+        """Return new rows with their forms: those of the page first, as a person would.
 
         Without a row of ours a form is sent only if the page wants that many.
         """
+        most, pages = self._formset.max_num, [*self._inline][known:]
         if rows and not self._inline.has_add_permission:
             self._problems.append(f"{self._prefix}: you may not add rows.")
-            return
-        if rows and known + len(rows) > self._formset.max_num:
-            most = self._formset.max_num
+        elif rows and known + len(rows) > most:
             self._problems.append(f"{self._prefix}: there may be {most} rows.")
-            return
-        pages = [*self._inline][known:]
-        number = max(len(rows), self._formset.min_num - known) if pages else 0
-        for index in range(number):
-            # The last one is the pattern of all further ones.
-            page = pages[min(index, len(pages) - 1)]
-            yield page, rows[index] if index < len(rows) else None
+        elif pages:
+            lacking = [None] * (self._formset.min_num - known - len(rows))
+            # The last form is the pattern of all further ones.
+            return zip(chain(pages, repeat(pages[-1])), [*rows, *lacking], strict=False)
+        return ()
 
     def _new_row(
         self, page: Page, index: int, row: Mapping[str, Any] | None

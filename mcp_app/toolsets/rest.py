@@ -103,9 +103,8 @@ def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation
             view = generator.create_view(callback, method)
             named = generator.coerce_path(path, method, view)
             each = _Operation(toolset.options, callback, view, method, named)
-            if not each.choose_version(inspector.patterns):
-                continue
-            if each.describe(regex, generator.registry):
+            is_version = each.choose_version(inspector.patterns)
+            if is_version and each.describe(regex, generator.registry):
                 operations.append(each)
     _check_places(operations, toolset.options)
     patched = {each.path for each in operations if each.method == "PATCH"}
