@@ -160,6 +160,9 @@ class CustomerAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     search_fields = ("name",)
     inlines = (CustomerOrderInline,)
 
+    def get_queryset(self, request: HttpRequest) -> Rows:
+        return super().get_queryset(request).exclude(name__startswith="Gone")
+
 
 @admin.register(Invoice, site=office)
 class InvoiceAdmin(admin.ModelAdmin):  # type: ignore[type-arg]

@@ -103,6 +103,8 @@ def test_who_may_change_a_row_may_not_change_what_belongs_to_it(
         assert rows_of_site() == before
         tools.call("admin_change", **call)
         assert order.items.get().amount == 3
+        choices = {"model": "drill.order", "key": order.pk, "field": "customer"}
+        assert tools.try_call("admin_form", **choices).text == FORBIDDEN
 
 
 def test_who_may_only_look_changes_nothing(shop: None, registry: Registry) -> None:
