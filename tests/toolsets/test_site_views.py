@@ -181,22 +181,29 @@ def test_a_site_without_sessions_knows_the_caller(
     assert visit(client, "named").text == "maria reads this"
 
 
-@pytest.mark.parametrize(
-    "around", [[], ["UpdateCacheMiddleware", "FetchFromCacheMiddleware"]]
-)
+DJANGOS = "django.middleware.cache"
+CACHES = [
+    [],
+    [f"{DJANGOS}.UpdateCacheMiddleware", f"{DJANGOS}.FetchFromCacheMiddleware"],
+    ["tests.toolsets.views.cache_by_vary"],
+]
+
+
+@pytest.mark.parametrize("around", CACHES)
 def test_no_cache_gives_one_caller_the_answer_of_another(
     settings: Settings, around: list[str]
 ) -> None:
     """Tools and browsers, with and without a login, in both orders."""
-    around = [f"django.middleware.cache.{each}" for each in around]
     settings.MIDDLEWARE = [*around[:1], *settings.MIDDLEWARE, *around[1:]]
     people = {name: person(name) for name in ("maria", "joana")}
     readers: dict[str, Any] = {}
+    # They share an address: a host is part of what caches go by.
+    host: Any = {"Host": "shop.example.com"}
     for name, user in people.items():
         readers[f"tool of {name}"] = client_of(user, registry)
-        browser = readers[f"browser of {name}"] = Browser()
+        browser = readers[f"browser of {name}"] = Browser(headers=host)
         browser.force_login(user)
-    readers["browser of nobody"] = Browser()
+    readers["browser of nobody"] = Browser(headers=host)
 
     def read(name: str, address: str) -> str:
         reader = readers[name]

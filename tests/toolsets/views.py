@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
+from django.core.cache import cache
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import (
     FileResponse,
@@ -20,7 +21,8 @@ from django.http import (
 )
 from django.urls import path
 from django.utils import translation
-from django.views.decorators.cache import cache_page, never_cache
+from django.utils.cache import get_cache_key, learn_cache_key
+from django.views.decorators.cache import cache_control, cache_page, never_cache
 from django.views.decorators.http import require_POST
 from django.views.decorators.vary import vary_on_cookie, vary_on_headers
 
@@ -172,6 +174,20 @@ def second_factor(get_response: Respond) -> Respond:
     return lambda request: HttpResponseRedirect("/accounts/2fa/?next=/")
 
 
+def cache_by_vary(get_response: Respond) -> Respond:
+    """A cache of the site's own, by what its answers say of themselves."""
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        key = get_cache_key(request)
+        known: HttpResponse | None = None if key is None else cache.get(key)
+        if known is None:
+            known = get_response(request)
+            cache.set(learn_cache_key(request, known), known)
+        return known
+
+    return respond
+
+
 def catch_all(get_response: Respond) -> Any:
     """A middleware that makes a page of each error."""
 
@@ -219,7 +235,7 @@ VIEWS: dict[str, Any] = {
     "file": file,
     "closing": lambda request: Closing(),
     "named": named,
-    "cached": cache_page(60)(named),
+    "cached": cache_page(60)(cache_control(public=True)(named)),
     "cached_cookie": cache_page(60)(vary_on_cookie(named)),
     "cached_token": cache_page(60)(vary_on_headers("Authorization")(by_token)),
     "fresh": never_cache(named),
