@@ -70,8 +70,8 @@ def known_item(what: str, name: str, known: Mapping[str, Any]) -> Any:
     """Return what has this name; raise `ToolError` with the names that there are."""
     if name in known:
         return known[name]
-    near = get_close_matches(name, known, 3) or known
-    names = ", ".join([*near][:MOST_ITEMS]) or "none"
+    nearest_first = dict.fromkeys([*get_close_matches(name, known, 3), *known])
+    names = ", ".join([*nearest_first][:MOST_ITEMS]) or "none"
     raise ToolError(f"There is no {what} “{name}”; there is: {names}.")
 
 

@@ -356,8 +356,8 @@ def test_actions_run_on_rows_of_the_list(tools: Client) -> None:
 def test_what_no_list_has_is_a_sentence(tools: Client) -> None:
     calls: list[tuple[dict[str, Any], str]] = [
         (
-            {"filters": {"colour": "x"}},
-            "There is no filter “colour”; there is: state, ",
+            {"filters": {"sise": "x"}},
+            "There is no filter “sise”; there is: size, state, customer__name, ",
         ),
         (
             {"filters": {"state": "Opn"}},
@@ -370,7 +370,7 @@ def test_what_no_list_has_is_a_sentence(tools: Client) -> None:
         ({"search": "a" * 100_000}, "Invalid arguments for admin_list:"),
         (
             {"model": "drill.ordr"},
-            "There is no model “drill.ordr”; there is: drill.order",
+            "There is no model “drill.ordr”; there is: drill.order, drill.",
         ),
         ({"model": "drill.stock", "search": "a"}, "This list cannot be searched"),
     ]
