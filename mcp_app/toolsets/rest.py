@@ -31,6 +31,7 @@ from drf_spectacular.settings import spectacular_settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import authentication
 from rest_framework.fields import FileField
+from rest_framework.mixins import CreateModelMixin
 from rest_framework.permissions import DjangoModelPermissions
 from rest_framework.settings import api_settings
 from rest_framework.versioning import AcceptHeaderVersioning
@@ -80,7 +81,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
         remarks = (*offer.remarks, *filter(None, [operation.remark]))
         described = replace(offer, bar=operation.bar or offer.bar, remarks=remarks)
         demands = AccessRequirements(permissions=operation.permissions)
-        hints = _ADDS if operation.action == "create" else None
+        hints = _ADDS if operation.is_create else None
         view, accept = operation.callback, operation.accept
         yield from maker.tools_of(described, view, accept, demands, hints)
 
@@ -173,6 +174,12 @@ class _Operation:
     @property
     def action(self) -> str:
         return getattr(self.view, "action", None) or self.method.lower()
+
+    @property
+    def is_create(self) -> bool:
+        """Whether it adds a row, and does nothing else, as the framework has it."""
+        is_post = self.action == "post" and isinstance(self.view, CreateModelMixin)
+        return is_post or self.action == "create"
 
     @cached_property
     def extra(self) -> Any:

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import include, path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import parsers, serializers, viewsets
+from rest_framework import generics, parsers, serializers, viewsets
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.decorators import action, api_view, authentication_classes
 from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilter
@@ -167,6 +167,12 @@ class StockViewSet(viewsets.ModelViewSet[Stock]):
         return Response({"secret": 1})
 
 
+class StockListView(generics.ListCreateAPIView[Stock]):
+    authentication_classes = [NamedToken]
+    queryset = Stock.objects.order_by("sku")
+    serializer_class = StockSerializer
+
+
 class HookView(APIView):
     authentication_classes = [PartnerKey]
 
@@ -220,6 +226,7 @@ new = [path("state/", NamespaceVersionView.as_view())]
 
 urlpatterns = [
     path("api/", include(router.urls)),
+    path("api/stocks/", StockListView.as_view()),
     path("api/hook/", HookView.as_view()),
     path("api/paper/", PaperView.as_view()),
     *format_suffix_patterns([path("api/hello/", hello)]),

@@ -106,7 +106,7 @@ def tools_of(view: Any, **options: Any) -> Registry:
 def registry_of(**options: Any) -> Registry:
     api = import_module(URLS)
     registry = tools_of(api.OrderViewSet, **{"version": "1", **options})
-    for view in (api.StockViewSet, api.hello):
+    for view in (api.StockViewSet, api.StockListView, api.hello):
         registry.rest(view)
     assert registry.toolset_problems == {}
     return registry
@@ -211,6 +211,7 @@ def test_what_is_listed() -> None:
     hints = {n: each.hints.to_wire() for n, each in tools.items()}
     assert hints["orders_list"] == {"readOnlyHint": True}
     assert hints["orders_create"] == {"readOnlyHint": False, "destructiveHint": False}
+    assert hints["stocks_create"] == hints["orders_create"]
     # Nobody knows what an action does.
     assert hints["orders_send"] == {"readOnlyHint": False}
     assert hints["orders_destroy"] == {"readOnlyHint": False, "destructiveHint": True}
