@@ -231,7 +231,9 @@ def form_problems(form: forms.BaseForm) -> Iterator[str]:
     """Yield what is wrong with a bound form."""
     for name, errors in form.errors.items():
         label = "" if name == NON_FIELD_ERRORS else f"{name}: "
-        yield from (f"{label}{error}" for error in errors)
+        for error in errors:
+            is_html = hasattr(error, "__html__")
+            yield f"{label}{strip_tags(str(error)) if is_html else error}"
 
 
 # -- parameters ------------------------------------------------------------------------

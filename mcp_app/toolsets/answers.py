@@ -62,8 +62,11 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def plain_text(value: object) -> str:
-    """Return the text of what may be HTML, in one line."""
-    return _SPACES.sub(" ", html.unescape(strip_tags(str(value)))).strip()
+    """Return what people see of a text, in one line: of HTML what is no tag."""
+    text = str(value)
+    if hasattr(value, "__html__"):
+        text = html.unescape(strip_tags(text))
+    return _SPACES.sub(" ", text).strip()
 
 
 def known_item(what: str, name: str, known: Mapping[str, Any]) -> Any:

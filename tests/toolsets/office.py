@@ -32,7 +32,7 @@ class LargeFilter(admin.SimpleListFilter):
     parameter_name = "size"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("large", "Large orders"), ("small", "Small orders")]
+        return [("large", "Large orders"), ("small", "Small <orders>")]
 
     def queryset(self, request: HttpRequest, queryset: Rows) -> Rows:
         wanted = {"large": {"total__gte": 100}, "small": {"total__lt": 100}}
@@ -74,7 +74,8 @@ class OrderForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_number(self) -> str:
         number: str = self.cleaned_data["number"]
         if number.startswith("X"):
-            raise forms.ValidationError("No number begins with X.")
+            text = format_html("<i>No</i> number begins with {}.", "X")
+            raise forms.ValidationError(text)
         return number
 
 

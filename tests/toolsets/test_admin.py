@@ -138,7 +138,7 @@ def test_lists_are_those_of_the_pages(tools: Client, boss: User) -> None:
         keys = [each["value"] for each in page.select("input.action-select")]
         assert keys == [each["key"] for each in answer["rows"]]
         assert str(answer["total"]) in page.select_one(".paginator").text
-    assert answer["filters"]["size"] == ["All", "Large orders", "Small orders"]
+    assert answer["filters"]["size"] == ["All", "Large orders", "Small <orders>"]
     assert answer["actions"]["send"] == "Send the orders"
     assert "delete_selected" not in answer["actions"]
     every = tools.call("admin_list", model="drill.customer").data["rows"]
