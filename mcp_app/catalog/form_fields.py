@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from mcp_app.catalog.secret_fields import is_secret_name
 from mcp_app.protocol.json_types import JsonObject
 
 FORMATS = frozenset({"email", "uri", "date", "date-time"})
@@ -27,17 +27,6 @@ _DEFAULTS: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "array": (list,),
 }
-_SECRET = re.compile(
-    r"(?:^|_)(?:password|passwd|passphrase|passcode|secret|token|api_?key|private_?key"
-    r"|credentials?|card_?number|cvc|cvv)(?:$|_)",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a field has a name that secrets have."""
-    return _SECRET.search(_WORD.sub("_", name)) is not None
 
 
 class UnfitForm(TypeError):

@@ -15,7 +15,7 @@ from django import forms
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime, parse_time
 
-from mcp_app.catalog.form_fields import is_secret_name
+from mcp_app.catalog.secret_fields import is_secret_name
 
 Pair: TypeAlias = tuple[str, str]
 Bound: TypeAlias = Any
@@ -57,7 +57,9 @@ def pairs_with_value(field: Bound, value: object) -> Iterator[Pair]:
 def is_secret(field: Bound) -> bool:
     """Whether a field is for a secret, which a tool neither shows nor sets."""
     widget = inner_widget(field.field.widget)
-    return is_secret_name(field.name) or isinstance(widget, forms.PasswordInput)
+    model = type(getattr(field.form, "instance", None))
+    has_name = is_secret_name(field.name, model)
+    return has_name or isinstance(widget, forms.PasswordInput)
 
 
 def is_settable(field: Bound) -> bool:

@@ -23,7 +23,7 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.catalog.decorators import ModelOptions
 from mcp_app.catalog.findings import check_options
-from mcp_app.catalog.form_fields import is_secret_name
+from mcp_app.catalog.secret_fields import is_secret_name
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import AccessRequest

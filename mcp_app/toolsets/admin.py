@@ -23,7 +23,6 @@ from pydantic import Field
 
 from mcp_app.catalog.decorators import declared_tool
 from mcp_app.catalog.findings import record_problem
-from mcp_app.catalog.form_fields import is_secret_name
 from mcp_app.catalog.form_filling import Pair
 from mcp_app.catalog.registered_function import (
     Declaration,
@@ -32,6 +31,12 @@ from mcp_app.catalog.registered_function import (
     RegisteredFunction,
 )
 from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.secret_fields import (
+    is_about_access,
+    is_secret_app,
+    is_secret_name,
+    model_names,
+)
 from mcp_app.catalog.toolset_options import Toolset
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.errors import RegistrationError, ToolError
@@ -56,16 +61,8 @@ Words: TypeAlias = Annotated[str, Field(max_length=200)]
 Inlines: TypeAlias = dict[str, list[dict[str, Any]]]
 
 STAFF_RULE: Final = "mcp_app.active_staff"
-_FORBIDDEN: Final = frozenset({"mcp_app", "sessions"})
-"""Apps whose models no line can name."""
-_SECRET_APPS: Final = frozenset(
-    {
-        *("auth", "contenttypes", "authtoken", "knox", "oauth2_provider", "mfa"),
-        *("otp_email", "otp_hotp", "otp_static", "otp_totp", "otp_webauthn"),
-        *("socialaccount", "django_celery_beat", "constance"),
-    }
-)
-"""Apps whose models must be named: they hold secrets, or say who may do what."""
+_FORBIDDEN: Final = frozenset({"mcp_app", "sessions", "admin.logentry"})
+"""Models that no line can name, or apps with all that inherits from them."""
 
 
 def is_active_staff(request: AccessRequest) -> bool:
@@ -89,8 +86,9 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
         read, secret = _usual_models(site)
         if left_out := ", ".join(sorted(secret.keys() - change.keys())):
             sentence = (
-                f"{toolset.call} leaves out {left_out}: fields have names of secrets."
-                " To have them, name all models that you want, as in models=[…]."
+                f"{toolset.call} leaves out {left_out}, which may hold secrets, or say"
+                " who may do what. To have them, name all models that you want, as in"
+                " models=[…]."
             )
             record_problem(registry.toolset_remarks, toolset.origin.place, sentence)
     else:
@@ -126,21 +124,21 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
 
 
 def _is_forbidden(model: type[Model]) -> bool:
-    options = model._meta
-    return options.app_label in _FORBIDDEN or options.label_lower == "admin.logentry"
+    return not _FORBIDDEN.isdisjoint(model_names(model))
 
 
 def _usual_models(site: AdminSite) -> tuple[Models, Models]:
-    """Return the models of an admin, and those with fields for secrets.
+    """Return the models of an admin, and those that may hold secrets.
 
     Those of apps for secrets are in neither.
     """
     usual, secret = dict[str, type[Model]](), dict[str, type[Model]]()
     for model in site._registry:
         options = model._meta
-        if not _is_forbidden(model) and options.app_label not in _SECRET_APPS:
-            has_secret = any(is_secret_name(e.name) for e in options.concrete_fields)
-            (secret if has_secret else usual)[options.label_lower] = model
+        if not _is_forbidden(model) and not is_secret_app(options.app_label):
+            names = [each.name for each in options.concrete_fields]
+            is_secret = is_about_access(model) or any(map(is_secret_name, names))
+            (secret if is_secret else usual)[options.label_lower] = model
     return usual, secret
 
 

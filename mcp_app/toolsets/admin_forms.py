@@ -18,7 +18,6 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from mcp_app.catalog.form_fields import is_secret_name
 from mcp_app.catalog.form_filling import (
     Bound,
     Pair,
@@ -31,6 +30,7 @@ from mcp_app.catalog.form_filling import (
 )
 from mcp_app.catalog.form_schemas import form_problems, parameter_schema
 from mcp_app.catalog.outputs import jsonable_value
+from mcp_app.catalog.secret_fields import is_secret_name
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.answers import NOT_ALLOWED, known_item, plain_text
@@ -119,10 +119,11 @@ def _form_values(admin_form: Page) -> JsonObject:
     values: JsonObject = {}
     for each in _page_fields(admin_form):
         name = _field_name(each)
-        if each.is_readonly and not is_secret_name(name):
+        if each.is_readonly:
             row, column = each.form.instance, each.field["field"]
-            values[name] = cell_value(column, row, each.model_admin)
-        elif not each.is_readonly and not is_secret(each.field):
+            if not is_secret_name(name, type(row)):
+                values[name] = cell_value(column, row, each.model_admin)
+        elif not is_secret(each.field):
             values[name] = _field_value(each.field)
     return values
 

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 from django.core.exceptions import ValidationError
 from django.db import DataError
 
-from mcp_app.catalog.form_fields import is_secret_name
 from mcp_app.catalog.form_filling import Pair
+from mcp_app.catalog.secret_fields import is_secret_name
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.admin_forms import cell_value, plain_value, row_name
@@ -71,7 +71,7 @@ def _columns(changes: Any) -> dict[str, Any]:
     return {
         name: each
         for name, each in names.items()
-        if name != "action_checkbox" and not is_secret_name(name)
+        if name != "action_checkbox" and not is_secret_name(name, changes.model)
     }
 
 
@@ -83,7 +83,7 @@ def _filters(changes: Any) -> dict[str, Any]:
     filters = {}
     for each in changes.filter_specs:
         title, field = plain_text(each.title), each.expected_parameters()[0]
-        if not is_secret_name(field):
+        if not is_secret_name(field, changes.model):
             filters[title if titles[title] == 1 else field] = each
     return filters
 

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from django.contrib.admin import AdminSite
 from django.contrib.auth.models import Permission, User
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 from django.test import Client as Browser
 from django.test.utils import isolate_apps
 from django.urls import reverse
+from pytest_django import Settings
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.principal import AccessRequest, Principal, Scope
@@ -161,20 +163,37 @@ def test_secrets_are_out_of_reach(boss: User) -> None:
     assert "password" not in answer.data["values"]
 
 
+def model_of(name: str, app: str, base: Any = models.Model, **fields: Any) -> Any:
+    meta = type("Meta", (), {"app_label": app, "abstract": app != "drill"})
+    return type(name, (base,), {"__module__": __name__, "Meta": meta, **fields})
+
+
 @isolate_apps("tests.drill")
-def test_a_developer_reads_which_models_are_left_out(shop: None) -> None:
-    class Vault(models.Model):  # noqa: DJ008 - nobody looks at a row
-        api_key = models.CharField(max_length=20)
-
-        class Meta:
-            app_label = "drill"
-
+def test_a_developer_reads_which_models_are_left_out(
+    boss: User, settings: Settings
+) -> None:
+    vault = model_of("Vault", "drill", api_key=models.CharField())
+    invitation = model_of("Invitation", "drill", invite_code=models.CharField())
+    phone = model_of("Phone", "drill", model_of("Device", "django_otp"))
+    settings.OAUTH2_PROVIDER_GRANT_MODEL = "drill.Country"
     site, registry = AdminSite(name="office"), Registry()
-    site.register([Vault, Country, User])
+    site.register([vault, invitation, phone, Country, Stock, User])
     registry.admin_tools(site=site)
     assert registry.tools
     [remark] = registry.toolset_remarks
-    assert "mcp.admin_tools() leaves out drill.vault: fields have names of" in remark
+    left_out = "drill.country, drill.invitation, drill.phone, drill.vault"
+    assert f"mcp.admin_tools() leaves out {left_out}, which may hold" in remark
+    visit, registry = model_of("Visit", "drill", AbstractBaseSession), Registry()
+    registry.admin_tools(site=site, models=[visit])
+    assert "drill.Visit is for nobody but people in the" in problem_of(registry)
+    # Who names it sees no code of a grant.
+    registry = Registry()
+    registry.admin_tools(site=office, models=[Country])
+    country, tools = Country.objects.get(code="PT"), client_of(boss, registry)
+    call = {"model": "drill.country", "key": country.pk}
+    values = tools.call("admin_get", **call).data["values"]
+    assert (values["name"], "code" in values) == ("PT", False)
+    assert "code" not in tools.call("admin_form", **call).text
 
 
 UNMADE: dict[str, dict[str, Any]] = {
