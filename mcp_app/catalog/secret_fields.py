@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Set
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -16,14 +17,12 @@ _SECRET: Final = re.compile(
 _SECRET_THERE: Final = re.compile(r"(?:^|_)(?:code|key)(?:$|_)", re.IGNORECASE)
 """In models that are about who comes in; elsewhere they are names of things."""
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
-_SECRET_APPS: Final = frozenset(
-    {
-        *("auth", "contenttypes", "authtoken", "knox", "oauth2_provider", "mfa"),
-        *("django_otp", "otp_email", "otp_hotp", "otp_static", "otp_totp"),
-        *("otp_webauthn", "socialaccount", "usersessions", "guardian"),
-        *("django_celery_beat", "constance"),
-    }
-)
+SECRET_APPS: Final[Set[str]] = {
+    *("auth", "authtoken", "contenttypes", "guardian", "knox", "mfa", "django_otp"),
+    *("otp_email", "otp_hotp", "otp_static", "otp_totp", "otp_webauthn"),
+    *("oauth2_provider", "socialaccount", "usersessions"),
+    *("django_celery_beat", "constance"),
+}
 _SWAPPING: Final = re.compile(r"(?:OAUTH2_PROVIDER|KNOX)_\w*MODEL")
 """Settings that put a model of the site in the place of one of these apps."""
 
@@ -31,31 +30,29 @@ _SWAPPING: Final = re.compile(r"(?:OAUTH2_PROVIDER|KNOX)_\w*MODEL")
 def is_secret_name(name: str, model: type | None = None) -> bool:
     """Whether a field, of a model if that is known, has a name that secrets have."""
     words = _WORD.sub("_", name)
-    if _SECRET.search(words) is not None:
+    if model is not None and _SECRET_THERE.search(words) and _is_about_access(model):
         return True
-    if model is None or _SECRET_THERE.search(words) is None:
-        return False
-    return is_about_access(model)
+    return _SECRET.search(words) is not None
 
 
-def is_secret_app(label: str) -> bool:
-    """Whether the models of an app hold secrets, or say who may do what."""
-    return label in _SECRET_APPS
+def is_secret_model(model: Any) -> bool:
+    """Whether the rows of a model may hold secrets, or say who may do what."""
+    names = [each.name for each in model._meta.concrete_fields]
+    return _is_about_access(model) or any(map(is_secret_name, names))
 
 
-def is_about_access(model: type) -> bool:
-    """Whether a model or what it inherits from is of such an app, or swapped for it."""
-    names = [n for n in dir(settings) if _SWAPPING.fullmatch(n)]
-    swapped = {str(getattr(settings, each)).lower() for each in names}
-    return not model_names(model).isdisjoint(_SECRET_APPS | swapped)
+def _is_about_access(model: type) -> bool:
+    swaps = [name for name in dir(settings) if _SWAPPING.fullmatch(name)]
+    swapped = {str(getattr(settings, each)).lower() for each in swaps}
+    return comes_from(model, SECRET_APPS | swapped)
 
 
-def model_names(model: type) -> set[str]:
-    """Return the labels of a model, of its bases and of all their apps."""
-    names = set[str]()
+def comes_from(model: type, names: Set[str]) -> bool:
+    """Whether a model or a base of it has one of these labels, or its app has."""
     for each in model.__mro__:
         if options := getattr(each, "_meta", None):
             # An abstract class of an app that is not installed has no label.
             app = options.app_label or each.__module__.split(".")[-2:][0]
-            names |= {app, options.label_lower}
-    return names
+            if not names.isdisjoint({app, options.label_lower}):
+                return True
+    return False

@@ -31,12 +31,7 @@ from mcp_app.catalog.registered_function import (
     RegisteredFunction,
 )
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.secret_fields import (
-    is_about_access,
-    is_secret_app,
-    is_secret_name,
-    model_names,
-)
+from mcp_app.catalog.secret_fields import SECRET_APPS, comes_from, is_secret_model
 from mcp_app.catalog.toolset_options import Toolset
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.errors import RegistrationError, ToolError
@@ -124,7 +119,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
 
 
 def _is_forbidden(model: type[Model]) -> bool:
-    return not _FORBIDDEN.isdisjoint(model_names(model))
+    return comes_from(model, _FORBIDDEN)
 
 
 def _usual_models(site: AdminSite) -> tuple[Models, Models]:
@@ -135,10 +130,9 @@ def _usual_models(site: AdminSite) -> tuple[Models, Models]:
     usual, secret = dict[str, type[Model]](), dict[str, type[Model]]()
     for model in site._registry:
         options = model._meta
-        if not _is_forbidden(model) and not is_secret_app(options.app_label):
-            names = [each.name for each in options.concrete_fields]
-            is_secret = is_about_access(model) or any(map(is_secret_name, names))
-            (secret if is_secret else usual)[options.label_lower] = model
+        if not _is_forbidden(model) and options.app_label not in SECRET_APPS:
+            kind = secret if is_secret_model(model) else usual
+            kind[options.label_lower] = model
     return usual, secret
 
 
