@@ -82,7 +82,8 @@ def _filters(changes: Any) -> dict[str, Any]:
     titles = Counter(plain_text(each.title) for each in changes.filter_specs)
     filters = {}
     for each in changes.filter_specs:
-        title, field = plain_text(each.title), each.expected_parameters()[0]
+        title = plain_text(each.title)
+        field = next(iter(each.expected_parameters()), title)
         if not is_secret_name(field, changes.model):
             filters[title if titles[title] == 1 else field] = each
     return filters

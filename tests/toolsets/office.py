@@ -39,6 +39,11 @@ class LargeFilter(admin.SimpleListFilter):
         return queryset.filter(**wanted.get(str(self.value()), {}))
 
 
+class KeyFilter(LargeFilter):
+    title = "key"
+    parameter_name = "customer__api_key"
+
+
 class ItemForm(forms.ModelForm):  # type: ignore[type-arg]
     key = forms.CharField(
         initial=lambda: "made today", required=False, show_hidden_initial=True
@@ -111,7 +116,7 @@ def go_on(model_admin: Any, request: HttpRequest, queryset: Rows) -> HttpRespons
 class OrderAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     form = OrderForm
     list_display = ("number", "state", "price", "customer", "is_large", "created")
-    list_filter = ("state", LargeFilter, "customer__name", "suppliers__name")
+    list_filter = ("state", LargeFilter, KeyFilter, "customer__name", "suppliers__name")
     show_facets = admin.ShowFacets.ALWAYS
     list_per_page = 5
     search_fields = ("number", "customer__name")

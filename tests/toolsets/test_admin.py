@@ -139,6 +139,8 @@ def test_lists_are_those_of_the_pages(tools: Client, boss: User) -> None:
         assert keys == [each["key"] for each in answer["rows"]]
         assert str(answer["total"]) in page.select_one(".paginator").text
     assert answer["filters"]["size"] == ["All", "Large orders", "Small <orders>"]
+    names = ["state", "size", "customer__name", "suppliers__name"]
+    assert [*answer["filters"]] == names
     assert answer["actions"]["send"] == "Send the orders"
     assert "delete_selected" not in answer["actions"]
     every = tools.call("admin_list", model="drill.customer").data["rows"]
