@@ -66,7 +66,10 @@ class AdminPages:
             if is_redirect(visit) and visit.is_reached:
                 # The admin leads elsewhere from what is not there.
                 self._check_login(visit)
-                raise ToolError(self._missing_text())
+                if self.key is None or self.model is None:
+                    raise ToolError("There is no such page.")
+                name = self.model._meta.verbose_name
+                raise ToolError(f"There is no {name} with the key {self.key}.")
             check_answer(visit)
             if visit.page is None:
                 raise ToolError("This page of the admin cannot be read here.")
@@ -121,9 +124,3 @@ class AdminPages:
         login = reverse(f"{self.site.name}:login", current_app=self.site.name)
         if redirect_place(visit) == login:
             raise ToolError(NOT_ALLOWED)
-
-    def _missing_text(self) -> str:
-        if self.key is None or self.model is None:
-            return "There is no such page."
-        name = self.model._meta.verbose_name
-        return f"There is no {name} with the key {self.key}."
