@@ -22,6 +22,7 @@ from django.http import (
 from django.urls import path
 from django.utils import translation
 from django.utils.cache import get_cache_key, learn_cache_key
+from django.utils.html import format_html
 from django.views.decorators.cache import cache_control, cache_page, never_cache
 from django.views.decorators.http import require_POST
 from django.views.decorators.vary import vary_on_cookie, vary_on_headers
@@ -108,7 +109,7 @@ def remember(request: HttpRequest) -> HttpResponse:
 
 def write(request: HttpRequest) -> HttpResponse:
     Group.objects.create(name=request.POST["note"])
-    messages.success(request, "It is <b>there</b>.")
+    messages.success(request, format_html("It is <b>{}</b>.", "there"))
     return HttpResponseRedirect("/elsewhere/?q=1")
 
 
