@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.core.checks import Error
@@ -30,51 +29,59 @@ def registry() -> Registry:
     return registry
 
 
-def test_tools_are_made_once_when_they_are_asked_for(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    threads = []
+NAMES = {"stock_list", "stock_get", "stock_count"}
+
+
+@pytest.fixture
+def before_making(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Lets the maker call a function with the registry, before it makes anything."""
     declare_tools = maker.declare_tools
 
-    def noted(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
-        threads.append(threading.get_ident())
-        # What a maker looks up may ask for tools, too.
-        assert known.tools == {}
-        yield from declare_tools(toolset, known)
+    def let_call(act: Callable[[Registry], object]) -> None:
+        def declare(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
+            act(known)
+            yield from declare_tools(toolset, known)
 
-    monkeypatch.setattr(maker, "declare_tools", noted)
+        monkeypatch.setattr(maker, "declare_tools", declare)
+
+    return let_call
+
+
+def test_tools_are_made_once_when_they_are_asked_for(
+    registry: Registry, before_making: Callable[..., None]
+) -> None:
+    # What a maker looks up may ask for tools, too.
+    known_tools: list[object] = []
+    before_making(lambda known: known_tools.append({**known.tools}))
     registry.model_tools(Stock)
-    assert threads == []
-    assert {*registry.tools} == {"stock_list", "stock_get", "stock_count"}
+    assert known_tools == []
+    assert {*registry.tools} == NAMES
     assert registry.tools is registry.tools
-    assert len(threads) == 1
+    assert known_tools == [{}]
 
 
-async def test_beside_a_loop_a_thread_makes_them(registry: Registry) -> None:
+async def test_beside_a_loop_a_thread_makes_them(
+    registry: Registry, before_making: Callable[..., None]
+) -> None:
     """There Django refuses statements."""
+    threads: list[int] = []
+    before_making(lambda _: threads.append(threading.get_ident()))
     registry.model_tools(Stock)
-    assert asyncio.get_running_loop().is_running()
-    assert {*registry.tools} == {"stock_list", "stock_get", "stock_count"}
+    assert {*registry.tools} == NAMES
+    assert threads != [threading.get_ident()]
 
 
 def test_other_threads_wait_for_all_tools(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
+    registry: Registry, before_making: Callable[..., None]
 ) -> None:
     names: list[set[str]] = []
     other = threading.Thread(target=lambda: names.append({*registry.tools}))
-    declare_tools = maker.declare_tools
-
-    def slow(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
-        other.start()
-        # If it did not wait, it would have read by now.
-        other.join(0.2)
-        yield from declare_tools(toolset, known)
-
-    monkeypatch.setattr(maker, "declare_tools", slow)
+    # If it did not wait, it would have read by then.
+    before_making(lambda _: (other.start(), other.join(0.2)))
     registry.model_tools(Stock)
-    assert len(registry.tools) == 3
+    assert {*registry.tools} == NAMES
     other.join()
-    assert names == [{*registry.tools}]
+    assert names == [NAMES]
 
 
 def test_a_line_that_is_loaded_again_replaces_its_tools(registry: Registry) -> None:
@@ -152,17 +159,14 @@ def test_filters_do_not_take_our_names(registry: Registry) -> None:
 
 def test_a_maker_that_fails_is_told_and_logged(
     registry: Registry,
-    monkeypatch: pytest.MonkeyPatch,
+    before_making: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def failing(toolset: Toolset, known: Registry) -> Iterator[DeclaredTool]:
-        raise LookupError("no such page.")
-
-    monkeypatch.setattr(maker, "declare_tools", failing)
+    before_making(lambda known: known.rules["no such rule"])
     registry.model_tools(Stock)
     assert registry.tools == {}
     [sentence] = registry.toolset_problems
-    assert "it stops with LookupError: no such page. None" in sentence
+    assert "it stops with KeyError: 'no such rule'. None of its" in sentence
     [record] = caplog.records
     assert record.exc_info is not None
 

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any, Final
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.db import transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,10 +25,12 @@ from tests.drill.models import Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
 from tests.kinds.query.test_hidden_rows import _change, _keys, _remove
 from tests.kinds.query.test_scoping import _HIDDEN, MODELS, Shop
+from tests.toolsets.people import client_of, person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
 registry: Final = Registry()
+ORDER_TOOLS: Final = {"order_list", "order_get", "order_count"}
 UNSEEN: Final[dict[Any, Collection[Any]]] = {}
 """Further keys that nobody sees, by models."""
 
@@ -47,14 +49,10 @@ for each, its_fields in FIELDS.items():
     _open(each, its_fields)
 
 
-class ShopClient(Client):
-    _registry = registry
-
-
 @pytest.fixture
 def client() -> Client:
     shop.fill()
-    return ShopClient(User.objects.create_user("ada"))
+    return client_of(person("ada"), registry)
 
 
 def pages(client: Client, name: str, **arguments: Any) -> Iterator[JsonObject]:
@@ -66,33 +64,18 @@ def pages(client: Client, name: str, **arguments: Any) -> Iterator[JsonObject]:
         yield page
 
 
-def numbers(client: Client, **arguments: Any) -> list[str]:
-    return [
-        row["number"]
-        for page in pages(client, "order_list", **arguments)
-        for row in page["rows"]
-    ]
-
-
 def test_what_is_listed(client: Client) -> None:
     tools = {each["name"]: each for each in client.tools()}
-    assert {name for name in tools if name.startswith("order_")} == {
-        "order_list",
-        "order_get",
-        "order_count",
-    }
+    assert {name for name in tools if name.startswith("order_")} == ORDER_TOOLS
     listed = tools["order_list"]
     assert listed["annotations"]["readOnlyHint"] is True
-    assert {*listed["inputSchema"]["properties"]} == {
+    properties = listed["inputSchema"]["properties"]
+    assert {*properties} == {
         *("search", "state", "total_from", "total_to", "weight_from", "weight_to"),
         *("created_from", "created_to", "due_from", "due_to", "customer_key"),
         *("customer_id", "invoice_key", "sort", "cursor"),
     }
-    assert listed["inputSchema"]["properties"]["state"]["enum"] == [
-        "open",
-        "sent",
-        "back",
-    ]
+    assert properties["state"]["enum"] == ["open", "sent", "back"]
     assert tools["invoice_get"]["inputSchema"]["required"] == ["key"]
     for each in tools.values():
         described = each["inputSchema"]["properties"].values()
@@ -119,31 +102,26 @@ def test_a_list_to_its_end(client: Client) -> None:
 
 
 def test_search_filters_and_order(client: Client) -> None:
-    orders = Order.objects.filter(hidden=False)
-    assert numbers(client, search="A1", sort="number") == [
-        each.number for each in orders.filter(number__startswith="a1").order_by("pk")
+    customer, day = Customer.objects.get(email="1@example.org"), date(2026, 11, 20)
+    cases: list[tuple[JsonObject, JsonObject]] = [
+        ({"search": "A1"}, {"number__startswith": "a1"}),
+        (
+            {"search": customer.name.upper()},
+            {"customer__name": customer.name, "customer__hidden": False},
+        ),
+        ({"customer_key": customer.pk}, {"customer": customer}),
+        (
+            {"total_from": 3, "total_to": 6, "state": "sent"},
+            {"total__gte": 3, "total__lte": 6, "state": "sent"},
+        ),
+        ({"created_from": day}, {"created__date__gte": day}),
     ]
-    customer = Customer.objects.get(email="1@example.org")
-    of_name = orders.filter(customer__name=customer.name, customer__hidden=False)
-    assert {*numbers(client, search=customer.name.upper())} == {
-        each.number for each in of_name
-    }
-    assert {*numbers(client, customer_key=customer.pk)} == {
-        each.number for each in orders.filter(customer=customer)
-    }
-    asked = {"total_from": 3, "total_to": 6, "state": "sent"}
-    assert {*numbers(client, **asked)} == {
-        each.number for each in orders.filter(total__gte=3, total__lte=6, state="sent")
-    }
-    assert {*numbers(client, created_from=date(2026, 11, 20))} == {
-        each.number for each in orders.filter(created__date__gte=date(2026, 11, 20))
-    }
-    totals = [
-        row["total"]
-        for page in pages(client, "order_list", sort="-total")
-        for row in page["rows"]
-    ]
-    assert [*map(float, totals)] == sorted(map(float, totals), reverse=True)
+    for arguments, lookups in cases:
+        orders = Order.objects.filter(hidden=False, **lookups).order_by("number")
+        listed = [*pages(client, "order_list", sort="-number", **arguments)]
+        numbers = [row["number"] for page in listed for row in page["rows"]]
+        assert numbers == [each.number for each in orders.reverse()]
+        assert numbers
 
 
 def test_one_row_with_what_belongs_to_it(client: Client) -> None:
@@ -165,14 +143,10 @@ def test_one_row_with_what_belongs_to_it(client: Client) -> None:
 
 
 def test_a_hidden_key_is_an_unknown_one(client: Client) -> None:
-    hidden = Order.objects.filter(hidden=True)[0]
-    told = client.try_call("order_get", key=hidden.pk)
-    assert told.is_error
-    assert told.text == f"There is no order with the key {hidden.pk}."
-    order_key, hidden_key = hidden.pk, hidden.pk + 1_000
-    assert client.try_call("order_get", key=hidden_key).text == told.text.replace(
-        str(order_key), str(hidden_key)
-    )
+    for key in (Order.objects.filter(hidden=True)[0].pk, 1_000_000):
+        refusal = client.try_call("order_get", key=key)
+        assert refusal.is_error
+        assert refusal.text == f"There is no order with the key {key}."
 
 
 def test_counts(client: Client) -> None:
@@ -269,7 +243,7 @@ def test_a_cursor_is_of_one_question_and_caller(client: Client) -> None:
     for count in range(60):
         shop.order(f"b{count:02}")
     cursor = client.call("order_list", sort="number").data["next"]
-    other = ShopClient(User.objects.create_user("eve"))
+    other = client_of(person("eve"), registry)
     for caller, arguments in ((client, {}), (other, {"sort": "number"})):
         told = caller.try_call("order_list", cursor=cursor, **arguments)
         assert told.text.startswith("This tool gave no such cursor")
@@ -285,7 +259,7 @@ def whole(db: None) -> Shop:
 
 @pytest.fixture
 def caller(db: None) -> Client:
-    return ShopClient(User.objects.create_user("ada"))
+    return client_of(person("ada"), registry)
 
 
 def _values(whole: Shop, name: str, schema: JsonObject) -> st.SearchStrategy[Any]:
@@ -359,8 +333,8 @@ def test_hidden_rows_change_no_answer(
 # -- rights ----------------------------------------------------------------------------
 
 
-def limited(**options: Any) -> type[Client]:
-    """Return clients of a registry whose orders need rights."""
+def limited(*rights: str, **options: Any) -> list[JsonObject]:
+    """Return what somebody with these rights is offered of orders that need some."""
     own = Registry()
     own.open_model(
         Order,
@@ -369,32 +343,22 @@ def limited(**options: Any) -> type[Client]:
         permissions={"total": "drill.change_order"},
     )
     own.model_tools(Order, **options)
-    return type("Limited", (Client,), {"_registry": own})
-
-
-def allowed(*names: str) -> User:
-    user = User.objects.create_user("with ".join(["", *names]) or "none")
-    user.user_permissions.set(Permission.objects.filter(codename__in=names))
-    return user
-
-
-def names(client: Client) -> set[str]:
-    return {each["name"] for each in client.tools()}
+    return client_of(person(f"no. {User.objects.count()}", *rights), own).tools()
 
 
 def test_who_may_use_them() -> None:
-    tools = {"order_list", "order_get", "order_count"}
-    viewer, editor = allowed("view_order"), allowed("view_order", "change_order")
-    client = limited()
-    assert names(client(allowed())) == set()
-    assert names(client(viewer)) == tools
+    def names(*rights: str, **options: Any) -> set[str]:
+        return {each["name"] for each in limited(*rights, **options)}
+
+    editor = "view_order", "change_order"
+    assert names() == set()
+    assert names("view_order") == ORDER_TOOLS
     # A field with a permission of its own is not there unless it is named.
-    properties = client(viewer).tools()[0]["inputSchema"]["properties"]
+    properties = limited("view_order")[0]["inputSchema"]["properties"]
     assert not {each for each in properties if each.startswith("total")}
-    naming = limited(fields=["number", "total"], only=["list"])
-    assert names(naming(viewer)) == set()
-    assert names(naming(editor)) == {"order_list"}
-    stricter = limited(permission="drill.delete_order")
-    assert names(stricter(editor)) == set()
-    tagged = limited(only=["count"], name="all_orders", tags=["reports"])
-    assert names(tagged(viewer)) == {"all_orders_count"}
+    naming: Any = {"fields": ["number", "total"], "only": ["list"]}
+    assert names("view_order", **naming) == set()
+    assert names(*editor, **naming) == {"order_list"}
+    assert names(*editor, permission="drill.delete_order") == set()
+    tagged: Any = {"only": ["count"], "name": "all_orders", "tags": ["reports"]}
+    assert names("view_order", **tagged) == {"all_orders_count"}
