@@ -23,7 +23,7 @@ from django.utils.choices import BlankChoiceIterator
 from django.utils.html import strip_tags
 
 from mcp_app.catalog.form_filling import UnfitValue, page_pairs, pairs_with_value
-from mcp_app.catalog.json_schemas import text_like
+from mcp_app.catalog.json_schemas import choice_titles, text_like
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import ExternalError, RegistrationError
 from mcp_app.protocol.json_types import JsonObject
@@ -107,7 +107,7 @@ def plain_choices(choices: Any) -> Iterator[tuple[Any, str]]:
 
 def _own_choices(field: Field) -> list[tuple[Any, str]]:
     """Return the choices that stand in code; others may be rows."""
-    choices = field.choices
+    choices = getattr(field, "choices", None)
     if isinstance(choices, BlankChoiceIterator):
         # Those of a model's field, where it may be empty.
         choices = choices.choices
@@ -314,14 +314,8 @@ def parameter_schema(
     """Return the schema of a field with its texts; without a document its own."""
     schema = value_schema(field)
     label = str(field.label or pretty_name(name))
-    texts = [documented or strip_tags(str(field.help_text)) or label]
-    if isinstance(field, forms.ChoiceField) and not hasattr(field, "queryset"):
-        titles = [
-            f"{value}: {title}"
-            for value, title in _own_choices(field)
-            if title.lower() != str(value).lower()
-        ]
-        texts += ["; ".join(titles)] if titles else []
-    schema["description"] = " ".join(f"{text.rstrip('.')}." for text in texts)
+    text = documented or strip_tags(str(field.help_text)) or label
+    titles = choice_titles(_own_choices(field))
+    schema["description"] = f"{text.rstrip('.')}. {titles}".rstrip()
     default = None if callable(field.initial) else default_value(field.initial)
     return schema if default is None else {**schema, "default": default}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from django.conf import settings
@@ -80,6 +80,16 @@ class ShortJsonSchema(GenerateJsonSchema):
     def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
         written = super().typed_dict_schema(schema)
         return _without_class_name(written, schema.get("cls", dict))
+
+
+def choice_titles(choices: Iterable[tuple[object, object]]) -> str:
+    """Return what choices mean as a sentence, "" where their values say it."""
+    titles = [
+        f"{value}: {title}"
+        for value, title in choices
+        if str(title).lower() != str(value).lower()
+    ]
+    return f"{'; '.join(titles)}." if titles else ""
 
 
 def text_like(name: str) -> JsonObject:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from mcp_app.catalog.json_schemas import choice_titles
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds.kind import object_schema
@@ -315,25 +316,14 @@ def input_schema(query: Query) -> JsonObject:
 
 def _parameter_schema(query_filter: Filter) -> JsonObject:
     schema = query_filter.value_schema()
-    texts = filter(None, (query_filter.description, _choice_titles(query_filter)))
+    is_choice = query_filter.field.kind is FieldKind.CHOICE
+    choices: Any = query_filter.field.value_column.flatchoices if is_choice else ()
+    texts = filter(None, (query_filter.description, choice_titles(choices)))
     if description := " ".join(texts):
         schema["description"] = description
     if query_filter.default is not None:
         schema["default"] = query_filter.default
     return schema
-
-
-def _choice_titles(query_filter: Filter) -> str:
-    """Return what the choices of a field mean, "" where their values say it."""
-    if query_filter.field.kind is not FieldKind.CHOICE:
-        return ""
-    choices: Any = query_filter.field.value_column.flatchoices
-    titles = [
-        f"{value}: {title}"
-        for value, title in choices
-        if str(title).lower() != str(value).lower()
-    ]
-    return f"{'; '.join(titles)}." if titles else ""
 
 
 def output_schema(query: Query) -> JsonObject:
