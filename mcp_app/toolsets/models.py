@@ -46,9 +46,7 @@ from mcp_app.protocol.json_types import JsonObject
 LIST, GET, COUNT = "list", "get", "count"
 KEY, SEARCH, SORT, BY = "key", "search", "sort", "by"
 _OURS: Final = (SEARCH, SORT, BY, CURSOR)
-_SORTED: Final = (
-    NUMBERS | DATES | {FieldKind.TIME, FieldKind.TEXT, FieldKind.CHOICE, FieldKind.KEY}
-)
+_UNSORTED: Final = (FieldKind.YES_NO, FieldKind.TO_ONE)
 _GROUPED: Final = frozenset({FieldKind.CHOICE, FieldKind.YES_NO, FieldKind.TO_ONE})
 _LOOKUPS: Final[Mapping[FieldKind, str]] = {
     **dict.fromkeys(NUMBERS | DATES | {FieldKind.TIME}, "range"),
@@ -199,7 +197,7 @@ class _Maker:
         sortable = [
             each
             for each, field in self.fields.items()
-            if field.kind in _SORTED and is_sortable(field)
+            if field.kind not in _UNSORTED and is_sortable(field)
         ]
         query, config = self._read(
             fields=paths, filters=[*self._filters()], order=sortable, count=True

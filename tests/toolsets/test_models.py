@@ -275,8 +275,8 @@ def _values(whole: Shop, name: str, schema: JsonObject) -> st.SearchStrategy[Any
     if name.endswith(("_from", "_to")):
         return st.integers(0, 9)
     model = name.removesuffix("_key").removesuffix("_id").capitalize()
-    rows = whole.rows[model]
-    keys = [each.code if model == "Country" else each.pk for each in rows]
+    column = "code" if name == "country_id" else "pk"
+    keys = [getattr(each, column) for each in whole.rows[model]]
     return st.sampled_from([_json_key(each) for each in keys])
 
 
