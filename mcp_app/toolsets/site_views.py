@@ -34,6 +34,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.server.context import current_call
+from mcp_app.server.exchange import Exchange
 
 Context: TypeAlias = Mapping[str, Any]
 """What a template gets."""
@@ -250,7 +251,7 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
         "SERVER_NAME": name,
         "SERVER_PORT": port or ("443" if scheme == "https" else "80"),
         "SERVER_PROTOCOL": "HTTP/1.1",
-        "REMOTE_ADDR": UNKNOWN_ADDRESS,
+        "REMOTE_ADDR": _address_of(exchange),
         "HTTP_HOST": host,
         "HTTP_ACCEPT": call.accept,
         "HTTP_USER_AGENT": "django-mcp-app",
@@ -265,6 +266,13 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
         environ |= {"HTTP_COOKIE": f"mcp={digest}"}
         environ |= {"HTTP_AUTHORIZATION": f"MCP {digest}"}
     return environ
+
+
+def _address_of(exchange: Exchange | None) -> str:
+    """Return the address of an anonymous caller, as far as it is vouched for."""
+    person = "" if exchange is None else exchange.person
+    network = person[1:] if person.startswith("@") else ""
+    return network.partition("/")[0] or UNKNOWN_ADDRESS
 
 
 def _site_host(wanted: str) -> str:

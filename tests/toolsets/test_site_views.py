@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 from pytest_django import Settings
 
+from mcp_app.models import Server
 from mcp_app.test import Client
 from tests.toolsets.people import client_of, person
 from tests.toolsets.views import Closing, registry
@@ -136,6 +137,19 @@ def test_a_key_leads_to_no_other_view(client: Client) -> None:
         result = visit(client, f"orders/{key}", view="order")
         assert result.text == SENTENCES["unknown"], key
     assert visit(client, "orders/..", view="order").text == "page .."
+
+
+def test_a_view_learns_the_address_of_an_anonymous_caller() -> None:
+    Server.objects.update(access="public")
+    client = client_of(None, registry)
+    for person_key, address in (
+        ("", "0.0.0.0"),  # noqa: S104 - not known
+        ("@203.0.113.7", "203.0.113.7"),
+        ("@2001:db8::/64", "2001:db8::"),
+    ):
+        assert client.tools()
+        client._client._connection.person = person_key
+        assert visit(client, "who").data["address"] == address
 
 
 @pytest.mark.parametrize("name", ["maria", "boss"])
