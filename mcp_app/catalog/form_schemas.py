@@ -255,16 +255,31 @@ class FormParameter:
             signature(self.source).bind()
             signature(self.source).bind(data={})
         except TypeError as error:
-            raise RegistrationError(
-                f"{self.owner}: the form {self.source.__name__} cannot be made of what"
-                f" a client sends ({error}). Make it inside the function."
-            ) from None
+            raise RegistrationError(self._problem_text(error)) from None
         for name, field in self._fields.items():
             if isinstance(field, forms.FileField) and field.required:
                 raise RegistrationError(
                     f"{self.owner}: the field {name} of {self.source.__name__} wants a"
                     " file, which no client sends. Let it be optional, or leave it out."
                 )
+
+    def trial_problem(self) -> str:
+        """Return why no form can be made without data; this may read rows."""
+        try:
+            self.source()
+        except (KeyError, TypeError) as error:
+            return self._problem_text(error)
+        except Exception:
+            return ""  # Such as for want of a database.
+        return ""
+
+    def _problem_text(self, error: Exception) -> str:
+        return (
+            f"{self.owner}: the form {self.source.__name__} cannot be made of what a"
+            f" client sends ({type(error).__name__}: {error}). Take a subclass that"
+            " gives its __init__ what it wants, such as user=None, and set that in the"
+            " function: form.user = ctx.user()."
+        )
 
     @cached_property
     def _fields(self) -> Mapping[str, Field]:

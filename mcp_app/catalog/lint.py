@@ -94,6 +94,15 @@ def _unopened_targets(registry: Registry) -> Iterator[tuple[str, Place]]:
         yield f"{place}: {sentence}", place
 
 
+def trial_problems(registry: Registry) -> Iterator[str]:
+    """Yield a sentence for each form that cannot be made; this may read rows."""
+    for what, declared in ("tool", registry.tools), ("prompt", registry.prompts):
+        for key, each in declared.items():
+            form = getattr(getattr(each.function, "signature", None), "form", None)
+            if form is not None and (problem := form.trial_problem()):
+                yield f"{registry.origins[what, key].place}: {problem}"
+
+
 def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:
     """Yield a sentence for each definition whose rule nothing registers, and its key.
 

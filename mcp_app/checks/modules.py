@@ -16,7 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.urls import NoReverseMatch, reverse
 
 from mcp_app import conf
-from mcp_app.catalog.lint import registry_problems
+from mcp_app.catalog.lint import registry_problems, trial_problems
 from mcp_app.catalog.registry import mcp
 from mcp_app.checks.settings import Messages
 
@@ -30,7 +30,8 @@ MAX_FOLDERS: Final = 200
 
 def check_modules(app_configs: object, **_: Any) -> Messages:
     """Report definitions that are not served, and modules that nobody imports."""
-    broken = (checks.Error(each, id="mcp_app.E012") for each in registry_problems(mcp))
+    problems = [*registry_problems(mcp), *trial_problems(mcp)]
+    broken = (checks.Error(each, id="mcp_app.E012") for each in problems)
     try:
         name = str(conf.current_settings().autodiscover)
     except ImproperlyConfigured:

@@ -329,7 +329,7 @@ def test_forms_that_no_client_can_fill() -> None:
     async def on_the_loop(form: TicketForm) -> None: ...
 
     refused: dict[str, Any] = {
-        r"the form WithUser cannot be made of what a client sends \(missing": with_user,
+        r"the form WithUser cannot be made of what a client sends \(Type": with_user,
         "the field photo of WithPhoto wants a file, which no client": with_photo,
         "with_two takes two forms: form, other.": with_two,
         "with_both: title is a parameter, and a field of TicketForm": with_both,

@@ -8,8 +8,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from django import forms
 from django.apps import AppConfig, apps
 from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
 from django.test import override_settings
 from django.urls import path
 
@@ -170,6 +172,39 @@ def test_broken_definitions_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
             ("mcp_app.E012", "/site/shop/mcp.py:2: shop.mcp.b: it is wrong."),
             ("mcp_app.E012", "/site/shop/mcp.py:12: shop.mcp.a: it is wrong."),
         ]
+
+
+class OwnForm(forms.Form):
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        self.user = named.pop("user")
+        super().__init__(*positional, **named)
+
+
+class RowForm(forms.Form):
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
+        assert User.objects.exists()
+
+
+def test_a_form_that_no_client_can_fill_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = Registry()
+    monkeypatch.setattr(modules, "mcp", registry)
+
+    @registry.tool
+    def enter(form: OwnForm) -> None: ...
+
+    # Rows may not be there yet.
+    @registry.tool
+    def leave(form: RowForm) -> None: ...
+
+    [problem] = check_modules(None)
+    assert problem.id == "mcp_app.E012"
+    assert __file__ in problem.msg
+    assert "enter: the form OwnForm cannot be made of what a client sends (KeyErr" in (
+        problem.msg
+    )
 
 
 def test_nothing_is_said_of_this_site() -> None:
