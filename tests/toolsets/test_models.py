@@ -269,19 +269,14 @@ def _values(whole: Shop, name: str, schema: JsonObject) -> st.SearchStrategy[Any
     if schema["type"] == "boolean":
         return st.booleans()
     if schema.get("format") == "date":
-        return st.dates(date(2026, 9, 1), date(2026, 12, 24)).map(str)
+        return st.dates(date(2026, 9, 1), date(2026, 12, 24))
     if name == "search":
         return st.sampled_from(["1", "A0", "name 1", "example", "%"])
     if name.endswith(("_from", "_to")):
         return st.integers(0, 9)
     model = name.removesuffix("_key").removesuffix("_id").capitalize()
     column = "code" if name == "country_id" else "pk"
-    keys = [getattr(each, column) for each in whole.rows[model]]
-    return st.sampled_from([_json_key(each) for each in keys])
-
-
-def _json_key(key: object) -> object:
-    return key if isinstance(key, int) else str(key)
+    return st.sampled_from([getattr(each, column) for each in whole.rows[model]])
 
 
 def _answers(client: Client, name: str, arguments: JsonObject) -> Iterator[object]:
@@ -315,7 +310,7 @@ def test_hidden_rows_change_no_answer(
     asked = data.draw(st.lists(st.sampled_from(sorted(properties)), max_size=3))
     if name.endswith("_get"):
         keys = [each.pk for each in whole.rows[name.partition("_")[0].capitalize()]]
-        arguments = {"key": _json_key(data.draw(st.sampled_from(keys)))}
+        arguments = {"key": data.draw(st.sampled_from(keys))}
     else:
         arguments = {
             each: data.draw(_values(whole, each, properties[each])) for each in asked
