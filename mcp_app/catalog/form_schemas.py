@@ -303,7 +303,7 @@ class FormParameter:
     @property
     def required_names(self) -> list[str]:
         fields = self._fields.items()
-        return [name for name, f in fields if f.required and f.initial is None]
+        return [name for name, each in fields if must_be_sent(each, each.initial)]
 
     def wrap_function(self, function: Function, *, is_async: bool) -> Function:
         """Return a function that gets the form where the values of its fields come."""
@@ -332,5 +332,12 @@ def parameter_schema(
     text = documented or strip_tags(str(field.help_text)) or label
     titles = choice_titles(_own_choices(field))
     schema["description"] = f"{text.rstrip('.')}. {titles}".rstrip()
-    default = None if callable(field.initial) else default_value(field.initial)
+    initial = None if must_be_sent(field, field.initial) else field.initial
+    default = None if callable(initial) else default_value(initial)
     return schema if default is None else {**schema, "default": default}
+
+
+def must_be_sent(field: Field, initial: object) -> bool:
+    """Whether a form refuses what a field of it begins with."""
+    is_empty = initial is False or initial in field.empty_values
+    return bool(field.required and is_empty)

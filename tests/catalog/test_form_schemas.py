@@ -90,7 +90,7 @@ FIELDS: Final[list[tuple[Any, JsonObject, object, object]]] = [
     (forms.FloatField(localize=True), NUMBER, 1.5, 1.5),
     (forms.DecimalField(localize=True), NUMBER, 1.25, Decimal("1.25")),
     (forms.BooleanField(**NO), YES_OR_NULL, False, False),
-    (forms.BooleanField(widget=RADIO), YES, True, True),
+    (forms.BooleanField(initial=False, widget=RADIO), YES, True, True),
     (forms.NullBooleanField(**NO), YES_OR_NULL, None, None),
     (forms.NullBooleanField(), YES, False, False),
     (forms.DateField(input_formats=["%d.%m.%Y"]), DAY, "2026-01-31", LAST),
@@ -142,7 +142,7 @@ def test_each_class_of_field() -> None:
 
 
 class TicketForm(forms.Form):
-    title = forms.CharField(max_length=20, help_text="<b>Short</b>, please")
+    title = forms.CharField(max_length=20, help_text="<b>Short</b>, please", initial="")
     state = forms.ChoiceField(choices=STATES, initial="a")
     due = forms.DateField(required=False, initial=lambda: dt.date(2026, 1, 1))
     urgent = forms.BooleanField(required=False, initial=True)
