@@ -30,11 +30,12 @@ from drf_spectacular.plumbing import (
 from drf_spectacular.settings import spectacular_settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import authentication
+from rest_framework.exceptions import NotFound
 from rest_framework.fields import FileField
 from rest_framework.mixins import CreateModelMixin
 from rest_framework.permissions import DjangoModelPermissions
 from rest_framework.settings import api_settings
-from rest_framework.versioning import AcceptHeaderVersioning
+from rest_framework.versioning import AcceptHeaderVersioning, NamespaceVersioning
 from rest_framework.views import APIView
 from rest_framework.viewsets import ViewSetMixin
 
@@ -194,15 +195,24 @@ class _Operation:
         scheme = self.view.versioning_class
         if scheme is None or not is_versioning_supported(scheme):
             return True
+        # A namespace is the version of all that stands in it.
+        by_place = issubclass(scheme, NamespaceVersioning)
+        by_place = by_place and "version" not in self.options
         version = self.options.get("version") or scheme.default_version
-        if not version:
-            raise RegistrationError('It has versions: add version="…".')
+        if not (version or by_place):
+            known = ", ".join(scheme.allowed_versions or "…")
+            raise RegistrationError(f'It has versions ({known}): add version="…".')
         self.path = modify_for_versioning(
-            patterns, self.method, self.path, self.view, version
+            patterns, self.method, self.path, self.view, version or "any"
         )
         if issubclass(scheme, AcceptHeaderVersioning):
             self.accept = self.view.request.accepted_media_type
-        return bool(operation_matches_version(self.view, version))
+        with suppress(NotFound):
+            if by_place:
+                version, _ = self.view.determine_version(self.view.request)
+                self.view.request.version = version
+            return bool(operation_matches_version(self.view, version))
+        return False
 
     def describe(self, regex: str, registry: ComponentRegistry) -> bool:
         """Fill in what drf-spectacular says; return whether it shows the operation."""

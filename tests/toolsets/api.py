@@ -64,6 +64,10 @@ class Sends(UserRateThrottle):
     rate = "3/hour"
 
 
+class HeaderVersioning(AcceptHeaderVersioning):
+    allowed_versions = ("1", "2")
+
+
 class OrderSerializer(serializers.ModelSerializer[Order]):
     margin = serializers.IntegerField(default=7)
 
@@ -105,7 +109,7 @@ class OrderViewSet(viewsets.ModelViewSet[Order]):
     search_fields = ["number"]
     ordering_fields = ["number", "total"]
     pagination_class = Pages
-    versioning_class = AcceptHeaderVersioning
+    versioning_class = HeaderVersioning
 
     def get_queryset(self) -> QuerySet[Order]:
         # As sites do: it must not be asked before somebody calls.
@@ -205,8 +209,12 @@ class PathVersionView(VersionView):
     versioning_class = URLPathVersioning
 
 
+class Names(NamespaceVersioning):
+    allowed_versions = ("old", "new")
+
+
 class NamespaceVersionView(VersionView):
-    versioning_class = NamespaceVersioning
+    versioning_class = Names
 
 
 @extend_schema(parameters=[OpenApiParameter("X-Reason", str, "header")])
@@ -233,6 +241,7 @@ urlpatterns = [
     path("api/<version>/version/", PathVersionView.as_view()),
     path("api/v1/", include((old, "old"))),
     path("api/v2/", include((new, "new"))),
+    path("api/v3/", include((new, "unknown"))),
     path("api/twice/", VersionView.as_view()),
     path("twice/", VersionView.as_view()),
 ]

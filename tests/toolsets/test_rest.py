@@ -229,10 +229,12 @@ def test_versions(api: Any) -> None:
     registry = tools_of(api.OrderViewSet, version="2")
     registry.rest(api.PathVersionView, version="v7")
     registry.rest(api.NamespaceVersionView, version="new")
+    registry.rest(api.NamespaceVersionView, prefix="/api/v1/", name="old")
     client = client_named("ana", registry)
     assert {"id", "note"} < {*client.call("orders_retrieve", id=1).data}
     assert client.call("version_retrieve").data == {"version": "v7"}
     assert client.call("state_retrieve").data == {"version": "new"}
+    assert client.call("old_retrieve").data == {"version": "old"}
 
 
 def test_what_cannot_be_described_bars_nothing_else(
@@ -297,7 +299,10 @@ def test_lines_that_make_no_tools(api: Any, monkeypatch: pytest.MonkeyPatch) -> 
         (Order, {}, "It must be a view of Django REST framework"),
         (api.VersionView, {}, "more than once: /api/twice/, /twice/."),
         (api.VersionView, {"prefix": "/x/"}, "not in the URLconf with the prefix /x/"),
-        (api.OrderViewSet, {}, 'It has versions: add version="…".'),
+        (api.OrderViewSet, {}, 'It has versions (1, 2): add version="…".'),
+        (api.PathVersionView, {}, 'It has versions (…): add version="…".'),
+        (api.NamespaceVersionView, {}, "once: /api/v1/state/, /api/v2/state/. Say"),
+        (api.NamespaceVersionView, {"prefix": "/api/v3/"}, "with the prefix /api/v3/"),
         (api.HookView, {}, "PartnerKey may let in others than the site's users"),
         (api.StockViewSet, {"only": ["send"]}, "There is list, create, secret, "),
     ]
