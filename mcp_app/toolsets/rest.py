@@ -315,7 +315,7 @@ class _Operation:
         # A view that looks for a caller here decides by itself at the call.
         with suppress(Exception):
             for each in self.view.get_permissions():
-                if type(each) is DjangoModelPermissions:
+                if type(each).has_permission is DjangoModelPermissions.has_permission:
                     needed += each.get_required_permissions(self.method, self._model)
         return tuple(needed)
 

@@ -45,6 +45,10 @@ class IsNotClosed(BasePermission):
         return request.method == "GET" or obj.state != Order.State.BACK
 
 
+class OrderRights(DjangoModelPermissions):
+    perms_map = {**DjangoModelPermissions.perms_map, "DELETE": ["drill.delete_order"]}
+
+
 class ByState(BaseFilterBackend):
     def filter_queryset(self, request: Any, queryset: Any, view: Any) -> Any:
         state = request.query_params.get("state")
@@ -104,7 +108,7 @@ class OrderViewSet(viewsets.ModelViewSet[Order]):
 
     authentication_classes = [NamedToken]
     queryset = Order.objects.filter(hidden=False).order_by("pk")
-    permission_classes = [DjangoModelPermissions, IsNotClosed]
+    permission_classes = [OrderRights, IsNotClosed]
     filter_backends = [ByState, SearchFilter, OrderingFilter]
     search_fields = ["number"]
     ordering_fields = ["number", "total"]
