@@ -89,7 +89,8 @@ def _unopened_targets(registry: Registry) -> Iterator[tuple[str, Place]]:
     # Models can be imported only where the app registry is ready.
     from mcp_app.catalog.open_models import missing_targets  # noqa: PLC0415
 
-    for sentence, label in missing_targets(registry.open_models):
+    opened, wanted = registry.open_models, registry.wanted_models
+    for sentence, label in missing_targets(opened, wanted):
         place = registry.origins["open model", label].place
         yield f"{place}: {sentence}", place
 

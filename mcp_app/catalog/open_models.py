@@ -6,7 +6,7 @@ Nothing else of the site's data can be named by staff.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
@@ -381,14 +381,14 @@ class _FieldMaker:
         return RegistrationError(f"{label}: {argument} names {name!r}, but {why}.")
 
 
-def missing_targets(opened: OpenModels) -> Iterator[tuple[str, str]]:
-    """Yield a sentence for each relation to a model that is not opened, and the label.
+def missing_targets(opened: OpenModels, wanted: Set[str]) -> Iterator[tuple[str, str]]:
+    """Yield a sentence for each relation to a model that no code opens, and the label.
 
     It can be told only when all modules are loaded.
     """
     for each in opened.values():
         for name, part in each.all_fields.items():
-            if part.is_relation and part.target_model._meta.label not in opened:
+            if part.is_relation and part.target_model._meta.label not in wanted:
                 target = part.target_model._meta.label
                 yield (
                     f"{each.label} opens {name!r}, which leads to {target}, but no code"
