@@ -20,6 +20,7 @@ from drf_spectacular.openapi import AutoSchema
 from pytest_django import Settings
 
 from mcp_app.catalog.registry import Registry
+from mcp_app.checks import definitions
 from mcp_app.models import Server
 from mcp_app.test import Client
 from mcp_app.test.results import Result
@@ -254,6 +255,14 @@ def test_what_cannot_be_described_bars_nothing_else(
     barred, empty = registry.toolset_remarks
     assert "GET /api/hello/: is no tool: drf-spectacular cannot describe it" in barred
     assert "POST /api/hello/: nothing can be sent: add @extend_schema(" in empty
+
+
+def test_check_says_how_a_view_describes_parameters(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "mcp", tools_of(api.hello))
+    hints = {each.id: each.hint for each in definitions.check_definitions(None)}
+    assert "help_text" in str(hints["mcp_app.I120"])
 
 
 def test_a_view_that_requires_a_file_is_no_tool(api: Any) -> None:
