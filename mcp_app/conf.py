@@ -85,6 +85,12 @@ class Limits:
     heartbeat: Seconds = 15
     session_idle: Seconds = 7 * 86_400
     session_age: Seconds = 30 * 86_400
+    tasks_per_person: Count = 8
+    ended_tasks_per_person: Count = 20
+    tasks_rows: Count = 100_000
+    tasks_kept: Seconds = 86_400
+    tasks_per_process: Count = 2
+    task_timeout: Seconds = 3_600
     progress_burst: Count = 100
     progress_rate: PerSecond = 20
     drain: Seconds = 25
@@ -144,6 +150,7 @@ class McpSettings:
     threads: Annotated[int, Field(gt=0, le=MAX_THREADS)] = 8
     limits: Limits = field(default_factory=Limits)
     audit: Literal["batched", "strict", "off"] = "batched"
+    tasks: Literal["here", "worker"] = "here"
     envelope: Literal["strict", "lenient"] = "strict"
     coerce: bool = True
     state_keys: Sequence[str] = ()

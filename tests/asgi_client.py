@@ -40,7 +40,10 @@ BASE_HEADERS: Final[Mapping[str, str]] = {
     "content-type": "application/json",
     "accept": "application/json, text/event-stream",
 }
-NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY: Final = {
+    **{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"},
+    **dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId"),
+}
 
 
 class Visit:

@@ -55,6 +55,19 @@ def scripted_registry() -> Registry:
     return registry
 
 
+def task_registry() -> Registry:
+    """Return the same with tools that run as tasks."""
+    registry = scripted_registry()
+    registry.tool("task", task="optional", tags=[TAG])(_on_loop)
+    registry.tool("task_sync", task="optional", rerun=True, tags=[TAG])(_in_thread)
+    registry.tool("task_required", task="required", tags=[TAG])(_on_loop)
+    registry.tool("task_later", task="optional", ask_first=True, tags=[TAG])(_on_loop)
+    short = {"timeout": 0.3, "tags": [TAG]}
+    registry.tool("task_short", task="optional", **short)(_on_loop)
+    registry.tool("task_guarded", task="optional", groups=["a"], tags=[TAG])(_on_loop)
+    return registry
+
+
 class Play:
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
@@ -97,6 +110,11 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     _scripts.clear()
     # The connections of async user code on the loop.
     SyncToAsync.single_thread_executor.submit(connections.close_all).result()
+
+
+@pytest.fixture
+def scripted_tasks(scripted: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.behaviours.registry", task_registry())
 
 
 @pytest.fixture

@@ -197,7 +197,7 @@ def _traces() -> list[type[Model]]:
 
     return [
         *(models.Subscription, models.LoggedMessage, models.Question, models.Event),
-        *(models.Stream, models.Session, models.Once, Ledger),
+        *(models.Stream, models.Session, models.Once, models.Task, Ledger),
     ]
 
 
@@ -232,6 +232,7 @@ async def process(
     }
     policy.clear_cache()
     current_process._current = current = runtime.Process(registry)
+    current.offer_task_places()
     # Whole pages are kept encoded, with cursors that are sealed with the keys.
     if "STATE_KEYS" not in mcp:
         _warm(current)

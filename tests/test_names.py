@@ -34,7 +34,7 @@ VAGUE_STILL: Final = words("""
     kept_bytes kept_events kept_ms last_seen made made_with most_shown most_told named
     not_found said _said seen seen_before_ms seen_ms seen_ms__gte seen_ms__lt
     seen_ms__lte sent shown shown_identity shown_name shown_user statistics_kept
-    steps_kept_ms streams_kept_ms _taken_by_others token__made_with told
+    steps_kept_ms streams_kept_ms _taken_by_others tasks_kept token__made_with told
 """)
 """Columns, settings and members of templates, and what tests reach by their names."""
 

@@ -32,6 +32,7 @@ from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.results import meta_key_problem
+from mcp_app.protocol.tasks import TASK_SUPPORT, TaskSupport
 from mcp_app.protocol.uri_templates import UriTemplate
 
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
@@ -73,6 +74,10 @@ class ToolOptions(DefinitionOptions, total=False):
     """The hints are the protocol's; schemas stand in for those of the signature.
 
     One person may call it `calls_per_minute` times, None for the site's rate.
+
+    `task` lets it run in the background: "optional" if the client can, "required"
+    always.  With `rerun` it runs again if its worker dies, with None if it is read-only
+    or idempotent.  With `ask_first` a call becomes a task at `ctx.as_task()`.
     """
 
     read_only: bool | None
@@ -82,6 +87,9 @@ class ToolOptions(DefinitionOptions, total=False):
     input_schema: JsonObject | None
     output_schema: JsonObject | None
     calls_per_minute: int | None
+    task: TaskSupport
+    ask_first: bool
+    rerun: bool | None
 
 
 class ResourceOptions(DefinitionOptions, total=False):
@@ -255,6 +263,11 @@ def definition_problems(definition: Definition) -> Iterator[str]:
         rate = definition.calls_per_minute
         if rate is not None and rate < 1:
             yield f"calls_per_minute is {rate}: it must be at least 1."
+        if definition.task not in TASK_SUPPORT:
+            names = ", ".join(map(repr, TASK_SUPPORT))
+            yield f"task is {definition.task!r}: it must be one of {names}."
+        elif not definition.can_be_task and (definition.ask_first or definition.rerun):
+            yield 'ask_first and rerun are for tasks: add task="optional".'
     if isinstance(definition, _READABLE) and definition.ttl_ms < 0:
         # 2026-07-28, CacheableResult: clients refuse a negative one.
         yield f"The ttl_ms is {definition.ttl_ms}; it must be 0 or more."

@@ -214,6 +214,7 @@ def plain_tool(
         runnable.style == "inline"
         or runnable.ours
         or definition.demands.rules
+        or definition.can_be_task
         or not is_plain_value(definition.name)
     ):
         return None

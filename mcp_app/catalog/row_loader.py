@@ -44,6 +44,7 @@ from mcp_app.models.fields import DEMANDS, split_lines, split_words
 from mcp_app.models.stops import Running, Scope, is_stopped
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.tasks import FORBIDDEN
 
 logger = logging.getLogger("mcp_app")
 
@@ -328,6 +329,7 @@ def _read_definition(kind: str, content: JsonObject) -> Definition:
             hints=hints_of(content),
             calls_per_minute=content.get("calls_per_minute"),
             hidden_values=hidden_values_of(content),
+            task=content.get("task") or FORBIDDEN,
         )
     if kind == "prompt":
         arguments = arguments_from_json(content.get("arguments") or [])
@@ -417,4 +419,5 @@ def apply_overlay(definition: AnyDefinition, content: JsonObject) -> AnyDefiniti
         own = definition.calls_per_minute
         changes["calls_per_minute"] = content.get("calls_per_minute", own)
         changes["hidden_values"] = hidden_values_of(content)
+        changes["task"] = content.get("task", definition.task)
     return replace(definition, **changes)

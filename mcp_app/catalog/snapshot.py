@@ -369,6 +369,11 @@ class Catalog:
         self.restricted = bool(self.demands)
         self.open = self.public and not self.restricted
         """Whether nobody need say who asks."""
+        self.has_tasks = any(
+            each.definition.can_be_task
+            for each in (*self.tools.values(), *self.stopped.get("tools", {}).values())
+        )
+        """Whether calls of a tool can run in the background."""
         self._info: dict[str, orjson.Fragment] = {}
         self._ends: dict[str, bytes] = {}
 

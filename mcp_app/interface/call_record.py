@@ -67,6 +67,8 @@ class Outcome(StrEnum):
     ANSWERED = "answered"
     ASKED = "asked"
     """The client must answer a question first, and call again."""
+    TASK = "task"
+    """The call became a task, which runs in the background."""
     ARGUMENTS = "arguments"
     """The arguments do not fit: nothing ran."""
     INVALID = "invalid"
@@ -102,7 +104,10 @@ class Outcome(StrEnum):
     """A fault of this server."""
 
 
-FINE: Final = (Outcome.ANSWERED, Outcome.ASKED, Outcome.CANCELLED, Outcome.CLIENT_GONE)
+FINE: Final = (
+    *(Outcome.ANSWERED, Outcome.ASKED, Outcome.TASK),
+    *(Outcome.CANCELLED, Outcome.CLIENT_GONE),
+)
 """Outcomes that are not failures: nobody needs to act."""
 REFUSED: Final = (
     Outcome.ARGUMENTS,

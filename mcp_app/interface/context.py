@@ -100,6 +100,19 @@ class _Common(ABC):
         connection that the call came with is closed already.
         """
 
+    @abstractmethod
+    def as_task(self) -> None:
+        """Go on in the background, for a tool with `ask_first`.
+
+        If the client takes tasks the call ends here, and the function runs again from
+        its start as a task, with the answers so far.  Else nothing happens.
+        """
+
+    @property
+    @abstractmethod
+    def task_id(self) -> str | None:
+        """The id of the task that runs, None in a call."""
+
     @property
     @abstractmethod
     def cancelled(self) -> bool:

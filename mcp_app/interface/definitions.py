@@ -24,6 +24,7 @@ from mcp_app.interface.rules import (
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.tasks import FORBIDDEN, TaskSupport
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -90,6 +91,10 @@ class ToolDefinition(Definition):
     One person may call it `calls_per_minute` times, None for the site's rate.  The
     values of its calls are kept for some days without the parameters in
     `hidden_values`; None keeps none.
+
+    `task` tells whether it runs in the background, `ask_first` whether a call becomes a
+    task only when its function says so (`as_task`), `rerun` whether it may run again if
+    its worker dies: with None if it is read-only or idempotent.
     """
 
     input_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
@@ -97,10 +102,22 @@ class ToolDefinition(Definition):
     hints: ToolHints = field(default_factory=ToolHints)
     calls_per_minute: int | None = None
     hidden_values: Collection[str] | None = None
+    task: TaskSupport = FORBIDDEN
+    ask_first: bool = False
+    rerun: bool | None = None
 
     @property
     def only_reads(self) -> bool:
         return bool(self.hints.read_only)
+
+    @property
+    def can_be_task(self) -> bool:
+        return self.task != FORBIDDEN
+
+    @property
+    def may_rerun(self) -> bool:
+        """Whether a task of it runs again after the death of its worker."""
+        return self.hints.repeatable if self.rerun is None else self.rerun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ LISTS_OF_ROWS = {
 }
 _ANNOUNCED = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL, changes.RIGHTS})
 _ENDS = {changes.CANCELLED, changes.STOPPED}
-_OF_CALLS = _ENDS | {changes.QUESTION}
+_OF_CALLS = _ENDS | {changes.QUESTION, changes.TASK}
 _UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED}
 NO_DEFINITION = _ANNOUNCED | _UNTOLD
 """Changes that name neither a definition nor a server."""

@@ -13,7 +13,15 @@ from typing import TypeVar
 from asgiref.sync import sync_to_async
 from django.db import models, router, transaction
 
-from mcp_app.models import Change, Subscription, questions, stops, streams, tokens
+from mcp_app.models import (
+    Change,
+    Subscription,
+    questions,
+    stops,
+    streams,
+    tasks,
+    tokens,
+)
 from mcp_app.models import sessions as session_rows
 from mcp_app.models.changes import ANY, RecordedRows
 from mcp_app.models.fields import digest
@@ -35,6 +43,8 @@ STOP = stops.STOP
 """A stop; the ref begins with the kind of what is stopped."""
 RIGHTS = tokens.RIGHTS
 """The permissions or the tokens of a user; the ref is the user's primary key."""
+TASK = tasks.TASK
+"""A task that was ended, parked, answered or taken from its worker."""
 LISTS = ("tools", "prompts", "resources")
 EVERYWHERE = "*"
 

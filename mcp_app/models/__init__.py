@@ -19,6 +19,7 @@ from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
 from mcp_app.models.stops import Stop
 from mcp_app.models.streams import Event, LoggedMessage, Stream
+from mcp_app.models.tasks import Task
 from mcp_app.models.tokens import AccessToken, Connection, IssuedToken
 from mcp_app.models.versions import DefinitionVersion, PublishedRow, State
 from mcp_app.models.workers import Worker
@@ -52,6 +53,7 @@ __all__ = [
     "Stop",
     "Stream",
     "Subscription",
+    "Task",
     "Tool",
     "Topic",
     "Worker",

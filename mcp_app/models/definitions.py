@@ -173,13 +173,21 @@ class DefinitionRow(PublishedRow, CheckedRow):
         yield from demand_problems(self)
 
 
+class TaskChoice(models.TextChoices):
+    """Whether a tool runs in the background (`protocol.tasks.TaskSupport`)."""
+
+    FORBIDDEN = "forbidden", _("No")
+    OPTIONAL = "optional", _("If the client can")
+    REQUIRED = "required", _("Always")
+
+
 @publishable
 @watch_model
 class Tool(DefinitionRow):
     """Something that a model may do; the schemas are stored as they were given."""
 
     HINTS = ("read_only", "destructive", "idempotent", "open_world")
-    CALLS = ("calls_per_minute", "keeps_values", "hidden_values")
+    CALLS = ("calls_per_minute", "keeps_values", "hidden_values", "task")
     OVERLAY = (*DefinitionRow.OVERLAY, *HINTS, *CALLS)
     CONTENT = (
         *DefinitionRow.CONTENT,
@@ -198,6 +206,9 @@ class Tool(DefinitionRow):
     keeps_values = models.BooleanField(default=False)
     hidden_values = models.TextField(blank=True)
     """Parameters whose values are not kept, one in each line."""
+    task = models.CharField(
+        max_length=9, blank=True, choices=TaskChoice.choices, default="", db_default=""
+    )
 
     objects = DefinitionRows["Tool"].as_manager()
 

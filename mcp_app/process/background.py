@@ -198,6 +198,7 @@ def _of_running_loop() -> Process:
     if current is None:
         lifecycle.log_closed_hosts()
         current = begin_process()
+        current.offer_task_places()
         install_drain(current)
     _current = current
     return current

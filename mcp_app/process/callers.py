@@ -29,8 +29,10 @@ from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.revisions import LATEST
+from mcp_app.protocol.tasks import TaskRecord
 from mcp_app.server.exchange import Adapters, End, Exchange, NoWayBack
 from mcp_app.server.handlers import definitions
+from mcp_app.server.handlers.tasks import sees_task
 from mcp_app.streams.listeners import Listener, Listeners
 
 MOST: Final = 10_000
@@ -240,7 +242,27 @@ async def may_read_resource(
     rights = await process.rights.find(principal, slug, catalog.demands)
     if rights.gone or not rights.meets_demands(catalog.server.demands):
         return False
-    reading = Exchange(
+    reading = _reading_exchange(process, catalog, principal, rights)
+    return await definitions.visible_match(reading, uri) is not None
+
+
+async def may_read_task(
+    process: RecognisingProcess, listener: Listener, record: TaskRecord
+) -> bool:
+    """Whether a stream's client may read one of its tasks, as things are now."""
+    catalog = process.catalogs.by_slug.get(listener.server)
+    if catalog is None:
+        return False
+    slug, principal = listener.server, listener.principal
+    rights = await process.rights.find(principal, slug, catalog.demands)
+    reading = _reading_exchange(process, catalog, principal, rights)
+    return not rights.gone and sees_task(reading, record)
+
+
+def _reading_exchange(
+    process: RecognisingProcess, catalog: Catalog, principal: Principal, rights: Rights
+) -> Exchange:
+    return Exchange(
         adapters=process.adapters,
         catalog=catalog,
         revision=LATEST,
@@ -252,4 +274,3 @@ async def may_read_resource(
         meta={},
         outgoing=NoWayBack(),
     )
-    return await definitions.visible_match(reading, uri) is not None

@@ -13,7 +13,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Protocol
 
 from django.db import Error as DatabaseError
@@ -178,6 +178,13 @@ def _log_exception(task: asyncio.Task[bool]) -> None:
 # Applies changes to the caches, calls and streams of a process.
 
 
+class TaskWatcher(Protocol):
+    """The tasks of a process."""
+
+    def apply_changes(self, keys: Collection[int] | None) -> None:
+        """Take notice that these tasks have changed, None for all."""
+
+
 class RefreshedProcess(Protocol):
     """The parts of a process that changes affect."""
 
@@ -189,6 +196,8 @@ class RefreshedProcess(Protocol):
     questions: OpenQuestions
     announcements: Announcements
 
+    @property
+    def tasks(self) -> TaskWatcher: ...
     @property
     def revocation(self) -> Revocation: ...
     @property
@@ -231,6 +240,9 @@ async def _end_and_answer_calls(
     if change_set.everything:
         answered = process.questions.open_identifiers
     await process.questions.resolve_stored(answered)
+    tasks = {int(ref) for ref in change_set.refs_of_kind(changes.TASK) if ref.isdigit()}
+    if tasks or change_set.everything:
+        process.tasks.apply_changes(None if change_set.everything else tasks)
     ends = {changes.CANCELLED: End.CANCELLED, changes.STOPPED: End.STOPPED}
     for kind, end in ends.items():
         for ref in change_set.refs_of_kind(kind):

@@ -41,6 +41,7 @@ from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.retention import expired_streams
 from mcp_app.streams.session_store import SessionStore
 from mcp_app.streams.sse_reader import SseReader
+from mcp_app.streams.tasks import expired_tasks, release_tasks_of_dead
 
 # -- expiry ----------------------------------------------------------------------------
 # All rows that expire; the janitor or a command removes them.
@@ -64,6 +65,7 @@ def all_expired_rows(limits: Limits) -> Sequence[Removable]:
     """Return the expired rows, table by table."""
     return [
         *expired_streams(limits),
+        *expired_tasks(),
         *expired_calls(limits),
         *expired_apps(),
         *expired_changes(),
@@ -212,6 +214,7 @@ class Upkeep:
         if dead and self._steady():
             await log_writer.run(claim_orphans, self._row.id, dead)
             await self._sse_sessions.end_of_dead(dead)
+            await writer.run(release_tasks_of_dead, dead)
 
 
 # -- ticker ----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from contextlib import suppress
 from functools import partial
 from types import FrameType
@@ -80,6 +80,8 @@ class DrainedProcess(Protocol):
     heartbeat: Heartbeat
 
     @property
+    def tasks(self) -> Sized: ...
+    @property
     def sse_reader(self) -> SseReader: ...
 
 
@@ -94,14 +96,21 @@ async def drain_process(process: DrainedProcess, patience: float, end: End) -> N
         # A call of a client that is connected here may run elsewhere, and may have
         # begun a moment ago.  Others close the session when this process is gone.
         waited_for = process.sse_reader.has_work_until(known)
-        return bool(process.running or process.log.is_committing or waited_for)
+        return bool(
+            process.running or process.tasks or process.log.is_committing or waited_for
+        )
 
     await _wait_while(is_at_work, patience, 0.05)
     process.uploads.give_up_all()
     for exchange in process.running:
         exchange.stop(end)
     await _wait_while(
-        lambda: bool(process.running or process.listeners or process.log.is_committing),
+        lambda: bool(
+            process.running
+            or process.tasks
+            or process.listeners
+            or process.log.is_committing
+        ),
         LAST_WORDS,
     )
     process.doorbell.close()

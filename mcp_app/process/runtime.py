@@ -57,6 +57,7 @@ from mcp_app.process.quotas import Queues, Quotas, Uploads
 from mcp_app.process.rates import Rates
 from mcp_app.process.running import RunningCalls, StreamOpener
 from mcp_app.process.shared_rates import SharedRates
+from mcp_app.process.tasks import TaskRunner
 from mcp_app.protocol.cursors import derived_key, key_fingerprint
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
@@ -181,6 +182,7 @@ class Process:
             rates=self.rates,
             coerce=mcp_settings.coerce,
             audit=self.audit,
+            tasks=self.tasks,
         )
 
     def _build_services(self) -> None:
@@ -190,11 +192,15 @@ class Process:
             self._row,
             self.gate,
             self.spawn_task,
-            self._upkeep.maintain_rows,
+            self._maintain_rows,
             self.build_report,
         )
         self._health = Health(self.gate, self.heartbeat.confirm_writable)
         self.start_services()
+
+    async def _maintain_rows(self) -> None:
+        await self._upkeep.maintain_rows()
+        await self.tasks.maintain()
 
     def start_services(self) -> None:
         """Begin with what goes on by itself."""
@@ -215,6 +221,16 @@ class Process:
             self._peers.count_living,
             lambda text: writer.run(self._row.exchange_demand, text),
         )
+
+    @cached_property
+    def tasks(self) -> TaskRunner:
+        return TaskRunner(self, self._row.id)
+
+    def offer_task_places(self) -> None:
+        """Run tasks, as a process that serves does; at most in half of the threads."""
+        if mcp_settings.tasks == "here":
+            most = max(1, self.threads.size // 2)
+            self.tasks.offer_places(min(self.limits.tasks_per_process, most))
 
     @cached_property
     def addresses(self) -> CallerAddresses:

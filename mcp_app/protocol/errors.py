@@ -15,7 +15,8 @@
     ├── HeaderMismatch               -32020
     ├── MissingClientCapability      -32021
     ├── UnsupportedProtocolVersion   -32022
-    └── UrlElicitationRequired       -32042
+    ├── UrlElicitationRequired       -32042
+    └── TaskFailed                   the code of the call that was a task
 
 They are turned into a message in one place (`server.dispatch`) and into a status
 in one place (`transports.http.request_handler`).
@@ -24,7 +25,7 @@ in one place (`transports.http.request_handler`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
@@ -39,7 +40,7 @@ class ProtocolError(Exception):
     id to answer with, where the envelope was refused but its id could be read.
     """
 
-    code: ClassVar[int] = -32603
+    code: int = -32603
     http_status: int = 200
     request_id: str | int | None = None
 
@@ -157,6 +158,14 @@ class UnsupportedProtocolVersion(ProtocolError):
             f"Unsupported protocol version: {requested}",
             {"supported": list(supported), "requested": requested},
         )
+
+
+class TaskFailed(ProtocolError):
+    """A task that ended with this error (2025-11-25, tasks/result)."""
+
+    def __init__(self, error: JsonObject) -> None:
+        super().__init__(error["message"], error.get("data"))
+        self.code = error["code"]
 
 
 class UrlElicitationRequired(ProtocolError):

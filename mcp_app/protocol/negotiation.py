@@ -54,10 +54,13 @@ _SOMEBODY = {"name": "", "version": ""}
 REVISION_BY_HEADER = {version.encode(): known for version, known in REVISIONS.items()}
 STATELESS_BY_HEADER = {version.encode(): known for version, known in STATELESS.items()}
 
+TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
+"""A client may leave out their `Mcp-Name`, against the extension: fastmcp does."""
 MIRRORED_MEMBERS = {
     "tools/call": "name",
     "prompts/get": "name",
     "resources/read": "uri",
+    **dict.fromkeys(TASK_METHODS, "taskId"),
 }
 """The member of `params` that `Mcp-Name` mirrors."""
 
@@ -201,6 +204,8 @@ def check_stateless(
     check_repeated(headers)
     member = MIRRORED_MEMBERS.get(request.method)
     name = request.params.get(member) if member is not None else None
+    if request.method in TASK_METHODS and headers.get(b"mcp-name") is None:
+        name = None
     check_routing(headers, request.method, name if type(name) is str else None)
     return revision, meta
 

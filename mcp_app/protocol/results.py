@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcp_app.protocol.negotiation import SERVER_INFO, SUBSCRIPTION_ID
+from mcp_app.protocol.tasks import FORBIDDEN
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
@@ -116,10 +117,15 @@ def input_required(questions: JsonObject, state: str) -> JsonObject:
     }
 
 
-def capabilities(revision: Revision, *, streams: bool = True) -> JsonObject:
-    """Return what this server can do, as that revision names it."""
+def capabilities(
+    revision: Revision, *, streams: bool = True, tasks: Mapping[str, object]
+) -> JsonObject:
+    """Return what this server can do, as that revision names it.
+
+    `tasks` are the members that say that it has tasks (`task_capabilities`).
+    """
     known = CAPABILITIES if streams else CAPABILITIES_WHOLE
-    return revision.known_members("capabilities", known)
+    return revision.known_members("capabilities", {**known, **tasks})
 
 
 def subscription_meta(
@@ -164,6 +170,9 @@ def tool_to_wire(definition: Definition, revision: Revision) -> JsonObject:
         inputSchema=input_schema(definition.input_schema, revision),
         outputSchema=definition.output_schema,
         annotations=hints,
+        execution=None
+        if definition.task == FORBIDDEN
+        else {"taskSupport": definition.task},
     )
     return revision.known_members("tool", members)
 

@@ -66,6 +66,10 @@ class Revision:
     server_info_in_results: bool = False
     log_level_per_request: bool = False
     disconnect_cancels: bool = False
+    task_requests: bool = False
+    """A client asks for a task with its call (basic/utilities/tasks)."""
+    task_extension: bool = False
+    """The server makes tasks for clients that declare the extension."""
     unknown_method_status: int = 200
     missing_resource_code: int = -32002
 
@@ -176,6 +180,9 @@ V2025_06_18 = replace(
 V2025_11_25 = replace(
     V2025_06_18,
     version="2025-11-25",
+    methods=V2025_06_18.methods
+    | {"tasks/get", "tasks/list", "tasks/result", "tasks/cancel"},
+    task_requests=True,
     priming=True,
     null_error_id=False,
     argument_errors_as_results=True,
@@ -195,6 +202,7 @@ V2025_11_25 = replace(
         prompt={"icons"},
         block={"icons"},
         implementation={"description", "icons", "websiteUrl"},
+        capabilities={"tasks"},
         sampling={"tools", "toolChoice"},
     ),
 )
@@ -205,12 +213,19 @@ V2026_07_28 = replace(
     sessions=False,
     resumable=False,
     priming=False,
-    methods=(V2025_11_25.methods | {"server/discover", "subscriptions/listen"})
-    - _names(
-        "initialize ping logging/setLevel resources/subscribe resources/unsubscribe"
-    ),
+    methods=(
+        V2025_11_25.methods
+        | {"server/discover", "subscriptions/listen", "tasks/update"}
+    )
+    - _names("""
+        initialize ping logging/setLevel resources/subscribe resources/unsubscribe
+        tasks/list tasks/result
+    """),
+    task_requests=False,
+    task_extension=True,
     notifications=(
-        V2025_11_25.notifications | {"notifications/subscriptions/acknowledged"}
+        V2025_11_25.notifications
+        | {"notifications/subscriptions/acknowledged", "notifications/tasks"}
     )
     - {"notifications/elicitation/complete"},
     input_required=frozenset({"tools/call", "resources/read", "prompts/get"}),
@@ -229,7 +244,7 @@ V2026_07_28 = replace(
         {
             **V2025_11_25.fields,
             "tool": V2025_11_25.fields["tool"] - {"execution"},
-            "capabilities": V2025_11_25.fields["capabilities"] | {"extensions"},
+            "capabilities": V2025_06_18.fields["capabilities"] | {"extensions"},
         }
     ),
 )

@@ -115,7 +115,7 @@ async def run_user_code(
     if runnable.style == "inline":
         return converter(runnable.run(**arguments))
     adapters = exchange.adapters
-    exchange.seconds = entry.definition.timeout or adapters.limits.tool_timeout
+    exchange.seconds = time_limit(exchange, entry)
     if runnable.context is not None:
         arguments[runnable.context] = context_face_of(exchange, runnable)
     user_code, token = adapters.user_code, current_call.set(exchange)
@@ -147,6 +147,13 @@ def conclude_call(exchange: Exchange, error: BaseException | None = None) -> Non
             core.close()
     if core is not None and error is None:
         _check_answered(core)
+
+
+def time_limit(exchange: Exchange, entry: Entry[Any, Any]) -> float:
+    """Return for how many seconds a call may run; a task may run for longer."""
+    limits = exchange.adapters.limits
+    usual = limits.tool_timeout if exchange.task_run is None else limits.task_timeout
+    return entry.definition.timeout or usual
 
 
 def look_after(exchange: Exchange) -> None:
@@ -299,7 +306,7 @@ def absorb_cancellation(exchange: Exchange, end: End) -> None:
 def time_out_text(exchange: Exchange, entry: Entry[Any, Any]) -> str:
     """Absorb the cancellation of a timed-out call; record and return its message."""
     absorb_cancellation(exchange, End.TIMED_OUT)
-    seconds = entry.definition.timeout or exchange.adapters.limits.tool_timeout
+    seconds = time_limit(exchange, entry)
     message = f"{entry.identity} did not finish within {seconds:g} seconds."
     exchange.record_outcome(Outcome.TIMED_OUT, message)
     return message

@@ -36,7 +36,7 @@ from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.negotiation import LOG_LEVEL
 from mcp_app.server.exchange import SEVERITY, End, Exchange, NotificationThrottle
 from mcp_app.server.questions import note_deprecated_use
-from mcp_app.server.round_trip import CallClock, InputRequired, RoundTrip
+from mcp_app.server.round_trip import CallClock, InputRequired, RoundTrip, TaskStarted
 
 if TYPE_CHECKING:
     from mcp_app.catalog.runnable import Runnable
@@ -114,8 +114,8 @@ class CallCore:
         return RoundTrip(self.exchange, self.clock, self.visits)
 
     @property
-    def needed_input(self) -> InputRequired | None:
-        """The exception to end with, once a question has no answer."""
+    def needed_input(self) -> InputRequired | TaskStarted | None:
+        """The exception to end with: a question has no answer, or a task goes on."""
         return self.round_trip.needed if "round_trip" in self.__dict__ else None
 
     @cached_property
@@ -179,6 +179,10 @@ class CallCore:
     ) -> None:
         """Queue progress; a value that does not increase is left out."""
         exchange = self.exchange
+        if exchange.task_run is not None:
+            task_run = exchange.task_run
+            self._run_on_loop(task_run.offer_progress, progress, total, message)
+            return
         token = exchange.meta.get("progressToken")
         if token is None or not self._increases(progress):
             return
@@ -232,6 +236,25 @@ class CallCore:
         self._question_count += 1
         return key if key is not None else f"question_{self._question_count}"
 
+    @property
+    def _asks_by_retry(self) -> bool:
+        """Whether a question ends the run of the function, which begins anew."""
+        exchange = self.exchange
+        return exchange.revision.stateless or exchange.task_run is not None
+
+    def become_task(self) -> None:
+        """Go on as a task, if the call can be one; see `Context.as_task`."""
+        self.check_open()
+        exchange, entry = self.exchange, self.exchange.entry
+        if (
+            exchange.task_run is None
+            and exchange.adapters.tasks is not None
+            and entry is not None
+            and getattr(entry.definition, "can_be_task", False)
+            and exchange.takes_tasks
+        ):
+            self.round_trip.become_task()
+
     async def ask_on_any_loop(
         self, questions: Mapping[str, Question[Any]], timeout: float | None
     ) -> Mapping[str, Answer]:
@@ -239,7 +262,7 @@ class CallCore:
         self.check_open()
         await self.exchange.adapters.user_code.refuse_in_outer_transaction()
         trip = self.round_trip
-        if self.exchange.revision.stateless:
+        if self._asks_by_retry:
             return await self._read_forms(
                 questions, partial(trip.ask_by_retry, questions)
             )
@@ -277,7 +300,7 @@ class CallCore:
         self.check_open()
         self.exchange.adapters.user_code.refuse_in_transaction()
         trip = self.round_trip
-        if self.exchange.revision.stateless:
+        if self._asks_by_retry:
             return trip.ask_by_retry(questions)
         prepared = trip.prepare_all(questions)
         waiting = trip.ask_on_stream(prepared, timeout, in_thread=True)
@@ -338,6 +361,14 @@ class _Face:
     def reconnect(self, after: float) -> None:
         self._core.check_running()
         self._core.reconnect(after)
+
+    def as_task(self) -> None:
+        self._core.become_task()
+
+    @property
+    def task_id(self) -> str | None:
+        run = self._core.exchange.task_run
+        return None if run is None else run.record.public_id
 
     @property
     def cancelled(self) -> bool:

@@ -20,6 +20,7 @@ from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
 from mcp_app.protocol.revisions import Revision
+from mcp_app.protocol.tasks import declares_tasks
 
 if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog, Entry, ToolEntry
     from mcp_app.conf import Limits
     from mcp_app.protocol.headers import Headers
-    from mcp_app.server.conversation import QuestionPlaces, StateSealer
+    from mcp_app.protocol.tasks import NewTask, TaskRecord
+    from mcp_app.server.conversation import QuestionPlaces, RequestState, StateSealer
     from mcp_app.streams.claims import StoredSteps
     from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.open_session import Opening, OpenSession
@@ -181,6 +183,43 @@ class Topics(Protocol):
         """Write the change and announce it; returns at once."""
 
 
+class Tasks(Protocol):
+    """Keeps calls that run in the background."""
+
+    async def create(self, new: NewTask) -> TaskRecord | str:
+        """Store a task, and run it; return why not if the caller has too many."""
+
+    async def find(self, public_id: str) -> TaskRecord | None:
+        """Return a task that has not expired."""
+
+    async def list_of(
+        self, server: str, person: str, before: int | None, most: int
+    ) -> Sequence[TaskRecord]:
+        """Return the tasks of a person, the newest first, before a key."""
+
+    async def wait(self, record: TaskRecord, seconds: float) -> TaskRecord | None:
+        """Return the task when it has changed, or after so many seconds."""
+
+    async def answer(self, record: TaskRecord, replies: JsonObject) -> None:
+        """Store answers to its questions; after the last it goes on."""
+
+    async def cancel(self, record: TaskRecord, message: str) -> bool:
+        """End it, and return whether it had not ended; its code is stopped."""
+
+
+class TaskRun(Protocol):
+    """A run of a task, for the call that is made for it."""
+
+    record: TaskRecord
+    request_state: RequestState
+    """The questions and answers so far."""
+
+    def offer_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        """Store how far it is, or drop that; used on the loop."""
+
+
 class UserCode(Protocol):
     """Runs user code."""
 
@@ -245,6 +284,8 @@ class Adapters:
     coerce: bool
     audit: CallLog | None = None
     """None if the call log is off."""
+    tasks: Tasks | None = None
+    """None where calls do not run in the background, such as in *Try it*."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -294,6 +335,8 @@ class Exchange:
     """No thread was free, so no user code has run."""
     queued: bool = field(init=False, default=False)
     """The call waits for a thread."""
+    task_run: TaskRun | None = field(init=False, default=None)
+    """The run of a task that this call is; None for the call of a client."""
     core: Any = field(init=False, default=None)
     """Its `context.CallCore`; None for a call that needed nothing so far."""
     entry: Entry[Any, Any] | None = field(init=False, default=None)
@@ -346,6 +389,14 @@ class Exchange:
         scope = self.principal.scope
         hidden = scope is not None and scope.lacks_change(definition)
         return hidden and self.rights.meets_demands(definition.demands)
+
+    @property
+    def takes_tasks(self) -> bool:
+        """Whether the client of a call wants, or takes, a task as the answer."""
+        revision = self.revision
+        if revision.task_extension:
+            return declares_tasks(self.client.capabilities)
+        return revision.task_requests and self.params.get("task") is not None
 
     def complete_result(
         self, result: JsonObject, hint: results.CacheHint | None = None

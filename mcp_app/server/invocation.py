@@ -279,12 +279,6 @@ class InvocationPlaces:
 
 def _manager_arguments(exchange: Exchange) -> dict[str, Any]:
     """Return what a context manager is given; the user is read when it is used."""
-    headers, present_headers = exchange.headers, dict[str, str]()
-    if headers is not None:
-        for name in mcp_settings.call_context_headers:
-            value = headers.get(name.lower().encode())
-            if value is not None:
-                present_headers[name] = value
     users, principal = exchange.adapters.users, exchange.principal
     return {
         "host": exchange.host,
@@ -293,8 +287,19 @@ def _manager_arguments(exchange: Exchange) -> dict[str, Any]:
         "user": SimpleLazyObject(
             lambda: users.active_user(principal) or AnonymousUser()
         ),
-        "headers": CaseInsensitiveMapping(present_headers),
+        "headers": CaseInsensitiveMapping(context_headers(exchange)),
     }
+
+
+def context_headers(exchange: Exchange) -> dict[str, str]:
+    """Return the headers of a call that `MCP["CALL_CONTEXT_HEADERS"]` names."""
+    headers, present_headers = exchange.headers, dict[str, str]()
+    if headers is not None:
+        for name in mcp_settings.call_context_headers:
+            value = headers.get(name.lower().encode())
+            if value is not None:
+                present_headers[name] = value
+    return present_headers
 
 
 def _on_own_loop(

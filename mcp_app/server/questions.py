@@ -98,8 +98,9 @@ class PreparedQuestion:
 
     @property
     def question_digest(self) -> str:
-        """A digest of the question without its key."""
-        return sha256(jsonrpc.canonical([self.method, self.params])).hexdigest()
+        """A digest of the question without its key, and without the id of a visit."""
+        params = {n: each for n, each in self.params.items() if n != "elicitationId"}
+        return sha256(jsonrpc.canonical([self.method, params])).hexdigest()
 
     def members_with_urls(self) -> Sequence[str]:
         """Return which members of a form question have URLs: "message" and so on."""

@@ -30,6 +30,7 @@ from mcp_app.server.exchange import End
 
 if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
+    from mcp_app.protocol.tasks import TaskRecord
     from mcp_app.server.exchange import Exchange
 
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -42,6 +43,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
 TEMPLATE: Final = "template"
 SESSION_HANDLE: Final = 16
 """Characters of a session's digest that tell sessions apart."""
+TASK_PREFIX: Final = "t:"
 
 _ENDS: Final[Mapping[End | None, Outcome]] = {
     None: Outcome.CANCELLED,
@@ -149,7 +151,9 @@ def circumstances(exchange: Exchange) -> CircumstancesValues:
         client_name, client_version = client.name, client.version
         handle = session.digest[:SESSION_HANDLE]
     else:
-        handle = ""
+        handle = (
+            "" if exchange.task_run is None else task_handle(exchange.task_run.record)
+        )
         client_name, client_version = _client_identity(exchange.meta.get(CLIENT_INFO))
     return (
         exchange.catalog.server.slug,
@@ -167,6 +171,11 @@ def circumstances(exchange: Exchange) -> CircumstancesValues:
         exchange.revision.version,
         hidden,
     )
+
+
+def task_handle(record: TaskRecord) -> str:
+    """Return what stands for a task in the place of a session, in its calls."""
+    return f"{TASK_PREFIX}{record.public_id[: SESSION_HANDLE - len(TASK_PREFIX)]}"
 
 
 def _client_identity(info: object) -> tuple[str, str]:

@@ -12,9 +12,10 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from mcp_app.interface.context import Answer, User
 from mcp_app.interface.errors import (
@@ -166,6 +167,17 @@ def open_state(exchange: Exchange, sealed: object) -> RequestState:
     return sealer.open_state(sealed, request_binding(exchange), now_ms())
 
 
+class TaskStarted(BaseException):
+    """The call goes on as a task (`ctx.as_task`); no `Exception`, as `InputRequired`.
+
+    `state` has the answers so far.
+    """
+
+    def __init__(self, state: RequestState) -> None:
+        super().__init__("The call goes on as a task.")
+        self.state = state
+
+
 class RoundTrip:
     """The questions and steps of one call."""
 
@@ -178,13 +190,15 @@ class RoundTrip:
         self._answered: dict[str, tuple[str, JsonObject]] = {}
         self._used: set[str] = set()
         self._missing: dict[str, PreparedQuestion] = {}
-        self.needed: InputRequired | None = None
-        """The exception to end with, once a question has no answer."""
+        self.needed: InputRequired | TaskStarted | None = None
+        """The exception to end with: a question has no answer, or a task goes on."""
 
     @cached_property
     def request_state(self) -> RequestState:
         """The state in the retry, or a new round trip."""
         exchange = self._exchange
+        if exchange.task_run is not None:
+            return exchange.task_run.request_state
         session = exchange.session
         if session is not None and session.has_row:
             request = jsonrpc.canonical([session.digest, exchange.request_id])
@@ -215,18 +229,27 @@ class RoundTrip:
 
     def _check_may_ask(self) -> None:
         """Raise if a request may not end with questions (basic/patterns/mrtr)."""
+        if self._exchange.task_run is not None:
+            return
         method = self._exchange.method
         if method not in self._exchange.revision.input_required:
             raise ClientCannot(f"{method} cannot ask the client a question.", {})
 
     def _input_required(self, missing: Sequence[PreparedQuestion]) -> InputRequired:
-        state = RequestState(
-            round_trip=self.request_state.round_trip,
-            open_digests={each.key: each.question_digest for each in missing},
-            answered={**self.request_state.answered, **self._answered},
-        )
+        digests = {each.key: each.question_digest for each in missing}
+        state = replace(self._collected_state(), open_digests=digests)
         requests = {each.key: each.input_request() for each in missing}
         return InputRequired(requests, state)
+
+    def _collected_state(self) -> RequestState:
+        earlier = self.request_state
+        answered = {**earlier.answered, **self._answered}
+        return RequestState(round_trip=earlier.round_trip, answered=answered)
+
+    def become_task(self) -> NoReturn:
+        """End the call, which goes on as a task."""
+        self.needed = TaskStarted(self._collected_state())
+        raise self.needed
 
     def _delivered_answer(self, question: PreparedQuestion) -> Answer | None:
         """Return an answer to this very question, None if there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,12 @@ from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.envelope import notification_message, result_message
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.negotiation import SUBSCRIPTION_ID
+from mcp_app.protocol.revisions import LATEST
+from mcp_app.protocol.tasks import TaskRecord, detailed_task
 from mcp_app.server import coercion
 from mcp_app.server.handlers.definitions import is_readable
+from mcp_app.server.handlers.tasks import readable_tasks
+from mcp_app.server.tasks import now_ms
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
@@ -22,21 +27,23 @@ LISTS = {
     "promptsListChanged": "prompts",
     "resourcesListChanged": "resources",
 }
-MAX_RESOURCES = 1_000
+MAX_NAMES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """The topics that a listener wants: lists by name, resources by URI."""
+    """What a listener wants to hear of: lists by name, resources by URI, tasks."""
 
     lists: frozenset[str]
     uris: frozenset[str]
+    tasks: Sequence[TaskRecord] = ()
 
 
 async def accept_subscription(exchange: Exchange) -> tuple[Interest, JsonObject]:
     """Return the interest of the stream, and the filter as acknowledged.
 
-    A resource that the caller cannot read is left out, like one that is missing.
+    A resource or task that the caller cannot read is left out, like one that is
+    missing.
     """
     wanted = coercion.object_member(exchange.params, "notifications", required=True)
     honoured: JsonObject = {}
@@ -46,25 +53,29 @@ async def accept_subscription(exchange: Exchange) -> tuple[Interest, JsonObject]
             raise InvalidParams(f"params.notifications.{member} must be a boolean.")
         if value:
             honoured[member] = True
-    uris = [uri for uri in _requested_uris(wanted) if await is_readable(exchange, uri)]
+    requested = _requested_names(wanted, "resourceSubscriptions")
+    uris = [uri for uri in requested if await is_readable(exchange, uri)]
     if "resourceSubscriptions" in wanted:
         honoured["resourceSubscriptions"] = uris
+    tasks: Sequence[TaskRecord] = ()
+    if "taskIds" in wanted:
+        tasks = await readable_tasks(exchange, _requested_names(wanted, "taskIds"))
+        honoured["taskIds"] = [each.public_id for each in tasks]
     lists = frozenset(LISTS[member] for member in honoured if member in LISTS)
-    return Interest(lists, frozenset(uris)), honoured
+    return Interest(lists, frozenset(uris), tasks), honoured
 
 
-def _requested_uris(wanted: JsonObject) -> list[str]:
-    uris = wanted.get("resourceSubscriptions", [])
-    if type(uris) is not list or not all(type(each) is str for each in uris):
+def _requested_names(wanted: JsonObject, member: str) -> list[str]:
+    """Return the URIs or ids that a member of the filter names, each once."""
+    names = wanted.get(member, [])
+    if type(names) is not list or not all(type(each) is str for each in names):
+        raise InvalidParams(f"params.notifications.{member} must be a list of strings.")
+    if len(names) > MAX_NAMES:
         raise InvalidParams(
-            "params.notifications.resourceSubscriptions must be a list of strings."
+            f"params.notifications.{member} has {len(names)} entries;"
+            f" {MAX_NAMES} are allowed."
         )
-    if len(uris) > MAX_RESOURCES:
-        raise InvalidParams(
-            f"params.notifications.resourceSubscriptions has {len(uris)} URIs;"
-            f" {MAX_RESOURCES} are allowed."
-        )
-    return list(dict.fromkeys(uris))
+    return list(dict.fromkeys(names))
 
 
 def acknowledged_message(exchange: Exchange, honoured: JsonObject) -> bytes:
@@ -89,6 +100,13 @@ def cancelled_message(subscription: str | int) -> bytes:
     """
     params = {"requestId": subscription, "reason": "The server is stopping."}
     return jsonrpc.write(notification_message("notifications/cancelled", params))
+
+
+def task_message(record: TaskRecord, subscription: str | int) -> bytes:
+    """Return the notification that a task has changed, with all that is to be known."""
+    task = detailed_task(record, LATEST, now_ms())
+    params = results.subscription_meta(subscription, task)
+    return jsonrpc.write(notification_message("notifications/tasks", params))
 
 
 def change_message(what: str, subscription: str | int | None) -> bytes:

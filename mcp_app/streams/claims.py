@@ -30,7 +30,7 @@ from django.db.models import (
 )
 
 from mcp_app.invalidation.workers import Owner
-from mcp_app.models import Once, Session, Stream, Worker
+from mcp_app.models import Once, Session, Stream, Task, Worker
 from mcp_app.models.appends import Addition
 from mcp_app.models.fields import digest
 from mcp_app.models.streams import StreamQuerySet
@@ -86,23 +86,28 @@ TRUE: Final = Value(True, output_field=BooleanField())
 
 
 def stream_owners() -> list[Owner]:
-    """Return the processes that have a row, an open stream, or a session; blocks."""
+    """Return the processes that have a row, a stream, a session or a task; blocks."""
     using = router.db_for_write(Stream)
     running = Stream.objects.open().using(using)
     streaming_sessions = Session.objects.held().using(using)
     own = running.filter(owner=OuterRef("pk"))
+    tasks = Task.objects.still_open().using(using).exclude(owner="")
+    runs_task = tasks.filter(owner=OuterRef("pk"))
     holds = streaming_sessions.filter(holder=OuterRef("pk"))
-    needed = ExpressionWrapper(Q(Exists(own)) | Q(Exists(holds)), BooleanField())
+    needed = ExpressionWrapper(
+        Q(Exists(own)) | Q(Exists(holds)) | Q(Exists(runs_task)), BooleanField()
+    )
     rows = Worker.objects.using(using).values_list("pk", "seen_ms", needed)
     keys = Worker.objects.using(using).values("pk")
     gone = running.exclude(owner__in=keys).values_list("owner", NO_ROW, TRUE)
     left = streaming_sessions.exclude(holder__in=keys).values_list(
         "holder", NO_ROW, TRUE
     )
+    abandoned = tasks.exclude(owner__in=keys).values_list("owner", NO_ROW, TRUE)
     return [
         (key, heartbeat_ms, bool(runs))
         for key, heartbeat_ms, runs in rows.order_by().union(
-            gone.order_by(), left.order_by()
+            gone.order_by(), left.order_by(), abandoned.order_by()
         )
     ]
 

@@ -44,7 +44,9 @@ def expired_streams(limits: Limits) -> list[ExpiredRows]:
     waits_ms = int(limits.question_deadline * 1000) + SLACK_MS
     questions = Question.objects.over(now - max(STREAMS_KEPT_MS, waits_ms))
     streams = Stream.objects.filter(ended_ms__lt=now - STREAMS_KEPT_MS)
-    steps = Once.objects.older_than(now - STEPS_KEPT_MS)
+    steps = Once.objects.older_than(
+        now - max(STEPS_KEPT_MS, int(limits.tasks_kept * 1_000))
+    )
     messages = LoggedMessage.objects.filter(created_ms__lt=now - STREAMS_KEPT_MS)
     return [
         _with_messages("sessions", sessions.order_by("pk")),

@@ -11,7 +11,7 @@ import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -140,6 +140,8 @@ class InProcessClient:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._replies: set[asyncio.Task[None]] = set()
         self._opened = not caller.revision.sessions
+        # Whoever tries a call waits for its result: nothing runs in the background.
+        adapters = replace(adapters or current.adapters, tasks=None)
         self._connection = _Connection(
             current, slug, caller.principal, self._receive_message, adapters
         )

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from mcp_app.interface.principal import Principal
+from mcp_app.protocol.tasks import TaskRecord
 from mcp_app.server import subscriptions
 from mcp_app.server.subscriptions import Interest
 from mcp_app.streams.event_ids import EventIds, SeenEvents
@@ -308,6 +309,11 @@ class ListenStream(OpenStream):
         """Open with this message."""
         self._stream.queue_message(acknowledgement)
         self.begin_writing(0)
+
+    def tell_task(self, record: TaskRecord) -> None:
+        """Write that a task has changed."""
+        message = subscriptions.task_message(record, self._subscription)
+        self._stream.queue_message(message)
 
     def _write_changes(self, what: Sequence[str], number: int) -> None:
         for each in what:

@@ -110,7 +110,11 @@ def served(application: WireCheck) -> Callable[[str], WireCheck]:
 
 def test_every_method_has_a_row() -> None:
     spoken = frozenset[str]().union(*(each.methods for each in REVISIONS.values()))
-    assert set(matrix.REQUESTS) == spoken == {*HANDLERS, LISTEN}
+    assert spoken == {*HANDLERS, LISTEN}
+    # For those of tasks tests/tasks has its own, because they need a task.
+    assert set(matrix.REQUESTS) == {
+        each for each in spoken if not each.startswith("tasks/")
+    }
 
 
 def test_cells_that_cannot_be_name_cells() -> None:

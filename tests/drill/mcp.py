@@ -11,6 +11,9 @@ if os.environ.get("LEDGER"):
     # Each line that a tool enters would be a change.
     import_module("tests.drill.functions.ledger")
 
+if os.environ.get("TASK_TOOLS"):
+    import_module("tests.drill.functions.jobs")
+
 if os.environ.get("NOISE"):
     import_module("tests.drill.functions.noise")
 

@@ -43,7 +43,8 @@ OWN: Final = frozenset(
         *("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START", "DATABASE_URL", "DEBUG"),
         *("DJANGO_SETTINGS_MODULE", "FAULTS", "JANITOR", "LEDGER", "MCP_USER", "MOUNT"),
         *("NOISE", "NTOOLS", "PATIENCE", "PORT", "RECORD", "REDIS_URL", "ROWS"),
-        *("SECRET_KEY", "SERVER", "UNFOLD", "WIRE", "WIRE_REPORT"),
+        *("SECRET_KEY", "SERVER", "TASK_TOOLS", "UNFOLD", "WIRE"),
+        "WIRE_REPORT",
     }
 )
 

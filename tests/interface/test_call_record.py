@@ -15,9 +15,9 @@ def test_each_column_is_shared_or_a_call_s_own() -> None:
 
 
 STORED = (
-    "answered asked arguments invalid unknown forbidden switched_off limited incapable"
-    " tool_error other_site egress crashed timed_out too_large shape cancelled"
-    " client_gone shut_down unavailable failed"
+    "answered asked task arguments invalid unknown forbidden switched_off limited"
+    " incapable tool_error other_site egress crashed timed_out too_large shape"
+    " cancelled client_gone shut_down unavailable failed"
 )
 
 

@@ -11,6 +11,7 @@ from mcp_app.invalidation.compaction import expired_changes
 from mcp_app.invalidation.workers import expired_workers
 from mcp_app.process.janitor import all_expired_rows
 from mcp_app.streams.retention import expired_streams
+from mcp_app.streams.tasks import expired_tasks
 
 pytestmark = pytest.mark.django_db
 
@@ -20,6 +21,7 @@ def test_each_room_says_what_expires() -> None:
     names = [each.what for each in all_expired_rows(limits)]
     rooms = (
         expired_streams(limits),
+        expired_tasks(),
         expired_calls(limits),
         expired_apps(),
         expired_changes(),

@@ -38,9 +38,14 @@ OBJECTS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "annotations": ("Annotations", "Annotated"),
 }
+TASKS: Final = {
+    "2025-11-25": {"tasks/get", "tasks/list", "tasks/result", "tasks/cancel"},
+    "2026-07-28": {"tasks/get", "tasks/update", "tasks/cancel"},
+}
+"""Those of the extension have a schema of their own."""
 UNUSED: Final = {
     # What this server has nothing to say in.
-    "capabilities": {"experimental", "tasks"},
+    "capabilities": {"experimental"},
     "progress": {"_meta"},
     "sampling": {"_meta", "task"},
 }
@@ -77,8 +82,11 @@ def methods(known: Mapping[str, Any], union: str) -> set[str]:
 
 def test_methods_are_those_of_the_schema(revision: Revision) -> None:
     known = definitions(revision.version)
-    assert revision.methods == methods(known, "ClientRequest")
-    assert revision.notifications == methods(known, "ServerNotification")
+    of_tasks = {each for each in revision.methods if each.startswith("tasks/")}
+    assert revision.methods - of_tasks == methods(known, "ClientRequest")
+    assert of_tasks == TASKS.get(revision.version, set())
+    told = {"notifications/tasks"} if revision.task_extension else set()
+    assert revision.notifications - told == methods(known, "ServerNotification")
     asked = methods(known, "ServerRequest") - {"ping"}
     # The stateless era has no requests of the server: they are put in results.
     embedded = {"elicitation/create", "roots/list", "sampling/createMessage"}

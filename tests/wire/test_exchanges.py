@@ -19,9 +19,10 @@ TASKS = frozenset(
         *("CancelTaskRequest", "CancelTaskResult", "GetTaskPayloadRequest"),
         *("GetTaskPayloadResult", "GetTaskRequest", "GetTaskResult"),
         *("ListTasksRequest", "ListTasksResult", "TaskStatusNotification"),
+        "UpdateTaskResult",
     }
 )
-"""They are not offered."""
+"""Nothing here runs as a task."""
 PAIRS = [
     (transport, version)
     for transport in TRANSPORTS

@@ -20,6 +20,8 @@ from typing import Any, Final
 import jsonschema_rs
 
 SCHEMAS: Final = Path(__file__).with_name("schemas")
+EXTENSIONS: Final = SCHEMAS / "extensions"
+"""What an extension adds to a revision: that of tasks."""
 VERSIONS: Final = tuple(sorted(path.stem for path in SCHEMAS.glob("*.json")))
 
 # The members of an envelope beside `jsonrpc`, by those that tell its shape.
@@ -30,6 +32,8 @@ _ERROR: Final = frozenset({"id", "error"})
 _ERROR_WITHOUT_ID: Final = frozenset({"error"})
 _TELLING: Final = _REQUEST | _RESULT | _ERROR
 
+
+CREATED: Final = "CreateTaskResult"
 
 JsonObject = Mapping[str, Any]
 Check = Callable[[JsonObject, str | None], Iterator[str]]
@@ -43,6 +47,11 @@ class WireValidator:
         text = (SCHEMAS / f"{version}.json").read_text(encoding="utf-8")
         self._schema: dict[str, Any] = json.loads(text)
         self._definitions_key = "$defs" if "$defs" in self._schema else "definitions"
+        added = EXTENSIONS / f"{version}.json"
+        self._added: JsonObject = (
+            json.loads(added.read_text())["$defs"] if added.exists() else {}
+        )
+        self._schema[self._definitions_key] |= self._added
         self._definitions: JsonObject = self._schema[self._definitions_key]
         first = self._first_defined
         self._result_envelope = first("JSONRPCResultResponse", "JSONRPCResponse")
@@ -88,6 +97,8 @@ class WireValidator:
             return f"error {message['error'].get('code')}"
         if shape == _RESULT and message["result"].get("resultType") == "input_required":
             return "InputRequiredResult"
+        if shape == _RESULT and self._creates_task(method, message["result"]):
+            return CREATED
         return self._results.get(method or "", "")
 
     @cached_property
@@ -129,8 +140,17 @@ class WireValidator:
                 yield f"The result of {method!r} has no members: {sorted(result)}."
         elif result.get("resultType") == "input_required":
             yield from self._check_input_required(method, result)
+        elif self._creates_task(method, result):
+            yield from self._violations(CREATED, result)
         else:
             yield from self._violations(definition, result)
+
+    def _creates_task(self, method: str | None, result: JsonObject) -> bool:
+        by_type = self._added and result.get("resultType") == "task"
+        by_member = not self._added and CREATED in self._definitions
+        return method == "tools/call" and bool(
+            by_type or (by_member and "task" in result)
+        )
 
     def _check_input_required(self, method: str, result: JsonObject) -> Iterator[str]:
         if method not in self._methods_that_ask:
@@ -196,10 +216,11 @@ class WireValidator:
 
     def _by_method(self, union: str) -> Mapping[str, str]:
         """Methods -> definitions of the messages in a union, {} without that union."""
-        return {
-            self._definitions[name]["properties"]["method"]["const"]: name
-            for name in _references(self._definitions.get(union, {}))
-        }
+        names = _references(self._definitions.get(union, {}))
+        suffix = {"ClientRequest": "Request", "ServerNotification": "Notification"}
+        end = suffix.get(union, union)
+        more = [each for each in self._added if each.endswith(end)]
+        return {_method_of(self._definitions[name]): name for name in (*names, *more)}
 
     @cached_property
     def _response_errors(self) -> Mapping[int, str]:
@@ -237,6 +258,12 @@ def _references(schema: JsonObject) -> list[str]:
     """The names of the definitions that a reference or a union of them names."""
     members = schema.get("anyOf", [schema] if "$ref" in schema else [])
     return [member["$ref"].rpartition("/")[2] for member in members]
+
+
+def _method_of(definition: JsonObject) -> str:
+    parts = definition.get("allOf", [definition])
+    method: str = parts[-1]["properties"]["method"]["const"]
+    return method
 
 
 def _is_base64(text: str) -> bool:

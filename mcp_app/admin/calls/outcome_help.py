@@ -35,6 +35,14 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         ),
         _("If such calls are never continued, this client cannot answer questions."),
     ),
+    Outcome.TASK: Meaning(
+        _("Became a task"),
+        _(
+            "The call runs in the background. Its client asks for the result later;"
+            " each run of the task has its own page."
+        ),
+        _("If such tasks never end, look whether a process with free places serves."),
+    ),
     Outcome.ARGUMENTS: Meaning(
         _("Wrong values"),
         _(
@@ -249,7 +257,7 @@ def meaning_of(outcome: str) -> Meaning:
 
 def outcome_look(outcome: str) -> str:
     """Return the CSS class of an outcome's mark."""
-    if outcome in (Outcome.ANSWERED, Outcome.ASKED):
+    if outcome in (Outcome.ANSWERED, Outcome.ASKED, Outcome.TASK):
         return "good"
     if outcome in (Outcome.CANCELLED, Outcome.CLIENT_GONE):
         return ""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar, cast
 
+from django.forms import ChoiceField
 from django.utils.text import get_text_list
 from django.utils.translation import gettext_lazy as _
 
@@ -45,6 +46,7 @@ from mcp_app.kinds.query.config import GROUPS, SCHEMA
 from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.models import DefinitionRow, ResourceTemplate, Tool
+from mcp_app.models.definitions import TaskChoice
 from mcp_app.models.fields import parse_json
 from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
@@ -75,6 +77,10 @@ class ToolForm(DefinitionForm[Tool]):
                 widget = cast("HintsWidget", self.fields["changes"].widget)
                 widget.ticked = frozenset({"open_world"})
         self.initial["changes"] = answer_of(self._hints)
+        if "task" in self.fields:
+            # What says nothing is no task.
+            choices = [("", TaskChoice.FORBIDDEN.label), *TaskChoice.choices[1:]]
+            cast("ChoiceField", self.fields["task"]).choices = choices
         if "hidden_values" in self.fields:
             field = cast("ParametersField", self.fields["hidden_values"])
             field.tool = lambda: self.row_definition().definition

@@ -145,6 +145,13 @@ SERVER: Words = {
 }
 
 RATE: Words = {
+    "task": (
+        _("Runs in the background"),
+        _(
+            "For work that takes minutes: a client that can gets a task at once, and"
+            " its result later."
+        ),
+    ),
     "calls_per_minute": (
         _("Calls per minute"),
         _("How often one person may call it. Empty: the site's usual limit."),

@@ -7,6 +7,7 @@ from mcp_app.protocol import jsonrpc, negotiation, results
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
+from mcp_app.protocol.tasks import task_capabilities
 from mcp_app.server import coercion
 from mcp_app.server.exchange import SEVERITY, Exchange, described_client
 from mcp_app.server.handlers.definitions import list_hint
@@ -38,7 +39,7 @@ async def initialize(exchange: Exchange) -> JsonObject:
     exchange.opened_session = await exchange.adapters.handshakes.create(opening)
     result: JsonObject = {
         "protocolVersion": revision.version,
-        "capabilities": results.capabilities(revision, streams=exchange.streams),
+        "capabilities": _capabilities(exchange),
         "serverInfo": exchange.catalog.server_info(revision),
     }
     return _with_instructions(exchange, result)
@@ -67,12 +68,17 @@ async def discover_server(exchange: Exchange) -> JsonObject:
     """Return revisions and capabilities (2026-07-28, server/discover)."""
     result: JsonObject = {
         "supportedVersions": list(SUPPORTED_VERSIONS),
-        "capabilities": results.capabilities(
-            exchange.revision, streams=exchange.streams
-        ),
+        "capabilities": _capabilities(exchange),
     }
     result = _with_instructions(exchange, result)
     return exchange.complete_result(result, list_hint(exchange, restricted=False))
+
+
+def _capabilities(exchange: Exchange) -> JsonObject:
+    revision, tasks = exchange.revision, {}
+    if exchange.catalog.has_tasks and exchange.adapters.tasks is not None:
+        tasks = task_capabilities(revision, lists=not exchange.principal.anonymous)
+    return results.capabilities(revision, streams=exchange.streams, tasks=tasks)
 
 
 def _with_instructions(exchange: Exchange, result: JsonObject) -> JsonObject:

@@ -36,6 +36,8 @@ from mcp_app.server import call as calls
 from mcp_app.server import coercion
 from mcp_app.server.coercion import read_strings
 from mcp_app.server.exchange import Exchange
+from mcp_app.server.round_trip import TaskStarted
+from mcp_app.server.tasks import call_as_task, create_task
 
 if TYPE_CHECKING:
     from mcp_app.protocol.revisions import Revision
@@ -48,20 +50,39 @@ async def call_tool(exchange: Exchange) -> bytes:
     entry = _visible_entry(exchange)
     if entry is None:
         return _encode_error(exchange, calls.switched_off(exchange, "tool"))
-    if (sentence := _too_often(exchange, entry)) is not None:
+    is_run = exchange.task_run is not None
+    if not is_run and (sentence := _too_often(exchange, entry)) is not None:
         return _encode_error(exchange, sentence)
-    runnable = entry.runnable
     try:
         arguments, bound = await _bind_arguments(exchange, entry)
     except ArgumentsRefused as error:
         return _refuse_arguments(exchange, entry, error.violations)
     if not await exchange.allows_arguments(entry.definition, arguments):
         return _encode_error(exchange, calls.forbidden_text(exchange, entry))
+    output: ToolOutput | bytes
     try:
-        output = await calls.run_user_code(exchange, entry, runnable, bound)
+        output = await _run_function(exchange, entry, arguments, bound)
     except (Exception, asyncio.CancelledError) as error:
         output = _failure_output(exchange, entry, error)
+    if isinstance(output, bytes):
+        return output
     return check_and_encode(exchange, entry, output)
+
+
+async def _run_function(
+    exchange: Exchange,
+    entry: ToolEntry,
+    arguments: JsonObject,
+    bound: dict[str, object],
+) -> ToolOutput | bytes:
+    """Return the output of the function, or the answer if the call is a task."""
+    task = await call_as_task(exchange, entry, arguments)
+    if task is not None:
+        return task
+    try:
+        return await calls.run_user_code(exchange, entry, entry.runnable, bound)
+    except TaskStarted as started:
+        return await create_task(exchange, entry, arguments, started.state)
 
 
 async def finish_tool_call(

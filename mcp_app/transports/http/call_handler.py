@@ -171,7 +171,8 @@ class CallHandler(HttpRequestHandler):
                 listening.open_with_message(
                     subscriptions.acknowledged_message(exchange, honoured)
                 )
-                await listening.serve_until_end(self.receive)
+                with current.tasks.listen(listening, interest.tasks):
+                    await listening.serve_until_end(self.receive)
 
 
 # -- logged batches --------------------------------------------------------------------

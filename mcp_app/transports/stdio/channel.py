@@ -241,10 +241,11 @@ class Listening:
         first: bytes,
         closed: Awaitable[None],
     ) -> None:
-        opener = self._channel.current.stream_opener
-        async with opener.store_watched_uris(interest.uris):
+        current = self._channel.current
+        async with current.stream_opener.store_watched_uris(interest.uris):
             listening.open_with_message(first)
-            await closed
+            with current.tasks.listen(listening, interest.tasks):
+                await closed
 
     def cancel(self) -> None:
         """End the subscription without a message."""

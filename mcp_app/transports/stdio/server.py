@@ -38,7 +38,9 @@ async def serve_client(
     if the database cannot be reached at the start.
     """
     current, stopped = begin_process(), asyncio.Event()
-    _stop_at_signals(stopped)
+    # Its tasks end with it: those of others are left to others.
+    current.tasks.offer_places(current.limits.tasks_per_person, claims=False)
+    stop_at_signals(stopped)
     try:
         output = Output(outgoing, stopped.set)
         connection = Connection(current, slug, principal, output.write_message)
@@ -71,7 +73,8 @@ async def _check_served(connection: Connection) -> None:
         raise
 
 
-def _stop_at_signals(stopped: asyncio.Event) -> None:
+def stop_at_signals(stopped: asyncio.Event) -> None:
+    """Set the event when the process is told to end."""
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGTERM, signal.SIGINT]
     # A process that is to outlive its terminal (nohup) ignores this signal.

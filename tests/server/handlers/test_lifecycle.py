@@ -239,11 +239,12 @@ METHODS: Final = sorted(
 
 @pytest.mark.parametrize("version", REVISIONS)
 async def test_every_method(client: Client) -> None:
+    """No tool of this server can be a task, so it has none of the methods of tasks."""
     for method in METHODS:
         if method == "initialize" and client.revision.sessions:
             continue
         visit = client.begin(method, PARAMS.get(method))
-        if method not in client.revision.methods:
+        if method not in client.revision.methods or method.startswith("tasks/"):
             found = await outcome(visit)
             status = 404 if client.revision.stateless else 200
             assert (found.status, found.error["code"]) == (status, -32601)

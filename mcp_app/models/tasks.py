@@ -1,0 +1,209 @@
+"""Tasks: calls that run in the background, a row each.
+
+Every change of a row is one UPDATE that names the state before.  Whoever comes too late
+changes nothing, and is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from django.db import models, router, transaction
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.models.changes import Change
+from mcp_app.models.expiry import claim_rows
+from mcp_app.models.fields import ExactCharField
+from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.json_types import JsonObject
+
+TASK: Final = "task"
+"""The kind of a change of a task; the ref is the primary key."""
+MAX_MESSAGE_LENGTH: Final = 500
+MAX_DEATHS: Final = 3
+"""A task that has taken so many workers along does not run again."""
+
+
+class Status(models.TextChoices):
+    """As on the wire (the extension's "Task Status")."""
+
+    WORKING = "working", _("works")
+    INPUT_REQUIRED = "input_required", _("waits for an answer")
+    COMPLETED = "completed", _("completed")
+    FAILED = "failed", _("failed")
+    CANCELLED = "cancelled", _("cancelled")
+
+
+class TaskQuerySet(models.QuerySet["Task"]):
+    """Rows, and their transitions; each returns whether it came in time.
+
+    A task that works waits where it has no `owner`, and runs where it has one.
+    """
+
+    def still_open(self) -> TaskQuerySet:
+        return self.filter(ended_ms=None)
+
+    def waiting(self) -> TaskQuerySet:
+        living = self.still_open().filter(expires_ms__gt=NowMilliseconds())
+        return living.filter(status=Status.WORKING, owner="")
+
+    def expired(self) -> TaskQuerySet:
+        return self.filter(expires_ms__lt=NowMilliseconds())
+
+    def claim(self, owner: str, most: int) -> list[Task]:
+        """Let a worker run the oldest that wait, `most` of them at most."""
+        rows = self.using(router.db_for_write(Task))
+        # Most of the time there are none: nothing is locked to find that out.
+        if not rows.waiting().exists():
+            return []
+        return persistently(partial(rows._claim_waiting, owner, most))
+
+    def _claim_waiting(self, owner: str, most: int) -> list[Task]:
+        rows = self
+        with own_transaction(rows.db):
+            waiting = claim_rows(rows.waiting()).order_by("pk")
+            keys = list(waiting.values_list("pk", flat=True)[:most])
+            rows.filter(pk__in=keys).update(
+                owner=owner, started_ms=NowMilliseconds(), updated_ms=NowMilliseconds()
+            )
+        return list(rows.filter(pk__in=keys).order_by("pk"))
+
+    def release(self, pk: int, owner: str) -> bool:
+        """Let somebody else run it again: its worker stops."""
+        return self._move(pk, _runs_at(owner), owner="")
+
+    def park(self, pk: int, owner: str, state: JsonObject) -> bool:
+        """Let it wait for answers; nobody runs it meanwhile."""
+        text = jsonrpc.write(state).decode()
+        parked = Status.INPUT_REQUIRED
+        return self._move(pk, _runs_at(owner), status=parked, owner="", state=text)
+
+    def answer(self, pk: int, replies: Mapping[str, object]) -> bool:
+        """Store answers to questions that are open; after the last it goes on.
+
+        Keys of other questions are ignored; the first answer counts.
+        """
+        return persistently(partial(self._store_answers, pk, replies))
+
+    def _store_answers(self, pk: int, replies: Mapping[str, object]) -> bool:
+        rows = self.using(router.db_for_write(Task))
+        parked = models.Q(status=Status.INPUT_REQUIRED)
+        with own_transaction(rows.db):
+            row = rows.select_for_update().filter(parked, pk=pk).first()
+            if row is None:
+                return False
+            state: Any = jsonrpc.read(row.state.encode())
+            questions: dict[str, JsonObject] = state["questions"]
+            for key, reply in replies.items():
+                if key in questions:
+                    questions[key].setdefault("reply", reply)
+            values: dict[str, Any] = {"state": jsonrpc.write(state).decode()}
+            if all("reply" in each for each in questions.values()):
+                values["status"] = Status.WORKING
+            return self._move(pk, parked, **values)
+
+    def end(self, pk: int, owner: str, ending: Mapping[str, str]) -> bool:
+        """End it as `ending` says: `status`, and `result`, `error` or `message`."""
+        return self._move(pk, _runs_at(owner), **_final_values(ending))
+
+    def cancel(self, pk: int, message: str) -> bool:
+        """End it, wherever it is; its worker stops its code when it hears of that."""
+        ending = {"status": Status.CANCELLED.value, "message": message}
+        return self._move(pk, models.Q(), **_final_values(ending))
+
+    def lose(self, pk: int, died: models.Q, error: str) -> bool:
+        """Let it run again, or end it with an error: its worker has `died`."""
+        again = models.Q(rerun=True, deaths__lt=MAX_DEATHS - 1)
+        deaths = models.F("deaths") + 1
+        ending = {"status": Status.FAILED, "error": error}
+        return self._move(pk, died & again, owner="", deaths=deaths) or self._move(
+            pk, died & ~again, deaths=deaths, **_final_values(ending)
+        )
+
+    def note_progress(
+        self, pk: int, owner: str, values: Mapping[str, object], *, tell: bool
+    ) -> bool:
+        """Store `progress`, `total` and `message`; `tell` those who watch."""
+        return self._move(pk, _runs_at(owner), tell=tell, **values)
+
+    def _move(
+        self, pk: int, before: models.Q, *, tell: bool = True, **values: Any
+    ) -> bool:
+        """Change the row if it still fulfils the conditions, and `tell` of it."""
+        return persistently(partial(self._move_once, pk, before, values, tell))
+
+    def _move_once(
+        self, pk: int, before: models.Q, values: Mapping[str, Any], tell: bool
+    ) -> bool:
+        using = router.db_for_write(Task)
+        with transaction.atomic(using=using):
+            row = self.model._base_manager.using(using).filter(before, pk=pk)
+            moved = row.filter(ended_ms=None).update(
+                updated_ms=NowMilliseconds(), **values
+            )
+            if moved and tell:
+                Change.objects.using(using).record(TASK, str(pk))
+        return bool(moved)
+
+
+def _runs_at(owner: str) -> models.Q:
+    return models.Q(status=Status.WORKING, owner=owner)
+
+
+def _final_values(ending: Mapping[str, str]) -> dict[str, Any]:
+    """Return the columns of a task that ends; what it was called with is forgotten."""
+    forgotten = {"owner": "", "arguments": "", "state": ""}
+    return {**forgotten, **ending, "ended_ms": NowMilliseconds()}
+
+
+class Task(models.Model):
+    """A call that runs in the background; times are of the database's clock.
+
+    `holder` is the principal's key: who may read it.  `person` is whose limits hold.
+    `caller` is JSON of who called, with what client; `state` is JSON of the questions
+    and answers so far (`server.tasks`).  `result` and `error` are JSON as on the wire.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    public_id = ExactCharField(max_length=64, unique=True)
+    server = models.CharField(max_length=64)
+    tool = models.CharField(max_length=128)
+    holder = ExactCharField(max_length=500, blank=True)
+    person = ExactCharField(max_length=500, blank=True)
+    caller = models.TextField()
+    revision = models.CharField(max_length=16)
+    arguments = models.TextField(blank=True)
+    state = models.TextField(blank=True)
+    status = models.CharField(
+        max_length=16, choices=Status.choices, default=Status.WORKING
+    )
+    message = models.CharField(max_length=MAX_MESSAGE_LENGTH, blank=True)
+    progress = models.FloatField(null=True)
+    total = models.FloatField(null=True)
+    result = models.TextField(blank=True)
+    error = models.TextField(blank=True)
+    owner = models.CharField(max_length=32, blank=True)
+    rerun = models.BooleanField(default=False)
+    deaths = models.PositiveSmallIntegerField(default=0)
+    created_ms = models.BigIntegerField()
+    updated_ms = models.BigIntegerField()
+    started_ms = models.BigIntegerField(null=True)
+    ended_ms = models.BigIntegerField(null=True)
+    expires_ms = models.BigIntegerField(db_index=True)
+
+    objects = TaskQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("task")
+        verbose_name_plural = _("tasks")
+        default_permissions = ()
+        indexes = [
+            models.Index(fields=["ended_ms", "owner"], name="mcp_task_open"),
+            models.Index(fields=["person", "ended_ms"], name="mcp_task_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tool} {self.public_id[:8]}"

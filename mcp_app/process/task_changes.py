@@ -1,0 +1,116 @@
+"""Who hears of changes of tasks in this process: requests that wait, and streams."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from django.db import Error as DatabaseError
+
+from mcp_app.pools.batching import Batches
+from mcp_app.pools.database import lookups, reader
+from mcp_app.process.callers import RecognisingProcess, may_read_task
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.protocol.tasks import TaskRecord
+from mcp_app.streams import tasks as rows
+from mcp_app.streams.listeners import Listener
+
+LOOK_S: Final = 5.0
+"""Who waits for a task reads it again after so long, whatever was told."""
+
+
+class TaskListener(Listener, Protocol):
+    """A stream that is told of tasks."""
+
+    def tell_task(self, record: TaskRecord) -> None:
+        """Write that a task has changed."""
+
+
+class ChangesProcess(RecognisingProcess, Protocol):
+    """The parts of a process that changes of tasks need."""
+
+    def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
+
+
+class TaskChanges:
+    """The waiters and streams of a process; used on its loop only."""
+
+    def __init__(self, process: ChangesProcess) -> None:
+        self._process = process
+        self._waiters: dict[int, set[asyncio.Event]] = {}
+        self._listeners: dict[TaskListener, dict[int, int]] = {}
+        """By stream the tasks that it hears of, with the time of the last state."""
+        self._lookups = Batches(lookups, rows.load_tasks)
+
+    def apply(self, keys: Collection[int] | None) -> None:
+        """Wake and tell those who are interested in these tasks, None for all."""
+        for key in list(self._waiters) if keys is None else keys:
+            for event in self._waiters.get(key, ()):
+                event.set()
+        if self._listeners:
+            self._process.spawn_task(self._tell_listeners(keys))
+
+    async def find(self, public_id: str) -> TaskRecord | None:
+        return await self._lookups.load_value(public_id)
+
+    async def wait(self, record: TaskRecord, seconds: float) -> TaskRecord | None:
+        event = asyncio.Event()
+        waiters = self._waiters.setdefault(record.pk, set())
+        waiters.add(event)
+        until = time.monotonic() + seconds
+        try:
+            while True:
+                later = await self.find(record.public_id)
+                left = until - time.monotonic()
+                if later is None or later.updated_ms != record.updated_ms or left <= 0:
+                    return later
+                try:
+                    async with asyncio.timeout(min(left, LOOK_S)):
+                        await event.wait()
+                except TimeoutError:
+                    continue
+                finally:
+                    event.clear()
+        finally:
+            waiters.discard(event)
+            if not waiters:
+                self._waiters.pop(record.pk, None)
+
+    @contextmanager
+    def listen(
+        self, listener: TaskListener, records: Sequence[TaskRecord]
+    ) -> Iterator[None]:
+        """Tell a stream of each change of these tasks, until the block ends."""
+        if not records:
+            yield
+            return
+        self._listeners[listener] = {each.pk: each.updated_ms for each in records}
+        # One may have changed since it was read.
+        self._process.spawn_task(self._tell_listeners(None))
+        try:
+            yield
+        finally:
+            del self._listeners[listener]
+
+    async def _tell_listeners(self, keys: Collection[int] | None) -> None:
+        """Tell streams of these tasks, None for all, as far as they have changed."""
+        heard = set[int]().union(*self._listeners.values())
+        wanted = heard if keys is None else heard.intersection(keys)
+        if not wanted:
+            return
+        try:
+            records = await reader.run(rows.load_changed, sorted(wanted))
+        except (DatabaseError, Unavailable):
+            # The next change tells of it.
+            return
+        for listener, known in list(self._listeners.items()):
+            for key in known.keys() & records.keys():
+                record = records[key]
+                if record.updated_ms == known[key]:
+                    continue
+                known[key] = record.updated_ms
+                if await may_read_task(self._process, listener, record):
+                    listener.tell_task(record)

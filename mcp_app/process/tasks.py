@@ -1,0 +1,414 @@
+"""Tasks of a process: those it runs, and those that somebody here waits for.
+
+A row says what a task is; this process only runs what it owns there.  A run is a call
+like any other: rights, stops, limits and the call log are those of `tools/call`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
+
+from django.db import Error as DatabaseError
+
+from mcp_app.auth.permissions import RightsCache
+from mcp_app.auth.token_cache import token_cache
+from mcp_app.conf import Limits
+from mcp_app.interface.call_record import Outcome
+from mcp_app.pools.database import reader, unavailable, writer
+from mcp_app.process.freshness import FreshnessGate
+from mcp_app.process.loading import Catalogs
+from mcp_app.process.running import HttpAnswer, RunningCalls
+from mcp_app.process.task_changes import TaskChanges
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import (
+    InternalError,
+    ProtocolError,
+    SwitchedOff,
+    Unavailable,
+)
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.protocol.tasks import CANCELLED, COMPLETED, FAILED, NewTask, TaskRecord
+from mcp_app.server import dispatch
+from mcp_app.server.exchange import Adapters, End, Exchange, NoWayBack
+from mcp_app.server.handlers import tools
+from mcp_app.server.round_trip import InputRequired
+from mcp_app.server.tasks import (
+    parked_state,
+    request_state_of,
+    run_members,
+    state_members,
+)
+from mcp_app.streams import tasks as rows
+from mcp_app.streams.tasks import MAX_MESSAGE_LENGTH, task_rows
+
+logger = logging.getLogger("mcp_app.process")
+
+Value = TypeVar("Value")
+
+PROGRESS_S: Final = 1.0
+ANNOUNCED_EVERY_S: Final = 5.0
+"""Progress is stored at most each second, and announced each five."""
+RETRY_S: Final = 1.0
+LOST_ACCESS: Final = "The caller's access was taken away."
+SHUT_DOWN: Final = (
+    "The worker that ran this task was stopped. Nobody knows whether it had an effect."
+)
+
+
+class TaskProcess(Protocol):
+    """The parts of a process that tasks need."""
+
+    generation: int
+    stopping: bool
+    limits: Limits
+    catalogs: Catalogs
+    rights: RightsCache
+    running: RunningCalls
+    gate: FreshnessGate
+    adapters: Adapters
+    watch: Callable[[], None]
+
+    def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]: ...
+
+
+class TaskRunner:
+    """The tasks of a process; used on its loop only."""
+
+    def __init__(self, process: TaskProcess, owner: str) -> None:
+        """`owner` is the key of this worker; it runs tasks after `offer_places`."""
+        self._process = process
+        self._owner = owner
+        self._places = self._places_in_use = 0
+        self._claims = False
+        self._runs: dict[int, TaskCall] = {}
+        self._changes = TaskChanges(process)
+        self.listen = self._changes.listen
+        self._is_claiming = False
+        self._unknown: set[int] = set()
+
+    def __len__(self) -> int:
+        return self._places_in_use
+
+    def offer_places(self, places: int, *, claims: bool = True) -> None:
+        """Run so many tasks at a time; with `claims` those of others, too."""
+        self._places, self._claims = places, claims
+
+    # -- for the handlers of requests (`server.exchange.Tasks`) ----------------------
+
+    async def create(self, new: NewTask) -> TaskRecord | str:
+        # The client may leave meanwhile: the task is there, and must run.
+        return await asyncio.shield(self._process.spawn_task(self._create(new)))
+
+    async def _create(self, new: NewTask) -> TaskRecord | str:
+        is_here = self._takes_more
+        self._places_in_use += is_here
+        record: TaskRecord | str = ""
+        try:
+            owner = self._owner if is_here else ""
+            record = await writer.run(rows.store_task, new, owner, self._process.limits)
+        except DatabaseError as error:
+            raise unavailable() from error
+        finally:
+            if isinstance(record, str):
+                self._places_in_use -= is_here
+        if is_here and isinstance(record, TaskRecord):
+            self._start(record)
+        return record
+
+    async def find(self, public_id: str) -> TaskRecord | None:
+        return await self._changes.find(public_id)
+
+    async def wait(self, record: TaskRecord, seconds: float) -> TaskRecord | None:
+        return await self._changes.wait(record, seconds)
+
+    async def list_of(
+        self, server: str, person: str, before: int | None, most: int
+    ) -> Sequence[TaskRecord]:
+        return await reader.run(rows.list_tasks, server, person, before, most)
+
+    async def answer(self, record: TaskRecord, replies: JsonObject) -> None:
+        await writer.run(task_rows.answer, record.pk, replies)
+        self.apply_changes({record.pk})
+
+    async def cancel(self, record: TaskRecord, message: str) -> bool:
+        cancelled = await writer.run(task_rows.cancel, record.pk, message)
+        self.apply_changes({record.pk})
+        return cancelled
+
+    # -- changes and upkeep ----------------------------------------------------------
+
+    def apply_changes(self, keys: Collection[int] | None) -> None:
+        """Wake who waits for these tasks, None for all; look what to run or stop."""
+        self._changes.apply(keys)
+        if keys is None or not self._runs.keys().isdisjoint(keys):
+            self._process.spawn_task(self._stop_foreign())
+        self.claim_soon()
+
+    async def maintain(self) -> None:
+        """With each heartbeat: stop what is not ours any more, run what waits."""
+        if self._runs or self._has_tools():
+            await self._stop_foreign()
+            await self._give_up_unknown()
+        self.claim_soon()
+
+    async def _give_up_unknown(self) -> None:
+        """Treat as ours that died what we own and have not run for two heartbeats.
+
+        That is so if the answer of the database was lost when we claimed it.
+        """
+        own = await writer.run(rows.owned_keys, self._owner)
+        unknown = own - self._runs.keys()
+        for key in unknown & self._unknown:
+            await writer.run(rows.release_unknown, key, self._owner)
+        self._unknown = unknown
+
+    async def _stop_foreign(self) -> None:
+        """Stop the code of tasks that were cancelled, or given to another worker."""
+        running = dict(self._runs)
+        try:
+            own = await writer.run(rows.owned_keys, self._owner)
+        except (DatabaseError, Unavailable):
+            return
+        for key, run in running.items():
+            if key not in own:
+                run.stop(End.CANCELLED)
+
+    def claim_soon(self) -> None:
+        """Claim tasks that wait, if there is a place and the site has such tools."""
+        idle = self._is_claiming or not self._claims or not self._takes_more
+        if idle or not self._has_tools():
+            return
+        self._is_claiming = True
+        self._process.spawn_task(self._claim())
+
+    @property
+    def _takes_more(self) -> bool:
+        return self._places_in_use < self._places and not self._process.stopping
+
+    def _has_tools(self) -> bool:
+        catalogs = self._process.catalogs.by_slug.values()
+        return any(each.has_tasks for each in catalogs)
+
+    async def _claim(self) -> None:
+        try:
+            places = self._places - self._places_in_use
+            claimed = await writer.run(rows.claim_tasks, self._owner, places)
+        except (DatabaseError, Unavailable):
+            # The next heartbeat tries again.
+            return
+        finally:
+            self._is_claiming = False
+        for record in claimed:
+            self._places_in_use += 1
+            self._start(record)
+
+    # -- runs ------------------------------------------------------------------------
+
+    def _start(self, record: TaskRecord) -> None:
+        self._runs[record.pk] = run = TaskCall(self._owner, record)
+        task = self._process.spawn_task(self._run(run))
+        task.add_done_callback(partial(self._finish, run))
+
+    def _finish(self, run: TaskCall, _: object) -> None:
+        del self._runs[run.record.pk]
+        self._places_in_use -= 1
+        self.apply_changes({run.record.pk})
+
+    async def _run(self, run: TaskCall) -> None:
+        """Run a task, and store how it ended, until that is stored."""
+        process = self._process
+        try:
+            await process.gate.wait_until_fresh(time.monotonic())
+            exchange = await self._exchange_for(run)
+        except (DatabaseError, Unavailable) as error:
+            if isinstance(error, SwitchedOff):
+                run.ending = ending_of_error(error)
+            else:
+                # It waits again, until the database is there.
+                await asyncio.sleep(RETRY_S)
+        except ProtocolError as error:
+            run.ending = run.ending or ending_of_error(error)
+        except Exception:
+            logger.exception("A task could not begin.")
+            failed = InternalError("The server failed; its log says why.")
+            run.ending = ending_of_error(failed)
+        else:
+            run.exchange = exchange
+            process.running.start_call(exchange, self._call(run, exchange), run)
+            process.watch()
+            await run.done.wait()
+        await self._store_ending(run)
+
+    async def _call(self, run: TaskCall, exchange: Exchange) -> HttpAnswer:
+        try:
+            _, body = await dispatch.answer_request(exchange, run.call_tool)
+        except asyncio.CancelledError:
+            if exchange.end is None:
+                raise
+            task = asyncio.current_task()
+            assert task is not None  # noqa: S101 - a coroutine runs in one
+            task.uncancel()
+            run.is_abandoned = True
+            return 200, b""
+        if not run.ending:
+            run.ending = run.ending_of_answer(exchange, body)
+        return 200, b""
+
+    async def _exchange_for(self, run: TaskCall) -> Exchange:
+        """Return the call that runs a task; raise if its caller may not call now."""
+        process, record = self._process, run.record
+        members = run_members(record)
+        principal = members["principal"]
+        catalog = process.catalogs.find_catalog(record.server)
+        if catalog is None:
+            raise InternalError(f"There is no server {record.server!r} any more.")
+        rights = await process.rights.find(principal, record.server, catalog.demands)
+        gone = await token_cache.ended_principals([principal.key])
+        if gone or rights.gone or not rights.meets_demands(catalog.server.demands):
+            run.ending = {"status": CANCELLED, "message": LOST_ACCESS}
+            raise InternalError(LOST_ACCESS)
+        exchange = Exchange(
+            **members,
+            adapters=process.adapters,
+            catalog=catalog,
+            revision=REVISIONS[record.revision],
+            rights=rights,
+            outgoing=NoWayBack(),
+            streams=False,
+        )
+        exchange.task_run, exchange.renamed = run, True
+        return exchange
+
+    async def _store_ending(self, run: TaskCall) -> None:
+        while not run.is_abandoned:
+            try:
+                await writer.run(run.store_ending)
+                return
+            except (DatabaseError, Unavailable) as error:
+                reason = error.__cause__ or error
+                logger.warning("The end of a task could not be stored: %r", reason)
+                await asyncio.sleep(RETRY_S)
+
+
+def ending_of_error(error: ProtocolError) -> dict[str, str]:
+    """Return the columns of a task that ends with an error of the protocol."""
+    members: JsonObject = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        members["data"] = error.data
+    return {"status": FAILED, "error": jsonrpc.write(members).decode()}
+
+
+class TaskCall:
+    """One run of a task: a `TaskRun` of its exchange, and what waits for its end."""
+
+    def __init__(self, owner: str, record: TaskRecord) -> None:
+        self.record = record
+        self.state = record.read_state()
+        self.request_state = request_state_of(self.state)
+        self.exchange: Exchange | None = None
+        self.ending: dict[str, str] = {}
+        """The columns of the row when it ends; empty where it goes on elsewhere."""
+        self.parked: InputRequired | None = None
+        self.is_abandoned = False
+        """The row is somebody else's: nothing more of this run reaches it."""
+        self.done = asyncio.Event()
+        self._owner = owner
+        self._progress: dict[str, object] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._announced_at = 0.0
+
+    # -- what the call does ----------------------------------------------------------
+
+    async def call_tool(self, exchange: Exchange) -> bytes:
+        """Call the tool; a question parks the task."""
+        try:
+            result = await tools.call_tool(exchange)
+        except InputRequired as needed:
+            self.parked = needed
+            raise
+        # In 2025-11-25 a result with `isError` ends as failed ("Task Status").
+        fails = exchange.outcome != Outcome.ANSWERED
+        failed = exchange.revision.task_requests and fails
+        status = FAILED if failed else COMPLETED
+        self.ending = {"status": status, "result": result.decode()}
+        return result
+
+    def stop(self, end: End) -> None:
+        self.is_abandoned = self.is_abandoned or end is End.CANCELLED
+        if self.exchange is not None:
+            self.exchange.stop(end)
+        else:
+            self.done.set()
+
+    def ending_of_answer(self, exchange: Exchange, body: bytes) -> dict[str, str]:
+        """Return the columns for an answer that is an error; none if it goes on."""
+        if self.parked is not None:
+            return {}
+        if exchange.end is End.SHUT_DOWN:
+            if self.record.rerun:
+                return {}
+            return ending_of_error(InternalError(SHUT_DOWN, {"retryable": False}))
+        message: Any = jsonrpc.read(body)
+        return {"status": FAILED, "error": jsonrpc.write(message["error"]).decode()}
+
+    def store_ending(self) -> None:
+        """Write the row; blocks.  Nothing happens where it is another worker's."""
+        pk, owner = self.record.pk, self._owner
+        if self.ending:
+            task_rows.end(pk, owner, self.ending)
+        elif self.parked is not None:
+            state = parked_state(self.state, self.parked)
+            task_rows.park(pk, owner, state_members(state))
+        else:
+            task_rows.release(pk, owner)
+
+    # -- progress --------------------------------------------------------------------
+
+    def offer_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        text = (message or "")[:MAX_MESSAGE_LENGTH]
+        self._progress = {"progress": progress, "total": total, "message": text}
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(PROGRESS_S, self._store_progress)
+
+    def _store_progress(self) -> None:
+        self._timer = None
+        if self.done.is_set() or self.exchange is None:
+            return
+        now = time.monotonic()
+        tell = now - self._announced_at >= ANNOUNCED_EVERY_S
+        self._announced_at = now if tell else self._announced_at
+        work = writer.run(self._write_progress, self._progress, tell)
+        asyncio.ensure_future(work).add_done_callback(self._check_owned)
+
+    def _write_progress(self, values: Mapping[str, object], tell: bool) -> bool:
+        pk, owner = self.record.pk, self._owner
+        return task_rows.note_progress(pk, owner, values, tell=tell)
+
+    def _check_owned(self, work: asyncio.Future[bool]) -> None:
+        if work.cancelled() or work.exception() is not None:
+            return
+        if not work.result() and not self.done.is_set():
+            self.stop(End.CANCELLED)
+
+    # -- what waits for the call (`process.running.Waiting`) -------------------------
+
+    def lasting(self) -> None:
+        """Do nothing: nobody is connected."""
+
+    def beat(self) -> None:
+        """Do nothing."""
+
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+        if task.cancelled() or task.exception() is not None:
+            # The loop ends; the row says who had it.
+            self.is_abandoned = True
+        self.done.set()

@@ -1,0 +1,183 @@
+"""Tasks as both revisions show them: the shapes, the capabilities, the times.
+
+2025-11-25: basic/utilities/tasks.  2026-07-28: `EXTENSION`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from mcp_app.protocol import jsonrpc
+
+if TYPE_CHECKING:
+    from mcp_app.protocol.json_types import JsonObject
+    from mcp_app.protocol.revisions import Revision
+
+EXTENSION: Final = "io.modelcontextprotocol/tasks"
+RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
+
+TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
+"""Whether a tool runs in the background: never, if the client can, always."""
+FORBIDDEN: Final = "forbidden"
+REQUIRED: Final = "required"
+TASK_SUPPORT: tuple[TaskSupport, ...] = ("forbidden", "optional", "required")
+
+WORKING: Final = "working"
+INPUT_REQUIRED: Final = "input_required"
+COMPLETED: Final = "completed"
+FAILED: Final = "failed"
+CANCELLED: Final = "cancelled"
+
+YOUNG_MS: Final = 10_000
+YOUNG_POLL_MS: Final = 1_000
+POLL_MS: Final = 5_000
+"""How often a client should ask: at first, and later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """A call that becomes a task; `caller` and `arguments` are JSON texts.
+
+    `holder` may read it, the limits of `person` hold.  `rerun` says whether it may run
+    again if its worker dies.
+    """
+
+    server: str
+    tool: str
+    holder: str
+    person: str
+    caller: str
+    revision: str
+    arguments: str
+    state: str
+    rerun: bool
+    ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRecord:
+    """A task as it was read: its row's columns; times in milliseconds since 1970."""
+
+    pk: int
+    public_id: str
+    server: str
+    tool: str
+    holder: str
+    person: str
+    caller: str
+    revision: str
+    arguments: str
+    state: str
+    status: str
+    message: str
+    progress: float | None
+    total: float | None
+    result: str
+    error: str
+    owner: str
+    rerun: bool
+    created_ms: int
+    updated_ms: int
+    ended_ms: int | None
+    expires_ms: int
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ended_ms is not None
+
+    def read_state(self) -> TaskState:
+        """Return the questions and answers so far."""
+        return TaskState(**read_json(self.state)) if self.state else TaskState()
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskState:
+    """What a task has asked so far, as its row keeps it.
+
+    `round_trip` names the steps of `ctx.once`.  `answered` has digest and answer of
+    earlier questions by their keys in code.  `questions` are those of the last run by
+    their keys on the wire: `key`, `digest`, `request`, and `reply` once it is there.
+    `wire_keys` are all that were used: none is used twice ("Task Update Requests").
+    """
+
+    round_trip: str = ""
+    answered: dict[str, list[Any]] | None = None
+    questions: dict[str, dict[str, Any]] | None = None
+    wire_keys: list[str] | None = None
+
+    def open_requests(self) -> JsonObject:
+        """Return the questions without an answer, as `inputRequests`."""
+        return {
+            wire_key: each["request"]
+            for wire_key, each in (self.questions or {}).items()
+            if "reply" not in each
+        }
+
+
+def read_json(text: str) -> Any:
+    """Return what a text of a row holds."""
+    return jsonrpc.read(text.encode())
+
+
+def declares_tasks(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a client of 2026-07-28 takes tasks ("Capability Negotiation")."""
+    extensions = capabilities.get("extensions")
+    return type(extensions) is dict and type(extensions.get(EXTENSION)) is dict
+
+
+def task_capabilities(revision: Revision, *, lists: bool) -> JsonObject:
+    """Return the members of a server's capabilities that say that it has tasks.
+
+    `lists` says whether the caller may list its tasks.
+    """
+    if revision.task_extension:
+        return {"extensions": {EXTENSION: {}}}
+    if not revision.task_requests:
+        return {}
+    listing: JsonObject = {"list": {}} if lists else {}
+    return {"tasks": {**listing, "cancel": {}, "requests": {"tools": {"call": {}}}}}
+
+
+def task_to_wire(record: TaskRecord, revision: Revision, now_ms: int) -> JsonObject:
+    """Return a `Task` of a revision."""
+    young = now_ms - record.created_ms < YOUNG_MS and record.status == WORKING
+    suffix = "Ms" if revision.task_extension else ""
+    task: JsonObject = {
+        "taskId": record.public_id,
+        "status": record.status,
+        "createdAt": _iso_time(record.created_ms),
+        "lastUpdatedAt": _iso_time(record.updated_ms),
+        f"ttl{suffix}": record.expires_ms - record.created_ms,
+        f"pollInterval{suffix}": YOUNG_POLL_MS if young else POLL_MS,
+    }
+    if text := record.message or _progress_text(record):
+        task["statusMessage"] = text
+    return task
+
+
+def _progress_text(record: TaskRecord) -> str:
+    if record.progress is None:
+        return ""
+    of_all = "" if record.total is None else f" of {record.total:g}"
+    return f"{record.progress:g}{of_all}"
+
+
+def detailed_task(record: TaskRecord, revision: Revision, now_ms: int) -> JsonObject:
+    """Return a `DetailedTask`: with result, error or questions, by its status."""
+    task = task_to_wire(record, revision, now_ms)
+    if record.result:
+        # A result with `isError` is no failure here ("Task Status").
+        task |= {"status": COMPLETED, "result": read_json(record.result)}
+    elif record.status == FAILED:
+        task["error"] = read_json(record.error)
+    elif record.status == INPUT_REQUIRED:
+        task["inputRequests"] = record.read_state().open_requests()
+    return task
+
+
+def _iso_time(milliseconds: int) -> str:
+    time = datetime.fromtimestamp(milliseconds / 1_000, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

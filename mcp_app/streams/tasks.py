@@ -1,0 +1,136 @@
+"""Rows of tasks: stored, read, taken from dead workers; all of it blocks."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from itertools import islice
+from typing import Final
+
+from django.db import router, transaction
+from django.db.models import Max, Min, Q
+
+from mcp_app.conf import Limits
+from mcp_app.models import Task
+from mcp_app.models.expiry import ExpiredRows, expired_rows
+from mcp_app.models.tasks import MAX_MESSAGE_LENGTH, Status, TaskQuerySet
+from mcp_app.models.transactions import NowMilliseconds
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.tasks import NewTask, TaskRecord
+from mcp_app.streams.claims import AT_ONCE, of_the_dead
+
+__all__ = ["MAX_MESSAGE_LENGTH"]
+
+ID_BYTES: Final = 24
+TOO_MANY_OPEN: Final = (
+    "You have {count} unfinished tasks, and {most} are allowed. Wait for one, or cancel"
+    " one."
+)
+TOO_MANY_ROWS: Final = "This site has too many tasks. Try again later."
+WORKER_DIED: Final = (
+    "The worker that ran this task is gone. Nobody knows whether it had an effect."
+)
+task_rows: TaskQuerySet = Task.objects.all()
+"""The transitions of tasks, for rooms that may not import `models`."""
+_COLUMNS: Final = tuple(each.name for each in fields(TaskRecord))
+
+
+def _own_rows() -> TaskQuerySet:
+    """Return the rows where they are written: replicas may be late."""
+    return Task.objects.using(router.db_for_write(Task))
+
+
+def _record_of(row: Task) -> TaskRecord:
+    return TaskRecord(**{name: getattr(row, name) for name in _COLUMNS})
+
+
+def store_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
+    """Insert a task; return why not if there are too many.
+
+    Of the person's tasks that have ended the oldest go.
+    """
+    rows = _own_rows()
+    of_person = rows.filter(person=new.person)
+    if new.person and limits.rates:
+        count, most = of_person.still_open().count(), limits.tasks_per_person
+        if count >= most:
+            return TOO_MANY_OPEN.format(count=count, most=most)
+    keys = rows.aggregate(first=Min("pk"), last=Max("pk"))
+    # About as many, without counting them.
+    if keys["last"] and keys["last"] - keys["first"] + 1 >= limits.tasks_rows:
+        return TOO_MANY_ROWS
+    columns = asdict(new)
+    ttl_ms = columns.pop("ttl_ms")
+    with transaction.atomic(using=rows.db):
+        row = rows.create(
+            **columns,
+            public_id=secrets.token_urlsafe(ID_BYTES),
+            owner=owner,
+            created_ms=NowMilliseconds(),
+            updated_ms=NowMilliseconds(),
+            started_ms=NowMilliseconds() if owner else None,
+            expires_ms=NowMilliseconds() + ttl_ms,
+        )
+        if new.person:
+            ended = of_person.exclude(ended_ms=None).order_by("-pk")
+            old = ended.values_list("pk", flat=True)[limits.ended_tasks_per_person :]
+            rows.filter(pk__in=list(old)).delete()
+    return _record_of(rows.get(pk=row.pk))
+
+
+def load_tasks(public_ids: Sequence[str]) -> dict[str, TaskRecord]:
+    """Return tasks by their public ids; one statement."""
+    rows = _own_rows().filter(
+        public_id__in=public_ids, expires_ms__gt=NowMilliseconds()
+    )
+    return {row.public_id: _record_of(row) for row in rows}
+
+
+def load_changed(keys: Sequence[int]) -> dict[int, TaskRecord]:
+    """Return tasks by their primary keys; one statement."""
+    return {row.pk: _record_of(row) for row in _own_rows().filter(pk__in=keys)}
+
+
+def list_tasks(
+    server: str, person: str, before: int | None, most: int
+) -> list[TaskRecord]:
+    """Return the tasks of a person, the newest first."""
+    rows = _own_rows().filter(server=server, person=person)
+    rows = rows.filter(expires_ms__gt=NowMilliseconds())
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    return [_record_of(row) for row in rows.order_by("-pk")[:most]]
+
+
+def claim_tasks(owner: str, most: int) -> list[TaskRecord]:
+    """Give a worker the oldest tasks that wait."""
+    return [_record_of(row) for row in Task.objects.claim(owner, most)]
+
+
+def owned_keys(owner: str) -> set[int]:
+    """Return the keys of the tasks that a worker runs."""
+    rows = _own_rows().still_open().filter(owner=owner)
+    return set(rows.values_list("pk", flat=True))
+
+
+def release_tasks_of_dead(dead: Mapping[str, int | None]) -> int:
+    """Let the tasks of dead workers run again, or end them; return how many."""
+    died = of_the_dead("owner", dict(islice(dead.items(), AT_ONCE)))
+    running = _own_rows().still_open().filter(died, status=Status.WORKING)
+    keys = list(running.values_list("pk", flat=True)[:AT_ONCE])
+    return sum(_lose_task(pk, died) for pk in keys)
+
+
+def release_unknown(pk: int, owner: str) -> bool:
+    """Do the same with a task that a worker owns and does not know."""
+    return _lose_task(pk, Q(status=Status.WORKING, owner=owner))
+
+
+def _lose_task(pk: int, died: Q) -> bool:
+    error = {"code": -32603, "message": WORKER_DIED, "data": {"retryable": False}}
+    return Task.objects.lose(pk, died, jsonrpc.write(error).decode())
+
+
+def expired_tasks() -> Sequence[ExpiredRows]:
+    return [expired_rows("tasks", Task.objects.expired())]

@@ -1,0 +1,85 @@
+"""Tools that run as tasks: those that the suite wants, and some of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import Final
+
+from mcp_app.catalog.registry import mcp
+from mcp_app.interface.context import Context, SyncContext
+from mcp_app.interface.errors import ToolError
+from mcp_app.interface.questions import Accepted, Elicit
+from mcp_app.protocol.errors import InternalError
+from tests.drill.models import Ledger
+
+STEP_S: Final = 0.05
+NAME: Final = {"type": "object", "properties": {"name": {"type": "string"}}}
+YES: Final = {"type": "object", "properties": {"confirm": {"type": "boolean"}}}
+
+
+@mcp.tool(read_only=True)
+def greet(name: str) -> str:
+    return f"Hello, {name}!"
+
+
+@mcp.tool(task="optional", idempotent=True)
+async def slow_compute(ctx: Context, seconds: float = 1, label: str = "") -> str:
+    """Sleep, and say how far it is."""
+    begun = time.monotonic()
+    while (gone := time.monotonic() - begun) < seconds:
+        ctx.progress(gone, seconds, f"{gone:.1f} s")
+        await asyncio.sleep(min(STEP_S, seconds))
+    return f"Computed {label}."
+
+
+@mcp.tool(task="required")
+def failing_job() -> str:
+    time.sleep(1)
+    raise ToolError("The job failed.")
+
+
+@mcp.tool(task="optional")
+async def protocol_error_job() -> str:
+    await asyncio.sleep(0.5)
+    raise InternalError("The job broke the protocol.")
+
+
+@mcp.tool(task="optional")
+async def confirm_delete(ctx: Context, filename: str) -> str:
+    answer = await ctx.elicit(f"Delete {filename}?", YES, key="confirm")
+    return f"Deleted {filename}." if isinstance(answer, Accepted) else "Left it."
+
+
+@mcp.tool(task="optional")
+def multi_input(ctx: SyncContext) -> str:
+    answers = ctx.ask(first=Elicit("First?", NAME), second=Elicit("Second?", NAME))
+    return ", ".join(sorted(answers))
+
+
+@mcp.tool(task="required", ask_first=True)
+async def test_tool_with_task(ctx: Context) -> str:
+    answer = await ctx.elicit("Who are you?", NAME, key="user_name")
+    ctx.as_task()
+    await asyncio.sleep(0.5)
+    return f"Done for {answer.data['name'] if isinstance(answer, Accepted) else '?'}."
+
+
+def enter_line(key: str, seconds: float) -> int:
+    """Enter a line, sleep, and return how many there are."""
+    Ledger.objects.create(key=key, worker=str(os.getpid()))
+    time.sleep(seconds)
+    return Ledger.objects.filter(key=key).count()
+
+
+@mcp.tool(task="optional")
+def enter_once(key: str, seconds: float) -> int:
+    return enter_line(key, seconds)
+
+
+@mcp.tool(task="optional", rerun=True)
+def enter_again(key: str, seconds: float) -> int:
+    """Sleep for long the first time."""
+    seconds = seconds if Ledger.objects.filter(key=key).exists() else 60
+    return enter_line(key, seconds)

@@ -1,0 +1,218 @@
+"""Rows of tasks: every change is one of the diagram, whoever makes it, and when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeAlias
+
+import pytest
+from django.db import connections
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_app.conf import Limits
+from mcp_app.models import Change, Task, Worker
+from mcp_app.models.tasks import TASK
+from mcp_app.protocol.tasks import NewTask, TaskState
+from mcp_app.server.tasks import state_members
+from mcp_app.streams import tasks as rows
+
+pytestmark = [pytest.mark.databases, pytest.mark.usefixtures("served_rows")]
+
+Do: TypeAlias = Callable[[int], bool]
+
+OWNERS: Final = ("a", "b")
+QUESTIONS: Final = {
+    "one": {"key": "one", "digest": "1", "request": {}},
+    "two": {"key": "two", "digest": "2", "request": {}},
+}
+STATE: Final = state_members(TaskState(round_trip="r", questions=QUESTIONS))
+RESULT: Final = {"status": "completed", "result": "{}"}
+
+WAITS, RUNS_A, RUNS_B, PARKED = "waits", "runs at a", "runs at b", "parked"
+ENDS: Final = {"completed", "failed", "cancelled"}
+RUNS: Final = {RUNS_A, RUNS_B}
+DIAGRAM: Final[dict[str, set[str]]] = {
+    WAITS: {*RUNS, "cancelled"},
+    RUNS_A: {WAITS, PARKED, *ENDS},
+    RUNS_B: {WAITS, PARKED, *ENDS},
+    PARKED: {WAITS, PARKED, "cancelled"},
+    **{each: set() for each in ENDS},
+}
+
+
+@pytest.fixture(autouse=True)
+def _erase() -> Iterator[None]:
+    yield
+    Task.objects.all().delete()
+    Worker.objects.all().delete()
+
+
+def task(owner: str = "", *, rerun: bool = False, limits: Limits | None = None) -> Task:
+    new = NewTask(
+        server="default",
+        tool="export",
+        holder="",
+        person="",
+        caller="{}",
+        revision="2026-07-28",
+        arguments='{"year":2026}',
+        state="{}",
+        rerun=rerun,
+        ttl_ms=60_000,
+    )
+    record = rows.store_task(new, owner, limits or Limits())
+    assert not isinstance(record, str), record
+    return Task.objects.get(pk=record.pk)
+
+
+def place(pk: int) -> str:
+    row = Task.objects.get(pk=pk)
+    if row.status != "working":
+        assert not row.owner
+        return {"input_required": PARKED}.get(row.status, row.status)
+    return f"runs at {row.owner}" if row.owner else WAITS
+
+
+def died(owner: str) -> bool:
+    return rows.release_tasks_of_dead({owner: None}) > 0
+
+
+STEPS: Final[dict[str, Do]] = {
+    "claim": lambda pk: bool(Task.objects.claim("a", 1)),
+    "claim at b": lambda pk: bool(Task.objects.claim("b", 1)),
+    **{
+        f"{name} at {owner}": step
+        for owner in OWNERS
+        for name, step in {
+            "release": lambda pk, o=owner: Task.objects.release(pk, o),
+            "park": lambda pk, o=owner: Task.objects.park(pk, o, STATE),
+            "end": lambda pk, o=owner: Task.objects.end(pk, o, RESULT),
+            "die": lambda pk, o=owner: died(o),
+        }.items()
+    },
+    "answer one": lambda pk: Task.objects.answer(pk, {"one": {}}),
+    "answer two": lambda pk: Task.objects.answer(pk, {"two": {}, "three": {}}),
+    "cancel": lambda pk: Task.objects.cancel(pk, "Enough."),
+}
+
+
+@given(st.booleans(), st.lists(st.sampled_from(sorted(STEPS)), max_size=15))
+@settings(max_examples=60)
+def test_every_path_is_one_of_the_diagram(rerun: bool, steps: list[str]) -> None:
+    Task.objects.all().delete()
+    pk = task("a", rerun=rerun).pk
+    for step in steps:
+        before, told = place(pk), Change.objects.filter(kind=TASK).count()
+        moved = STEPS[step](pk)
+        after, deaths = place(pk), Task.objects.get(pk=pk).deaths
+        assert moved or after == before, step
+        if moved:
+            assert after in DIAGRAM[before], step
+        told_now = Change.objects.filter(kind=TASK).count()
+        assert moved is False or step.startswith("claim") or told_now > told
+        assert deaths <= 3
+    row = Task.objects.get(pk=pk)
+    assert (row.ended_ms is not None) is (row.status in ENDS)
+    if row.status in ENDS:
+        assert (row.arguments, row.state) == ("", "")
+
+
+def at_once(*steps: Do, pk: int) -> list[bool]:
+    """Do these steps in as many threads, as different processes would."""
+
+    def do(step: Do) -> bool:
+        try:
+            return step(pk)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(steps)) as pool:
+        return list(pool.map(do, steps))
+
+
+RACES: Final[dict[str, tuple[str, list[str]]]] = {
+    "claims": (WAITS, ["claim", "claim at b", "claim at b", "claim"]),
+    "end and cancel": (RUNS_A, ["end at a", "cancel", "end at a", "cancel"]),
+    "end and death": (RUNS_A, ["end at a", "die at a", "end at b"]),
+    "park and cancel": (RUNS_A, ["park at a", "cancel", "release at a"]),
+    "answers": (PARKED, ["answer one", "answer two", "answer one", "answer two"]),
+    "answer and cancel": (PARKED, ["answer one", "cancel", "cancel"]),
+}
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_of_several_at_once_each_finds_the_state_that_it_names(race: str) -> None:
+    before, steps = RACES[race]
+    for _ in range(10):
+        pk = task("" if before == WAITS else "a").pk
+        if before == PARKED:
+            Task.objects.park(pk, "a", STATE)
+        moved = at_once(*(STEPS[each] for each in steps), pk=pk)
+        after = place(pk)
+        winners = {step for step, won in zip(steps, moved, strict=True) if won}
+        if race == "answers":
+            # Neither answer is lost, and the first of each counts.
+            assert after == WAITS
+            state = json.loads(Task.objects.get(pk=pk).state)
+            assert all("reply" in each for each in state["questions"].values())
+        elif race in ("claims", "end and cancel", "end and death"):
+            assert moved.count(True) == 1, (winners, after)
+        assert after in DIAGRAM[before] or after == "cancelled"
+        Task.objects.all().delete()
+
+
+@pytest.mark.parametrize(("rerun", "deaths"), [(False, 1), (True, 3)])
+def test_a_task_outlives_few_workers(rerun: bool, deaths: int) -> None:
+    pk = task("a", rerun=rerun).pk
+    for number in range(1, deaths + 1):
+        assert rows.release_tasks_of_dead({"a": None}) == 1
+        row = Task.objects.get(pk=pk)
+        assert row.deaths == number
+        if number < deaths:
+            assert place(pk) == WAITS
+            [claimed] = rows.claim_tasks("a", 5)
+            assert claimed.pk == pk
+    assert row.status == "failed"
+    assert json.loads(row.error) == {
+        "code": -32603,
+        "message": rows.WORKER_DIED,
+        "data": {"retryable": False},
+    }
+
+
+def test_only_of_the_dead_are_tasks_taken() -> None:
+    """A worker that has said since that it lives keeps what it runs."""
+    Worker.objects.create(pk="a", pid=1, started_ms=1, seen_ms=8)
+    pk = task("a", rerun=True).pk
+    assert rows.release_tasks_of_dead({"a": 7}) == 0
+    assert rows.release_tasks_of_dead({"b": None}) == 0
+    assert place(pk) == RUNS_A
+    assert rows.release_tasks_of_dead({"a": 8}) == 1
+
+
+def test_the_oldest_is_claimed_first_and_one_that_has_expired_never() -> None:
+    keys = [task().pk for _ in range(3)]
+    Task.objects.filter(pk=keys[0]).update(expires_ms=1)
+    assert [each.pk for each in rows.claim_tasks("a", 1)] == [keys[1]]
+    assert [each.pk for each in rows.claim_tasks("a", 5)] == [keys[2]]
+    [expired] = rows.expired_tasks()
+    assert expired.count() == 1
+
+
+def test_a_site_has_room_for_so_many() -> None:
+    limits = Limits(tasks_rows=2)
+    for _ in range(2):
+        task(limits=limits)
+    with pytest.raises(AssertionError, match="This site has too many tasks"):
+        task(limits=limits)
+
+
+def test_what_a_worker_owns_and_does_not_know_is_given_up() -> None:
+    keys = [task("a", rerun=rerun).pk for rerun in (True, False)]
+    assert rows.owned_keys("a") == {*keys}
+    assert [rows.release_unknown(pk, "b") for pk in keys] == [False, False]
+    assert [rows.release_unknown(pk, "a") for pk in keys] == [True, True]
+    assert [place(pk) for pk in keys] == [WAITS, "failed"]

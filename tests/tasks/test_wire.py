@@ -1,0 +1,453 @@
+"""Tasks as clients of both revisions meet them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from typing import Any, Final
+
+import pytest
+
+from mcp_app.interface.errors import ToolError
+from mcp_app.interface.questions import Accepted, Elicit
+from mcp_app.invalidation import workers
+from mcp_app.models import Call, Server, Task
+from mcp_app.models.stops import By, Running, Scope
+from mcp_app.pools.database import writer
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import InternalError
+from mcp_app.protocol.tasks import RELATED_TASK
+from mcp_app.server.dispatch import STOPPED
+from tests.asgi_client import JsonObject
+from tests.audit.reading import kept
+from tests.scripting import STATEFUL, STATELESS
+from tests.serving import Connect, until
+from tests.tasks.conftest import TAKES_TASKS, TakeTasks, TaskClient
+
+NAME: Final = {"type": "object", "properties": {"name": {"type": "string"}}}
+UNKNOWN: Final = "There is no such task, or it has expired."
+
+
+def accepted(name: str) -> JsonObject:
+    return {"action": "accept", "content": {"name": name}}
+
+
+async def wait_long(ctx: Any) -> str:
+    await asyncio.sleep(60)
+    return "never"
+
+
+async def ask_name(ctx: Any) -> str:
+    answer = await ctx.elicit("Who?", NAME, key="who")
+    return f"Hello {answer.data['name']}" if isinstance(answer, Accepted) else "Nobody"
+
+
+# -- from the call to the result --------------------------------------------------
+
+
+async def test_a_call_runs_in_the_background(each: TaskClient) -> None:
+    async def work(ctx: Any) -> str:
+        ctx.progress(1, 3)
+        await asyncio.sleep(1.5)
+        return f"done by {ctx.principal.user_name} in {ctx.task_id}"
+
+    task = await each.begin("task", work)
+    async with asyncio.timeout(60):
+        while (await each.get(task)).get("statusMessage") != "1 of 3":
+            await asyncio.sleep(0.05)
+    found = await each.until(task)
+    assert found["status"] == "completed"
+    assert found["createdAt"] < found["lastUpdatedAt"]
+    text = f"done by ana in {task}"
+    if each.stateless:
+        assert found["result"]["content"][0]["text"] == text
+        assert (found["ttlMs"], found["pollIntervalMs"]) == (86_400_000, 5_000)
+        return
+    assert "result" not in found
+    result = (await each.ask("result", task)).result
+    assert result["content"][0]["text"] == text
+    assert result["_meta"][RELATED_TASK] == {"taskId": task}
+
+
+async def test_what_is_done_at_once_is_answered_at_once(ana: TaskClient) -> None:
+    async def work(ctx: Any) -> str:
+        return "quick"
+
+    assert (await ana.call("task", work)).text == "quick"
+
+
+async def test_how_tasks_end(each: TaskClient) -> None:
+    async def fail(ctx: Any) -> str:
+        await asyncio.sleep(0.3)
+        raise ToolError("Not today.")
+
+    async def break_off(ctx: Any) -> str:
+        await asyncio.sleep(0.3)
+        raise InternalError("Broken.")
+
+    async def take_long(ctx: Any) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    errors = [await each.begin("task", fail), await each.begin("task_short", take_long)]
+    broken = await each.begin("task", break_off)
+    texts = ["Not today.", "task_short did not finish within 0.3 seconds."]
+    for task, text in zip(errors, texts, strict=True):
+        found = await each.until(task)
+        # A result with isError is a failure in one of the two.
+        assert found["status"] == ("completed" if each.stateless else "failed")
+        result = found.get("result") or (await each.ask("result", task)).result
+        assert (result["isError"], result["content"][0]["text"]) == (True, text)
+    found = await each.until(broken)
+    assert found["status"] == "failed"
+    error = found.get("error") or (await each.ask("result", broken)).error
+    assert (error["code"], error["message"]) == (-32603, "Broken.")
+
+
+async def test_a_task_is_cancelled(each: TaskClient) -> None:
+    ends = []
+
+    def work(ctx: Any) -> str:
+        while not ctx.cancelled:
+            time.sleep(0.01)
+        ends.append("stopped")
+        return "late"
+
+    task = await each.begin("task_sync", work)
+    reply = (await each.ask("cancel", task)).result
+    assert ("status" in reply) is not each.stateless
+    assert (await each.get(task))["status"] == "cancelled"
+    await until(lambda: ends)
+    again = await each.ask("cancel", task)
+    if each.stateless:
+        assert "resultType" in again.result
+    else:
+        assert again.error["message"] == "The task has ended already: cancelled."
+        assert (await each.ask("result", task)).error["code"] == -32603
+    assert (await each.get(task))["status"] == "cancelled"
+
+
+async def test_a_step_is_done_once_whatever_runs_again(ana: TaskClient) -> None:
+    steps = []
+
+    def note() -> int:
+        steps.append(1)
+        return len(steps)
+
+    def work(ctx: Any) -> str:
+        number = ctx.once("note", note)
+        answer = ctx.elicit("Who?", NAME, key="who")
+        return f"{number} {answer.data['name']}"
+
+    task = await ana.begin("task_sync", work)
+    await ana.until(task, "input_required")
+    await ana.answer(task, who=accepted("Bo"))
+    found = await ana.until(task)
+    assert found["result"]["content"][0]["text"] == "1 Bo"
+    assert steps == [1]
+
+
+# -- questions ---------------------------------------------------------------------
+
+
+async def test_questions_of_the_extension(ana: TaskClient) -> None:
+    async def work(ctx: Any) -> str:
+        both = await ctx.ask(one=Elicit("One?", NAME), two=Elicit("Two?", NAME))
+        last = await ctx.elicit("Last?", NAME, key="last")
+        return " ".join(each.data["name"] for each in [*both.values(), last])
+
+    task = await ana.begin("task", work)
+    found = await ana.until(task, "input_required")
+    assert found["inputRequests"].keys() == {"one", "two"}
+    await ana.answer(task, one=accepted("a"), unknown=accepted("x"))
+    found = await ana.get(task)
+    assert (found["status"], [*found["inputRequests"]]) == ("input_required", ["two"])
+    # The first answer counts, and what does not fit is asked anew by another key.
+    await ana.answer(task, one=accepted("late"), two={"action": "accept", "content": 7})
+    async with asyncio.timeout(60):
+        while (
+            "two" in (found := await ana.until(task, "input_required"))["inputRequests"]
+        ):
+            await asyncio.sleep(0.01)
+    assert [*found["inputRequests"]] == ["two_2"]
+    await ana.answer(task, two_2=accepted("b"))
+    found = await ana.until(task, "input_required")
+    while "last" not in found["inputRequests"]:
+        found = await ana.until(task, "input_required")
+    await ana.answer(task, last=accepted("c"))
+    found = await ana.until(task)
+    assert found["result"]["content"][0]["text"] == "a b c"
+
+
+async def test_questions_of_a_session(take_tasks: TakeTasks) -> None:
+    client = await take_tasks(STATEFUL)
+    task = await client.begin("task", ask_name)
+    assert (await client.until(task, "input_required"))["status"] == "input_required"
+    replies = []
+
+    def answer(method: str, params: JsonObject) -> JsonObject:
+        replies.append((method, params["message"], params["_meta"][RELATED_TASK]))
+        return accepted("Bo")
+
+    found = await client.client.talk("tasks/result", {"taskId": task}, answer)
+    assert found.text == "Hello Bo"
+    assert replies == [("elicitation/create", "Who?", {"taskId": task})]
+
+
+async def test_a_call_becomes_a_task_when_its_function_says_so(
+    ana: TaskClient, connect: Connect
+) -> None:
+    async def work(ctx: Any) -> str:
+        answer = await ctx.elicit("Who?", NAME, key="who")
+        ctx.as_task()
+        await asyncio.sleep(0.5)
+        return f"{answer.data['name']} {ctx.task_id is not None}"
+
+    params = ana.play.params("task_later", work)
+    found = await ana.client.talk("tools/call", params, lambda *_: accepted("Bo"))
+    assert found.result["resultType"] == "task"
+    found_task = await ana.until(found.result["taskId"])
+    assert found_task["result"]["content"][0]["text"] == "Bo True"
+    # Of a client without tasks it stays a call.
+    other = await connect(STATELESS, path="/mcp/private", headers={"x-user": "ana"})
+    found = await other.talk("tools/call", params, lambda *_: accepted("Bo"))
+    assert found.text == "Bo False"
+
+
+# -- who may, and what is refused --------------------------------------------------
+
+
+async def test_nobody_else_learns_of_a_task(
+    each: TaskClient, take_tasks: TakeTasks
+) -> None:
+    task = await each.begin("task", wait_long)
+    version = STATELESS if each.stateless else STATEFUL
+    bob = await take_tasks(version, "bob")
+    methods = ["get", "cancel"] + (["update"] if each.stateless else ["result"])
+    for method in methods:
+        more = {"inputResponses": {}} if method == "update" else {}
+        answers = []
+        for identifier in (task, "no-such-task", "x" * 500):
+            answer = (await bob.ask(method, identifier, **more)).answer
+            answers.append({**answer, "id": 0})
+        assert answers[0] == answers[1] == answers[2]
+        assert answers[0]["error"] == {"code": -32602, "message": UNKNOWN}
+    if not each.stateless:
+        listed = (await bob.client.request("tasks/list")).result
+        assert listed["tasks"] == []
+        listed = (await each.client.request("tasks/list")).result
+        assert [one["taskId"] for one in listed["tasks"]] == [task]
+    await each.ask("cancel", task)
+
+
+async def test_a_list_has_pages(take_tasks: TakeTasks) -> None:
+    client = await take_tasks(STATEFUL)
+
+    async def work(ctx: Any) -> str:
+        return ""
+
+    first = await client.begin("task", work)
+    await client.until(first)
+    row = await Task.objects.aget(public_id=first)
+    for number in range(60):
+        row.pk, row.public_id = None, f"more-{number}"
+        await row.asave(force_insert=True)
+    page = (await client.client.request("tasks/list")).result
+    rest = await client.client.request("tasks/list", {"cursor": page["nextCursor"]})
+    ids = [one["taskId"] for one in [*page["tasks"], *rest.result["tasks"]]]
+    assert ids == [*(f"more-{n}" for n in reversed(range(60))), first]
+    assert "nextCursor" not in rest.result
+    wrong = await client.client.request("tasks/list", {"cursor": "x"})
+    assert wrong.error["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    ("tool", "task", "code"),
+    [
+        ("task_required", None, -32601),
+        ("async", {}, -32601),
+        ("task", {"ttl": -1}, -32602),
+        ("task", {"ttl": "long"}, -32602),
+        ("task", 7, -32602),
+    ],
+)
+async def test_calls_of_a_session_that_are_refused(
+    take_tasks: TakeTasks, tool: str, task: Any, code: int
+) -> None:
+    client = await take_tasks(STATEFUL)
+    answer = await client.call(tool, wait_long, task=task)
+    assert answer.error["code"] == code
+
+
+async def test_a_client_without_tasks(connect: Connect, ana: TaskClient) -> None:
+    options = {"path": "/mcp/private", "headers": {"x-user": "ana"}}
+    client = TaskClient(await connect(STATELESS, **options), ana.play)
+    for method in ("get", "update", "cancel"):
+        answer = await client.ask(method, "x", inputResponses={})
+        assert (answer.status, answer.error["code"]) == (400, -32021)
+        needs = answer.error["data"]["requiredCapabilities"]["extensions"]
+        assert needs == {"io.modelcontextprotocol/tasks": {}}
+    answer = await client.call("task_required", wait_long)
+    assert (answer.status, answer.error["code"]) == (400, -32021)
+    listening = {"notifications": {"taskIds": ["x"]}}
+    answer = await client.client.request("subscriptions/listen", listening)
+    assert answer.error["code"] == -32021
+
+
+@pytest.mark.parametrize("version", [STATELESS, STATEFUL, "2025-06-18"])
+async def test_a_server_without_tasks(
+    connect: Connect, scripted_tasks: None, version: str
+) -> None:
+    client = await connect(version, path="/mcp/tagged", capabilities=TAKES_TASKS)
+    answer = await client.request("tasks/get", {"taskId": "x"})
+    assert answer.error["code"] == -32601
+    assert answer.status == (404 if version == STATELESS else 200)
+
+
+@pytest.mark.parametrize(
+    ("version", "tool"), [(STATELESS, "async"), ("2025-06-18", "task")]
+)
+async def test_who_knows_no_such_request_may_send_it(
+    connect: Connect, ana: TaskClient, version: str, tool: str
+) -> None:
+    async def work(ctx: Any) -> str:
+        return "a call"
+
+    headers = {"x-user": "ana"}
+    client = await connect(version, path="/mcp/private", headers=headers)
+    assert (
+        await TaskClient(client, ana.play).call(tool, work, task={})
+    ).text == "a call"
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tasks_per_person": 2}}])
+async def test_a_person_has_few_unfinished_tasks(
+    each: TaskClient, take_tasks: TakeTasks
+) -> None:
+    tasks = [await each.begin("task", wait_long) for _ in range(2)]
+    refused = (await each.call("task", wait_long)).result
+    text = refused["content"][0]["text"]
+    assert refused["isError"]
+    assert text.startswith("You have 2 unfinished tasks, and 2 are allowed.")
+    bob = await take_tasks(STATELESS if each.stateless else STATEFUL, "bob")
+    others = await bob.begin("task", wait_long)
+    for client, task in [(each, tasks[0]), (each, tasks[1]), (bob, others)]:
+        await client.ask("cancel", task)
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"ended_tasks_per_person": 2}}])
+async def test_few_tasks_that_have_ended_are_left(ana: TaskClient) -> None:
+    async def work(ctx: Any) -> str:
+        await asyncio.sleep(0.3)
+        return ""
+
+    tasks = []
+    for _ in range(4):
+        tasks.append(await ana.begin("task", work))
+        await ana.until(tasks[-1])
+    answers = [(await ana.ask("get", task)).answer for task in tasks]
+    assert ["result" in each for each in answers] == [False, True, True, True]
+
+
+async def test_a_task_whose_caller_lost_access_runs_no_more(
+    ana: TaskClient, process: Process
+) -> None:
+    task = await ana.begin("task", ask_name)
+    await ana.until(task, "input_required")
+    gone = Server.objects.filter(slug="private")
+    await writer.run(lambda: gone.update(groups="nobody"))
+    row = await Task.objects.aget(public_id=task)
+    await writer.run(Task.objects.answer, row.pk, {"who": accepted("Bo")})
+    await process.check_for_changes()
+    async with asyncio.timeout(60):
+        while row.status in ("working", "input_required"):
+            row = await Task.objects.aget(public_id=task)
+    await writer.run(lambda: gone.update(groups=""))
+    assert (row.status, row.message) == (
+        "cancelled",
+        "The caller's access was taken away.",
+    )
+
+
+async def test_a_stop_ends_what_runs_and_what_waits(
+    ana: TaskClient, process: Process
+) -> None:
+    running = await ana.begin("task", wait_long)
+    parked = await ana.begin("task", ask_name)
+    await ana.until(parked, "input_required")
+    stop = await writer.run(
+        partial(workers.stop, Scope.CHANGES, None, by=By("kim"), running=Running.CANCEL)
+    )
+    await process.check_for_changes()
+    found = await ana.until(running)
+    assert (found["status"], found["error"]["message"]) == ("failed", STOPPED)
+    await ana.answer(parked, who=accepted("Bo"))
+    found = await ana.until(parked)
+    assert found["result"]["isError"]
+    assert "switched off" in found["result"]["content"][0]["text"]
+    await writer.run(partial(workers.start, [stop.pk], by=By("kim")))
+
+
+# -- places, streams, records ------------------------------------------------------
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tasks_per_process": 1}}])
+async def test_what_finds_no_place_waits(ana: TaskClient) -> None:
+    released, order = asyncio.Event(), []
+
+    def work(name: str) -> Any:
+        async def run(ctx: Any) -> str:
+            order.append(name)
+            await released.wait()
+            return name
+
+        return run
+
+    tasks = [await ana.begin("task", work(name)) for name in "abc"]
+    assert order == ["a"]
+    waiting = [await Task.objects.aget(public_id=task) for task in tasks]
+    assert [bool(each.owner) for each in waiting] == [True, False, False]
+    released.set()
+    for task, name in zip(tasks, "abc", strict=True):
+        found = await ana.until(task)
+        assert found["result"]["content"][0]["text"] == name
+    assert order == ["a", "b", "c"]
+
+
+async def test_a_stream_is_told_of_tasks(
+    ana: TaskClient, take_tasks: TakeTasks
+) -> None:
+    bob = await take_tasks(STATELESS, "bob")
+    foreign = await bob.begin("task", wait_long)
+    task = await ana.begin("task", ask_name)
+    wanted = {"notifications": {"taskIds": [task, foreign, "none"]}}
+    stream = ana.client.begin("subscriptions/listen", wanted)
+    first = await stream.message()
+    assert first["params"]["notifications"] == {"taskIds": [task]}
+    await ana.until(task, "input_required")
+    await ana.answer(task, who=accepted("Bo"))
+    statuses = []
+    while "completed" not in statuses:
+        message = await stream.message()
+        assert message["method"] == "notifications/tasks"
+        statuses.append(message["params"]["status"])
+    assert message["params"]["result"]["content"][0]["text"] == "Hello Bo"
+    await stream.leave()
+    await bob.ask("cancel", foreign)
+
+
+async def test_the_call_log_has_the_call_and_each_run(
+    ana: TaskClient, process: Process
+) -> None:
+    task = await ana.begin("task", ask_name)
+    await ana.until(task, "input_required")
+    await ana.answer(task, who=accepted("Bo"))
+    await ana.until(task)
+    calls: list[Call] = await kept(process)
+    outcomes = [(call.outcome, call.session) for call in calls if call.name == "task"]
+    handle = f"t:{task[:14]}"
+    assert sorted(outcomes) == sorted(
+        [("task", ""), ("asked", handle), ("answered", handle)]
+    )
+    assert {call.user_name for call in calls} == {"ana"}
