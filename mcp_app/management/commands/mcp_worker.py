@@ -1,0 +1,77 @@
+"""Run tasks apart from the processes that serve."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import connections
+
+from mcp_app.conf import mcp_settings
+from mcp_app.process.background import begin_process
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.transports.stdio.server import stop_at_signals
+
+LOOK_S: Final = 1.0
+"""An idle worker looks so often for tasks that wait."""
+NOT_WANTED: Final = (
+    'MCP["TASKS"] is "here": the processes that serve run tasks themselves. Set it to'
+    ' "worker", and restart them.'
+)
+
+
+class Command(BaseCommand):
+    help = (
+        'Runs tasks, if MCP["TASKS"] is "worker", until it gets SIGTERM or SIGINT. Then'
+        " those that run have their time, and no other begins."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--places",
+            type=int,
+            default=4,
+            help="how many tasks run at the same time, at most THREADS (default: 4)",
+        )
+        parser.add_argument(
+            "--patience",
+            type=float,
+            default=3_600.0,
+            help="seconds for running tasks after the signal (default: 3600)",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if mcp_settings.tasks != "worker":
+            raise CommandError(NOT_WANTED)
+        places, most = options["places"], mcp_settings.threads
+        if not 0 < places <= most:
+            raise CommandError(f"--places is {places}: it must be from 1 to {most}.")
+        connections.close_all()
+        self.stdout.write(f"Runs {places} tasks at the same time.")
+        asyncio.run(run_tasks(places, options["patience"]))
+
+
+async def run_tasks(places: int, patience: float) -> None:
+    """Run tasks until a signal comes, and give them then so many seconds."""
+    current, stopped = begin_process(), asyncio.Event()
+    stop_at_signals(stopped)
+    current.tasks.offer_places(places)
+    try:
+        while not stopped.is_set():
+            try:
+                # It loads the catalogs, and writes the row of this process.
+                await current.gate.wait_until_fresh(time.monotonic())
+            except Unavailable:
+                await asyncio.sleep(LOOK_S)
+                continue
+            current.tasks.claim_soon()
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await stopped.wait()
+            except TimeoutError:
+                continue
+        await current.drain(patience)
+    finally:
+        current.close()
