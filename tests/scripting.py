@@ -62,9 +62,7 @@ def task_registry() -> Registry:
     registry.tool("task_sync", task="optional", rerun=True, tags=[TAG])(_in_thread)
     registry.tool("task_required", task="required", tags=[TAG])(_on_loop)
     registry.tool("task_later", task="optional", ask_first=True, tags=[TAG])(_on_loop)
-    short = {"timeout": 0.3, "tags": [TAG]}
-    registry.tool("task_short", task="optional", **short)(_on_loop)
-    registry.tool("task_guarded", task="optional", groups=["a"], tags=[TAG])(_on_loop)
+    registry.tool("task_short", task="optional", timeout=0.3, tags=[TAG])(_on_loop)
     return registry
 
 

@@ -73,6 +73,14 @@ EXERCISED: Final[Mapping[str, frozenset[str]]] = {
 }
 """Checks that only inform where a server does not do what they are about."""
 
+TASKS: Final = (
+    *("tasks-lifecycle", "tasks-capability-negotiation", "tasks-wire-fields"),
+    *("tasks-request-state-removal", "tasks-mrtr-input", "tasks-request-headers"),
+    *("tasks-dispatch-and-envelope", "tasks-required-task-error"),
+    "tasks-mrtr-composition",
+)
+"""The scenarios of the extension; `tasks-status-notifications` has no check."""
+
 WITH_STREAMS: Final[Mapping[str, str]] = {
     "elicitation-sep1034-defaults": "a question of a session stands on a stream",
     "elicitation-sep1330-enums": "a question of a session stands on a stream",

@@ -68,6 +68,21 @@ def run(url: str, revision: str, results: Path) -> Outcome:
     return Outcome(status, program.output, checks_in(results, "server"))
 
 
+def run_scenarios(url: str, scenarios: Sequence[str], results: Path) -> Outcome:
+    """Run scenarios of extensions, which no revision requires, one after the other."""
+    status, texts = 0, []
+    options = {
+        "--url": url,
+        "--output-dir": str(results),
+        "--timeout": str(PATIENCE_MS),
+    }
+    for scenario in scenarios:
+        with begun("server", {**options, "--scenario": scenario}, results) as program:
+            status = status or program.wait(300)
+        texts.append(program.output)
+    return Outcome(status, "\n".join(texts), checks_in(results, "server"))
+
+
 def begun(command: str, options: Mapping[str, str], directory: Path) -> Program:
     given = [each for option in options.items() for each in option]
     return Program([str(_node()), PROGRAM, command, *given], cwd=directory)

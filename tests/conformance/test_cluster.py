@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.conformance import suite
-from tests.conformance.scenarios import DEMANDED, SCORED, STATEFUL, STATELESS
+from tests.conformance.scenarios import DEMANDED, SCORED, STATEFUL, STATELESS, TASKS
 from tests.conformance.test_suite import faults
 from tests.drill.databases import PREPARED
 from tests.drill.running import THERE
@@ -43,7 +43,11 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
     vendor, _, doorbell = request.param.partition(" ")
     with ExitStack() as stack:
         url = stack.enter_context(PREPARED[vendor]())
-        env = {"DATABASE_URL": url + FAR_AWAY if vendor == "mysql" else url, **THERE}
+        env = {
+            "TASK_TOOLS": "1",
+            "DATABASE_URL": url + FAR_AWAY if vendor == "mysql" else url,
+            **THERE,
+        }
         if doorbell:
             redis = RedisServer()
             redis.start()
@@ -57,4 +61,11 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_requirements(cluster: str, revision: str, tmp_path: Path) -> None:
     outcome = suite.run(cluster, revision, tmp_path)
     assert faults(outcome, SCORED[revision] | DEMANDED[revision]) == {}
+    assert outcome.status == 0, outcome.text
+
+
+@on_clusters("postgresql redis", "postgresql", "mysql")
+def test_tasks(cluster: str, tmp_path: Path) -> None:
+    outcome = suite.run_scenarios(cluster, TASKS, tmp_path)
+    assert faults(outcome, frozenset(TASKS)) == {}
     assert outcome.status == 0, outcome.text

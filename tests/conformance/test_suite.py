@@ -13,6 +13,7 @@ from tests.conformance.scenarios import (
     SCORED,
     STATEFUL,
     STATELESS,
+    TASKS,
     WITH_STREAMS,
 )
 from tests.drill.running import running
@@ -50,6 +51,16 @@ def test_requirements_without_streams(revision: str, tmp_path: Path) -> None:
     # What a server does not advertise is skipped.
     found = faults(outcome, demanded, GOOD | {"SKIPPED"})
     assert found.keys() == WITH_STREAMS.keys() & demanded, found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("server", [FIRST, "gunicorn"])
+def test_tasks(server: str, tmp_path: Path) -> None:
+    """On SQLite, by ASGI and by WSGI."""
+    with running(server, {"TASK_TOOLS": "1"}) as url:
+        outcome = suite.run_scenarios(url, TASKS, tmp_path)
+    assert faults(outcome, frozenset(TASKS)) == {}
+    assert outcome.status == 0, outcome.text
 
 
 def met(server: str, env: dict[str, str], revision: str, results: Path) -> None:

@@ -226,7 +226,7 @@ async def test_nobody_else_learns_of_a_task(
     bob = await take_tasks(version, "bob")
     methods = ["get", "cancel"] + (["update"] if each.stateless else ["result"])
     for method in methods:
-        more = {"inputResponses": {}} if method == "update" else {}
+        more: JsonObject = {"inputResponses": {}} if method == "update" else {}
         answers = []
         for identifier in (task, "no-such-task", "x" * 500):
             answer = (await bob.ask(method, identifier, **more)).answer
@@ -424,14 +424,16 @@ async def test_a_stream_is_told_of_tasks(
     wanted = {"notifications": {"taskIds": [task, foreign, "none"]}}
     stream = ana.client.begin("subscriptions/listen", wanted)
     first = await stream.message()
+    assert first is not None
     assert first["params"]["notifications"] == {"taskIds": [task]}
     await ana.until(task, "input_required")
     await ana.answer(task, who=accepted("Bo"))
-    statuses = []
-    while "completed" not in statuses:
+    message: JsonObject | None = first
+    while message is not None and message["params"].get("status") != "completed":
         message = await stream.message()
+        assert message is not None
         assert message["method"] == "notifications/tasks"
-        statuses.append(message["params"]["status"])
+    assert message is not None
     assert message["params"]["result"]["content"][0]["text"] == "Hello Bo"
     await stream.leave()
     await bob.ask("cancel", foreign)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import Final
+from typing import Any, Final
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.context import Context, SyncContext
@@ -48,7 +48,7 @@ async def protocol_error_job() -> str:
 
 @mcp.tool(task="optional")
 async def confirm_delete(ctx: Context, filename: str) -> str:
-    answer = await ctx.elicit(f"Delete {filename}?", YES, key="confirm")
+    answer: Any = await ctx.elicit(f"Delete {filename}?", YES, key="confirm")
     return f"Deleted {filename}." if isinstance(answer, Accepted) else "Left it."
 
 
@@ -60,7 +60,7 @@ def multi_input(ctx: SyncContext) -> str:
 
 @mcp.tool(task="required", ask_first=True)
 async def test_tool_with_task(ctx: Context) -> str:
-    answer = await ctx.elicit("Who are you?", NAME, key="user_name")
+    answer: Any = await ctx.elicit("Who are you?", NAME, key="user_name")
     ctx.as_task()
     await asyncio.sleep(0.5)
     return f"Done for {answer.data['name'] if isinstance(answer, Accepted) else '?'}."
