@@ -18,7 +18,7 @@ from tests.wire.programs import wire_checked
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 START_S: Final = 120
 LOOK_S: Final = 0.05
-PATIENCE_S: Final = 300
+PATIENCE_S: Final = 840
 
 KEPT: Final = ("LANG", "TMPDIR")
 

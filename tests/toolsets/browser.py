@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from django.apps import apps
@@ -32,13 +33,13 @@ def german_in_karachi(get_response: Respond) -> Respond:
     return respond
 
 
-def _serve(environ: Any, start_response: Any) -> list[bytes]:
+def _serve(handler: WSGIHandler, environ: Any, start_response: Any) -> list[bytes]:
     """Serve a request within the test's transaction, as Django's client does."""
     signals = (request_started, request_finished)
     for each in signals:
         each.disconnect(close_old_connections)
     try:
-        response = WSGIHandler()(environ, start_response)
+        response = handler(environ, start_response)
         body = b"".join(response)
         response.close()
     finally:
@@ -51,7 +52,8 @@ def browser_of(user: User) -> Any:
     """Return a browser in which somebody is logged in."""
     client = Client()
     client.force_login(user)
-    app = TestApp(_serve, extra_environ={"HTTP_HOST": "localhost"})
+    serve = partial(_serve, WSGIHandler())
+    app = TestApp(serve, extra_environ={"HTTP_HOST": "localhost"})
     app.set_cookie("sessionid", client.cookies["sessionid"].value)
     return app
 
@@ -76,8 +78,10 @@ def undone() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-def rows_after(function: Callable[[], object]) -> dict[str, Any]:
+def rows_after(
+    function: Callable[[], object], read: Callable[[], dict[str, Any]] = rows_of_site
+) -> dict[str, Any]:
     """Return what the site holds after a function, and undo it."""
     with undone():
         function()
-        return rows_of_site()
+        return read()
