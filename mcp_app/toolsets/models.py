@@ -239,7 +239,7 @@ class _Maker:
             "lookup": "exact",
             "parameter": KEY,
             "required": True,
-            "description": f"The key of the {self.row}.",
+            "description": f"The key of the {self.row}: its {self.key}.",
         }
         query, config = self._read(
             answer=ONE,

@@ -76,7 +76,9 @@ def test_what_is_listed(client: Client) -> None:
         *("customer_id", "invoice_key", "sort", "cursor"),
     }
     assert properties["state"]["enum"] == ["open", "sent", "back"]
-    assert tools["invoice_get"]["inputSchema"]["required"] == ["key"]
+    asked = tools["invoice_get"]["inputSchema"]
+    assert asked["required"] == ["key"]
+    assert asked["properties"]["key"]["description"].endswith(": its key.")
     for each in tools.values():
         described = each["inputSchema"]["properties"].values()
         assert all(parameter["description"] for parameter in described)
