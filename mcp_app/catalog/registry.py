@@ -99,7 +99,7 @@ class Registry:
         self.bindings: dict[str, Binding] = {}
         self.rules: dict[str, Rule] = {}
         self.open_models: dict[str, OpenModel] = {}
-        self.wanted_models: set[str] = set()
+        self.wanted_models: dict[str, None] = {}
         """The labels of those, and of what could not be opened."""
         self.origins: dict[tuple[str, object], Origin] = {}
         """Where each of them is declared, by what it is and its key."""
@@ -277,7 +277,7 @@ class Registry:
         # Models can be imported only where the app registry is ready.
         from mcp_app.catalog import open_models  # noqa: PLC0415
 
-        self.wanted_models.add(getattr(getattr(model, "_meta", None), "label", ""))
+        self.wanted_models[getattr(getattr(model, "_meta", None), "label", "")] = None
         opened = open_models.open_model(
             model,
             fields=fields,
