@@ -56,10 +56,9 @@ def pairs_with_value(field: Bound, value: object) -> Iterator[Pair]:
 
 def is_secret(field: Bound) -> bool:
     """Whether a field is for a secret, which a tool neither shows nor sets."""
-    widget = inner_widget(field.field.widget)
     model = type(getattr(field.form, "instance", None))
-    has_name = is_secret_name(field.name, model)
-    return has_name or isinstance(widget, forms.PasswordInput)
+    is_password = isinstance(inner_widget(field.field.widget), forms.PasswordInput)
+    return is_password or is_secret_name(field.name, model)
 
 
 def is_settable(field: Bound) -> bool:

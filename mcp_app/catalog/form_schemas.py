@@ -276,9 +276,8 @@ class FormParameter:
     def _problem_text(self, error: Exception) -> str:
         return (
             f"{self.owner}: the form {self.source.__name__} cannot be made of what a"
-            f" client sends ({type(error).__name__}: {error}). Take a subclass that"
-            " gives its __init__ what it wants, such as user=None, and set that in the"
-            " function: form.user = ctx.user()."
+            f" client sends ({error!r}). Take a subclass that passes what it wants, as"
+            " user=None, and set that in the function: form.user = ctx.user()."
         )
 
     @cached_property
@@ -303,7 +302,7 @@ class FormParameter:
     @property
     def required_names(self) -> list[str]:
         fields = self._fields.items()
-        return [name for name, each in fields if must_be_sent(each, each.initial)]
+        return [name for name, each in fields if wants_value(each, each.initial)]
 
     def wrap_function(self, function: Function, *, is_async: bool) -> Function:
         """Return a function that gets the form where the values of its fields come."""
@@ -332,12 +331,11 @@ def parameter_schema(
     text = documented or strip_tags(str(field.help_text)) or label
     titles = choice_titles(_own_choices(field))
     schema["description"] = f"{text.rstrip('.')}. {titles}".rstrip()
-    initial = None if must_be_sent(field, field.initial) else field.initial
+    initial = None if wants_value(field, field.initial) else field.initial
     default = None if callable(initial) else default_value(initial)
     return schema if default is None else {**schema, "default": default}
 
 
-def must_be_sent(field: Field, initial: object) -> bool:
+def wants_value(field: Field, initial: object) -> bool:
     """Whether a form refuses what a field of it begins with."""
-    is_empty = initial is False or initial in field.empty_values
-    return bool(field.required and is_empty)
+    return bool(field.required and (initial is False or initial in field.empty_values))

@@ -42,17 +42,13 @@ def is_secret_model(model: Any) -> bool:
 
 
 def _is_about_access(model: type) -> bool:
-    swaps = [name for name in dir(settings) if _SWAPPING.fullmatch(name)]
-    swapped = {str(getattr(settings, each)).lower() for each in swaps}
-    return comes_from(model, SECRET_APPS | swapped)
+    swaps = [getattr(settings, n) for n in dir(settings) if _SWAPPING.fullmatch(n)]
+    return comes_from(model, SECRET_APPS | {each.lower() for each in swaps})
 
 
 def comes_from(model: type, names: Set[str]) -> bool:
     """Whether a model or a base of it has one of these labels, or its app has."""
-    for each in model.__mro__:
-        if options := getattr(each, "_meta", None):
-            # An abstract class of an app that is not installed has no label.
-            app = options.app_label or each.__module__.split(".")[-2:][0]
-            if not names.isdisjoint({app, options.label_lower}):
-                return True
-    return False
+    bases = [(each._meta, each) for each in model.__mro__ if hasattr(each, "_meta")]
+    # An abstract class of an app that is not installed has no label.
+    apps = [o.app_label or each.__module__.split(".")[-2:][0] for o, each in bases]
+    return not names.isdisjoint([*apps, *(options.label_lower for options, _ in bases)])

@@ -8,7 +8,7 @@ the site's own.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -79,7 +79,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
     models = toolset.options.get("models")
     if models is None:
         read, secret = _usual_models(site)
-        if left_out := ", ".join(sorted(secret.keys() - change.keys())):
+        if left_out := ", ".join(sorted(secret - change.keys())):
             sentence = (
                 f"{toolset.call} leaves out {left_out}, which may hold secrets, or say"
                 " who may do what. To have them, name all models that you want, as in"
@@ -118,22 +118,15 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
         yield Declaration(definition, ready)
 
 
-def _is_forbidden(model: type[Model]) -> bool:
-    return comes_from(model, _FORBIDDEN)
-
-
-def _usual_models(site: AdminSite) -> tuple[Models, Models]:
-    """Return the models of an admin, and those that may hold secrets.
+def _usual_models(site: AdminSite) -> tuple[Models, Set[str]]:
+    """Return the models of an admin, and which of them are left out for secrets.
 
     Those of apps for secrets are in neither.
     """
-    usual, secret = dict[str, type[Model]](), dict[str, type[Model]]()
-    for model in site._registry:
-        options = model._meta
-        if not _is_forbidden(model) and options.app_label not in SECRET_APPS:
-            kind = secret if is_secret_model(model) else usual
-            kind[options.label_lower] = model
-    return usual, secret
+    known = [each for each in site._registry if not comes_from(each, _FORBIDDEN)]
+    usual = {e._meta.label_lower: e for e in known if not is_secret_model(e)}
+    names = {e._meta.label_lower for e in known if e._meta.app_label not in SECRET_APPS}
+    return usual, names - usual.keys()
 
 
 def _models_by_label(models: Iterable[Any], site: AdminSite) -> Models:
@@ -141,7 +134,7 @@ def _models_by_label(models: Iterable[Any], site: AdminSite) -> Models:
         if not (isinstance(model, type) and issubclass(model, Model)):
             raise RegistrationError(f"{model!r} is no model, such as Order.")
         label = model._meta.label
-        if _is_forbidden(model):
+        if comes_from(model, _FORBIDDEN):
             raise RegistrationError(f"{label} is for nobody but people in the admin.")
         if not site.is_registered(model):
             raise RegistrationError(

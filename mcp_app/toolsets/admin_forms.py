@@ -28,7 +28,7 @@ from mcp_app.catalog.form_filling import (
     page_pairs,
     pairs_with_value,
 )
-from mcp_app.catalog.form_schemas import form_problems, must_be_sent, parameter_schema
+from mcp_app.catalog.form_schemas import form_problems, parameter_schema, wants_value
 from mcp_app.catalog.outputs import jsonable_value
 from mcp_app.catalog.secret_fields import is_secret_name
 from mcp_app.interface.errors import ToolError
@@ -356,7 +356,7 @@ def _form_schema(admin_form: Page) -> JsonObject:
     return {
         "type": "object",
         "properties": schemas,
-        "required": [n for n, e in fields.items() if must_be_sent(e.field, e.initial)],
+        "required": [n for n, e in fields.items() if wants_value(e.field, e.initial)],
     }
 
 
