@@ -6,7 +6,7 @@ Nothing else of the site's data can be named by staff.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
@@ -381,7 +381,7 @@ class _FieldMaker:
         return RegistrationError(f"{label}: {argument} names {name!r}, but {why}.")
 
 
-def missing_targets(opened: OpenModels, wanted: Set[str]) -> Iterator[tuple[str, str]]:
+def missing_targets(opened: OpenModels, wanted: Container[str]) -> Iterator[tuple[str, str]]:
     """Yield a sentence for each relation to a model that no code opens, and the label.
 
     It can be told only when all modules are loaded.

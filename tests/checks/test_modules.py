@@ -180,15 +180,14 @@ class OwnForm(forms.Form):
         super().__init__(*positional, **named)
 
 
-class RowForm(forms.Form):
-    def __init__(self, *positional: Any, **named: Any) -> None:
-        super().__init__(*positional, **named)
-        assert User.objects.exists()
+def read_rows(form: object, data: object = None) -> None:
+    assert User.objects.exists()
 
 
-def test_a_form_that_no_client_can_fill_is_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+RowForm: Any = type("RowForm", (forms.Form,), {"__init__": read_rows})
+
+
+def test_a_form_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = Registry()
     monkeypatch.setattr(modules, "mcp", registry)
 
@@ -200,11 +199,8 @@ def test_a_form_that_no_client_can_fill_is_an_error(
     def leave(form: RowForm) -> None: ...
 
     [problem] = check_modules(None)
-    assert problem.id == "mcp_app.E012"
-    assert __file__ in problem.msg
-    assert "enter: the form OwnForm cannot be made of what a client sends (KeyErr" in (
-        problem.msg
-    )
+    assert (problem.id, __file__ in problem.msg) == ("mcp_app.E012", True)
+    assert "enter: the form OwnForm cannot be made of what a" in problem.msg
 
 
 def test_nothing_is_said_of_this_site() -> None:
