@@ -381,7 +381,9 @@ class _FieldMaker:
         return RegistrationError(f"{label}: {argument} names {name!r}, but {why}.")
 
 
-def missing_targets(opened: OpenModels, wanted: Container[str]) -> Iterator[tuple[str, str]]:
+def missing_targets(
+    opened: OpenModels, wanted: Container[str]
+) -> Iterator[tuple[str, str]]:
     """Yield a sentence for each relation to a model that no code opens, and the label.
 
     It can be told only when all modules are loaded.
