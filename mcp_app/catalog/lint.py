@@ -89,7 +89,7 @@ def _unopened_targets(registry: Registry) -> Iterator[tuple[str, Place]]:
     # Models can be imported only where the app registry is ready.
     from mcp_app.catalog.open_models import missing_targets  # noqa: PLC0415
 
-    opened, wanted = registry.open_models, registry.wanted_models
+    opened, wanted = registry.open_models, registry.wanted_models.keys()
     for sentence, label in missing_targets(opened, wanted):
         place = registry.origins["open model", label].place
         yield f"{place}: {sentence}", place
