@@ -21,7 +21,7 @@ SECRET_APPS: Final[Set[str]] = {
     *("auth", "authtoken", "contenttypes", "guardian", "knox", "mfa", "django_otp"),
     *("otp_email", "otp_hotp", "otp_static", "otp_totp", "otp_webauthn"),
     *("oauth2_provider", "socialaccount", "usersessions"),
-    *("django_celery_beat", "constance"),
+    *("django_celery_beat", "constance", "dynamic_preferences"),
 }
 _SWAPPING: Final = re.compile(r"(?:OAUTH2_PROVIDER|KNOX)_\w*MODEL")
 """Settings that put a model of the site in the place of one of these apps."""
@@ -43,7 +43,8 @@ def is_secret_model(model: Any) -> bool:
 
 def _is_about_access(model: type) -> bool:
     swaps = [getattr(settings, n) for n in dir(settings) if _SWAPPING.fullmatch(n)]
-    return comes_from(model, SECRET_APPS | {each.lower() for each in swaps})
+    names = SECRET_APPS | {each.lower() for each in swaps}
+    return is_secret_name(model.__name__) or comes_from(model, names)
 
 
 def comes_from(model: type, names: Set[str]) -> bool:

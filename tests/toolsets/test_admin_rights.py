@@ -173,7 +173,7 @@ def test_a_developer_reads_which_models_are_left_out(
     boss: User, settings: Settings
 ) -> None:
     vault = model_of("Vault", "drill", api_key=models.CharField())
-    invitation = model_of("Invitation", "drill", invite_code=models.CharField())
+    invitation = model_of("InviteCode", "drill", code=models.CharField())
     phone = model_of("Phone", "drill", model_of("Device", "django_otp"))
     settings.OAUTH2_PROVIDER_GRANT_MODEL = "drill.Country"
     site, registry = AdminSite(name="office"), Registry()
@@ -181,7 +181,7 @@ def test_a_developer_reads_which_models_are_left_out(
     registry.admin_tools(site=site)
     assert registry.tools
     [remark] = registry.toolset_remarks
-    left_out = "drill.country, drill.invitation, drill.phone, drill.vault"
+    left_out = "drill.country, drill.invitecode, drill.phone, drill.vault"
     assert f"mcp.admin_tools() leaves out {left_out}, which may hold" in remark
     visit, registry = model_of("Visit", "drill", AbstractBaseSession), Registry()
     registry.admin_tools(site=site, models=[visit])
