@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from inspect import signature
 from typing import Any, Final, TypeAlias
 
@@ -251,11 +251,9 @@ class FormParameter:
     source: type[forms.BaseForm]
 
     def __post_init__(self) -> None:
-        try:
-            signature(self.source).bind()
-            signature(self.source).bind(data={})
-        except TypeError as error:
-            raise RegistrationError(self._problem_text(error)) from None
+        bind = signature(self.source).bind
+        if problem := self.problem_of(bind, partial(bind, data={})):
+            raise RegistrationError(problem)
         for name, field in self._fields.items():
             if isinstance(field, forms.FileField) and field.required:
                 raise RegistrationError(
@@ -263,22 +261,20 @@ class FormParameter:
                     " file, which no client sends. Let it be optional, or leave it out."
                 )
 
-    def trial_problem(self) -> str:
-        """Return why no form can be made without data; this may read rows."""
+    def problem_of(self, *ways: Callable[[], object]) -> str:
+        """Return why no form can be made in these ways; to make one may read rows."""
         try:
-            self.source()
+            for make_form in ways:
+                make_form()
         except (KeyError, TypeError) as error:
-            return self._problem_text(error)
+            return (
+                f"{self.owner}: the form {self.source.__name__} cannot be made of what"
+                f" a client sends ({error!r}). Take a subclass that passes what it wants,"
+                " as in user=None, and set form.user = ctx.user() in the function."
+            )
         except Exception:
             return ""  # Such as for want of a database.
         return ""
-
-    def _problem_text(self, error: Exception) -> str:
-        return (
-            f"{self.owner}: the form {self.source.__name__} cannot be made of what a"
-            f" client sends ({error!r}). Take a subclass that passes what it wants, as"
-            " user=None, and set that in the function: form.user = ctx.user()."
-        )
 
     @cached_property
     def _fields(self) -> Mapping[str, Field]:

@@ -100,7 +100,7 @@ def trial_problems(registry: Registry) -> Iterator[str]:
     for what, declared in ("tool", registry.tools), ("prompt", registry.prompts):
         for key, each in declared.items():
             form = getattr(getattr(each.function, "signature", None), "form", None)
-            if form is not None and (problem := form.trial_problem()):
+            if form is not None and (problem := form.problem_of(form.source)):
                 yield f"{registry.origins[what, key].place}: {problem}"
 
 

@@ -81,9 +81,8 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
         read, secret = _usual_models(site)
         if left_out := ", ".join(sorted(secret - change.keys())):
             sentence = (
-                f"{toolset.call} leaves out {left_out}, which may hold secrets, or say"
-                " who may do what. To have them, name all models that you want, as in"
-                " models=[…]."
+                f"{toolset.call} leaves out {left_out}, which may hold secrets. To have"
+                " them, name all models that you want, as in models=[…]."
             )
             record_problem(registry.toolset_remarks, toolset.origin.place, sentence)
     else:
@@ -119,10 +118,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
 
 
 def _usual_models(site: AdminSite) -> tuple[Models, Set[str]]:
-    """Return the models of an admin, and which of them are left out for secrets.
-
-    Those of apps for secrets are in neither.
-    """
+    """Return the usual models of an admin, and labels of others that hold secrets."""
     known = [each for each in site._registry if not comes_from(each, _FORBIDDEN)]
     usual = {e._meta.label_lower: e for e in known if not is_secret_model(e)}
     names = {e._meta.label_lower for e in known if e._meta.app_label not in SECRET_APPS}
