@@ -269,8 +269,8 @@ class FormParameter:
         except (KeyError, TypeError) as error:
             return (
                 f"{self.owner}: the form {self.source.__name__} cannot be made of what"
-                f" a client sends ({error!r}). Take a subclass that passes what it wants,"
-                " as in user=None, and set form.user = ctx.user() in the function."
+                f" a client sends ({error!r}). Take a subclass that passes it, such as"
+                " user=None, and set form.user = ctx.user() in the function."
             )
         except Exception:
             return ""  # Such as for want of a database.
