@@ -91,6 +91,7 @@ class Limits:
     tasks_kept: Seconds = 86_400
     tasks_per_process: Count = 2
     task_timeout: Seconds = 3_600
+    task_wait: Seconds = 50
     progress_burst: Count = 100
     progress_rate: PerSecond = 20
     drain: Seconds = 25
@@ -158,6 +159,7 @@ class McpSettings:
     doorbell: str = "default"
     autodiscover: str = "mcp"
     endless_tokens: bool = False
+    disabled_tools: Sequence[str] = ()
     oauth: Mapping[str, Any] = field(default_factory=dict)
     alerts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -170,6 +172,7 @@ class McpSettings:
 KEYS: tuple[str, ...] = tuple(each.name.upper() for each in fields(McpSettings))
 LISTS = frozenset(
     {"hosts", "origins", "call_context_managers", "call_context_headers"}
+    | {"disabled_tools"}
     | {"state_keys", "trusted_proxies"}
 )
 """Keys of which no text is a value."""

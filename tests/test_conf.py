@@ -29,6 +29,8 @@ VALUES: dict[str, object] = {
     "THREADS": 4,
     "LIMITS": "off",
     "AUDIT": "strict",
+    "TASKS": "worker",
+    "DISABLED_TOOLS": ["get_task_result"],
     "ENVELOPE": "lenient",
     "COERCE": False,
     "STATE_KEYS": ["k" * 32],

@@ -26,6 +26,7 @@ SAID_DEFAULTS: Final = {
     "LIMITS": "`{}`",
     "CALL_CONTEXT_MANAGERS": "`[]`",
     "CALL_CONTEXT_HEADERS": "`[]`",
+    "DISABLED_TOOLS": "`[]`: all are on",
 }
 
 

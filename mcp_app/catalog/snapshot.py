@@ -308,8 +308,10 @@ class TemplateMatch:
     """Whether people have switched it off."""
 
 
-SearchTools: TypeAlias = Callable[[frozenset[str]], Sequence[ToolEntry]]
-"""Makes the tools that find others; they bear the tags of all."""
+OwnTools: TypeAlias = Callable[
+    [ServerDefinition, Sequence[ToolEntry], frozenset[str]], Sequence[ToolEntry]
+]
+"""Makes our tools for a server with such tools; they bear the tags of all."""
 Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
 """By list and identity what a server offers from now on; None is nothing."""
 LISTS = ("tools", "resources", "templates", "prompts")
@@ -336,10 +338,10 @@ class Catalog:
         prompts: Iterable[PromptEntry] = (),
         completers: Mapping[tuple[str, str], Runnable[Completion]] | None = None,
         stopped: Changes | None = None,
-        searching: SearchTools | None = None,
+        own_tools: OwnTools = lambda *_: (),
     ) -> None:
         self.server = server
-        self._search_tools = searching if server.uses_search else None
+        self._make_own_tools = own_tools
         self.stopped = _merged_entries({}, stopped or {})
         self.public = server.is_public
         self.completers = completers or {}
@@ -357,8 +359,7 @@ class Catalog:
     def _complete_catalog(self) -> None:
         self.listings = self.offered
         """What the lists show."""
-        if self._search_tools is not None:
-            self._add_search_tools(self._search_tools)
+        self._add_own_tools()
         demands = {self.server.demands}
         for listed in self.offered.values():
             demands |= listed.demands
@@ -377,10 +378,13 @@ class Catalog:
         self._info: dict[str, orjson.Fragment] = {}
         self._ends: dict[str, bytes] = {}
 
-    def _add_search_tools(self, make: SearchTools) -> None:
+    def _add_own_tools(self) -> None:
         tools = [*self.offered["tools"]]
         tags = frozenset[str]().union(*(each.definition.tags for each in tools))
-        own = {entry.identity: entry for entry in make(tags)}
+        made = self._make_own_tools(self.server, tools, tags)
+        own = {entry.identity: entry for entry in made}
+        if not own:
+            return
         listed = (
             each for each in tools if self.server.lists_tool(each.definition.tags)
         )
@@ -408,8 +412,8 @@ class Catalog:
         listings = dict(self.offered)
         for name, entries in changes.items():
             known: Mapping[str, Entry[Any, Any]] = getattr(self, name)
-            if name == "tools" and self._search_tools is not None:
-                # Without the tools that search.
+            if name == "tools":
+                # Without our own.
                 known = {each.identity: each for each in self.offered[name]}
             differing = {
                 identity: entry

@@ -19,6 +19,7 @@ from mcp_app import conf
 from mcp_app.catalog.lint import registry_problems, trial_problems
 from mcp_app.catalog.registry import mcp
 from mcp_app.checks.settings import Messages
+from mcp_app.interface.server import OWN_TOOLS
 
 OURS: Final = b"mcp_app"
 """What a module with definitions imports; others of that name are not ours."""
@@ -41,13 +42,22 @@ def check_modules(app_configs: object, **_: Any) -> Messages:
 
 
 def check_toolsets(app_configs: object, **_: Any) -> Messages:
-    """Report toolsets whose tools cannot be made, and what others leave out."""
+    """Report what toolsets cannot make, and names of tools that are ours."""
     # Asked for tools, the registry makes them.
     if not (mcp.tools or mcp.toolsets):
         return []
     errors = (checks.Error(each, id="mcp_app.E022") for each in mcp.toolset_problems)
     remarks = (checks.Info(each, id="mcp_app.I004") for each in mcp.toolset_remarks)
-    return [*errors, *remarks]
+    clashes = [
+        checks.Warning(
+            f"The tool {name!r} of this site is called as one of mcp_app's own.",
+            hint="Give it another name.",
+            id="mcp_app.W029",
+        )
+        for name in OWN_TOOLS
+        if name in mcp.tools
+    ]
+    return [*errors, *remarks, *clashes]
 
 
 def check_admin_site(app_configs: object, **_: Any) -> Messages:

@@ -26,7 +26,7 @@ from mcp_app.auth.authenticators import sign_in_names
 from mcp_app.auth.issuer_options import UnusableIssuer, read_options
 from mcp_app.auth.resources import WELL_KNOWN, oauth_problems
 from mcp_app.egress.sites import setting_problems as site_problems
-from mcp_app.interface.server import PUBLIC
+from mcp_app.interface.server import OWN_TOOLS, PUBLIC
 from mcp_app.invalidation.doorbell import shared_layer
 from mcp_app.kinds.registry import unusable_kinds
 from mcp_app.models.fields import split_words
@@ -95,6 +95,15 @@ def check_settings(app_configs: object, **_: Any) -> Messages:
         ),
         *(checks.Error(sentence, id="mcp_app.E002") for sentence in wrong),
         *_moved_path_errors(),
+        *(
+            checks.Error(
+                f'MCP["DISABLED_TOOLS"] has {each!r}: mcp_app has no such tool.',
+                hint=f"It has {', '.join(OWN_TOOLS)}.",
+                id="mcp_app.E021",
+            )
+            for each in current.disabled_tools
+            if each not in OWN_TOOLS
+        ),
         # Values of the wrong type are told of; nothing more can be said of them.
         *(() if wrong else _unusable_values(current)),
     ]

@@ -34,6 +34,10 @@ RESERVED_SLUGS = frozenset({*PARTS, HEALTH_SLUG})
 SEARCH_TOOLS, CALL_READING_TOOL = "search_tools", "call_reading_tool"
 CALL_TOOL = "call_tool"
 """The tools of a server whose tools are found by searching."""
+GET_TASK_RESULT = "get_task_result"
+"""The tool that fetches results of tasks, for clients that know none."""
+OWN_TOOLS = (SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL, GET_TASK_RESULT)
+"""All tools of ours: `MCP["DISABLED_TOOLS"]` may name them."""
 PUBLIC = "public"
 BY_TOKEN = "token"  # noqa: S105 - a name
 """Access tokens, by their name in the settings: what a new server starts with."""

@@ -37,7 +37,7 @@ from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.kinds import KindError, complete_definition, completers_of, usable_kinds
 from mcp_app.protocol.errors import RequestRefused, SwitchedOff
-from mcp_app.server.searching import search_tools
+from mcp_app.server.own_tools import own_tools
 
 logger = logging.getLogger("mcp_app.catalog")
 
@@ -314,7 +314,7 @@ class Catalogs:
             server,
             completers=self._completers,
             stopped=stopped,
-            searching=search_tools,
+            own_tools=own_tools,
             **lists,
         )
 

@@ -22,6 +22,7 @@ RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
 """Whether a tool runs in the background: never, if the client can, always."""
 FORBIDDEN: Final = "forbidden"
+OPTIONAL: Final = "optional"
 REQUIRED: Final = "required"
 TASK_SUPPORT: tuple[TaskSupport, ...] = ("forbidden", "optional", "required")
 
@@ -153,12 +154,13 @@ def task_to_wire(record: TaskRecord, revision: Revision, now_ms: int) -> JsonObj
         f"ttl{suffix}": record.expires_ms - record.created_ms,
         f"pollInterval{suffix}": YOUNG_POLL_MS if young else POLL_MS,
     }
-    if text := record.message or _progress_text(record):
+    if text := record.message or progress_text(record):
         task["statusMessage"] = text
     return task
 
 
-def _progress_text(record: TaskRecord) -> str:
+def progress_text(record: TaskRecord) -> str:
+    """Return how far it is, such as "2 of 3"; "" if that is not known."""
     if record.progress is None:
         return ""
     of_all = "" if record.total is None else f" of {record.total:g}"

@@ -73,7 +73,8 @@ async def call_as_task(
         raise _no_task(exchange, f"{entry.identity} runs as a task: call it with task.")
     if definition.ask_first and revision.task_extension:
         return None
-    return await create_task(exchange, entry, arguments)
+    record = await create_task(exchange, entry, arguments)
+    return await answer_with_task(exchange, record)
 
 
 def _no_task(exchange: Exchange, message: str) -> MethodNotFound:
@@ -86,12 +87,12 @@ async def create_task(
     entry: ToolEntry,
     arguments: JsonObject,
     earlier: RequestState | None = None,
-) -> bytes:
-    """Store a task and return the answer of the call; raise `ToolError` for too many.
+) -> TaskRecord:
+    """Store a task; raise `ToolError` if the caller has too many.
 
     `earlier` has the answers that the call had before.
     """
-    tasks, revision = exchange.adapters.tasks, exchange.revision
+    tasks = exchange.adapters.tasks
     assert tasks is not None  # noqa: S101 - the callers looked
     record = await tasks.create(
         NewTask(
@@ -100,7 +101,7 @@ async def create_task(
             holder=holder_of(exchange),
             person=exchange.person,
             caller=_caller_to_text(exchange),
-            revision=revision.version,
+            revision=exchange.revision.version,
             arguments=jsonrpc.write(arguments).decode(),
             state=_first_state(earlier),
             rerun=entry.definition.may_rerun,
@@ -111,6 +112,13 @@ async def create_task(
         exchange.record_outcome(Outcome.LIMITED, record)
         raise ToolError(record)
     exchange.record_outcome(Outcome.TASK)
+    return record
+
+
+async def answer_with_task(exchange: Exchange, record: TaskRecord) -> bytes:
+    """Return the answer of a call that has become a task."""
+    tasks, revision = exchange.adapters.tasks, exchange.revision
+    assert tasks is not None  # noqa: S101 - there is a task
     if revision.task_extension:
         # The server decides: who has the result at once need not ask for it.
         later = await tasks.wait(record, AT_ONCE_S)

@@ -354,8 +354,8 @@ def test_a_tool_and_its_schemas() -> None:
     assert typed.output_validator is typed.output_validator
 
 
-def search_tools(tags: frozenset[str]) -> list[Any]:
-    return [tool("search_tools", tags=tags)]
+def own_tools(server: ServerDefinition, _: Any, tags: frozenset[str]) -> list[Any]:
+    return [tool("search_tools", tags=tags)] if server.uses_search else []
 
 
 def searched(**more: Any) -> Catalog:
@@ -366,7 +366,7 @@ def searched(**more: Any) -> Catalog:
         tool("a", tags=frozenset({"listed"})),
         tool("b", tags=frozenset({"money"}), demands=AUDIT),
     ]
-    return Catalog(server, tools=tools, searching=search_tools)
+    return Catalog(server, tools=tools, own_tools=own_tools)
 
 
 def names_in(listing: Listing) -> list[str]:
@@ -403,6 +403,6 @@ def test_a_server_that_searches_changes() -> None:
 
 
 def test_a_server_that_lists_has_no_tools_of_its_own() -> None:
-    catalog = Catalog(ServerDefinition(slug="s"), searching=search_tools)
+    catalog = Catalog(ServerDefinition(slug="s"), own_tools=own_tools)
     assert catalog.tools == {}
     assert catalog.listings is catalog.offered

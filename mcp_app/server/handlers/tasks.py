@@ -6,6 +6,8 @@ Another person's task, one that has expired and one that never was get the same 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -85,7 +87,7 @@ async def list_tasks(exchange: Exchange) -> JsonObject:
             raise InvalidParams("params.cursor must be a string.")
         before = cursors.open_cursor(token, keys, server=slug, listing="tasks").position
     page = await tasks.list_of(slug, exchange.person, before, PAGE_SIZE + 1)
-    readable = [each for each in page[:PAGE_SIZE] if _may_read(exchange, each)]
+    readable = [each for each in page[:PAGE_SIZE] if may_read(exchange, each)]
     wires = [task_to_wire(each, exchange.revision, now_ms()) for each in readable]
     result: JsonObject = {"tasks": wires}
     if len(page) > PAGE_SIZE:
@@ -101,7 +103,7 @@ async def wait_for_result(exchange: Exchange) -> bytes:
     """
     record = await _find_task(exchange)
     while not record.has_ended:
-        record = await _wait_for_change(exchange, record)
+        record = await wait_for_change(exchange, record)
     if record.status == CANCELLED:
         raise InternalError(CANCELLED_TEXT)
     if record.error:
@@ -112,15 +114,25 @@ async def wait_for_result(exchange: Exchange) -> bytes:
     return jsonrpc.write(result)
 
 
-async def _wait_for_change(exchange: Exchange, record: TaskRecord) -> TaskRecord:
-    """Return the task when it has changed; ask what it asks meanwhile."""
-    tasks, asking = _tasks_of(exchange), None
+async def wait_for_change(
+    exchange: Exchange, record: TaskRecord, seconds: float = math.inf
+) -> TaskRecord:
+    """Return the task when it has changed, or after so many seconds.
+
+    What it asks meanwhile is asked on the stream of this request.
+    """
+    tasks, asking = exchange.adapters.tasks, None
+    assert tasks is not None  # noqa: S101 - the callers looked
+    until = time.monotonic() + seconds
     if record.status == INPUT_REQUIRED and exchange.outgoing.streams:
         asking = asyncio.create_task(_ask_client(exchange, tasks, record))
     try:
         later: TaskRecord | None = record
         while later is not None and later.updated_ms == record.updated_ms:
-            later = await tasks.wait(record, WAIT_S)
+            left = until - time.monotonic()
+            later = await tasks.wait(record, min(WAIT_S, max(0.0, left)))
+            if left <= 0:
+                break
     finally:
         if asking is not None:
             asking.cancel()
@@ -186,10 +198,11 @@ async def readable_tasks(
     tasks = _tasks_of(exchange)
     possible = [each for each in public_ids if len(each) <= MAX_ID_LENGTH]
     records = await asyncio.gather(*map(tasks.find, possible))
-    return [each for each in records if each is not None and _may_read(exchange, each)]
+    return [each for each in records if each is not None and may_read(exchange, each)]
 
 
-def _may_read(exchange: Exchange, record: TaskRecord) -> bool:
+def may_read(exchange: Exchange, record: TaskRecord) -> bool:
+    """Whether the caller may read a task."""
     return (
         record.server == exchange.catalog.server.slug
         and record.holder == holder_of(exchange)

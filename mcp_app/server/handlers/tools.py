@@ -19,6 +19,7 @@ from mcp_app.interface.errors import (
     TooManyQuestions,
 )
 from mcp_app.interface.questions import ToolOutput
+from mcp_app.interface.server import GET_TASK_RESULT
 from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Block, Text, block_to_wire
@@ -37,7 +38,8 @@ from mcp_app.server import coercion
 from mcp_app.server.coercion import read_strings
 from mcp_app.server.exchange import Exchange
 from mcp_app.server.round_trip import TaskStarted
-from mcp_app.server.tasks import call_as_task, create_task
+from mcp_app.server.tasks import answer_with_task, call_as_task, create_task
+from mcp_app.server.waiting import call_and_wait, get_task_result, waits_for_task
 
 if TYPE_CHECKING:
     from mcp_app.protocol.revisions import Revision
@@ -79,10 +81,15 @@ async def _run_function(
     task = await call_as_task(exchange, entry, arguments)
     if task is not None:
         return task
+    if waits_for_task(exchange, entry):
+        return await call_and_wait(exchange, entry, arguments)
+    if entry.runnable.ours and entry.identity == GET_TASK_RESULT:
+        return await get_task_result(exchange, arguments)
     try:
         return await calls.run_user_code(exchange, entry, entry.runnable, bound)
     except TaskStarted as started:
-        return await create_task(exchange, entry, arguments, started.state)
+        record = await create_task(exchange, entry, arguments, started.state)
+        return await answer_with_task(exchange, record)
 
 
 async def finish_tool_call(

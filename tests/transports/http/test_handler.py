@@ -32,6 +32,7 @@ TRACES: Final = (
     "Stream",
     "Session",
     "Once",
+    "Task",
     "Ledger",
 )
 NOTHING: Final = dict.fromkeys(TRACES, 0)

@@ -196,7 +196,7 @@ async def test_who_calls_too_often_is_refused_alike(
         bearing(crowd.outside, ADD),
     ]
     assert await ways.differences(steps) == []
-    assert ways.plain >= 4
+    assert ways.plain >= 1
 
 
 @pytest.mark.parametrize("count", [300, *long_cases(3_000)])

@@ -14,7 +14,7 @@ from mcp_app.catalog.snapshot import Catalog, Entry
 from mcp_app.interface.server import CALL_TOOL, ServerDefinition
 from mcp_app.kinds import KindError
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.server.searching import search_tools
+from mcp_app.server.own_tools import own_tools
 from mcp_app.workbench.trying.dry_run_outcome import (
     DryRunOutcome,
     Ending,
@@ -89,7 +89,7 @@ def of_row(entry: Entry[Any, Any], ref: str = "7") -> Entry[Any, Any]:
 
 def catalog_of(**lists: Any) -> Catalog:
     server = ServerDefinition(slug="shop", listing="search")
-    return Catalog(server, searching=search_tools, **lists)
+    return Catalog(server, own_tools=own_tools, **lists)
 
 
 @pytest.mark.parametrize(
