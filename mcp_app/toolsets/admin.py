@@ -352,7 +352,7 @@ class AdminTools:
                 with pages.submit("delete", [("post", "yes")]) as visit:
                     return message_output(visit, key=str(key))
         answer = {
-            "deletes": [plain_text(each) for each in rows[:MOST_ITEMS]],
+            "deletes": admin_lists.public_texts(rows[:MOST_ITEMS]),
             "total": len(rows),
             "confirm": expected,
             "note": "Nothing is deleted yet. Call again with this confirm.",

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
+from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.db import DataError
+from django.utils.text import capfirst
 
 from mcp_app.catalog.form_filling import Pair
-from mcp_app.catalog.secret_fields import is_secret_name
+from mcp_app.catalog.secret_fields import is_secret_model, is_secret_name
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.admin_forms import cell_value, plain_value, row_name
@@ -153,6 +155,18 @@ def deletion_page(_: SiteRequest, context: Context) -> list[str]:
     if obstacles:
         raise ToolError("\n".join(obstacles))
     return [*_flat_texts(context["deleted_objects"])]
+
+
+def public_texts(rows: list[str]) -> list[str]:
+    """Return what goes along with the first row; of what may be a secret its kind."""
+    kinds = {
+        capfirst(each._meta.verbose_name)
+        for each in apps.get_models(include_auto_created=True)
+        if is_secret_model(each)
+    }
+    first, *others = map(plain_text, rows)
+    parts = [each.partition(": ") for each in others]
+    return [first, *(p[0] if p[0] in kinds else "".join(p) for p in parts)]
 
 
 def _flat_texts(nested: Iterable[Any]) -> Iterator[str]:

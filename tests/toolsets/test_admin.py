@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.urls import reverse
 from pytest_django import Settings
@@ -318,6 +318,16 @@ def test_a_row_is_deleted_in_two_steps(tools: Client, registry: Registry) -> Non
     assert LogEntry.objects.get().is_deletion()
     gone = tools.try_call("admin_delete", **call, confirm=confirm)
     assert gone.text == f"There is no order with the key {row.pk}."
+
+
+def test_a_deletion_tells_no_secret_of_what_goes_along(shop: None) -> None:
+    registry = Registry()
+    registry.admin_tools(change=[User], models=[User])
+    user = person("gone")
+    user.groups.add(Group.objects.create(name="some"))
+    tools = client_of(person("root", is_superuser=True), registry)
+    first = tools.call("admin_delete", model="auth.user", key=str(user.pk)).data
+    assert first["deletes"] == ["User: gone", "User-group relationship"]
 
 
 def test_what_is_in_the_way_of_a_deletion_is_told(
