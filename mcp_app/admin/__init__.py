@@ -7,7 +7,7 @@ from django.contrib import admin
 
 from mcp_app.admin.calls import log
 from mcp_app.admin.definitions import definition_admin
-from mcp_app.admin.operations import session_admin
+from mcp_app.admin.operations import session_admin, task_admin
 from mcp_app.admin.servers import server_admin
 from mcp_app.admin.tokens import token_admin
 
@@ -17,6 +17,7 @@ __all__ = [
     "register",
     "server_admin",
     "session_admin",
+    "task_admin",
     "token_admin",
 ]
 

@@ -81,6 +81,10 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "task",
                 "verbose_name_plural": "tasks",
+                "permissions": [
+                    ("view_task", "Can see tasks"),
+                    ("cancel_task", "Can cancel tasks"),
+                ],
                 "default_permissions": (),
                 "indexes": [
                     models.Index(fields=["ended_ms", "owner"], name="mcp_task_open"),

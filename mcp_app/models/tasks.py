@@ -200,6 +200,10 @@ class Task(models.Model):
         verbose_name = _("task")
         verbose_name_plural = _("tasks")
         default_permissions = ()
+        permissions = [
+            ("view_task", _("Can see tasks")),
+            ("cancel_task", _("Can cancel tasks")),
+        ]
         indexes = [
             models.Index(fields=["ended_ms", "owner"], name="mcp_task_open"),
             models.Index(fields=["person", "ended_ms"], name="mcp_task_person"),
