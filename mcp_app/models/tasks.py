@@ -19,6 +19,7 @@ from mcp_app.models.fields import ExactCharField
 from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.tasks import read_json
 
 TASK: Final = "task"
 """The kind of a change of a task; the ref is the primary key."""
@@ -95,7 +96,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
             row = rows.select_for_update().filter(parked, pk=pk).first()
             if row is None:
                 return False
-            state: Any = jsonrpc.read(row.state.encode())
+            state: Any = read_json(row.state)
             questions: dict[str, JsonObject] = state["questions"]
             for key, reply in replies.items():
                 if key in questions:

@@ -65,7 +65,7 @@ class TaskChanges:
             while True:
                 later = await self.find(record.public_id)
                 left = until - time.monotonic()
-                if later is None or later.updated_ms != record.updated_ms or left <= 0:
+                if later is None or later != record or left <= 0:
                     return later
                 try:
                     async with asyncio.timeout(min(left, LOOK_S)):

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, Protocol, TypeVar
 
 from django.db import Error as DatabaseError
@@ -33,8 +33,17 @@ from mcp_app.protocol.errors import (
 )
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.protocol.tasks import CANCELLED, COMPLETED, FAILED, NewTask, TaskRecord
+from mcp_app.protocol.tasks import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    NewTask,
+    TaskRecord,
+    TaskState,
+    read_json,
+)
 from mcp_app.server import dispatch
+from mcp_app.server.conversation import RequestState
 from mcp_app.server.exchange import Adapters, End, Exchange, NoWayBack
 from mcp_app.server.handlers import tools
 from mcp_app.server.round_trip import InputRequired
@@ -309,8 +318,6 @@ class TaskCall:
 
     def __init__(self, owner: str, record: TaskRecord) -> None:
         self.record = record
-        self.state = record.read_state()
-        self.request_state = request_state_of(self.state)
         self.exchange: Exchange | None = None
         self.ending: dict[str, str] = {}
         """The columns of the row when it ends; empty where it goes on elsewhere."""
@@ -322,6 +329,14 @@ class TaskCall:
         self._progress: dict[str, object] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._announced_at = 0.0
+
+    @cached_property
+    def state(self) -> TaskState:
+        return self.record.read_state()
+
+    @cached_property
+    def request_state(self) -> RequestState:
+        return request_state_of(self.state)
 
     # -- what the call does ----------------------------------------------------------
 
@@ -354,7 +369,7 @@ class TaskCall:
             if self.record.rerun:
                 return {}
             return ending_of_error(InternalError(SHUT_DOWN, {"retryable": False}))
-        message: Any = jsonrpc.read(body)
+        message: Any = read_json(body.decode())
         return {"status": FAILED, "error": jsonrpc.write(message["error"]).decode()}
 
     def store_ending(self) -> None:

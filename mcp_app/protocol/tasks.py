@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from orjson import Fragment
 
 from mcp_app.protocol import jsonrpc
 
@@ -36,6 +39,7 @@ YOUNG_MS: Final = 10_000
 YOUNG_POLL_MS: Final = 1_000
 POLL_MS: Final = 5_000
 """How often a client should ask: at first, and later."""
+_OF_ROWS: Final = jsonrpc.ReadLimits(jsonrpc.WRITTEN_DEPTH, nodes=sys.maxsize)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +124,8 @@ class TaskState:
 
 def read_json(text: str) -> Any:
     """Return what a text of a row holds."""
-    return jsonrpc.read(text.encode())
+    # What we wrote we read, even where a client could not send as much at once.
+    return jsonrpc.read(text.encode(), _OF_ROWS)
 
 
 def declares_tasks(capabilities: Mapping[str, Any]) -> bool:
@@ -172,7 +177,7 @@ def detailed_task(record: TaskRecord, revision: Revision, now_ms: int) -> JsonOb
     task = task_to_wire(record, revision, now_ms)
     if record.result:
         # A result with `isError` is no failure here ("Task Status").
-        task |= {"status": COMPLETED, "result": read_json(record.result)}
+        task |= {"status": COMPLETED, "result": Fragment(record.result)}
     elif record.status == FAILED:
         task["error"] = read_json(record.error)
     elif record.status == INPUT_REQUIRED:

@@ -211,8 +211,10 @@ class TaskRun(Protocol):
     """A run of a task, for the call that is made for it."""
 
     record: TaskRecord
-    request_state: RequestState
-    """The questions and answers so far."""
+
+    @property
+    def request_state(self) -> RequestState:
+        """The questions and answers so far."""
 
     def offer_progress(
         self, progress: float, total: float | None, message: str | None

@@ -143,6 +143,23 @@ def _require_method(revision: Revision, method: str, *path: str) -> None:
         )
 
 
+def can_answer(client: Client, revision: Revision, request: JsonObject) -> bool:
+    """Whether a client takes a question, which may be of another client's call."""
+    method, params = request["method"], request["params"]
+    path = [method.partition("/")[0]]
+    mode = params.get("mode")
+    if mode == "url" or (mode and client.capabilities.get("elicitation")):
+        path.append(mode)
+    if "tools" in params:
+        path.append("tools")
+    try:
+        _require_method(revision, method, *path)
+        require_capability(client, *path)
+    except ClientCannot:
+        return False
+    return True
+
+
 def _prepare_elicitation(
     key: str, question: Elicit[Any], revision: Revision, client: Client
 ) -> PreparedQuestion:

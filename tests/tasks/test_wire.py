@@ -105,6 +105,21 @@ async def test_how_tasks_end(each: TaskClient) -> None:
     assert (error["code"], error["message"]) == (-32603, "Broken.")
 
 
+async def test_a_result_may_be_deeper_than_a_request(each: TaskClient) -> None:
+    deep: Any = "bottom"
+    for _ in range(100):
+        deep = [deep]
+
+    async def work(ctx: Any) -> JsonObject:
+        await asyncio.sleep(0.3)
+        return {"deep": deep}
+
+    task = await each.begin("task", work)
+    found = await each.until(task)
+    result = found.get("result") or (await each.ask("result", task)).result
+    assert str(deep).replace("'", '"') in result["content"][0]["text"]
+
+
 async def test_a_task_is_cancelled(each: TaskClient) -> None:
     ends = []
 
@@ -178,6 +193,38 @@ async def test_questions_of_the_extension(ana: TaskClient) -> None:
     await ana.answer(task, last=accepted("c"))
     found = await ana.until(task)
     assert found["result"]["content"][0]["text"] == "a b c"
+
+
+async def test_answers_may_have_more_values_than_a_request(ana: TaskClient) -> None:
+    async def work(ctx: Any) -> str:
+        return str(len(await ctx.ask(one=Elicit("One?", NAME), two=Elicit("2?", NAME))))
+
+    task = await ana.begin("task", work)
+    await ana.until(task, "input_required")
+    many = {"action": "accept", "content": {"more": [0] * 60_000}}
+    await ana.answer(task, one=many)
+    await ana.answer(task, two=many)
+    assert (await ana.until(task))["result"]["content"][0]["text"] == "2"
+
+
+async def test_who_waits_sees_two_changes_in_a_millisecond(
+    take_tasks: TakeTasks, process: Process
+) -> None:
+    client = await take_tasks(STATEFUL)
+    task = await client.begin("task", ask_name)
+    await client.until(task, "input_required")
+    visit = client.client.begin("tasks/result", {"taskId": task})
+    question = await visit.message()
+    assert question is not None
+    row = await Task.objects.aget(public_id=task)
+    row.status, row.ended_ms, row.result = "completed", row.updated_ms, '{"content":[]}'
+    await row.asave()
+    process.tasks.apply_changes({row.pk})
+    message = question
+    async with asyncio.timeout(60):
+        while "result" not in message:
+            message = await visit.message()
+            assert message is not None
 
 
 async def test_questions_of_a_session(take_tasks: TakeTasks) -> None:

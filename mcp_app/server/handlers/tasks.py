@@ -34,7 +34,7 @@ from mcp_app.protocol.tasks import (
 from mcp_app.server import coercion
 from mcp_app.server.context import call_core_of
 from mcp_app.server.exchange import Exchange, Tasks
-from mcp_app.server.questions import PreparedQuestion
+from mcp_app.server.questions import PreparedQuestion, can_answer
 from mcp_app.server.tasks import holder_of, now_ms, requires_extension
 
 UNKNOWN: Final = "There is no such task, or it has expired."
@@ -124,11 +124,11 @@ async def wait_for_change(
     tasks, asking = exchange.adapters.tasks, None
     assert tasks is not None  # noqa: S101 - the callers looked
     until = time.monotonic() + seconds
-    if record.status == INPUT_REQUIRED and exchange.outgoing.streams:
+    if exchange.outgoing.streams and may_ask(exchange, record):
         asking = asyncio.create_task(_ask_client(exchange, tasks, record))
     try:
         later: TaskRecord | None = record
-        while later is not None and later.updated_ms == record.updated_ms:
+        while later == record:
             left = until - time.monotonic()
             later = await tasks.wait(record, min(WAIT_S, max(0.0, left)))
             if left <= 0:
@@ -140,6 +140,15 @@ async def wait_for_change(
     if later is None:
         raise InvalidParams(UNKNOWN)
     return later
+
+
+def may_ask(exchange: Exchange, record: TaskRecord) -> bool:
+    """Whether a task waits for answers, all of which this client can give."""
+    client, revision = exchange.client, exchange.revision
+    return record.status == INPUT_REQUIRED and all(
+        can_answer(client, revision, each)
+        for each in record.read_state().open_requests().values()
+    )
 
 
 async def _ask_client(exchange: Exchange, tasks: Tasks, record: TaskRecord) -> None:
