@@ -35,6 +35,7 @@ from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.handlers.tasks import (
     CANCELLED_TEXT,
     UNKNOWN,
+    may_ask,
     may_read,
     wait_for_change,
 )
@@ -148,7 +149,8 @@ async def get_task_result(
     tasks = exchange.adapters.tasks
     if tasks is None:
         return await _run_outside_of_calls()
-    record = await tasks.find(arguments["task"])
+    earlier = await _earlier_task(exchange, tasks)
+    record = earlier or await tasks.find(arguments["task"])
     if record is None or not may_read(exchange, record):
         raise ToolError(UNKNOWN)
     record = await _wait(exchange, record, arguments.get("wait", USUAL_WAIT_S))
@@ -180,7 +182,7 @@ async def _wait(exchange: Exchange, record: TaskRecord, seconds: float) -> TaskR
     until = loop.time() + seconds
     try:
         while not record.has_ended and (left := until - loop.time()) > 0:
-            if record.status == INPUT_REQUIRED and exchange.revision.stateless:
+            if exchange.revision.stateless and may_ask(exchange, record):
                 state = RequestState(round_trip=f"{OF_TASK}{record.public_id}")
                 raise InputRequired(record.read_state().open_requests(), state)
             record = await wait_for_change(exchange, record, left)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.models import Task
+from mcp_app.server.waiting import STILL_ASKS
 from tests.asgi_client import Client, JsonObject, Outcome
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect
@@ -97,6 +98,30 @@ async def test_its_questions_reach_the_client(caller: Caller) -> None:
     [question] = answer.questions
     assert question["params"]["message"] == "Who?"
     assert len(await task_ids()) == 1
+
+
+@pytest.mark.parametrize("version", [STATELESS, STATEFUL])
+@pytest.mark.parametrize("mcp", [BRIEF])
+async def test_the_tool_asks_what_the_task_asks_later(
+    caller: Caller, connect: Connect, version: str
+) -> None:
+    released = asyncio.Event()
+
+    async def work(ctx: Any) -> str:
+        await released.wait()
+        return await ask_name(ctx)
+
+    await caller.call("task", work)
+    [task] = await task_ids()
+    released.set()
+    # Of a client that cannot answer nothing is asked.
+    options: JsonObject = {"headers": {"x-user": "ana"}, "capabilities": {}}
+    other = Caller(await connect(version, path="/mcp/private", **options), caller.play)
+    refused = await other.fetch(task, wait=0.5)
+    assert (refused.text, refused.questions) == (STILL_ASKS, [])
+    params = {"name": "get_task_result", "arguments": {"task": task}}
+    answer = await caller.client.talk("tools/call", params, lambda *_: accepted("Bo"))
+    assert (answer.text, len(answer.questions)) == ("Hello Bo", 1)
 
 
 async def test_a_state_leads_to_no_task_of_others(
