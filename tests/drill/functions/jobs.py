@@ -21,6 +21,7 @@ YES: Final = {"type": "object", "properties": {"confirm": {"type": "boolean"}}}
 
 @mcp.tool(read_only=True)
 def greet(name: str) -> str:
+    """Greet somebody."""
     return f"Hello, {name}!"
 
 
@@ -36,30 +37,35 @@ async def slow_compute(ctx: Context, seconds: float = 1, label: str = "") -> str
 
 @mcp.tool(task="required")
 def failing_job() -> str:
+    """Fail after a second."""
     time.sleep(1)
     raise ToolError("The job failed.")
 
 
 @mcp.tool(task="optional")
 async def protocol_error_job() -> str:
+    """Break the protocol after half a second."""
     await asyncio.sleep(0.5)
     raise InternalError("The job broke the protocol.")
 
 
 @mcp.tool(task="optional")
 async def confirm_delete(ctx: Context, filename: str) -> str:
+    """Ask before a file is deleted."""
     answer: Any = await ctx.elicit(f"Delete {filename}?", YES, key="confirm")
     return f"Deleted {filename}." if isinstance(answer, Accepted) else "Left it."
 
 
 @mcp.tool(task="optional")
 def multi_input(ctx: SyncContext) -> str:
+    """Ask two questions at once."""
     answers = ctx.ask(first=Elicit("First?", NAME), second=Elicit("Second?", NAME))
     return ", ".join(sorted(answers))
 
 
 @mcp.tool(task="required", ask_first=True)
 async def test_tool_with_task(ctx: Context) -> str:
+    """Ask who it is, and go on as a task."""
     answer: Any = await ctx.elicit("Who are you?", NAME, key="user_name")
     ctx.as_task()
     await asyncio.sleep(0.5)
@@ -75,6 +81,7 @@ def enter_line(key: str, seconds: float) -> int:
 
 @mcp.tool(task="optional")
 def enter_once(key: str, seconds: float) -> int:
+    """Enter a line; it must not run twice."""
     return enter_line(key, seconds)
 
 
