@@ -10,9 +10,9 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.interface.errors import ToolError
-from mcp_app.interface.questions import Accepted, Elicit
+from mcp_app.interface.questions import Accepted, Elicit, Sample
 from mcp_app.invalidation import workers
-from mcp_app.models import Call, Server, Task
+from mcp_app.models import Call, Event, Server, Task
 from mcp_app.models.stops import By, Running, Scope
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
@@ -240,6 +240,35 @@ async def test_questions_of_a_session(take_tasks: TakeTasks) -> None:
     found = await client.client.talk("tasks/result", {"taskId": task}, answer)
     assert found.text == "Hello Bo"
     assert replies == [("elicitation/create", "Who?", {"taskId": task})]
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"questions_per_person": 1}}])
+async def test_a_session_is_asked_as_much_as_it_may_be_at_once(
+    take_tasks: TakeTasks,
+) -> None:
+    client = await take_tasks(STATEFUL)
+
+    async def work(ctx: Any) -> str:
+        return str(
+            len(
+                await ctx.ask(
+                    one=Elicit("One?", NAME), two=Sample("A secret", max_tokens=9)
+                )
+            )
+        )
+
+    def answer(method: str, params: JsonObject) -> JsonObject:
+        content = {"type": "text", "text": "Two"}
+        sampled = {"role": "assistant", "model": "m", "content": content}
+        return accepted("One") if method == "elicitation/create" else sampled
+
+    task = await client.begin("task", work)
+    await client.until(task, "input_required")
+    found = await client.client.talk("tasks/result", {"taskId": task}, answer)
+    assert found.text == "2"
+    # What is sampled is kept no longer than it is asked.
+    payloads = [each.payload async for each in Event.objects.all()]
+    assert not [each for each in payloads if "secret" in each]
 
 
 async def test_a_call_becomes_a_task_when_its_function_says_so(

@@ -9,6 +9,7 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 from mcp_app.interface.context import Answer
@@ -154,13 +155,21 @@ def may_ask(exchange: Exchange, record: TaskRecord) -> bool:
 async def _ask_client(exchange: Exchange, tasks: Tasks, record: TaskRecord) -> None:
     """Ask the questions of a task on the stream of this request."""
     meta = {RELATED_TASK: {"taskId": record.public_id}}
-    questions = []
-    for key, request in record.read_state().open_requests().items():
+    questions: list[PreparedQuestion] = []
+    requests = record.read_state().open_requests()
+    # With the answers to the first the row changes, and the next are asked.
+    for key, request in islice(
+        requests.items(), exchange.adapters.limits.questions_per_person
+    ):
         params = {**request["params"]}
         params["_meta"] = {**params.get("_meta", {}), **meta}
         questions.append(
             PreparedQuestion(
-                key=key, method=request["method"], params=params, parse=_leave_unread
+                key=key,
+                method=request["method"],
+                params=params,
+                parse=_leave_unread,
+                private=request["method"] == "sampling/createMessage",
             )
         )
     trip = call_core_of(exchange).round_trip
