@@ -54,6 +54,9 @@ class TaskChanges:
             self._process.spawn_task(self._tell_listeners(keys))
 
     async def find(self, public_id: str) -> TaskRecord | None:
+        # PostgreSQL takes no NUL, and others' ids are in the same statement.
+        if "\0" in public_id:
+            return None
         return await self._lookups.load_value(public_id)
 
     async def wait(self, record: TaskRecord, seconds: float) -> TaskRecord | None:

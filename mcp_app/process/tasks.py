@@ -388,7 +388,7 @@ class TaskCall:
     def offer_progress(
         self, progress: float, total: float | None, message: str | None
     ) -> None:
-        text = (message or "")[:MAX_MESSAGE_LENGTH]
+        text = (message or "").replace("\0", "")[:MAX_MESSAGE_LENGTH]
         self._progress = {"progress": progress, "total": total, "message": text}
         if self._timer is None:
             loop = asyncio.get_running_loop()

@@ -82,7 +82,7 @@ async def test_a_tool_fetches_what_comes_later(
     assert answer.text == sentence
     assert (await caller.fetch(task, wait=0)).text == sentence
     bob = await connect(STATELESS, path="/mcp/private", headers={"x-user": "bob"})
-    for identifier in (task, "no-such-task"):
+    for identifier in (task, "no-such-task", "no\0such"):
         foreign = await bob.call("get_task_result", task=identifier)
         assert (foreign.result["isError"], foreign.text) == (True, UNKNOWN)
     released.set()
