@@ -91,6 +91,7 @@ def test_workers_run_tasks_and_one_that_is_killed_is_replaced() -> None:
         wait_until_it_runs(web, last)
         # After the signal it ends what runs.
         assert second.stop() == 0
+        assert "Waits for 1 running tasks, 30 seconds at most." in second.output
         assert ended(web, last)["status"] == "completed"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -50,10 +51,10 @@ class Command(BaseCommand):
             raise CommandError(f"--places is {places}: it must be from 1 to {most}.")
         connections.close_all()
         self.stdout.write(f"Runs {places} tasks at the same time.")
-        asyncio.run(run_tasks(places, options["patience"]))
+        asyncio.run(run_tasks(places, options["patience"], self.stdout.write))
 
 
-async def run_tasks(places: int, patience: float) -> None:
+async def run_tasks(places: int, patience: float, say: Callable[[str], object]) -> None:
     """Run tasks until a signal comes, and give them then so many seconds."""
     current, stopped = begin_process(), asyncio.Event()
     stop_at_signals(stopped)
@@ -72,6 +73,8 @@ async def run_tasks(places: int, patience: float) -> None:
                     await stopped.wait()
             except TimeoutError:
                 continue
+        if count := len(current.tasks):
+            say(f"Waits for {count} running tasks, {patience:g} seconds at most.")
         await current.drain(patience)
     finally:
         current.close()
