@@ -160,33 +160,29 @@ class TaskRunner:
         self.claim_soon()
 
     async def maintain(self) -> None:
-        """With each heartbeat: stop what is not ours any more, run what waits."""
+        """With each heartbeat: stop what is not ours any more, run what waits.
+
+        What we own and have not run for two heartbeats is given up: the answer of the
+        database was lost when we claimed it.
+        """
         if self._runs or self._has_tools():
-            await self._stop_foreign()
-            await self._give_up_unknown()
+            unknown = await self._stop_foreign() - self._runs.keys()
+            for key in unknown & self._unknown:
+                await writer.run(rows.release_unknown, key, self._owner)
+            self._unknown = unknown
         self.claim_soon()
 
-    async def _give_up_unknown(self) -> None:
-        """Treat as ours that died what we own and have not run for two heartbeats.
-
-        That is so if the answer of the database was lost when we claimed it.
-        """
-        own = await writer.run(rows.owned_keys, self._owner)
-        unknown = own - self._runs.keys()
-        for key in unknown & self._unknown:
-            await writer.run(rows.release_unknown, key, self._owner)
-        self._unknown = unknown
-
-    async def _stop_foreign(self) -> None:
-        """Stop the code of tasks that were cancelled, or given to another worker."""
+    async def _stop_foreign(self) -> set[int]:
+        """Stop the code of tasks that are not ours any more; return those that are."""
         running = dict(self._runs)
         try:
             own = await writer.run(rows.owned_keys, self._owner)
         except (DatabaseError, Unavailable):
-            return
+            return set()
         for key, run in running.items():
             if key not in own:
                 run.stop(End.CANCELLED)
+        return own
 
     def claim_soon(self) -> None:
         """Claim tasks that wait, if there is a place and the site has such tools."""
