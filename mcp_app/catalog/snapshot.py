@@ -309,9 +309,9 @@ class TemplateMatch:
 
 
 OwnTools: TypeAlias = Callable[
-    [ServerDefinition, Sequence[ToolEntry], frozenset[str]], Sequence[ToolEntry]
+    [ServerDefinition, Sequence[ToolEntry]], Sequence[ToolEntry]
 ]
-"""Makes our tools for a server with such tools; they bear the tags of all."""
+"""Makes our tools for a server with such tools."""
 Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
 """By list and identity what a server offers from now on; None is nothing."""
 LISTS = ("tools", "resources", "templates", "prompts")
@@ -380,8 +380,7 @@ class Catalog:
 
     def _add_own_tools(self) -> None:
         tools = [*self.offered["tools"]]
-        tags = frozenset[str]().union(*(each.definition.tags for each in tools))
-        made = self._make_own_tools(self.server, tools, tags)
+        made = self._make_own_tools(self.server, tools)
         own = {entry.identity: entry for entry in made}
         if not own:
             return
