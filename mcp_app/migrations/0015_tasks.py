@@ -74,7 +74,6 @@ class Migration(migrations.Migration):
                 ("deaths", models.PositiveSmallIntegerField(default=0)),
                 ("created_ms", models.BigIntegerField()),
                 ("updated_ms", models.BigIntegerField()),
-                ("started_ms", models.BigIntegerField(null=True)),
                 ("ended_ms", models.BigIntegerField(null=True)),
                 ("expires_ms", models.BigIntegerField(db_index=True)),
             ],

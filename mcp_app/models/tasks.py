@@ -63,14 +63,11 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return persistently(partial(rows._claim_waiting, owner, most))
 
     def _claim_waiting(self, owner: str, most: int) -> list[Task]:
-        rows = self
-        with own_transaction(rows.db):
-            waiting = claim_rows(rows.waiting()).order_by("pk")
+        with own_transaction(self.db):
+            waiting = claim_rows(self.waiting()).order_by("pk")
             keys = list(waiting.values_list("pk", flat=True)[:most])
-            rows.filter(pk__in=keys).update(
-                owner=owner, started_ms=NowMilliseconds(), updated_ms=NowMilliseconds()
-            )
-        return list(rows.filter(pk__in=keys).order_by("pk"))
+            self.filter(pk__in=keys).update(owner=owner, updated_ms=NowMilliseconds())
+        return list(self.filter(pk__in=keys).order_by("pk"))
 
     def release(self, pk: int, owner: str) -> bool:
         """Let somebody else run it again: its worker stops."""
@@ -191,7 +188,6 @@ class Task(models.Model):
     deaths = models.PositiveSmallIntegerField(default=0)
     created_ms = models.BigIntegerField()
     updated_ms = models.BigIntegerField()
-    started_ms = models.BigIntegerField(null=True)
     ended_ms = models.BigIntegerField(null=True)
     expires_ms = models.BigIntegerField(db_index=True)
 

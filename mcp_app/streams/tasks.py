@@ -69,7 +69,6 @@ def store_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
             owner=owner,
             created_ms=NowMilliseconds(),
             updated_ms=NowMilliseconds(),
-            started_ms=NowMilliseconds() if owner else None,
             expires_ms=NowMilliseconds() + ttl_ms,
         )
         if new.person:
