@@ -43,8 +43,8 @@ _OF_ROWS: Final = jsonrpc.ReadLimits(jsonrpc.WRITTEN_DEPTH, nodes=sys.maxsize)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewTask:
-    """A call that becomes a task; `caller` and `arguments` are JSON texts.
+class _Call:
+    """What a task keeps of its call; `caller`, `arguments` and `state` are JSON texts.
 
     `holder` may read it, the limits of `person` hold.  `rerun` says whether it may run
     again if its worker dies.
@@ -59,23 +59,21 @@ class NewTask:
     arguments: str
     state: str
     rerun: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask(_Call):
+    """A call that becomes a task, for so many milliseconds."""
+
     ttl_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRecord:
+class TaskRecord(_Call):
     """A task as it was read: its row's columns; times in milliseconds since 1970."""
 
     pk: int
     public_id: str
-    server: str
-    tool: str
-    holder: str
-    person: str
-    caller: str
-    revision: str
-    arguments: str
-    state: str
     status: str
     message: str
     progress: float | None
@@ -83,7 +81,6 @@ class TaskRecord:
     result: str
     error: str
     owner: str
-    rerun: bool
     created_ms: int
     updated_ms: int
     ended_ms: int | None

@@ -15,7 +15,7 @@ from mcp_app.protocol.tasks import TaskRecord, detailed_task
 from mcp_app.server import coercion
 from mcp_app.server.handlers.definitions import is_readable
 from mcp_app.server.handlers.tasks import readable_tasks
-from mcp_app.server.tasks import now_ms
+from mcp_app.server.round_trip import now_ms
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject

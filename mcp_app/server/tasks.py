@@ -8,7 +8,6 @@ stateless era does (`RoundTrip.ask_by_retry`).
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +35,7 @@ from mcp_app.protocol.tasks import (
 )
 from mcp_app.server.conversation import RequestState
 from mcp_app.server.invocation import context_headers
+from mcp_app.server.round_trip import now_ms
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import ToolEntry
@@ -128,10 +128,6 @@ async def answer_with_task(exchange: Exchange, record: TaskRecord) -> bytes:
     if revision.task_requests:
         return jsonrpc.write(exchange.complete_result({"task": wire}))
     return jsonrpc.write(exchange.complete_result({**wire, "resultType": "task"}))
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def holder_of(exchange: Exchange) -> str:

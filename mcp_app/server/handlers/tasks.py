@@ -36,7 +36,8 @@ from mcp_app.server import coercion
 from mcp_app.server.context import call_core_of
 from mcp_app.server.exchange import Exchange, Tasks
 from mcp_app.server.questions import PreparedQuestion, can_answer
-from mcp_app.server.tasks import holder_of, now_ms, requires_extension
+from mcp_app.server.round_trip import now_ms
+from mcp_app.server.tasks import holder_of, requires_extension
 
 UNKNOWN: Final = "There is no such task, or it has expired."
 CANCELLED_BY_CLIENT: Final = "The client cancelled this task."
