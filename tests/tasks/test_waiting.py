@@ -14,6 +14,9 @@ from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect
 from tests.tasks.test_wire import UNKNOWN, accepted, ask_name, wait_long
 
+# Before the process, which looks at its registry once.
+pytestmark = pytest.mark.usefixtures("scripted_tasks")
+
 BRIEF: Final = {"LIMITS": {"task_wait": 0.3}}
 ERAS: Final = [STATELESS, STATEFUL, "2025-03-26"]
 
@@ -175,7 +178,7 @@ async def test_where_the_tool_is_off_calls_are_calls(caller: Caller) -> None:
 
 
 async def test_the_tool_is_listed_beside_those_it_is_for(
-    scripted_tasks: None, connect: Connect
+    connect: Connect,
 ) -> None:
     assert await has_tool(await connect(STATELESS))
     assert not await has_tool(await connect(STATELESS, path="/mcp/tagged"))

@@ -25,6 +25,9 @@ from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect, until
 from tests.tasks.conftest import TAKES_TASKS, TakeTasks, TaskClient
 
+# Before the process, which looks at its registry once.
+pytestmark = pytest.mark.usefixtures("scripted_tasks")
+
 NAME: Final = {"type": "object", "properties": {"name": {"type": "string"}}}
 UNKNOWN: Final = "There is no such task, or it has expired."
 
@@ -373,9 +376,7 @@ async def test_a_client_without_tasks(connect: Connect, ana: TaskClient) -> None
 
 
 @pytest.mark.parametrize("version", [STATELESS, STATEFUL, "2025-06-18"])
-async def test_a_server_without_tasks(
-    connect: Connect, scripted_tasks: None, version: str
-) -> None:
+async def test_a_server_without_tasks(connect: Connect, version: str) -> None:
     client = await connect(version, path="/mcp/tagged", capabilities=TAKES_TASKS)
     answer = await client.request("tasks/get", {"taskId": "x"})
     assert answer.error["code"] == -32601
