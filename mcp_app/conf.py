@@ -151,7 +151,7 @@ class McpSettings:
     threads: Annotated[int, Field(gt=0, le=MAX_THREADS)] = 8
     limits: Limits = field(default_factory=Limits)
     audit: Literal["batched", "strict", "off"] = "batched"
-    tasks: Literal["here", "worker"] = "here"
+    tasks: str = "here"
     envelope: Literal["strict", "lenient"] = "strict"
     coerce: bool = True
     state_keys: Sequence[str] = ()

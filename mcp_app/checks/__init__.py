@@ -17,6 +17,7 @@ from mcp_app.checks.definitions import (
     check_public_servers,
     check_rows,
     check_rules,
+    check_tasks,
 )
 from mcp_app.checks.deployment import check_databases, check_deployment
 from mcp_app.checks.modules import check_admin_site, check_modules, check_toolsets
@@ -35,6 +36,7 @@ checks.register(check_permissions, TAG)
 checks.register(check_rules, TAG)
 checks.register(check_open_models, TAG)
 checks.register(check_deployment, TAG, deploy=True)
+checks.register(check_tasks, TAG, deploy=True)
 checks.register(check_definitions, TAG)
 checks.register(check_access, *OF_DATABASES)
 checks.register(check_public_servers, *OF_DATABASES, deploy=True)

@@ -18,6 +18,7 @@ from mcp_app import conf
 from mcp_app.catalog.definition_texts import has_full_text
 from mcp_app.catalog.lint import RULES, Level, unknown_rules
 from mcp_app.catalog.open_models import OpenModel, exposure_advice, rows_of_everybody
+from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import mcp
 from mcp_app.checks.settings import Aliases, Messages, advising_check
 from mcp_app.interface.definitions import (
@@ -234,6 +235,39 @@ _WITHOUT_OBJECTS = frozenset(
     for name in ("ModelBackend", "RemoteUserBackend")
 )
 """Django's own, which grant nothing where they are asked about an object."""
+
+
+def check_tasks(app_configs: object, **_: Any) -> Messages:
+    """Report tools whose tasks a deploy ends, or that hold a transaction for long."""
+    try:
+        current = conf.current_settings()
+    except ImproperlyConfigured:
+        # `check_settings` reports it.
+        return []
+    entries = [each for each in mcp.tools.values() if each.definition.can_be_task]
+    messages: Messages = []
+    for entry in entries:
+        name, timeout = entry.definition.name, entry.definition.timeout
+        lasts = (timeout or current.limits.task_timeout) > current.limits.drain
+        if current.tasks == "here" and lasts and not entry.definition.may_rerun:
+            messages.append(
+                checks.Warning(
+                    f"A deploy ends the tasks of {name!r} that run then, because it may"
+                    " not run again.",
+                    hint='Give it rerun=True if it may, or set MCP["TASKS"].',
+                    id="mcp_app.W030",
+                )
+            )
+        if isinstance(entry.function, RegisteredFunction) and entry.function.atomic:
+            messages.append(
+                checks.Warning(
+                    f"{name!r} has atomic=True: as a task it holds its transaction for"
+                    " as long as it runs.",
+                    hint="Open transactions inside the function, each a short one.",
+                    id="mcp_app.W031",
+                )
+            )
+    return messages
 
 
 def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Messages:

@@ -31,6 +31,7 @@ from mcp_app.invalidation.doorbell import shared_layer
 from mcp_app.kinds.registry import unusable_kinds
 from mcp_app.models.fields import split_words
 from mcp_app.oauth import endpoints
+from mcp_app.process.queues import BY_US, UnusableQueue, find_queue
 from mcp_app.protocol.headers import is_loopback_host
 
 # -- advice ----------------------------------------------------------------------------
@@ -143,6 +144,7 @@ def _unusable_values(current: conf.McpSettings) -> Messages:
         *_without_tenant(current.call_context_managers),
         *_channel_layer_errors(current.doorbell),
         *_unusable_kinds(),
+        *_queue_errors(current.tasks),
         *_short_keys(current.state_keys),
         *(
             checks.Error(each, id="mcp_app.E011")
@@ -178,6 +180,14 @@ def _channel_layer_errors(alias: str) -> Iterator[checks.CheckMessage]:
         shared_layer(alias)
     except ImproperlyConfigured as error:
         yield checks.Error(str(error), id="mcp_app.E008")
+
+
+def _queue_errors(setting: str) -> Iterator[checks.CheckMessage]:
+    if setting not in BY_US:
+        try:
+            find_queue(setting)
+        except UnusableQueue as error:
+            yield checks.Error(str(error), id="mcp_app.E023")
 
 
 def _unusable_kinds() -> Iterator[checks.CheckMessage]:

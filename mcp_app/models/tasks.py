@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from django.db import models, router, transaction
+from django.db.models.functions import Greatest, Least
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.models.changes import Change
@@ -26,6 +27,9 @@ TASK: Final = "task"
 MAX_MESSAGE_LENGTH: Final = 500
 MAX_DEATHS: Final = 3
 """A task that has taken so many workers along does not run again."""
+MIN_PAUSE_MS: Final = 30_000
+MAX_PAUSE_MS: Final = 600_000
+"""A task that goes on waiting is given to the site's queue again, ever more rarely."""
 
 
 class Status(models.TextChoices):
@@ -56,22 +60,37 @@ class TaskQuerySet(models.QuerySet["Task"]):
 
     def claim(self, owner: str, most: int) -> list[Task]:
         """Let a worker run the oldest that wait, `most` of them at most."""
-        rows = self.using(router.db_for_write(Task))
-        # Most of the time there are none: nothing is locked to find that out.
-        if not rows.waiting().exists():
-            return []
-        return persistently(partial(rows._claim_waiting, owner, most))
+        return self._take(most, owner=owner, updated_ms=NowMilliseconds())
 
-    def _claim_waiting(self, owner: str, most: int) -> list[Task]:
+    def claim_sending(self, most: int) -> list[Task]:
+        """Return tasks that wait, for the caller to give them to the site's queue.
+
+        Each comes again after half a minute, and then after as long as it has waited.
+        """
+        waited = NowMilliseconds() - models.F("updated_ms")
+        pause = Least(Greatest(waited, MIN_PAUSE_MS), MAX_PAUSE_MS)
+        due = self.filter(send_ms__lte=NowMilliseconds())
+        return due._take(most, send_ms=NowMilliseconds() + pause)
+
+    def _take(self, most: int, **values: Any) -> list[Task]:
+        """Change the oldest of these that wait, and return them."""
+        rows = self.using(router.db_for_write(Task)).waiting()
+        # Most of the time there are none: nothing is locked to find that out.
+        if not rows.exists():
+            return []
+        return persistently(partial(rows._take_locked, most, values))
+
+    def _take_locked(self, most: int, values: Mapping[str, Any]) -> list[Task]:
+        chosen = self.model._base_manager.using(self.db)
         with own_transaction(self.db):
-            waiting = claim_rows(self.waiting()).order_by("pk")
+            waiting = claim_rows(self).order_by("pk")
             keys = list(waiting.values_list("pk", flat=True)[:most])
-            self.filter(pk__in=keys).update(owner=owner, updated_ms=NowMilliseconds())
-        return list(self.filter(pk__in=keys).order_by("pk"))
+            chosen.filter(pk__in=keys).update(**values)
+        return list(chosen.filter(pk__in=keys).order_by("pk"))
 
     def release(self, pk: int, owner: str) -> bool:
         """Let somebody else run it again: its worker stops."""
-        return self._move(pk, _runs_at(owner), owner="")
+        return self._move(pk, _runs_at(owner), owner="", send_ms=0)
 
     def park(self, pk: int, owner: str, state: JsonObject) -> bool:
         """Let it wait for answers; nobody runs it meanwhile."""
@@ -100,7 +119,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
                     questions[key].setdefault("reply", reply)
             values: dict[str, Any] = {"state": jsonrpc.write(state).decode()}
             if all("reply" in each for each in questions.values()):
-                values["status"] = Status.WORKING
+                values.update(status=Status.WORKING, send_ms=0)
             return self._move(pk, parked, **values)
 
     def end(self, pk: int, owner: str, ending: Mapping[str, str]) -> bool:
@@ -117,9 +136,9 @@ class TaskQuerySet(models.QuerySet["Task"]):
         again = models.Q(rerun=True, deaths__lt=MAX_DEATHS - 1)
         deaths = models.F("deaths") + 1
         ending = {"status": Status.FAILED, "error": error}
-        return self._move(pk, died & again, owner="", deaths=deaths) or self._move(
-            pk, died & ~again, deaths=deaths, **_final_values(ending)
-        )
+        return self._move(
+            pk, died & again, deaths=deaths, owner="", send_ms=0
+        ) or self._move(pk, died & ~again, deaths=deaths, **_final_values(ending))
 
     def note_progress(
         self, pk: int, owner: str, values: Mapping[str, object], *, tell: bool
@@ -163,6 +182,7 @@ class Task(models.Model):
     `holder` is the principal's key: who may read it.  `person` is whose limits hold.
     `caller` is JSON of who called, with what client; `state` is JSON of the questions
     and answers so far (`server.tasks`).  `result` and `error` are JSON as on the wire.
+    From `send_ms` on it may be given to the site's queue (again), if it waits.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -186,6 +206,7 @@ class Task(models.Model):
     owner = models.CharField(max_length=32, blank=True)
     rerun = models.BooleanField(default=False)
     deaths = models.PositiveSmallIntegerField(default=0)
+    send_ms = models.BigIntegerField(default=0)
     created_ms = models.BigIntegerField()
     updated_ms = models.BigIntegerField()
     ended_ms = models.BigIntegerField(null=True)

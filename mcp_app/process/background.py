@@ -124,7 +124,8 @@ def _refuse_greenlets() -> None:
     if monkey is not None and monkey.is_module_patched("threading"):
         raise Unsuitable(
             "The MCP endpoint cannot be served by gevent workers, because its event"
-            " loop needs a thread of its own. Use gunicorn's gthread workers, or ASGI."
+            " loop needs a thread of its own. Use gunicorn's gthread workers, or ASGI;"
+            " for tasks Celery's prefork or threads pool."
         )
 
 
@@ -200,23 +201,67 @@ def _of_running_loop() -> Process:
         current = begin_process()
         current.offer_task_places()
         install_drain(current)
+    current.serves = True
     _current = current
     return current
 
 
 def begin_process() -> Process:
     """Start the process of the running loop; the caller drains and closes it."""
-    global _current  # noqa: PLW0603 - one per OS process is what this is
     lifecycle.log_problems()
     with _lock:
         for loop in [each for each in _alive if each.is_closed()]:
             del _alive[loop]
-        _current = created = Process()
+        created = Process()
         _alive[created.loop] = created
         created.at_close = partial(_forget_closed, created)
     return created
 
 
 def _forget_closed(closed: Process) -> None:
+    global _current  # noqa: PLW0603 - one per OS process is what this is
     if _alive.get(closed.loop) is closed:
         del _alive[closed.loop]
+    if _current is closed:
+        _current = None
+
+
+# -- tasks -----------------------------------------------------------------------------
+# The process of a worker of the site's queue: it runs what the queue brings, and rests.
+
+REST_S: Final = 60.0
+"""After so long without a task the process ends, and with it its connections."""
+CLOSING_LOOK_S: Final = 0.05
+
+
+async def run_waiting_task(key: int) -> bool:
+    """Run a task that waits, in the process of this loop, until its run ends.
+
+    Return False if it does not wait.
+    """
+    loop = asyncio.get_running_loop()
+    while (current := _alive.get(loop)) is not None and current.stopping:
+        await asyncio.sleep(CLOSING_LOOK_S)
+    current = current or begin_process()
+    try:
+        return await current.tasks.run_waiting(key)
+    finally:
+        loop.call_later(REST_S, _rest_if_idle, current, current.tasks.runs)
+
+
+def _rest_if_idle(current: Process, runs: int) -> None:
+    idle = current.tasks.runs == runs and not len(current.tasks)
+    if idle and not current.serves and list(_alive.values()) == [current]:
+        current.spawn_task(_end_process(current))
+
+
+async def _end_process(ending: Process) -> None:
+    await ending.drain(0.0)
+    ending.close()
+
+
+async def give_up_task(key: int) -> None:
+    """Stop the run of a task, as the end of its process does."""
+    current = _alive.get(asyncio.get_running_loop())
+    if current is not None:
+        current.tasks.give_up(key)

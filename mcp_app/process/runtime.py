@@ -95,6 +95,8 @@ class Process:
     generation: int
     """It goes up if definitions or rights change: what was looked up before is old."""
     at_close: Callable[[], None] | None = None
+    serves = False
+    """Whether requests came to it; one that runs tasks of a queue may rest."""
     _away = False
 
     def __init__(self, registry: Registry = mcp) -> None:

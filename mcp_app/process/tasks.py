@@ -19,9 +19,10 @@ from mcp_app.auth.permissions import RightsCache
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import Limits
 from mcp_app.interface.call_record import Outcome
-from mcp_app.pools.database import reader, unavailable, writer
+from mcp_app.pools.database import enqueuer, reader, unavailable, writer
 from mcp_app.process.freshness import FreshnessGate
 from mcp_app.process.loading import Catalogs
+from mcp_app.process.queues import has_queue, tell_queue
 from mcp_app.process.running import HttpAnswer, RunningCalls
 from mcp_app.process.task_changes import TaskChanges
 from mcp_app.protocol import jsonrpc
@@ -64,6 +65,8 @@ PROGRESS_S: Final = 1.0
 ANNOUNCED_EVERY_S: Final = 5.0
 """Progress is stored at most each second, and announced each five."""
 RETRY_S: Final = 1.0
+BATCH_SIZE: Final = 100
+"""The site's queue is told of so many tasks at once."""
 LOST_ACCESS: Final = "The caller's access was taken away."
 SHUT_DOWN: Final = (
     "The worker that ran this task was stopped. Nobody knows whether it had an effect."
@@ -96,9 +99,11 @@ class TaskRunner:
         self._places = self._places_in_use = 0
         self._claims = False
         self._runs: dict[int, TaskCall] = {}
+        self.runs = 0
+        """How many have begun."""
         self._changes = TaskChanges(process)
         self.listen = self._changes.listen
-        self._is_claiming = False
+        self._is_claiming = self._claims_again = False
         self._unknown: set[int] = set()
 
     def __len__(self) -> int:
@@ -124,9 +129,10 @@ class TaskRunner:
         except DatabaseError as error:
             raise unavailable() from error
         finally:
-            if isinstance(record, str):
-                self._places_in_use -= is_here
-        if is_here and isinstance(record, TaskRecord):
+            self._places_in_use -= is_here
+        if not is_here:
+            self.claim_soon()
+        elif isinstance(record, TaskRecord):
             self._start(record)
         return record
 
@@ -185,12 +191,15 @@ class TaskRunner:
         return own
 
     def claim_soon(self) -> None:
-        """Claim tasks that wait, if there is a place and the site has such tools."""
-        idle = self._is_claiming or not self._claims or not self._takes_more
-        if idle or not self._has_tools():
-            return
-        self._is_claiming = True
-        self._process.spawn_task(self._claim())
+        """Claim tasks that wait, if there is a place and the site has such tools.
+
+        If the site has a queue, tell it of them instead.
+        """
+        wants = has_queue() or (self._claims and self._takes_more)
+        self._claims_again = wants and self._has_tools()
+        if self._claims_again and not self._is_claiming:
+            self._is_claiming = True
+            self._process.spawn_task(self._claim())
 
     @property
     def _takes_more(self) -> bool:
@@ -202,23 +211,55 @@ class TaskRunner:
 
     async def _claim(self) -> None:
         try:
-            places = self._places - self._places_in_use
-            claimed = await writer.run(rows.claim_tasks, self._owner, places)
+            while self._claims_again:
+                self._claims_again = False
+                await (self._tell_queue() if has_queue() else self._fill_places())
         except (DatabaseError, Unavailable):
             # The next heartbeat tries again.
             return
         finally:
             self._is_claiming = False
-        for record in claimed:
-            self._places_in_use += 1
+
+    async def _fill_places(self) -> None:
+        places = self._places - self._places_in_use
+        for record in await writer.run(rows.claim_tasks, self._owner, places):
             self._start(record)
+
+    async def _tell_queue(self) -> None:
+        while keys := await writer.run(rows.claim_sending, BATCH_SIZE):
+            try:
+                await enqueuer.run(tell_queue, keys)
+            except Exception as error:
+                # They wait in their rows, and are given to it again.
+                reason = error.__cause__ or error
+                logger.warning("The queue of the site takes no tasks: %r", reason)
+                return
+
+    async def run_waiting(self, key: int) -> bool:
+        """Run a task that waits, until its run ends; return False if it does not wait.
+
+        Raise `Unavailable` if the database is away.
+        """
+        await self._process.gate.wait_until_fresh(time.monotonic())
+        record = await writer.run(rows.claim_task, key, self._owner)
+        if record is not None:
+            await self._start(record)
+        return record is not None
+
+    def give_up(self, key: int) -> None:
+        """Stop a run, as the end of its process does."""
+        if key in self._runs:
+            self._runs[key].stop(End.SHUT_DOWN)
 
     # -- runs ------------------------------------------------------------------------
 
-    def _start(self, record: TaskRecord) -> None:
+    def _start(self, record: TaskRecord) -> asyncio.Future[None]:
+        self._places_in_use += 1
+        self.runs += 1
         self._runs[record.pk] = run = TaskCall(self._owner, record)
         task = self._process.spawn_task(self._run(run))
         task.add_done_callback(partial(self._finish, run))
+        return task
 
     def _finish(self, run: TaskCall, _: object) -> None:
         del self._runs[run.record.pk]

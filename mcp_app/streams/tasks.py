@@ -107,6 +107,17 @@ def claim_tasks(owner: str, most: int) -> list[TaskRecord]:
     return [_record_of(row) for row in Task.objects.claim(owner, most)]
 
 
+def claim_task(pk: int, owner: str) -> TaskRecord | None:
+    """Give a worker this task; return None if it does not wait."""
+    claimed = Task.objects.filter(pk=pk).claim(owner, 1)
+    return _record_of(claimed[0]) if claimed else None
+
+
+def claim_sending(most: int) -> list[int]:
+    """Return the keys of tasks that the site's queue is to be told of now."""
+    return [row.pk for row in Task.objects.claim_sending(most)]
+
+
 def owned_keys(owner: str) -> set[int]:
     """Return the keys of the tasks that a worker runs."""
     rows = _own_rows().still_open().filter(owner=owner)

@@ -39,6 +39,16 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 
+# The queue of a site, if it has one.
+match os.environ.get("MCP_TASKS"):
+    case "django_tasks":
+        INSTALLED_APPS = [*INSTALLED_APPS, "django_tasks_db"]
+        TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}}
+    case "celery":
+        CELERY_BROKER_URL = os.environ["BROKER_URL"]
+        CELERY_TASK_DEFAULT_QUEUE = os.environ["QUEUE"]
+        from tests.drill.celery_app import app as celery_app  # noqa: F401 - the current
+
 # Everything that anything says, but for statements, which have what rows have.
 if level := os.environ.get("LOG_ROOT"):
     LOGGING["root"] = {"handlers": ["console"], "level": level}
