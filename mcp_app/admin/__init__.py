@@ -7,8 +7,9 @@ from django.contrib import admin
 
 from mcp_app.admin.calls import log
 from mcp_app.admin.definitions import definition_admin
-from mcp_app.admin.operations import session_admin, task_admin
+from mcp_app.admin.operations import session_admin
 from mcp_app.admin.servers import server_admin
+from mcp_app.admin.tasks import task_admin
 from mcp_app.admin.tokens import token_admin
 
 __all__ = [

@@ -30,7 +30,6 @@ from mcp_app.server.exchange import End
 
 if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
-    from mcp_app.protocol.tasks import TaskRecord
     from mcp_app.server.exchange import Exchange
 
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -151,9 +150,8 @@ def circumstances(exchange: Exchange) -> CircumstancesValues:
         client_name, client_version = client.name, client.version
         handle = session.digest[:SESSION_HANDLE]
     else:
-        handle = (
-            "" if exchange.task_run is None else task_handle(exchange.task_run.record)
-        )
+        run = exchange.task_run
+        handle = "" if run is None else task_handle(run.record.public_id)
         client_name, client_version = _client_identity(exchange.meta.get(CLIENT_INFO))
     return (
         exchange.catalog.server.slug,
@@ -173,9 +171,9 @@ def circumstances(exchange: Exchange) -> CircumstancesValues:
     )
 
 
-def task_handle(record: TaskRecord) -> str:
+def task_handle(public_id: str) -> str:
     """Return what stands for a task in the place of a session, in its calls."""
-    return f"{TASK_PREFIX}{record.public_id[: SESSION_HANDLE - len(TASK_PREFIX)]}"
+    return f"{TASK_PREFIX}{public_id[: SESSION_HANDLE - len(TASK_PREFIX)]}"
 
 
 def _client_identity(info: object) -> tuple[str, str]:

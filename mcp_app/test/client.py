@@ -382,7 +382,11 @@ class Client:
             self._server,
             caller,
             adapters=replace(
-                process.adapters, user_code=self._code, topics=self._code, audit=None
+                process.adapters,
+                user_code=self._code,
+                topics=self._code,
+                audit=None,
+                tasks=None,
             ),
             respond=self._answer_question,
             observe=self._note_message,

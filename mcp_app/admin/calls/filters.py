@@ -22,6 +22,7 @@ from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.rules import visible
 from mcp_app.models.call_rows import CallQuery, Condition, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
+from mcp_app.server.recording import TASK_PREFIX
 from mcp_app.site_time import site_time, unix_time
 
 LAST_HOUR: Final = "hour"
@@ -140,7 +141,10 @@ class CallFilter:
         """
         conditions = self._conditions()
         ways: list[Condition] = []
-        if self.q:
+        is_of_task = self.q.startswith(TASK_PREFIX)
+        if is_of_task:
+            conditions["task"] = ("session", "=", self.q)
+        if self.q and not is_of_task:
             searched = [("user_name", self.q), *(("name", each) for each in names)]
             ways = [(column, "=", text) for column, text in searched]
         elif "user" in conditions:

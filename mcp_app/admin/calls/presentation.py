@@ -35,11 +35,13 @@ from mcp_app.models import (
     Prompt,
     Resource,
     ResourceTemplate,
+    Task,
     Tool,
 )
 from mcp_app.models.call_rows import CallingClient
 from mcp_app.models.calls import HOUR_S
 from mcp_app.models.tokens import APP
+from mcp_app.server.recording import TASK_PREFIX
 from mcp_app.site_time import time_text
 
 MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
@@ -142,6 +144,7 @@ class Whole:
         self.server = visible(call.server)
         self.session = visible(call.session[:HANDLE])
         """The beginning of the digest of the session's id, as on other pages."""
+        self.task_url = _task_url(request, call)
         self.revision = visible(call.revision)
         self.client = client_of(call)
         self.hour_ms = period_start_ms(call.time_ms, HOUR_S)
@@ -269,6 +272,15 @@ class Whole:
             "month", self.hour, kind=call.kind, name=call.name, outcome=call.outcome
         )
         return reverse("admin:mcp_app_call_changelist") + similar.query_string()
+
+
+def _task_url(request: HttpRequest, call: Call) -> str:
+    """Return the page of the task that a call is a run of, "" for none."""
+    if not call.session.startswith(TASK_PREFIX) or not has_right(request, "view_task"):
+        return ""
+    begin = call.session.removeprefix(TASK_PREFIX)
+    task = Task.objects.filter(public_id__startswith=begin).first()
+    return reverse("admin:mcp_app_task_change", args=[task.pk]) if task else ""
 
 
 def _definition(call: Call) -> DefinitionRow | None:

@@ -40,7 +40,7 @@ MAX_PROGRESS: Final = 4_096
 PROGRESS: Final = "notifications/progress"
 
 
-def _age_text(age_ms: int) -> str:
+def age_text(age_ms: int) -> str:
     """Return an age in words; ages are measured by the database's clock."""
     seconds = max(0, age_ms) // 1_000
     if seconds < 60:  # noqa: PLR2004 - a minute
@@ -147,7 +147,7 @@ def _worker_line(look: Look, worker: Any, differ: bool) -> dict[str, object]:
         "name": f"{visible(worker.host)}, {worker.pid}",
         "live": worker.pk in look.reports,
         **_age_of_request(worker.age_seen_ms),
-        "age": _age_text(worker.age_started_ms),
+        "age": age_text(worker.age_started_ms),
         "calls": calls + _calls_without_row(report) if tells else calls or None,
         "streams": sum(report.streams.values()) if tells else None,
         "other_code": report.code[:HANDLE] if tells and differ else "",
@@ -203,7 +203,7 @@ def _age_of_request(age_ms: int) -> dict[str, Any]:
     return {
         "age_ms": age_ms,
         "seen": now() - timedelta(milliseconds=max(0, age_ms)),
-        "ago": _("%(age)s ago") % {"age": _age_text(age_ms)},
+        "ago": _("%(age)s ago") % {"age": age_text(age_ms)},
     }
 
 
@@ -221,7 +221,7 @@ def calls_context(look: Look) -> dict[str, object]:
             "tool": call_name(each),
             "client": client_of(each.session),
             "who": session_user_name(each.session, names),
-            "age": _age_text(each.age_created_ms),
+            "age": age_text(each.age_created_ms),
             "progress": _progress_text(payloads.get(each.pk, "")),
             "live": each.owner in look.reports,
             "cancel_url": reverse("admin:mcp_app_session_cancel", args=[each.pk]),

@@ -10,9 +10,10 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.calls.values import values_to_try
@@ -41,6 +42,7 @@ from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import whole_definition
 from mcp_app.site_time import time_text
+from mcp_app.streams.tasks import load_tasks
 from mcp_app.workbench.trying.dry_run_outcome import TriedRow
 from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
 from mcp_app.workbench.trying.trial import (
@@ -58,6 +60,8 @@ from mcp_app.workbench.viewer import run_on_loop
 WORKING, PUBLISHED = "working", "published"
 VERSIONS_INPUT: Final = "seen"
 """The input that names the versions which the page showed."""
+TASK, WAS_TASK = "task", "was_task"
+"""The button that starts a task, and the input that says so with an answer."""
 ANSWER: Final = "answer"
 """The buttons that answer a question; the value is the action."""
 
@@ -130,15 +134,20 @@ class TryPage:
             changes_elsewhere=changes,
             data=self._data,
             is_fetch=is_fetch,
+            is_task=self._is_task,
         )
+
+    @property
+    def _is_task(self) -> bool:
+        return TASK in self._data or {ANSWER, WAS_TASK} <= self._data.keys()
 
     # -- a button was pressed ------------------------------------------------------
 
     def run(self, log: Callable[[str], object]) -> HttpResponseBase | None:
         """Run what the form describes; return a response of lines if they are wanted.
 
-        A button may keep the values as an example instead, or remove one.  `log` is as
-        in `checked_plan`.
+        A task leads to its page.  A button may keep the values as an example instead,
+        or remove one.  `log` is as in `checked_plan`.
         """
         if examples.KEEP in self._data or examples.REMOVE in self._data:
             self._change_examples(log)
@@ -146,14 +155,19 @@ class TryPage:
         plan = self.checked_plan(log)
         if plan is None:
             return None
-        if presentation.is_wanted(self._request):
+        if presentation.is_wanted(self._request) and not plan.is_task:
             return presentation.streaming_response(
                 presentation.TrialLines(plan, self.next_ticket, self._result_part)
             )
         try:
-            self.take_result(run_on_loop(self._request, partial(run_trial, plan)))
+            trial = run_on_loop(self._request, partial(run_trial, plan))
         except Unsuitable as error:
             self.problem = str(error)
+            return None
+        if task_id := trial.task_id:
+            keys = [load_tasks([task_id])[task_id].pk]
+            return HttpResponseRedirect(reverse("admin:mcp_app_task_change", args=keys))
+        self.take_result(trial)
         return None
 
     def _result_part(self, trial: Trial) -> presentation.JsonPart:
@@ -250,6 +264,8 @@ class TryPage:
         method, params = request_of(definition, values)
         setup.check_server()
         row = self._row
+        if setup.is_task and setup.chosen_revision.task_requests:
+            params = {**params, "task": {}}
         return Plan(
             server=setup.server_slug,
             method=method,
@@ -260,6 +276,7 @@ class TryPage:
             answers=self._results,
             streams=isinstance(self._request, ASGIRequest),
             is_dry=setup.is_dry,
+            is_task=setup.is_task,
         )
 
     def _take_answers(self) -> JsonObject:
@@ -316,6 +333,9 @@ class TryPage:
             "arguments": self._arguments,
             "seen": " ".join(self._version_names),
             "setup": setup,
+            "may_start_task": self._has_published
+            and getattr(self._definition, "can_be_task", False)
+            and has_right(self._request, "view_task"),
             "problem": self.problem,
             "is_setup_wrong": self._is_setup_wrong,
             "notice": self._notice,
@@ -344,6 +364,7 @@ class TryPage:
             "asked": Secret(answers.text_of_questions(questions)),
             "answered": Secret(answers.text_of_answers(results)),
             "stateless": stateless,
+            "is_task": setup.is_task,
             "can_decline": not stateless
             or any(each.kind != answers.TEXT for each in self._forms),
         }

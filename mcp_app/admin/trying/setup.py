@@ -27,6 +27,7 @@ from mcp_app.kinds import Effect
 from mcp_app.models import AccessToken, DefinitionRow, State
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST, REVISIONS, Revision
+from mcp_app.protocol.tasks import EXTENSION
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.trying.trial import As, Attempt, refusal_of_attempt
 
@@ -70,6 +71,8 @@ class Setup:
     data: QueryDict = field(default_factory=QueryDict)
     is_fetch: bool = False
     """Whether *Fetch* asks: what only reads runs without the right to publish."""
+    is_task: bool = False
+    """Whether it is to run as a task."""
 
     # -- which, and where -------------------------------------------------------------
 
@@ -223,7 +226,7 @@ class Setup:
             inner = declared
             for member in CAPABILITIES[each.value][1] if each.chosen else ():
                 inner = inner.setdefault(member, {})
-        return declared
+        return {**declared, "extensions": {EXTENSION: {}}} if self.is_task else declared
 
     @property
     def has_dry_run(self) -> bool:
@@ -280,6 +283,8 @@ class Setup:
         # The box says what is called; that may have changed since.
         if self.must_confirm and self.data.get("really") != self.confirmation:
             raise Refusal(_("Tick the box if you really want to call it."))
+        if self.is_task:
+            self._check_task()
         request = self.request
         attempt = Attempt(
             who=self.who_choice,
@@ -295,6 +300,16 @@ class Setup:
         )
         if reason := refusal_of_attempt(attempt):
             raise Refusal(reason)
+
+    def _check_task(self) -> None:
+        revision = self.chosen_revision
+        if self.is_working_copy:
+            sentence = _("A task runs what is published: choose the published version.")
+            raise Refusal(sentence)
+        if self.is_dry:
+            raise Refusal(_("Untick the dry run: what a task changes stays."))
+        if not (revision.task_extension or revision.task_requests):
+            raise Refusal(_("This revision has no tasks: choose a newer one."))
 
     def calling_client(self) -> Caller:
         """Return the client that calls; raises `Refusal`."""

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -23,6 +23,7 @@ from mcp_app.kinds import Effect, KindError
 from mcp_app.models import DefinitionRow
 from mcp_app.process.background import process
 from mcp_app.process.runtime import Process
+from mcp_app.process.tasks import TaskRunner
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
@@ -174,6 +175,8 @@ class Plan:
     streams: bool = True
     is_dry: bool = False
     """Whether what it changes in this site's databases is undone."""
+    is_task: bool = False
+    """Whether it becomes a task, which a process that has a place runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +235,12 @@ class Trial:
         error: JsonObject = self.answer.get("error", {})
         return error
 
+    @property
+    def task_id(self) -> str:
+        """The public id of the task that it has become, "" for none."""
+        task: JsonObject = self.result.get("task", self.result)
+        return task.get("taskId", "") if self.outcome is Outcome.TASK else ""
+
 
 def is_rejected(method: str, answer: JsonObject) -> bool:
     """Whether an answer says that a model's is not given: no result can say that."""
@@ -250,7 +259,10 @@ async def run_trial(plan: Plan, observe: Observe = lambda message: None) -> Tria
     try:
         client = run_.create_client(process())
         await client.check_served()
-        return await run_.finish_trial(client)
+        trial = await run_.finish_trial(client)
+        if trial.task_id:
+            process().tasks.claim_soon()
+        return trial
     except KindError as error:
         return Trial(reason=error.message, outcome=Outcome.FAILED)
     except ProtocolError as error:
@@ -276,7 +288,10 @@ class _Run:
         self._dry_run: DryRunUserCode | None = None
 
     def create_client(self, current: Process) -> InProcessClient:
-        plan, adapters = self._plan, current.adapters
+        plan = self._plan
+        # Without places of its own it only stores tasks.
+        tasks = TaskRunner(current, "") if plan.is_task else None
+        adapters = replace(current.adapters, tasks=tasks)
         copy, put_copy = plan.copy, None
         if copy is not None:
             put_copy = copy.catalog_overlay(current.catalogs)

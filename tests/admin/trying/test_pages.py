@@ -21,8 +21,17 @@ from django.views.debug import ExceptionReporter
 from mcp_app import Context
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.trying.pages import TryPage
-from mcp_app.models import AccessToken, Prompt, Resource, ResourceTemplate, Server, Tool
+from mcp_app.models import (
+    AccessToken,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Server,
+    Task,
+    Tool,
+)
 from mcp_app.process.runtime import Process
+from mcp_app.server.recording import task_handle
 from tests.admin.trying.conftest import Login, Offer
 from tests.admin.trying.console import (
     answer,
@@ -38,6 +47,7 @@ from tests.admin.trying.console import (
 from tests.audit.reading import kept
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS
+from tests.serving import PATIENCE_S
 
 ERAS: Final = [STATELESS, STATEFUL]
 UNCHANGED: Final = "Correct what is marked. Nothing was run."
@@ -518,3 +528,59 @@ def _make_many() -> None:
     user = User.objects.get(username="ana0")
     for number in range(20):
         AccessToken.objects.make(user=user, name=f"token {number}")
+
+
+@pytest.mark.parametrize("version", ERAS)
+async def test_a_task_is_started_and_its_page_has_the_result(
+    client: AsyncClient, login: Login, offer: Offer, process: Process, version: str
+) -> None:
+    url = await offer("adds", add, task="optional")
+    assert "Start as a task" in text_of(await client.get(url))
+    values = {"a": "1", "b": "2", "revision": version, "task": "1", "dry": None}
+    for changes, problem in (
+        ({"dry": "1"}, "Untick the dry run"),
+        ({"revision": "2025-06-18"}, "This revision has no tasks"),
+        ({"which": "working"}, "choose the published version"),
+        ({"a": "x"}, UNCHANGED),
+    ):
+        response = await run(client, url, **{**values, **changes})
+        assert problem in response.context["problem"]
+    sent = await typed(client, url, **values)
+    page = (await client.post(url, sent))["Location"]
+    shown = None
+    async with asyncio.timeout(PATIENCE_S):
+        while shown is None:
+            shown = (await client.get(page)).context["shown"]
+    assert [each.text for each in shown.parts] == ["3"]
+    # Others see that it is there, and not what came of it.
+    response = await (await login()).get(page)
+    assert "completed" in text_of(response)
+    assert response.context["shown"] is None
+    task = await Task.objects.aget()
+    [created, ran] = await kept(process)
+    assert [created.outcome, ran.outcome] == ["task", "answered"]
+    assert ran.session == task_handle(task.public_id)
+    await task.adelete()
+
+
+@pytest.mark.parametrize(
+    "mcp", [{"TASKS": "worker", "LIMITS": {"tasks_per_person": 1}}]
+)
+async def test_a_task_waits_for_a_worker_and_counts(
+    client: AsyncClient, offer: Offer
+) -> None:
+    url = await offer("adds", add, task="optional")
+    sent = await typed(client, url, a="1", b="2", task="1", dry=None)
+    response = await client.post(url, sent, follow=True)
+    assert "waits for a place" in text_of(response)
+    sent["once"] = (await typed(client, url))["once"]
+    assert "You have 1 unfinished tasks" in result_of(await send(client, url, sent))
+    await Task.objects.all().adelete()
+
+
+async def test_what_cannot_be_a_task_has_no_such_button(
+    client: AsyncClient, offer: Offer, adder: str
+) -> None:
+    draft = await offer("draft", add, publish=False, task="optional")
+    for url in (draft, adder):
+        assert "Start as a task" not in text_of(await client.get(url))

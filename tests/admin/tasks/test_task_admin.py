@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import pytest
@@ -12,7 +15,9 @@ from django.utils.html import strip_tags
 from mcp_app.conf import Limits
 from mcp_app.models import Task, Worker
 from mcp_app.protocol.tasks import NewTask
+from mcp_app.server.recording import task_handle
 from mcp_app.streams.tasks import store_task
+from tests.admin.calls.rows import write
 from tests.admin.pages import Queries, page, page_of, text_of
 
 pytestmark = pytest.mark.django_db
@@ -70,6 +75,14 @@ def test_the_list_says_what_runs_and_for_whom(
     text = text_of(admin_client, page_of(tasks[1]))
     assert "web7 42" in text
     assert "Half" in text
+    text = text_of(admin_client, page_of(tasks[2]))
+    assert "waits for an answer of maria, whom &lt;b&gt;desk&lt;/b&gt; 2 asks" in text
+    part = admin_client.get(f"{page_of(tasks[1])}?part=task")
+    assert "MCP-Updated" in part.headers
+    assert "Half" in part.content.decode()
+    assert "<html" not in part.content.decode()
+    gone = admin_client.get(page("task", "change", 9_999), follow=True)
+    assert "There is no such task." in gone.content.decode()
 
 
 def test_tasks_are_cancelled_by_who_may(client: Client, tasks: list[Task]) -> None:
@@ -88,6 +101,35 @@ def test_tasks_are_cancelled_by_who_may(client: Client, tasks: list[Task]) -> No
     assert LogEntry.objects.filter(user=staff).count() == 3
     response = client.post(page("task"), chosen, follow=True)
     assert "These tasks have ended already." in response.content.decode()
+
+
+def test_one_task_is_cancelled_on_its_page(
+    admin_client: Client, staff: Callable[..., Client], tasks: list[Task]
+) -> None:
+    url, button = page("task", "cancel", tasks[1].pk), "Cancel this task"
+    assert button in text_of(admin_client, page_of(tasks[1]))
+    assert admin_client.get(url).status_code == 405
+    response = admin_client.post(url, follow=True)
+    assert "1 task was cancelled." in response.content.decode()
+    assert "The people who run this site cancelled" in response.content.decode()
+    assert button not in response.content.decode()
+    client = staff("view_task")
+    assert button not in text_of(client, page_of(tasks[0]))
+    assert client.post(page("task", "cancel", tasks[0].pk)).status_code == 403
+
+
+def test_a_task_and_its_lines_of_the_call_log_lead_to_each_other(
+    admin_client: Client, tasks: list[Task]
+) -> None:
+    columns = {"name": "is_done", "session": task_handle(tasks[3].public_id)}
+    mine, other = write(columns, {"name": "is_done"})
+    text = text_of(admin_client, page_of(tasks[3]))
+    found = re.search(r'href="([^"]+)">Its lines of the call log', text)
+    assert found
+    listed = text_of(admin_client, unescape(found[1]))
+    assert page_of(mine) in listed
+    assert page_of(other) not in listed
+    assert page_of(tasks[3]) in text_of(admin_client, page_of(mine))
 
 
 def test_without_tasks_the_page_says_what_one_is(admin_client: Client) -> None:
