@@ -164,7 +164,12 @@ OFF: Final = {"DISABLED_TOOLS": ["get_task_result"], "STATE_KEYS": ["k" * 50]}
 
 
 async def has_tool(client: Client) -> bool:
-    tools = (await client.request("tools/list")).result["tools"]
+    page = (await client.request("tools/list")).result
+    tools = [*page["tools"]]
+    while "nextCursor" in page:
+        params = {"cursor": page["nextCursor"]}
+        page = (await client.request("tools/list", params)).result
+        tools += page["tools"]
     return "get_task_result" in {each["name"] for each in tools}
 
 
@@ -182,3 +187,8 @@ async def test_the_tool_is_listed_beside_those_it_is_for(
 ) -> None:
     assert await has_tool(await connect(STATELESS))
     assert not await has_tool(await connect(STATELESS, path="/mcp/tagged"))
+    # Who may only read does not see any of those tools.
+    for may, listed in (("change", True), ("read", False)):
+        headers = {"x-user": "ana", "x-may": may}
+        client = await connect(STATELESS, path="/mcp/private", headers=headers)
+        assert await has_tool(client) is listed

@@ -12,11 +12,13 @@ from mcp_app.catalog.stops import fitting_suggestions, suggestions_of
 from mcp_app.interface import rules
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.questions import Completion
+from mcp_app.interface.server import GET_TASK_RESULT
 from mcp_app.protocol import cursors, jsonrpc, results
 from mcp_app.protocol.content import block_to_wire
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import InvalidParams, ResourceNotFound
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.tasks import OPTIONAL
 from mcp_app.protocol.uri_templates import URI_LENGTH
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
@@ -52,6 +54,10 @@ def visible_listing(exchange: Exchange, listing: Listing) -> Listing:
     """Return the part of a listing that the caller may see."""
 
     def is_visible(entry: Entry[Any, Any]) -> bool:
+        if entry.identity == GET_TASK_RESULT and entry.runnable.ours:
+            # For those who see a tool that it fetches the results of.
+            tools = (each.definition for each in exchange.catalog.offered["tools"])
+            return any(each.task == OPTIONAL and exchange.sees(each) for each in tools)
         return exchange.sees(entry.definition)
 
     by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
