@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Annotated, Literal
 
+from django.db.models import Count, Sum
 from pydantic import Field
 
-from mcp_app import Accepted, Context, ToolError, mcp
+from mcp_app import Accepted, Context, SyncContext, ToolError, mcp
 from mcp_project.shop.models import Customer, Invoice, Order, OrderLine, Product
 
 VIEW = "shop.view_order"
 CHANGE = "shop.change_order"
 
 Number = Annotated[int, Field(ge=1)]
+
+WEEK_S = 2.0
+"""How long `sales_report` takes for a week, as it would in a larger shop."""
 
 mcp.open_model(
     Order,
@@ -111,6 +116,38 @@ def _order(number: int) -> Order:
     if found is None:
         raise ToolError(f"There is no order {number}.")
     return found
+
+
+@dataclass(frozen=True)
+class WeekOfSales:
+    monday: date
+    orders: int
+    total: float
+
+
+# It only reads, so it may run again if its process ends. The weeks that it had then
+# stand in `once`: it goes on with the next one.
+@mcp.tool(title="Sales report", read_only=True, task="optional", permission=VIEW)
+def sales_report(ctx: SyncContext) -> list[WeekOfSales]:
+    """Report how many orders came in each week, and for how much; takes a minute."""
+    begun = ctx.once("begun", time.time)
+    mondays = Order.objects.dates("placed", "week")
+    report = []
+    for done, monday in enumerate(mondays):
+        ctx.progress(done, len(mondays), f"The week of {monday}")
+        # Not in the step: its transaction would keep SQLite from all other changes.
+        time.sleep(max(0, begun + done * WEEK_S - time.time()))
+        found = ctx.once(f"sales of {monday}", _sales, monday)
+        report.append(WeekOfSales(monday, *found))
+    return report
+
+
+def _sales(monday: date) -> tuple[int, float]:
+    """Return how many orders came in a week, and for how much."""
+    sunday = monday + timedelta(days=6)
+    orders = Order.objects.filter(placed__range=(monday, sunday))
+    found = orders.aggregate(orders=Count("pk"), total=Sum("total"))
+    return found["orders"], float(found["total"])
 
 
 @dataclass(frozen=True)

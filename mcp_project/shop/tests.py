@@ -60,6 +60,10 @@ class ShopTools(TestCase):
         self.assertEqual(Order.objects.get().note, "Ring twice.")
         Client(User.objects.create_user("eve")).assertHidden("add_note")
 
+    def test_a_report(self) -> None:
+        week = {"monday": "2026-05-04", "orders": 1, "total": 0}
+        self.assertEqual(Client(self.ana).call("sales_report").data, [week])
+
     def test_a_table(self) -> None:
         question = "Who is coming on Friday?"
         coming = Client(self.ana, answers={question: {"name": "Ada", "people": 3}})

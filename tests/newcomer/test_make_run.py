@@ -31,7 +31,8 @@ pytestmark = pytest.mark.xdist_group("make run")
 PUBLIC: Final = {"order_status", "book_table"}
 INVOICES: Final = {"invoice_list", "invoice_get", "invoice_count"}
 ADMIN: Final = {"admin_models", "admin_list", "admin_get", "admin_form"}
-TEAM: Final = {*PUBLIC, *INVOICES, *ADMIN, "find_orders", "add_note"}
+ORDERS: Final = {"find_orders", "add_note", "sales_report", "get_task_result"}
+TEAM: Final = {*PUBLIC, *INVOICES, *ADMIN, *ORDERS}
 
 
 class Endpoint:
