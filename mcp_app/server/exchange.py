@@ -398,7 +398,9 @@ class Exchange:
         revision = self.revision
         if revision.task_extension:
             return declares_tasks(self.client.capabilities)
-        return revision.task_requests and self.params.get("task") is not None
+        # A server that has not said that it has tasks ignores that one is wanted.
+        has_tasks = revision.task_requests and self.catalog.has_tasks
+        return has_tasks and self.params.get("task") is not None
 
     def complete_result(
         self, result: JsonObject, hint: results.CacheHint | None = None

@@ -54,6 +54,19 @@ async def question(visit: Visit, method: str = "elicitation/create") -> JsonObje
     return asked
 
 
+# -- S-TASKS-019: without the capability nobody is asked for a task -----------------
+
+
+@pytest.mark.parametrize("version", [NEWEST])
+async def test_a_server_without_tasks_ignores_that_one_is_wanted(
+    client: Client,
+) -> None:
+    called = await client.request("tools/call", {"name": "weather", "task": {}})
+    assert called.result["structuredContent"]["words"] == "mild here"
+    prompt = {"name": "test_simple_prompt", "task": {"ttl": 1}}
+    assert (await client.request("prompts/get", prompt)).result["messages"]
+
+
 # -- S-LIFE-032, S-CANCEL-002: a question that nobody waits for is cancelled -------
 
 
