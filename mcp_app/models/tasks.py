@@ -20,11 +20,10 @@ from mcp_app.models.fields import ExactCharField
 from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.tasks import read_json
+from mcp_app.protocol.tasks import MAX_MESSAGE_LENGTH, read_json
 
 TASK: Final = "task"
 """The kind of a change of a task; the ref is the primary key."""
-MAX_MESSAGE_LENGTH: Final = 500
 MAX_DEATHS: Final = 3
 """A task that has taken so many workers along does not run again."""
 MIN_PAUSE_MS: Final = 30_000

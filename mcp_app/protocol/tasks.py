@@ -39,6 +39,7 @@ YOUNG_MS: Final = 10_000
 YOUNG_POLL_MS: Final = 1_000
 POLL_MS: Final = 5_000
 """How often a client should ask: at first, and later."""
+MAX_MESSAGE_LENGTH: Final = 500
 _OF_ROWS: Final = jsonrpc.ReadLimits(jsonrpc.WRITTEN_DEPTH, nodes=sys.maxsize)
 
 
@@ -156,9 +157,20 @@ def task_to_wire(record: TaskRecord, revision: Revision, now_ms: int) -> JsonObj
         f"ttl{suffix}": record.expires_ms - record.created_ms,
         f"pollInterval{suffix}": YOUNG_POLL_MS if young else POLL_MS,
     }
-    if text := record.message or progress_text(record):
-        task["statusMessage"] = text
+    text = _failure_text(record) or record.message or progress_text(record)
+    if text:
+        task["statusMessage"] = text[:MAX_MESSAGE_LENGTH]
     return task
+
+
+def _failure_text(record: TaskRecord) -> str:
+    """Return why a task has failed; "" if it has not."""
+    if record.status != FAILED:
+        return ""
+    if record.error:
+        return str(read_json(record.error)["message"])
+    texts = (each.get("text") for each in read_json(record.result)["content"])
+    return next(filter(None, texts), "")
 
 
 def progress_text(record: TaskRecord) -> str:
