@@ -167,8 +167,13 @@ class Revocation:
             return
         try:
             for listener in list(self._listeners):
-                if await self._is_shut_out(listener):
+                if await self._is_shut_out(listener.server, listener.principal):
                     listener.end()
+            # Other calls are over before long.
+            for call in [each for each in self._running if each.task_run is not None]:
+                slug, tool = call.catalog.server.slug, call.params["name"]
+                if await self._is_shut_out(slug, call.principal, tool):
+                    call.stop(End.STOPPED)
         except (DatabaseError, Unavailable):
             token_cache.mark_unsure()
 
@@ -181,13 +186,20 @@ class Revocation:
         for call in [each for each in self._running if each.principal.key in gone]:
             call.stop(End.STOPPED)
 
-    async def _is_shut_out(self, listener: Listener) -> bool:
-        catalog = self._catalogs.by_slug.get(listener.server)
-        if catalog is None or not catalog.server.demands:
+    async def _is_shut_out(
+        self, slug: str, principal: Principal, tool: str = ""
+    ) -> bool:
+        """Whether somebody may not use a server, or one of its tools, any more."""
+        catalog = self._catalogs.by_slug.get(slug)
+        if catalog is None:
             return False
-        slug, demands = catalog.server.slug, catalog.demands
-        rights = await self._rights.find(listener.principal, slug, demands)
-        return not rights.meets_demands(catalog.server.demands)
+        needed, entry = [catalog.server.demands], catalog.tools.get(tool)
+        if entry is not None:
+            needed.append(entry.definition.demands)
+        if not any(needed):
+            return False
+        rights = await self._rights.find(principal, slug, catalog.demands)
+        return not all(map(rights.meets_demands, needed))
 
     # -- servers ------------------------------------------------------------------
 
