@@ -26,6 +26,7 @@ TASK: Final = "task"
 """The kind of a change of a task; the ref is the primary key."""
 MAX_DEATHS: Final = 3
 """A task that has taken so many workers along does not run again."""
+LATE_MS: Final = 120_000
 MIN_PAUSE_MS: Final = 30_000
 MAX_PAUSE_MS: Final = 600_000
 """A task that goes on waiting is given to the site's queue again, ever more rarely."""
@@ -53,6 +54,10 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def waiting(self) -> TaskQuerySet:
         living = self.still_open().filter(expires_ms__gt=NowMilliseconds())
         return living.filter(status=Status.WORKING, owner="")
+
+    def late(self) -> TaskQuerySet:
+        """Those that wait for so long that nothing seems to take them."""
+        return self.waiting().filter(updated_ms__lt=NowMilliseconds() - LATE_MS)
 
     def expired(self) -> TaskQuerySet:
         return self.filter(expires_ms__lt=NowMilliseconds())

@@ -55,6 +55,9 @@ class Report:
     """Secrets that were taken out of log messages to clients."""
     keys: str = ""
     """Eight hexadecimal digits by which processes with the same key are told."""
+    tasks: int = 0
+    places: int = 0
+    """Tasks that run, and how many of those that wait may run at a time."""
 
     def as_text(self) -> str:
         # `asdict` would make other mappings anew, such as a Counter, and wrongly.

@@ -389,6 +389,8 @@ class Process:
                 or (each.session.pk, each.request_id) not in answered
             ),
             sessions=tuple(self.sessions.streaming()[:MOST_SESSIONS]),
+            tasks=len(self.tasks),
+            places=self.tasks.places,
             lost=self.threads.lost_threads,
             dropped=self.dropped,
             secrets=log_secrets.count,

@@ -109,6 +109,11 @@ class TaskRunner:
     def __len__(self) -> int:
         return self._places_in_use
 
+    @property
+    def places(self) -> int:
+        """How many may run here at a time."""
+        return self._places
+
     def offer_places(self, places: int, *, claims: bool = True) -> None:
         """Run so many tasks at a time; with `claims` those of others, too."""
         self._places, self._claims = places, claims

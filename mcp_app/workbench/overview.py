@@ -43,6 +43,7 @@ from mcp_app.models import (
     Server,
     Session,
     State,
+    Task,
     Tool,
 )
 from mcp_app.models.call_rows import CallingClient, CallQuery
@@ -159,6 +160,8 @@ class Overview:
     hours: Sequence[Hour]
     paces: Paces
     connected: bool
+    late_tasks: int = 0
+    """How many tasks wait and are not taken."""
 
     @property
     def call_count(self) -> int:
@@ -174,7 +177,7 @@ class Overview:
 
 
 def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overview:
-    """Return how the site does; at most seven statements.
+    """Return how the site does; at most eight statements.
 
     `processes` is how many live, `broken_here` the condition for the rows of a model
     that they cannot serve.
@@ -201,6 +204,7 @@ def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overvi
         paces=read_paces(now) if hours else Paces(),
         # Counters tell of clients that opened no session, however long ago.
         connected=was_connected or bool(hours) or CallStatistic.objects.exists(),
+        late_tasks=Task.objects.late().count() if viewer.tasks else 0,
     )
 
 

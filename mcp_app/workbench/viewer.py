@@ -45,6 +45,7 @@ class Viewer:
     sessions: bool = False
     users: bool = False
     tokens: bool = False
+    tasks: bool = False
 
 
 def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
@@ -61,6 +62,7 @@ def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
         sessions=_may_view_model(user, "mcp_app", "session"),
         users=_may_view_model(user, users.app_label, str(users.model_name)),
         tokens=user.has_perm("mcp_app.manage_tokens"),
+        tasks=user.has_perm("mcp_app.view_task"),
     )
 
 

@@ -28,6 +28,7 @@ def test_each_right_alone() -> None:
         "view_user": {"users": True},
         "change_user": {"users": True},
         "manage_tokens": {"tokens": True},
+        "view_task": {"tasks": True},
         "publish": {},
         "delete_tool": {},
         "add_server": {},
@@ -43,7 +44,7 @@ def test_each_right_alone() -> None:
 def test_superusers_and_nobody() -> None:
     admin = User.objects.create_superuser("admin")
     every: dict[str, Any] = dict.fromkeys(
-        ("calls", "sessions", "users", "tokens"), True
+        ("calls", "sessions", "users", "tokens", "tasks"), True
     )
     assert viewer_of(admin) == Viewer(key=admin.pk, models=MODELS, **every)
     assert viewer_of(AnonymousUser()) == Viewer(key=None)

@@ -20,10 +20,12 @@ from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.header import LOOKS, page_url
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.row_loader import MODELS
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Server, State
 from mcp_app.models.stops import stop_matcher
+from mcp_app.models.tasks import Status
 from mcp_app.workbench.overview import Overview, Pace
 from mcp_app.workbench.viewer import Viewer
 
@@ -114,11 +116,32 @@ def list_concerns(
         *_no_process(viewer, overview),
         *_state_concerns(viewer, overview, State.BROKEN),
         *map(_failing_concern, overview.paces.failing),
+        *_task_concerns(overview.late_tasks),
         *_stop_concerns(request, viewer),
         *_state_concerns(viewer, overview, State.CHANGED),
         *_state_concerns(viewer, overview, State.UNPUBLISHED),
         *_token_concerns(viewer, overview),
     ]
+
+
+def _task_concerns(count: int) -> Iterator[Concern]:
+    if not count:
+        return
+    sentence = ngettext(
+        "%(count)d task waits for more than two minutes: %(reason)s",
+        "%(count)d tasks wait for more than two minutes: %(reason)s",
+        count,
+    )
+    reasons = {
+        "here": _("no process has a place free."),
+        "worker": _("no worker has a place free. This starts one: %(command)s"),
+    }
+    reason = reasons.get(mcp_settings.tasks, _("no worker of the site's queue ran it."))
+    reason %= {"command": "python manage.py mcp_worker"}
+    url = f"{reverse('admin:mcp_app_task_changelist')}?status={Status.WORKING}"
+    links = [Link(_("Show the tasks"), url)]
+    values = {"count": count, "reason": reason}
+    yield Concern("warn", _("Waiting"), sentence % values, links)
 
 
 def _failing_concern(pace: Pace) -> Concern:

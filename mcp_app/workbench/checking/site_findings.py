@@ -28,8 +28,10 @@ from mcp_app.interface.errors import is_installed
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import VERSION
 from mcp_app.invalidation.doorbell import why_unreachable
-from mcp_app.models import Server, Stop, Worker
+from mcp_app.models import Server, Stop, Task, Worker
 from mcp_app.models.stops import Scope
+from mcp_app.models.workers import Report
+from mcp_app.process.queues import has_queue
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import PREFIX
@@ -165,11 +167,24 @@ def _processes() -> Iterator[Finding]:
     elif len(keys) == len(codes) == 1:
         message = _("All processes run the same code with the same keys: %(count)d.")
         yield Finding(rule, Grade.GOOD, message % {"count": len(live)})
+    yield from _task_findings(reports)
     if silent := max(0, Worker.objects.count() - len(live)):
         message = _("Processes that have ended without a word: %(count)d.")
         why = _("They were killed, or the machine was. Their rows go by themselves.")
         what = message % {"count": silent}
         yield Finding("silent processes", Grade.ADVICE, what, why)
+
+
+def _task_findings(reports: Sequence[Report]) -> Iterator[Finding]:
+    """Yield that tasks wait and nobody runs them; a queue has time to take them."""
+    tasks = Task.objects.late() if has_queue() else Task.objects.waiting()
+    count = tasks.count()
+    if count and not any(each.places or each.tasks for each in reports):
+        message = _("Tasks wait, and no process is there to run them: %(count)d.")
+        why = _('MCP["TASKS"] is “%(value)s”, which says who runs them.')
+        line = "mcp_worker" if mcp_settings.tasks == "worker" else ""
+        what, because = message % {"count": count}, why % {"value": mcp_settings.tasks}
+        yield Finding("tasks", Grade.PROBLEM, what, because, line)
 
 
 def _system_checks() -> Iterator[Finding]:

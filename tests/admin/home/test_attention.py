@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils.timezone import now
+from pytest_django import Settings
 
 from mcp_app.admin.home import attention
 from mcp_app.models import (
@@ -26,6 +27,7 @@ from tests.account.apps import many_apps
 from tests.admin.calls.rows import MINUTE, crash, write
 from tests.admin.page.test_broken_rows import working
 from tests.admin.pages import Staff, home, page, page_of
+from tests.admin.tasks.rows import task
 from tests.published import published, stopped
 from tests.streams.logging_rows import own_session
 
@@ -56,6 +58,30 @@ def test_nothing(admin_client: Client) -> None:
     response = home(admin_client)
     assert response.context["concerns"] == []
     assert "Nothing needs you." in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("here", "no process has a place free."),
+        ("worker", "This starts one: python manage.py mcp_worker"),
+        ("celery", "no worker of the site's queue ran it."),
+    ],
+)
+def test_tasks_that_nobody_takes(
+    admin_client: Client, staff: Staff, settings: Settings, value: str, reason: str
+) -> None:
+    settings.MCP = {"TASKS": value}
+    task("new")
+    task("asks", status="input_required", updated_ms=1)
+    assert told(admin_client) == []
+    task("old", updated_ms=1)
+    [(word, _, sentence)] = told(admin_client)
+    assert word == "Waiting"
+    assert sentence.startswith("1 task waits for more than two minutes: ")
+    assert sentence.endswith(reason)
+    assert links(admin_client) == [f"{page('task')}?status=working"]
+    assert told(staff("view_tool")) == []
 
 
 SAID = "published, but no client sees them: their pages say why."

@@ -121,6 +121,8 @@ def test_processes_say_what_they_run(admin_client: Client) -> None:
     worker(
         streams={"default": 2, "support": 1},
         calls={"support": 4},
+        tasks=1,
+        places=2,
         lost=5,
         dropped=12,
         secrets=3,
@@ -137,6 +139,7 @@ def test_processes_say_what_they_run(admin_client: Client) -> None:
         'data-label="Runs for">3 h<',
         'data-label="Streams" class="mcp-number">3<',
         'data-label="Calls now" class="mcp-number">5<',
+        'data-label="Tasks" class="mcp-number">1 of 2<',
         "5 threads still run although their calls have ended",
         "12 messages were dropped",
         "3 secrets were taken out of log messages",

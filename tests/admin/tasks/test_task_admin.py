@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from html import unescape
-from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -12,38 +10,13 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils.html import strip_tags
 
-from mcp_app.conf import Limits
 from mcp_app.models import Task, Worker
-from mcp_app.protocol.tasks import NewTask
 from mcp_app.server.recording import task_handle
-from mcp_app.streams.tasks import store_task
 from tests.admin.calls.rows import write
 from tests.admin.pages import Queries, page, page_of, text_of
+from tests.admin.tasks.rows import task
 
 pytestmark = pytest.mark.django_db
-
-
-def task(tool: str, owner: str = "", **columns: Any) -> Task:
-    caller = {
-        "principal": {"user_name": "maria"},
-        "client": {"name": "<b>desk</b>", "version": "2"},
-    }
-    new = NewTask(
-        server="default",
-        tool=tool,
-        holder="",
-        person="u1",
-        caller=json.dumps(caller),
-        revision="2026-07-28",
-        arguments="{}",
-        state="{}",
-        rerun=False,
-        ttl_ms=60_000,
-    )
-    record = store_task(new, owner, Limits())
-    assert not isinstance(record, str)
-    Task.objects.filter(pk=record.pk).update(**columns)
-    return Task.objects.get(pk=record.pk)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from mcp_app.workbench.checking.site_findings import (
     server_findings,
     site_at_address,
 )
+from tests.admin.tasks.rows import task
 from tests.oauth.web import web as serving
 from tests.published import published, stopped
 
@@ -148,6 +149,19 @@ def test_whether_documents_of_programs_can_be_fetched(
     given: dict[str, Any] = {"THREADS": 4, "OAUTH": {"ca": "x"}}
     exec(finding.line, {"MCP": given})  # noqa: S102 - our own line
     assert given == {"THREADS": 4, "OAUTH": {"ca": "x", "documents": False}}
+
+
+@pytest.mark.parametrize("value", ["here", "worker", "celery"])
+def test_tasks_that_nobody_runs(settings: Settings, value: str) -> None:
+    def lines() -> list[str]:
+        return [each.line for each in process_findings() if each.rule == "tasks"]
+
+    settings.MCP = {"TASKS": value}
+    task("waits", updated_ms=1)
+    worker("web", code="x")
+    assert lines() == (["mcp_worker"] if value == "worker" else [""])
+    worker("runs", code="x", places=2)
+    assert lines() == []
 
 
 def test_a_system_check_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
