@@ -24,6 +24,7 @@ from mcp_app.checks.definitions import (
     check_public_servers,
     check_rows,
     check_rules,
+    check_tasks,
 )
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.models import Server, Tool
@@ -259,6 +260,28 @@ def test_rules_that_let_nobody_in(registry: Registry, settings: LazySettings) ->
     assert "'guarded' requires the rule 'weekdays'" in unknown.msg
     settings.AUTHENTICATION_BACKENDS = ["tests.auth.backends.ByWorker"]
     assert check_rules(None) == [unknown]
+
+
+def test_tasks_that_a_deploy_ends_or_that_hold_a_transaction(
+    registry: Registry,
+) -> None:
+    @registry.tool(task="optional", idempotent=True, atomic=True)
+    def again() -> str:
+        return ""
+
+    @registry.tool(task="optional")
+    def once() -> str:
+        return ""
+
+    @registry.tool(task="optional", timeout=20)
+    def soon() -> str:
+        return ""
+
+    long_transaction, ended = check_tasks(None)
+    assert (long_transaction.id, ended.id) == ("mcp_app.W031", "mcp_app.W030")
+    assert ended.msg.startswith("A deploy ends the tasks of 'once'")
+    with override_settings(MCP={"TASKS": "worker"}):
+        assert [each.id for each in check_tasks(None)] == ["mcp_app.W031"]
 
 
 def test_a_server_that_names_what_the_settings_lack() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.views.generic import TemplateView
 
 from mcp_app.checks.deployment import check_deployment
 from mcp_app.checks.settings import advising_check, check_settings, check_sign_in
+from mcp_app.process import queues
 from tests.oauth.program import ORIGIN, WAYS
 
 ISSUER = {
@@ -90,6 +92,44 @@ NAMES = {"AUTHENTICATION": dict.fromkeys(("public", "two words", ""), BY_NAME)}
 )
 def test_settings(given: Any, found: str) -> None:
     assert ids(given) == found
+
+
+PACKAGE = queues.django_tasks_package()
+IMMEDIATE = {"default": {"BACKEND": f"{PACKAGE}.backends.immediate.ImmediateBackend"}}
+
+
+@pytest.mark.parametrize(
+    ("queue", "others", "message"),
+    [
+        ("worker", {}, ""),
+        ("celery", {}, ""),
+        ("tests.drill.functions.jobs.enqueue", {}, ""),
+        ("Celery", {}, 'MCP["TASKS"] is \'Celery\': it must be "here", "worker",'),
+        ("no.such", {}, "No module named 'no'."),
+        ("tests.drill.running.ROOT", {}, "which is no function."),
+        ("django_tasks", {"TASKS": IMMEDIATE}, "is ImmediateBackend, which has no"),
+        ("django_tasks", {"TASKS": {"default": {"BACKEND": "a.b"}}}, "has no backend"),
+    ],
+)
+def test_a_queue_of_the_site(
+    queue: str, others: Any, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It keeps what it has read of the settings.
+    package = import_module(PACKAGE)
+    backends = type(package.task_backends)()
+    monkeypatch.setattr(package, "task_backends", backends)
+    with override_settings(MCP={"TASKS": queue}, **others):
+        errors = check_settings(None)
+    assert [each.id for each in errors] == ["mcp_app.E023"] * bool(message)
+    assert all(message in each.msg for each in errors)
+
+
+def test_a_queue_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queues, "find_spec", lambda name: None)
+    for queue in ("celery", "django_tasks"):
+        with override_settings(MCP={"TASKS": queue}):
+            [error] = check_settings(None)
+        assert error.id == "mcp_app.E023"
 
 
 def test_a_site_with_tenants_names_a_manager() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mcp_app.conf import Limits
 from mcp_app.models import Change, Task, Worker
 from mcp_app.models.tasks import TASK
+from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.protocol.tasks import NewTask, TaskState
 from mcp_app.server.tasks import state_members
 from mcp_app.streams import tasks as rows
@@ -191,6 +192,25 @@ def test_only_of_the_dead_are_tasks_taken() -> None:
     assert rows.release_tasks_of_dead({"b": None}) == 0
     assert place(pk) == RUNS_A
     assert rows.release_tasks_of_dead({"a": 8}) == 1
+
+
+def test_a_queue_is_told_again_ever_more_rarely() -> None:
+    """`due` is how long after the last time, in seconds, a task waits to be sent."""
+    pk = task().pk
+    assert rows.claim_sending(5) == [pk]
+    for waited, due in ((1, 30), (100, 100), (5_000, 600)):
+        row = Task.objects.filter(pk=pk)
+        row.update(send_ms=0, updated_ms=NowMilliseconds() - 1_000 * waited)
+        assert rows.claim_sending(5) == [pk]
+        assert rows.claim_sending(5) == []
+        pause = NowMilliseconds() + 1_000 * due
+        assert row.filter(send_ms__range=(pause - 5_000, pause + 5_000)).exists()
+    # After it has run, it is due at once.
+    assert rows.claim_task(pk, "a") is not None
+    assert rows.claim_task(pk, "b") is None
+    assert rows.claim_sending(5) == []
+    Task.objects.release(pk, "a")
+    assert rows.claim_sending(5) == [pk]
 
 
 def test_the_oldest_is_claimed_first_and_one_that_has_expired_never() -> None:

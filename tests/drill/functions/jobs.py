@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from pathlib import Path
 from typing import Any, Final
 
 from mcp_app.catalog.registry import mcp
@@ -17,6 +18,12 @@ from tests.drill.models import Ledger
 STEP_S: Final = 0.05
 NAME: Final = {"type": "object", "properties": {"name": {"type": "string"}}}
 YES: Final = {"type": "object", "properties": {"confirm": {"type": "boolean"}}}
+
+
+def enqueue(task_id: str) -> None:
+    """Stand for any queue: a file has a line for each message."""
+    with Path(os.environ["QUEUE"]).open("a") as queue:
+        queue.write(f"{task_id}\n")
 
 
 @mcp.tool(read_only=True)
