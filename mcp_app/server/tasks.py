@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.interface.call_record import Outcome
@@ -19,6 +20,7 @@ from mcp_app.protocol.errors import (
     InvalidParams,
     MethodNotFound,
     MissingClientCapability,
+    Unavailable,
 )
 from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.json_types import JsonObject
@@ -121,7 +123,10 @@ async def answer_with_task(exchange: Exchange, record: TaskRecord) -> bytes:
     assert tasks is not None  # noqa: S101 - there is a task
     if revision.task_extension:
         # The server decides: who has the result at once need not ask for it.
-        later = await tasks.wait(record, AT_ONCE_S)
+        later = None
+        with suppress(Unavailable):
+            # The task is there, whether the database is or not.
+            later = await tasks.wait(record, AT_ONCE_S)
         if later is not None and later.status == COMPLETED:
             return later.result.encode()
     wire = task_to_wire(record, revision, now_ms())

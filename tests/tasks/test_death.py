@@ -93,6 +93,14 @@ def test_workers_run_tasks_and_one_that_is_killed_is_replaced() -> None:
         assert second.stop() == 0
         assert "Waits for 1 running tasks, 30 seconds at most." in second.output
         assert ended(web, last)["status"] == "completed"
+        third = stack.enter_context(worker(url))
+        stopped = begin(web, "slow_compute", seconds=300)
+        wait_until_it_runs(web, stopped)
+        third.process.send_signal(signal.SIGINT)
+        third.wait_until(lambda: "Waits for 1" in third.output, PATIENCE_S)
+        # A second signal ends it; as it may run again, it waits.
+        assert third.stop() == 0
+        assert ask(web, "tasks/get", taskId=stopped)["status"] == "working"
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, *long_cases(signal.SIGSTOP)])

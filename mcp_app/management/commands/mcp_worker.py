@@ -13,6 +13,7 @@ from django.db import connections
 from mcp_app.conf import mcp_settings
 from mcp_app.process.background import begin_process
 from mcp_app.protocol.errors import Unavailable
+from mcp_app.server.exchange import End
 from mcp_app.transports.stdio.server import stop_at_signals
 
 LOOK_S: Final = 1.0
@@ -26,7 +27,7 @@ NOT_WANTED: Final = (
 class Command(BaseCommand):
     help = (
         'Runs tasks, if MCP["TASKS"] is "worker", until it gets SIGTERM or SIGINT. Then'
-        " those that run have their time, and no other begins."
+        " those that run have their time, and no other begins; a second one ends them."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -75,6 +76,14 @@ async def run_tasks(places: int, patience: float, say: Callable[[str], object]) 
                 continue
         if count := len(current.tasks):
             say(f"Waits for {count} running tasks, {patience:g} seconds at most.")
-        await current.drain(patience)
+        stopped.clear()
+        drain = asyncio.create_task(current.drain(patience))
+        again = asyncio.create_task(stopped.wait())
+        await asyncio.wait([drain, again], return_when=asyncio.FIRST_COMPLETED)
+        again.cancel()
+        for exchange in current.running:
+            # A second signal: they have no more time.
+            exchange.stop(End.SHUT_DOWN)
+        await drain
     finally:
         current.close()

@@ -1,0 +1,154 @@
+"""One run of a task: the call that it is, and what of it reaches the row."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from mcp_app.interface.call_record import Outcome
+from mcp_app.pools.database import writer
+from mcp_app.process.running import HttpAnswer
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import InternalError, ProtocolError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.tasks import COMPLETED, FAILED, TaskRecord, TaskState, read_json
+from mcp_app.server.conversation import RequestState
+from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.handlers import tools
+from mcp_app.server.round_trip import InputRequired
+from mcp_app.server.tasks import parked_state, request_state_of, state_members
+from mcp_app.streams.tasks import MAX_MESSAGE_LENGTH, task_rows
+
+PROGRESS_S: Final = 1.0
+ANNOUNCED_EVERY_S: Final = 5.0
+"""Progress is stored at most each second, and announced each five."""
+SHUT_DOWN: Final = (
+    "The worker that ran this task was stopped. Nobody knows whether it had an effect."
+)
+
+
+def ending_of_error(error: ProtocolError) -> dict[str, str]:
+    """Return the columns of a task that ends with an error of the protocol."""
+    members: JsonObject = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        members["data"] = error.data
+    return {"status": FAILED, "error": jsonrpc.write(members).decode()}
+
+
+class TaskCall:
+    """One run of a task: a `TaskRun` of its exchange, and what waits for its end."""
+
+    def __init__(self, owner: str, record: TaskRecord) -> None:
+        self.record = record
+        self.exchange: Exchange | None = None
+        self.ending: dict[str, str] = {}
+        """The columns of the row when it ends; empty where it goes on elsewhere."""
+        self.parked: InputRequired | None = None
+        self.is_abandoned = False
+        """The row is somebody else's: nothing more of this run reaches it."""
+        self.done = asyncio.Event()
+        self._owner = owner
+        self._progress: dict[str, object] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._announced_at = 0.0
+
+    @cached_property
+    def state(self) -> TaskState:
+        return self.record.read_state()
+
+    @cached_property
+    def request_state(self) -> RequestState:
+        return request_state_of(self.state)
+
+    # -- what the call does ----------------------------------------------------------
+
+    async def call_tool(self, exchange: Exchange) -> bytes:
+        """Call the tool; a question parks the task."""
+        try:
+            result = await tools.call_tool(exchange)
+        except InputRequired as needed:
+            self.parked = needed
+            raise
+        # In 2025-11-25 a result with `isError` ends as failed ("Task Status").
+        fails = exchange.outcome != Outcome.ANSWERED
+        failed = exchange.revision.task_requests and fails
+        status = FAILED if failed else COMPLETED
+        self.ending = {"status": status, "result": result.decode()}
+        return result
+
+    def stop(self, end: End) -> None:
+        self.is_abandoned = self.is_abandoned or end is End.CANCELLED
+        if self.exchange is not None:
+            self.exchange.stop(end)
+        else:
+            self.done.set()
+
+    def ending_of_answer(self, exchange: Exchange, body: bytes) -> dict[str, str]:
+        """Return the columns for an answer that is an error; none if it goes on."""
+        if self.parked is not None:
+            return {}
+        if exchange.end is End.SHUT_DOWN:
+            if self.record.rerun:
+                return {}
+            return ending_of_error(InternalError(SHUT_DOWN, {"retryable": False}))
+        message: Any = read_json(body.decode())
+        return {"status": FAILED, "error": jsonrpc.write(message["error"]).decode()}
+
+    def store_ending(self) -> None:
+        """Write the row; blocks.  Nothing happens where it is another worker's."""
+        pk, owner = self.record.pk, self._owner
+        if self.ending:
+            task_rows.end(pk, owner, self.ending)
+        elif self.parked is not None:
+            state = parked_state(self.state, self.parked)
+            task_rows.park(pk, owner, state_members(state))
+        else:
+            task_rows.release(pk, owner)
+
+    # -- progress --------------------------------------------------------------------
+
+    def offer_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        text = (message or "").replace("\0", "")[:MAX_MESSAGE_LENGTH]
+        self._progress = {"progress": progress, "total": total, "message": text}
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(PROGRESS_S, self._store_progress)
+
+    def _store_progress(self) -> None:
+        self._timer = None
+        if self.done.is_set() or self.exchange is None:
+            return
+        now = time.monotonic()
+        tell = now - self._announced_at >= ANNOUNCED_EVERY_S
+        self._announced_at = now if tell else self._announced_at
+        work = writer.run(self._write_progress, self._progress, tell)
+        asyncio.ensure_future(work).add_done_callback(self._check_owned)
+
+    def _write_progress(self, values: Mapping[str, object], tell: bool) -> bool:
+        pk, owner = self.record.pk, self._owner
+        return task_rows.note_progress(pk, owner, values, tell=tell)
+
+    def _check_owned(self, work: asyncio.Future[bool]) -> None:
+        if work.cancelled() or work.exception() is not None:
+            return
+        if not work.result() and not self.done.is_set():
+            self.stop(End.CANCELLED)
+
+    # -- what waits for the call (`process.running.Waiting`) -------------------------
+
+    def lasting(self) -> None:
+        """Do nothing: nobody is connected."""
+
+    def beat(self) -> None:
+        """Do nothing."""
+
+    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+        if task.cancelled() or task.exception() is not None:
+            # The loop ends; the row says who had it.
+            self.is_abandoned = True
+        self.done.set()
