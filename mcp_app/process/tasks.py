@@ -132,6 +132,9 @@ class TaskRunner:
     async def answer(self, record: TaskRecord, replies: JsonObject) -> None:
         await writer.run(task_rows.answer, record.pk, replies)
         self.apply_changes({record.pk})
+        if self._takes_more and not self._claims:
+            # Who claims nothing goes on with what its own client began.
+            self._process.spawn_task(self.run_waiting(record.pk))
 
     async def cancel(self, record: TaskRecord, message: str) -> bool:
         cancelled = await writer.run(task_rows.cancel, record.pk, message)

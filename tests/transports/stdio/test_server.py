@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,9 @@ import pytest
 from tests.drill.piped import COMMAND, PATIENCE_S, Piped, database, environment, piped
 from tests.drill.running import ROOT
 from tests.marks import long_cases
+from tests.tasks.conftest import TAKES_TASKS
 from tests.transports.stdio.test_connection import (
+    META,
     called,
     notification,
     request,
@@ -107,6 +110,26 @@ def test_nothing_is_said_of_what_runs_on_after_the_input(tmp_path: Path) -> None
         server.close_input()
         assert [each["id"] for each in server.rest()] == [2]
         assert server.wait() == 0
+
+
+def test_a_task_that_asks_goes_on_in_the_same_process(tmp_path: Path) -> None:
+    yes = {"action": "accept", "content": {"confirm": True}}
+    call: dict[str, Any] = {"name": "confirm_delete", "arguments": {"filename": "f"}}
+    with piped(tmp_path, TASK_TOOLS="1") as server:
+
+        def ask(method: str, **params: Any) -> dict[str, Any]:
+            meta = {**META, "io.modelcontextprotocol/clientCapabilities": TAKES_TASKS}
+            server.send(request(method, {**params, "_meta": meta}, method))
+            result: dict[str, Any] = server.answer(method)["result"]
+            return result
+
+        task = ask("tools/call", **call)["taskId"]
+        for status in ("input_required", "completed"):
+            until = time.monotonic() + PATIENCE_S
+            while ask("tasks/get", taskId=task)["status"] != status:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            ask("tasks/update", taskId=task, inputResponses={"confirm": yes})
 
 
 @pytest.mark.long
