@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from tests.conformance import suite
-from tests.conformance.scenarios import DEMANDED, SCORED, STATEFUL, STATELESS, TASKS
-from tests.conformance.test_suite import faults
+from tests.conformance.scenarios import DEMANDED, SCORED, STATEFUL, STATELESS
+from tests.conformance.test_suite import faults, met_by_tasks
 from tests.drill.databases import PREPARED
 from tests.drill.running import THERE
 from tests.drill.spreading import spread
@@ -66,6 +66,14 @@ def test_requirements(cluster: str, revision: str, tmp_path: Path) -> None:
 
 @on_clusters("postgresql redis", "postgresql", "mysql")
 def test_tasks(cluster: str, tmp_path: Path) -> None:
-    outcome = suite.run_scenarios(cluster, TASKS, tmp_path)
-    assert faults(outcome, frozenset(TASKS)) == {}
-    assert outcome.status == 0, outcome.text
+    met_by_tasks(cluster, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("vendor", ["postgresql", "mysql"])
+def test_tasks_in_few_processes(vendor: str, processes: int, tmp_path: Path) -> None:
+    with PREPARED[vendor]() as database:
+        env = {"TASK_TOOLS": "1", "DATABASE_URL": database, **THERE}
+        with spread(processes, env) as url:
+            met_by_tasks(url, tmp_path)

@@ -58,7 +58,11 @@ def test_requirements_without_streams(revision: str, tmp_path: Path) -> None:
 def test_tasks(server: str, tmp_path: Path) -> None:
     """On SQLite, by ASGI and by WSGI."""
     with running(server, {"TASK_TOOLS": "1"}) as url:
-        outcome = suite.run_scenarios(url, TASKS, tmp_path)
+        met_by_tasks(url, tmp_path)
+
+
+def met_by_tasks(url: str, results: Path) -> None:
+    outcome = suite.run_scenarios(url, TASKS, results)
     assert faults(outcome, frozenset(TASKS)) == {}
     assert outcome.status == 0, outcome.text
 
