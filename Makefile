@@ -109,6 +109,13 @@ ROUNDS ?= 1000
 reliability: $(VENV_STAMP) ## Try for long what is promised (ROUNDS=1000, PART=changes, log or security).
 	@python -m tests.reliability --rounds $(ROUNDS) $(addprefix --part ,$(PART))
 
+KILLS ?= 20
+DEPLOYS ?= 3
+
+.PHONY: task-kills
+task-kills: $(VENV_STAMP) ## Kill and restart what runs tasks, and print what became of them (KILLS=20, DEPLOYS=3, WHO="web worker").
+	@python -m tests.tasks --kills $(KILLS) --deploys $(DEPLOYS) $(if $(WHO),--who $(WHO))
+
 MUTATIONS ?= 100000
 SEED ?= 1
 

@@ -13,7 +13,6 @@ from mcp_app.interface.context import Context, SyncContext
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import Accepted, Elicit
 from mcp_app.protocol.errors import InternalError
-from tests.drill.models import Ledger
 
 STEP_S: Final = 0.05
 NAME: Final = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -79,21 +78,31 @@ async def test_tool_with_task(ctx: Context) -> str:
     return f"Done for {answer.data['name'] if isinstance(answer, Accepted) else '?'}."
 
 
-def enter_line(key: str, seconds: float) -> int:
-    """Enter a line, sleep, and return how many there are."""
-    Ledger.objects.create(key=key, worker=str(os.getpid()))
-    time.sleep(seconds)
-    return Ledger.objects.filter(key=key).count()
+def note(word: str, task: str | None) -> int:
+    """Write a line for whoever kills this process; return how many are the same."""
+    path = Path(os.environ["TASK_NOTES"])
+    with path.open("a") as file:
+        file.write(f"{word} {task} {os.getpid()} {time.time()}\n")
+    return path.read_text().count(f"{word} {task} ")
 
 
-@mcp.tool(task="optional")
-def enter_once(key: str, seconds: float) -> int:
-    """Enter a line; it must not run twice."""
-    return enter_line(key, seconds)
+def toil(ctx: SyncContext, state: str, seconds: float = 60) -> str:
+    """Work for long, ask, or wait for a file before the end; the second time do not."""
+    if note("start", ctx.task_id) > 1:
+        seconds = 0
+    if state == "parked":
+        ctx.elicit("Go on?", YES, key="confirm")
+    begun, may_end = time.monotonic(), Path(f"{os.environ['TASK_NOTES']}.end")
+    try:
+        while state == "running" and (gone := time.monotonic() - begun) < seconds:
+            ctx.progress(gone, seconds)
+            time.sleep(STEP_S)
+        while state == "ending" and seconds and not may_end.exists():
+            time.sleep(0.001)
+    finally:
+        note("end", ctx.task_id)
+    return state
 
 
-@mcp.tool(task="optional", rerun=True)
-def enter_again(key: str, seconds: float) -> int:
-    """Sleep for long the first time."""
-    seconds = seconds if Ledger.objects.filter(key=key).exists() else 60
-    return enter_line(key, seconds)
+mcp.tool("toil", task="required")(toil)
+mcp.tool("toil_again", task="required", rerun=True)(toil)
