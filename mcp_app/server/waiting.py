@@ -182,9 +182,14 @@ async def _wait(exchange: Exchange, record: TaskRecord, seconds: float) -> TaskR
     until = loop.time() + seconds
     try:
         while not record.has_ended and (left := until - loop.time()) > 0:
-            if exchange.revision.stateless and may_ask(exchange, record):
-                state = RequestState(round_trip=f"{OF_TASK}{record.public_id}")
-                raise InputRequired(record.read_state().open_requests(), state)
+            if record.status == INPUT_REQUIRED:
+                asks = may_ask(exchange, record)
+                if asks and exchange.revision.stateless:
+                    state = RequestState(round_trip=f"{OF_TASK}{record.public_id}")
+                    raise InputRequired(record.read_state().open_requests(), state)
+                if not (asks and exchange.outgoing.streams):
+                    # Nobody can be asked here, so there is nothing to wait for.
+                    break
             record = await wait_for_change(exchange, record, left)
             if record.progress is not None:
                 message = record.message or None
