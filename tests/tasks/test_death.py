@@ -43,9 +43,11 @@ def test_a_worker_ends_what_runs_unless_it_gets_a_second_signal() -> None:
 @pytest.mark.long
 def test_what_stood_still_for_long_is_stopped_and_writes_nothing() -> None:
     with site("web", least=2) as own:
-        once, again = (own.begin("running", rerun=each) for each in (False, True))
+        once, again = (
+            own.begin("running", rerun=each, seconds=600) for each in (False, True)
+        )
         wait_until(lambda: own.notes("start", once) and own.notes("start", again))
-        [(doomed, begun)] = own.notes("start", once)
+        [(doomed, _)] = own.notes("start", once)
         own.webs.reverse()
         os.kill(doomed, signal.SIGSTOP)
         time.sleep(30)
@@ -53,9 +55,8 @@ def test_what_stood_still_for_long_is_stopped_and_writes_nothing() -> None:
         assert own.ending(once)[0]["error"]["message"] == WORKER_DIED
         assert own.ending(again)[0]["status"] == "completed"
         os.kill(doomed, signal.SIGCONT)
+        # Its code is stopped: it would run on for ten minutes.
         wait_until(lambda: own.notes("end", once) and len(own.notes("end", again)) == 2)
-        # They would have run on.
-        assert time.time() - begun < 50
         time.sleep(6)
         assert own.rows() == rows
         assert [len(own.notes("start", each)) for each in (once, again)] == [1, 2]
