@@ -10,6 +10,7 @@ from typing import Any
 
 from django import template
 from django.template.context import Context
+from django.utils.timezone import now
 from django.utils.translation import ngettext
 
 from mcp_app import site_time
@@ -20,6 +21,7 @@ from mcp_app.models.stops import Scope
 register = template.Library()
 register.filter("mcp_time", site_time.time_html)
 register.simple_tag(site_time.zone_name, name="mcp_zone")
+register.simple_tag(lambda: site_time.time_html(now()), name="mcp_now")
 
 
 @register.inclusion_tag("admin/mcp_app/includes/stopped.html", takes_context=True)

@@ -377,17 +377,12 @@ class Client:
         )
         process = RestingProcess(self._registry)
         self._code = PumpUserCode(process, shared.pump)
+        own = replace(process.adapters, user_code=self._code, topics=self._code)
         self._client = InProcessClient(
             process,
             self._server,
             caller,
-            adapters=replace(
-                process.adapters,
-                user_code=self._code,
-                topics=self._code,
-                audit=None,
-                tasks=None,
-            ),
+            adapters=replace(own, audit=None, tasks=None),
             respond=self._answer_question,
             observe=self._note_message,
         )

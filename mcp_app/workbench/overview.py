@@ -161,7 +161,6 @@ class Overview:
     paces: Paces
     connected: bool
     late_tasks: int = 0
-    """How many tasks wait and are not taken."""
 
     @property
     def call_count(self) -> int:

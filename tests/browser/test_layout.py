@@ -40,7 +40,7 @@ ALL: Final = (
         "call/1/",
         "tool/",
     ),
-    *("accesstoken/", "accesstoken/add/"),
+    *("accesstoken/", "accesstoken/add/", "task/"),
 )
 PHONE: Final = {"width": 390, "height": 844}
 
@@ -99,6 +99,30 @@ def test_what_is_wrong_and_what_differs_can_be_read(
         staff.locator("[name='config-0-filters-add']").select_option(index=1)
         staff.get_by_role("alert").filter(has_text="You are logged out.").wait_for()
         see_good(staff, "a lost login")
+
+
+@pytest.mark.usefixtures("axe")
+def test_a_task_is_watched_and_cancelled_on_a_phone(staff: Page) -> None:
+    staff.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    staff.goto("/admin/mcp_app/tool/?q=sales_report")
+    staff.get_by_role("link", name="Try it Sales report").click()
+    staff.get_by_role("button", name="Start as a task").click()
+    # The page is drawn again by itself.
+    expect(staff.locator("progress")).to_be_visible()
+    expect(staff.get_by_role("row", name="Progress")).to_contain_text("The week of")
+    see_good(staff, "a task")
+    staff.get_by_role("link", name="Tasks", exact=True).first.click()
+    row = staff.locator("#result_list tbody tr").first
+    row.get_by_role("checkbox").check()
+    week = row.locator(".field-done span")
+    before = week.text_content() or ""
+    row.get_by_role("checkbox").blur()
+    expect(week).not_to_have_text(before)
+    expect(row.get_by_role("checkbox")).to_be_checked()
+    see_good(staff, "tasks")
+    row.get_by_role("link").click()
+    staff.get_by_role("button", name="Cancel this task").click()
+    expect(row.locator(".field-condition")).to_have_text("cancelled")
 
 
 def opened(page: Page, path: str) -> None:

@@ -141,10 +141,7 @@ class CallFilter:
         """
         conditions = self._conditions()
         ways: list[Condition] = []
-        is_of_task = self.q.startswith(TASK_PREFIX)
-        if is_of_task:
-            conditions["task"] = ("session", "=", self.q)
-        if self.q and not is_of_task:
+        if self.q and "task" not in conditions:
             searched = [("user_name", self.q), *(("name", each) for each in names)]
             ways = [(column, "=", text) for column, text in searched]
         elif "user" in conditions:
@@ -164,6 +161,7 @@ class CallFilter:
             "kind": ("kind", self.kind),
             "server": ("server", self.server),
             "origin": ("principal", self.origin),
+            "task": ("session", self.q if self.q.startswith(TASK_PREFIX) else ""),
         }
         conditions: dict[str, Condition] = {
             key: (column, "=", value) for key, (column, value) in equal.items() if value

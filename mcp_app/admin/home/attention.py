@@ -134,10 +134,9 @@ def _task_concerns(count: int) -> Iterator[Concern]:
     )
     reasons = {
         "here": _("no process has a place free."),
-        "worker": _("no worker has a place free. This starts one: %(command)s"),
+        "worker": _("no worker has a place free. Start one: manage.py mcp_worker"),
     }
     reason = reasons.get(mcp_settings.tasks, _("no worker of the site's queue ran it."))
-    reason %= {"command": "python manage.py mcp_worker"}
     url = f"{reverse('admin:mcp_app_task_changelist')}?status={Status.WORKING}"
     links = [Link(_("Show the tasks"), url)]
     values = {"count": count, "reason": reason}

@@ -18,7 +18,6 @@ from django.http import (
     HttpResponseRedirect,
 )
 from django.urls import URLPattern, path, reverse
-from django.utils.timezone import now
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.operations.live_parts import PARTS, Look, call_name
@@ -65,7 +64,7 @@ class LivePages(SettledAdmin[Session]):
         }
         part, look = request.GET.get("part"), Look(request)
         if part is None:
-            context |= {"media": MEDIA, "updated": now()}
+            context |= {"media": MEDIA}
             for build in PARTS.values():
                 context |= build(look)
             return render_page(self, request, "live", _("What happens now"), context)

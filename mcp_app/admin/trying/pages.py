@@ -10,10 +10,10 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.calls.values import values_to_try
@@ -60,8 +60,6 @@ from mcp_app.workbench.viewer import run_on_loop
 WORKING, PUBLISHED = "working", "published"
 VERSIONS_INPUT: Final = "seen"
 """The input that names the versions which the page showed."""
-TASK, WAS_TASK = "task", "was_task"
-"""The button that starts a task, and the input that says so with an answer."""
 ANSWER: Final = "answer"
 """The buttons that answer a question; the value is the action."""
 
@@ -134,12 +132,7 @@ class TryPage:
             changes_elsewhere=changes,
             data=self._data,
             is_fetch=is_fetch,
-            is_task=self._is_task,
         )
-
-    @property
-    def _is_task(self) -> bool:
-        return TASK in self._data or {ANSWER, WAS_TASK} <= self._data.keys()
 
     # -- a button was pressed ------------------------------------------------------
 
@@ -165,8 +158,8 @@ class TryPage:
             self.problem = str(error)
             return None
         if task_id := trial.task_id:
-            keys = [load_tasks([task_id])[task_id].pk]
-            return HttpResponseRedirect(reverse("admin:mcp_app_task_change", args=keys))
+            key = load_tasks([task_id])[task_id].pk
+            return redirect("admin:mcp_app_task_change", key)
         self.take_result(trial)
         return None
 

@@ -24,6 +24,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.calls.outcome_help import meaning_of, outcome_look
+from mcp_app.admin.calls.presentation import milliseconds_text
 from mcp_app.admin.page.result import ResultTable, result_table
 from mcp_app.catalog.definition_texts import estimate_tokens
 from mcp_app.interface.definitions import Label
@@ -130,7 +131,7 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
 
 
 def _trial_details(trial: Trial) -> Iterator[str]:
-    yield _("%(ms)d ms") % {"ms": round(trial.took_ms)}
+    yield milliseconds_text(round(trial.took_ms))
     yield filesizeformat(trial.size)
     size = estimate_tokens(json.dumps(trial.result, ensure_ascii=False))
     yield _("≈ %(count)d tokens") % {"count": size}

@@ -71,8 +71,6 @@ class Setup:
     data: QueryDict = field(default_factory=QueryDict)
     is_fetch: bool = False
     """Whether *Fetch* asks: what only reads runs without the right to publish."""
-    is_task: bool = False
-    """Whether it is to run as a task."""
 
     # -- which, and where -------------------------------------------------------------
 
@@ -243,6 +241,11 @@ class Setup:
         return "dry" in self.data
 
     @property
+    def is_task(self) -> bool:
+        """Whether a button starts a task, or answers what one asks before it is one."""
+        return "task" in self.data or {"answer", "was_task"} <= self.data.keys()
+
+    @property
     def only_reads(self) -> bool:
         """Whether it changes nothing, here or elsewhere."""
         if self.changes_elsewhere is None:
@@ -304,8 +307,7 @@ class Setup:
     def _check_task(self) -> None:
         revision = self.chosen_revision
         if self.is_working_copy:
-            sentence = _("A task runs what is published: choose the published version.")
-            raise Refusal(sentence)
+            raise Refusal(_("A task runs what is published: choose that version."))
         if self.is_dry:
             raise Refusal(_("Untick the dry run: what a task changes stays."))
         if not (revision.task_extension or revision.task_requests):

@@ -357,16 +357,18 @@
     const drawn = new WeakMap();
     /* A list: its cells change, and rows come and go; what is ticked stays */
     function renewRows(section, text) {
-        const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-mcp-list]");
+        const page = new DOMParser().parseFromString(text, "text/html");
+        const fresh = page.querySelector("[data-mcp-list]");
         const rowsOf = (part) => new Map(all("tbody tr:has(a)", part).map((row) => [row.querySelector("a").pathname, row]));
         const [shown, rows] = [rowsOf(section), rowsOf(fresh)];
-        if (!shown.size) return section.replaceChildren(...fresh.childNodes);
+        if (!shown.size) section.replaceChildren(...fresh.childNodes);
         shown.forEach((row, name) => {
             const cells = rows.get(name)?.cells;
             if (!cells) return row.remove();
             [...cells].forEach((cell, at) => cell.querySelector("input") || (row.cells[at].innerHTML = cell.innerHTML));
         });
-        section.querySelector("tbody").prepend(...[...rows].filter(([name]) => !shown.has(name)).map(([, row]) => row));
+        section.querySelector("tbody")?.prepend(...[...rows].filter(([name]) => !shown.has(name)).map(([, row]) => row));
+        return page.querySelector("[data-mcp-live-time] time").dateTime;
     }
     async function redraw(section) {
         const isUsed = () => section.contains(document.activeElement);
@@ -375,9 +377,9 @@
         // After a logout the server redirects to another page.
         if (!response.ok || response.redirected) throw new Error(response.statusText);
         const text = await response.text();
-        if (section.matches("[data-mcp-list]")) isUsed() || renewRows(section, text);
+        if (section.matches("[data-mcp-list]")) return isUsed() ? null : renewRows(section, text);
         // What says the same is not announced again.
-        else if (!isUsed() && drawn.get(section) !== text) {
+        if (!isUsed() && drawn.get(section) !== text) {
             section.innerHTML = text;
             drawn.set(section, text);
         }
@@ -508,7 +510,6 @@
             }
         }
         form.addEventListener("submit", (event) => {
-            // A task has a page of its own.
             if (event.submitter?.name === "task" || form.elements.was_task) return;
             event.preventDefault();
             run(new FormData(form, event.submitter));

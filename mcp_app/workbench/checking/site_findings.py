@@ -180,11 +180,10 @@ def _task_findings(reports: Sequence[Report]) -> Iterator[Finding]:
     tasks = Task.objects.late() if has_queue() else Task.objects.waiting()
     count = tasks.count()
     if count and not any(each.places or each.tasks for each in reports):
-        message = _("Tasks wait, and no process is there to run them: %(count)d.")
-        why = _('MCP["TASKS"] is “%(value)s”, which says who runs them.')
+        what = _("Tasks wait, and no process runs them: %(count)d.") % {"count": count}
+        why = _('MCP["TASKS"] is “%(value)s”.') % {"value": mcp_settings.tasks}
         line = "mcp_worker" if mcp_settings.tasks == "worker" else ""
-        what, because = message % {"count": count}, why % {"value": mcp_settings.tasks}
-        yield Finding("tasks", Grade.PROBLEM, what, because, line)
+        yield Finding("tasks", Grade.PROBLEM, what, why, line)
 
 
 def _system_checks() -> Iterator[Finding]:

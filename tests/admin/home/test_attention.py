@@ -64,7 +64,7 @@ def test_nothing(admin_client: Client) -> None:
     ("value", "reason"),
     [
         ("here", "no process has a place free."),
-        ("worker", "This starts one: python manage.py mcp_worker"),
+        ("worker", "Start one: manage.py mcp_worker"),
         ("celery", "no worker of the site's queue ran it."),
     ],
 )

@@ -540,7 +540,7 @@ async def test_a_task_is_started_and_its_page_has_the_result(
     for changes, problem in (
         ({"dry": "1"}, "Untick the dry run"),
         ({"revision": "2025-06-18"}, "This revision has no tasks"),
-        ({"which": "working"}, "choose the published version"),
+        ({"which": "working"}, "choose that version"),
         ({"a": "x"}, UNCHANGED),
     ):
         response = await run(client, url, **{**values, **changes})
