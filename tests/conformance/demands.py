@@ -31,7 +31,7 @@ STRENGTHS: Final = ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "FACT")
 RELEASING: Final = ("deprecated", "optional", "unsupported", "planned")
 """How a reason begins that releases even from a MUST."""
 REASONS: Final = (*RELEASING, "client", "note")
-PLANNED: Final = ("apps", "identity of who opens an elicitation URL", "tasks")
+PLANNED: Final = ("apps", "identity of who opens an elicitation URL")
 """The parts that a row may wait for."""
 
 

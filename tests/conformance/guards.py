@@ -22,6 +22,7 @@ from mcp_app.checks import settings
 from mcp_app.egress import sites
 from mcp_app.interface import log_secrets, rules
 from mcp_app.models import fields
+from mcp_app.models.tasks import TaskQuerySet
 from mcp_app.oauth import consent, endpoints
 from mcp_app.process import rates
 from mcp_app.protocol import (
@@ -36,6 +37,7 @@ from mcp_app.protocol import (
     revisions,
     schema_graph,
     schemas,
+    tasks,
     uri_templates,
 )
 from mcp_app.protocol import texts as plain_text
@@ -52,9 +54,12 @@ from mcp_app.server import (
     round_trip,
     subscriptions,
 )
+from mcp_app.server import tasks as task_calls
 from mcp_app.server.handlers import HANDLERS, definitions, tools
+from mcp_app.server.handlers import tasks as task_methods
 from mcp_app.streams import claims, event_ids, open_session, session_store
 from mcp_app.streams import questions as open_questions
+from mcp_app.streams import tasks as task_rows
 from mcp_app.transports import client_messages, open_streams
 from mcp_app.transports.http import (
     handler,
@@ -146,7 +151,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(headers._argument_at, "L-HEAD-028"),
     Guard(
         headers._is_accepted,
-        "S-HTTP-016 S-HTTP-017 S-HTTP-076 L-HTTP-014",
+        "S-HTTP-016 S-HTTP-017 S-HTTP-076 L-HTTP-014 S-TASKS-012",
         returns=True,
     ),
     Guard(
@@ -186,7 +191,10 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     GuardEntry(results.CAPABILITIES, "resources", "S-RES-001 L-RES-001"),
     GuardEntry(results.CAPABILITIES, "tools", "S-TOOLS-001 L-TOOLS-001"),
     Guard(
-        results.complete_result, "L-BASE-010 L-BASE-013 L-CACHE-001", returns="argument"
+        results.complete_result,
+        "L-BASE-010 L-BASE-013 L-CACHE-001 L-TASKS-008 L-TASKS-028 L-TASKS-039 "
+        "L-TASKS-045",
+        returns="argument",
     ),
     Guard(results.input_required, "L-MRTR-022"),
     Guard(results.subscription_meta, "L-META-021"),
@@ -221,7 +229,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         "L-BASE-020",
     ),
     Guard(dispatch._check_wanted, "S-CANCEL-010 L-CANCEL-014"),
-    Guard(dispatch._status_of_error, "L-HEAD-004"),
+    Guard(dispatch._status_of_error, "L-HEAD-004 L-TASKS-072"),
     Guard(exchange.Exchange.allows_arguments, "L-HEAD-059 L-HEAD-060", returns=True),
     Guard(
         exchange.Exchange.sees,
@@ -271,8 +279,53 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(round_trip._is_unanswered, "S-CANCEL-002", returns=True),
     Guard(round_trip._url_elicitations, "S-ELICIT-031 S-ELICIT-032 S-ELICIT-033"),
     Guard(round_trip._url_elicitations, "S-ELICIT-030", returns="argument"),
+    Guard(
+        exchange.Exchange.takes_tasks,
+        "S-TASKS-019 L-TASKS-003 L-TASKS-069 L-TASKS-073",
+        returns=True,
+    ),
     Guard(subscriptions.acknowledged_message, "L-SUBS-020 L-SUBS-021"),
+    Guard(subscriptions.task_message, "L-TASKS-050"),
     Guard(subscriptions.cancelled_message, "L-CANCEL-001 L-CANCEL-003"),
+    Guard(tasks._iso_time, "S-TASKS-033 S-TASKS-034"),
+    Guard(tasks.TaskState.open_requests, "L-TASKS-024"),
+    Guard(tasks.declares_tasks, "L-TASKS-070", returns=True),
+    Guard(
+        tasks.detailed_task,
+        "L-TASKS-016 L-TASKS-022 L-TASKS-023 L-TASKS-025 L-TASKS-026 L-TASKS-027 "
+        "L-TASKS-061 L-TASKS-062 L-TASKS-063",
+    ),
+    Guard(tasks.task_capabilities, "S-TASKS-001 L-DISC-006 L-TASKS-074 L-TASKS-075"),
+    Guard(task_calls._lifetime_ms, "S-TASKS-036"),
+    Guard(task_calls.answer_with_task, "S-TASKS-039 L-TASKS-007"),
+    Guard(task_calls.call_as_task, "S-TASKS-008"),
+    Guard(task_calls.parked_state, "L-TASKS-031 L-TASKS-032"),
+    Guard(
+        task_calls.requires_extension,
+        "L-DISC-007 L-TASKS-004 L-TASKS-048 L-TASKS-056",
+    ),
+    Guard(task_methods._ask_client, "S-TASKS-030 S-TASKS-044 S-TASKS-045"),
+    Guard(
+        task_methods._find_task,
+        "S-TASKS-046 S-TASKS-059 S-TASKS-061 L-TASKS-053 L-TASKS-055",
+    ),
+    Guard(task_methods.cancel_task, "S-CANCEL-004 S-TASKS-054 L-TASKS-040 L-TASKS-041"),
+    Guard(task_methods.list_tasks, "S-TASKS-052 S-TASKS-053 S-TASKS-060"),
+    Guard(
+        task_methods.may_read,
+        "S-TASKS-067 S-TASKS-071 S-TASKS-072 L-TASKS-067",
+        returns=True,
+    ),
+    Guard(task_methods.update_task, "L-TASKS-034"),
+    Guard(task_methods.wait_for_change, "S-TASKS-042"),
+    Guard(task_methods.wait_for_result, "S-TASKS-041 S-TASKS-043 S-TASKS-048"),
+    Guard(
+        task_rows.store_task,
+        "S-TASKS-021 S-TASKS-022 S-TASKS-023 S-TASKS-024 S-TASKS-069 L-TASKS-017 "
+        "L-TASKS-066",
+    ),
+    Guard(TaskQuerySet._move_once, "S-TASKS-025 S-TASKS-026 S-TASKS-057", returns=True),
+    Guard(TaskQuerySet.cancel, "S-TASKS-056"),
     Guard(event_ids.new_public_id, "S-HTTP-048", returns="argument"),
     Guard(open_session.OpenSession.next_question_id, "S-BASE-006"),
     Guard(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 import pytest
@@ -17,6 +18,20 @@ TAKES_TASKS: Final[JsonObject] = {**EVERYTHING, "extensions": {EXTENSION: {}}}
 ENDED: Final = ("completed", "failed", "cancelled")
 
 Script: TypeAlias = Callable[[Any], Any]
+
+_over: Final = threading.Event()
+
+
+async def wait_long(ctx: Any) -> str:
+    """Take until the test is over: one that has failed waits for nothing."""
+    until = asyncio.get_running_loop().time() + PATIENCE_S
+    while not _over.is_set() and asyncio.get_running_loop().time() < until:
+        await asyncio.sleep(0.05)
+    return "never"
+
+
+async def be_quick(ctx: Any) -> str:
+    return f"in {ctx.task_id}"
 
 
 class TaskClient:
@@ -63,7 +78,7 @@ TakeTasks: TypeAlias = Callable[..., Any]
 
 
 @pytest.fixture
-def take_tasks(scripted_tasks: None, connect: Connect) -> TakeTasks:
+def take_tasks(scripted_tasks: None, connect: Connect) -> Iterator[TakeTasks]:
     """Return a client of a revision that takes tasks, by default ana's."""
 
     async def connected(version: str = STATELESS, user: str = "ana") -> TaskClient:
@@ -75,7 +90,9 @@ def take_tasks(scripted_tasks: None, connect: Connect) -> TakeTasks:
         )
         return TaskClient(client, Play(connect))
 
-    return connected
+    _over.clear()
+    yield connected
+    _over.set()
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ from tests.process.test_callers import Known
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import RATES, Connect
 from tests.statements import counted, failing
-from tests.tasks.conftest import TAKES_TASKS, TakeTasks, TaskClient
-from tests.tasks.test_wire import UNKNOWN, accepted, ask_name, wait_long
+from tests.tasks.conftest import TAKES_TASKS, TakeTasks, TaskClient, be_quick, wait_long
+from tests.tasks.test_wire import UNKNOWN, accepted, ask_name
 from tests.wire.middleware import WireCheck
 
 # Before the process, which looks at its registry once.
@@ -40,10 +40,6 @@ ANA: Final[JsonObject] = {"path": "/mcp/private", "headers": {"x-user": "ana"}}
 OTHER: Final[JsonObject] = {"_meta": {RELATED_TASK: {"taskId": "another"}}}
 KIM: Final = By("kim")
 HOUR_MS: Final = 3_600_000
-
-
-async def be_quick(ctx: Any) -> str:
-    return f"in {ctx.task_id}"
 
 
 # -- the specifications --------------------------------------------------------------
@@ -81,8 +77,12 @@ async def test_the_extension_has_no_capability_of_the_older_revision(
 async def test_no_revision_takes_what_the_other_declares(
     connect: Connect, ana: TaskClient, version: str, capabilities: JsonObject
 ) -> None:
+    async def work(ctx: Any) -> str:
+        ctx.as_task()
+        return f"in {ctx.task_id}"
+
     client = await connect(version, **ANA, capabilities=capabilities)
-    params = ana.play.params("task_later", be_quick)
+    params = ana.play.params("task_later", work)
     assert (await client.request("tools/call", params)).text == "in None"
 
 
@@ -134,8 +134,6 @@ async def test_who_waits_for_a_result_may_leave(take_tasks: TakeTasks) -> None:
 
     task = await client.begin("task", work)
     params, wrong = {"taskId": task, **OTHER}, {"accept": "text/html"}
-    answer = await client.client.request("tasks/result", params, headers=wrong)
-    assert answer.status == 406
     visit = client.client.begin("tasks/result", params)
     await asyncio.sleep(0.1)
     assert not visit.task.done()
@@ -144,6 +142,8 @@ async def test_who_waits_for_a_result_may_leave(take_tasks: TakeTasks) -> None:
     visit = client.client.begin("tasks/result", params)
     released.set()
     assert (await outcome(visit)).text == "done"
+    answer = await client.client.request("tasks/result", params, headers=wrong)
+    assert answer.status == 406
 
 
 async def test_who_may_go_on_with_a_task(
@@ -204,7 +204,11 @@ ONE_PLACE: Final = {
 @pytest.mark.parametrize("mcp", [ONE_PLACE])
 @pytest.mark.parametrize("loss", LOSSES)
 async def test_what_a_caller_has_begun_ends_with_its_rights(
-    process: Process, application: WireCheck, connect: Connect, loss: str
+    process: Process,
+    application: WireCheck,
+    connect: Connect,
+    take_tasks: TakeTasks,
+    loss: str,
 ) -> None:
     token_cache.forget_all()
     known = await writer.run(Known, process, application)

@@ -12,7 +12,8 @@ from mcp_app.server.waiting import STILL_ASKS
 from tests.asgi_client import Client, JsonObject, Outcome
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect
-from tests.tasks.test_wire import UNKNOWN, accepted, ask_name, wait_long
+from tests.tasks.conftest import TakeTasks, wait_long
+from tests.tasks.test_wire import UNKNOWN, accepted, ask_name
 
 # Before the process, which looks at its registry once.
 pytestmark = pytest.mark.usefixtures("scripted_tasks")
@@ -37,7 +38,7 @@ class Caller:
 
 
 @pytest.fixture
-async def caller(scripted_tasks: None, connect: Connect, version: str) -> Caller:
+async def caller(take_tasks: TakeTasks, connect: Connect, version: str) -> Caller:
     headers = {"x-user": "ana"}
     client = await connect(version, path="/mcp/private", headers=headers)
     return Caller(client, Play(connect))

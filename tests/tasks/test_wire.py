@@ -23,7 +23,7 @@ from tests.asgi_client import JsonObject
 from tests.audit.reading import kept
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect, until
-from tests.tasks.conftest import TAKES_TASKS, TakeTasks, TaskClient
+from tests.tasks.conftest import TAKES_TASKS, TakeTasks, TaskClient, be_quick, wait_long
 
 # Before the process, which looks at its registry once.
 pytestmark = pytest.mark.usefixtures("scripted_tasks")
@@ -34,11 +34,6 @@ UNKNOWN: Final = "There is no such task, or it has expired."
 
 def accepted(name: str) -> JsonObject:
     return {"action": "accept", "content": {"name": name}}
-
-
-async def wait_long(ctx: Any) -> str:
-    await asyncio.sleep(60)
-    return "never"
 
 
 async def ask_name(ctx: Any) -> str:
@@ -367,7 +362,7 @@ async def test_calls_of_a_session_that_are_refused(
     take_tasks: TakeTasks, tool: str, task: Any, code: int
 ) -> None:
     client = await take_tasks(STATEFUL)
-    answer = await client.call(tool, wait_long, task=task)
+    answer = await client.call(tool, be_quick, task=task)
     assert answer.error["code"] == code
 
 
