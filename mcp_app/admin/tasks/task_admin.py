@@ -138,11 +138,11 @@ class TaskAdmin(NoBulkDeletion[Task], SettledAdmin[Task]):
         client = parse_json(task.caller)["client"]
         return visible(f"{client['name']} {client['version']}".strip())
 
-    @admin.display(description=gettext_lazy("progress"))
+    @admin.display(description=gettext_lazy("progress"), empty_value="")
     def done(self, task: Task) -> str:
         text = format_html("<span>{}</span>", visible(task.message, None))
         if task.progress is None or not task.total or task.ended_ms is not None:
-            return text
+            return text if task.message else ""
         bar = '<progress max="{}" value="{}" aria-label="{}"></progress> {}'
         label = _("progress of %(tool)s") % {"tool": task.tool}
         return format_html(bar, task.total, task.progress, label, text)

@@ -80,6 +80,7 @@ def test_the_list_says_what_runs_and_for_whom(
     assert "MCP-Updated" in part.headers
     assert "Half" in part.content.decode()
     assert "<html" not in part.content.decode()
+    assert "Progress" not in text_of(admin_client, page_of(tasks[0]))
     assert admin_client.get(page("task", "change", 9_999)).status_code == 404
 
 
