@@ -439,11 +439,9 @@ authenticators = DatabaseThreads("mcp-authentication", 4, patience=30.0)
 """Authenticators of the site never wait for a thread of user code."""
 judges = DatabaseThreads("mcp-rules", 2, patience=30.0)
 """Rules of the site: one that hangs delays no authentication."""
-enqueuer = DatabaseThreads("mcp-queue")
-"""Tells the site's queue of tasks; its broker may hang."""
 POOLS = (
     *(checks, reader, lookups, writer),
-    *(log_writer, call_writer, authenticators, judges, enqueuer),
+    *(log_writer, call_writer, authenticators, judges),
 )
 """All pools, for counting or closing their connections."""
 

@@ -6,14 +6,19 @@ is lost, late or doubled loses nothing, and lets nothing run twice.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
+from threading import Thread
 from typing import Any, Final
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
 from django.utils.module_loading import import_string
 
 from mcp_app.conf import mcp_settings
+from mcp_app.pools.loop_thread import settle_future
 
 BY_US: Final = frozenset(["here", "worker"])
 """Values of `MCP["TASKS"]` with which processes of ours run tasks."""
@@ -30,11 +35,25 @@ def has_queue() -> bool:
     return mcp_settings.tasks not in BY_US
 
 
-def tell_queue(keys: Sequence[int]) -> None:
-    """Give tasks to the queue; blocks, and raises whatever the queue raises."""
-    enqueue = find_queue(mcp_settings.tasks)
-    for key in keys:
-        enqueue(str(key))
+async def tell_queue(keys: Sequence[int]) -> None:
+    """Give tasks to the queue; raises whatever the queue raises.
+
+    A broker may hang for minutes: its thread keeps no process alive.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    work = (loop.call_soon_threadsafe, future, partial(_tell_queue, keys))
+    Thread(target=settle_future, args=work, name="mcp-queue", daemon=True).start()
+    await future
+
+
+def _tell_queue(keys: Sequence[int]) -> None:
+    try:
+        enqueue = find_queue(mcp_settings.tasks)
+        for key in keys:
+            enqueue(str(key))
+    finally:
+        connections.close_all()
 
 
 def find_queue(setting: str) -> Callable[[str], object]:
@@ -59,6 +78,11 @@ def _find_celery() -> Callable[[str], object]:
     if find_spec("celery") is None:
         raise UnusableQueue('MCP["TASKS"] is "celery", which is not installed.')
     app: Any = import_string("celery.current_app")
+    if app.main == "default" and not app.conf.broker_url:
+        raise UnusableQueue(
+            'MCP["TASKS"] is "celery", and this process has no Celery app. Import yours'
+            " in the __init__.py beside your settings, as Celery's guide says."
+        )
     if app.conf.task_always_eager:
         raise UnusableQueue(
             "Celery's task_always_eager is set, so its workers get nothing."
@@ -97,5 +121,9 @@ def _find_django_tasks() -> Callable[[str], object]:
                 " workers. Set one that has, such as"
                 ' "django_tasks_db.DatabaseBackend".'
             )
-    enqueue: Callable[[str], object] = import_string("mcp_app.tasks.run_task").enqueue
+    try:
+        run_task = import_string("mcp_app.tasks.run_task")
+    except Exception as error:
+        raise UnusableQueue(f"TASKS takes no task of mcp_app: {error}") from error
+    enqueue: Callable[[str], object] = run_task.enqueue
     return enqueue

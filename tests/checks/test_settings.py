@@ -97,16 +97,21 @@ def test_settings(given: Any, found: str) -> None:
 PACKAGE = queues.django_tasks_package()
 IMMEDIATE = {"default": {"BACKEND": f"{PACKAGE}.backends.immediate.ImmediateBackend"}}
 
+OTHER_QUEUES = {
+    "default": {"BACKEND": "django_tasks_db.DatabaseBackend", "QUEUES": ["mcp"]}
+}
+
 
 @pytest.mark.parametrize(
     ("queue", "others", "message"),
     [
         ("worker", {}, ""),
-        ("celery", {}, ""),
+        ("celery", {}, "and this process has no Celery app."),
         ("tests.drill.functions.jobs.enqueue", {}, ""),
         ("Celery", {}, 'MCP["TASKS"] is \'Celery\': it must be "here", "worker",'),
         ("no.such", {}, "No module named 'no'."),
         ("tests.drill.running.ROOT", {}, "which is no function."),
+        ("django_tasks", {"TASKS": OTHER_QUEUES}, "Queue 'default' is not valid"),
         ("django_tasks", {"TASKS": IMMEDIATE}, "is ImmediateBackend, which has no"),
         ("django_tasks", {"TASKS": {"default": {"BACKEND": "a.b"}}}, "has no backend"),
     ],
