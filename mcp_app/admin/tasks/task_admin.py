@@ -69,6 +69,11 @@ class TaskAdmin(NoBulkDeletion[Task], SettledAdmin[Task]):
     show_full_result_count = False
     actions = [cancel_tasks]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
+        # A result may have megabytes.
+        long = ("arguments", "state", "result", "error")
+        return super().get_queryset(request).defer(*long)
+
     def change_view(
         self, request: HttpRequest, object_id: str, *more: object, **named: object
     ) -> HttpResponse:

@@ -306,6 +306,8 @@ class Setup:
 
     def _check_task(self) -> None:
         revision = self.chosen_revision
+        if not has_right(self.request, "view_task"):
+            raise Refusal(_("You may not see tasks, so you cannot start one."))
         if self.is_working_copy:
             raise Refusal(_("A task runs what is published: choose that version."))
         if self.is_dry:
