@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from mcp_app.conf import mcp_settings
+from mcp_app.conf import MAX_SECONDS, mcp_settings
 from mcp_app.process.background import begin_process
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.server.exchange import End
@@ -18,9 +19,10 @@ from mcp_app.transports.stdio.server import stop_at_signals
 
 LOOK_S: Final = 1.0
 """An idle worker looks so often for tasks that wait."""
+RETRY_S: Final = 5.0
 NOT_WANTED: Final = (
-    'MCP["TASKS"] is "here": the processes that serve run tasks themselves. Set it to'
-    ' "worker", and restart them.'
+    'MCP["TASKS"] is {value!r}: others run the tasks. Set it to "worker", and restart'
+    " the processes that serve."
 )
 
 
@@ -46,13 +48,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if mcp_settings.tasks != "worker":
-            raise CommandError(NOT_WANTED)
+            raise CommandError(NOT_WANTED.format(value=mcp_settings.tasks))
+        patience = options["patience"]
+        if not 0 <= patience <= MAX_SECONDS:
+            raise CommandError(f"--patience is {patience:g}: it must be 0 or more.")
         places, most = options["places"], mcp_settings.threads
         if not 0 < places <= most:
             raise CommandError(f"--places is {places}: it must be from 1 to {most}.")
         connections.close_all()
         self.stdout.write(f"Runs {places} tasks at the same time.")
-        asyncio.run(run_tasks(places, options["patience"], self.stdout.write))
+        asyncio.run(run_tasks(places, patience, self.stdout.write))
 
 
 async def run_tasks(places: int, patience: float, say: Callable[[str], object]) -> None:
@@ -62,18 +67,16 @@ async def run_tasks(places: int, patience: float, say: Callable[[str], object]) 
     current.tasks.offer_places(places)
     try:
         while not stopped.is_set():
+            pause = LOOK_S
             try:
                 # It loads the catalogs, and writes the row of this process.
                 await current.gate.wait_until_fresh(time.monotonic())
+                current.tasks.claim_soon()
             except Unavailable:
-                await asyncio.sleep(LOOK_S)
-                continue
-            current.tasks.claim_soon()
-            try:
-                async with asyncio.timeout(LOOK_S):
+                pause = RETRY_S
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
                     await stopped.wait()
-            except TimeoutError:
-                continue
         if count := len(current.tasks):
             say(f"Waits for {count} running tasks, {patience:g} seconds at most.")
         stopped.clear()
