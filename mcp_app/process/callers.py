@@ -192,14 +192,14 @@ class Revocation:
         """Whether somebody may not use a server, or one of its tools, any more."""
         catalog = self._catalogs.by_slug.get(slug)
         if catalog is None:
-            return False
+            return bool(tool)
         needed, entry = [catalog.server.demands], catalog.tools.get(tool)
         if entry is not None:
             needed.append(entry.definition.demands)
-        if not any(needed):
+        if not any(needed) and not tool:
             return False
         rights = await self._rights.find(principal, slug, catalog.demands)
-        return not all(map(rights.meets_demands, needed))
+        return rights.gone or not all(map(rights.meets_demands, needed))
 
     # -- servers ------------------------------------------------------------------
 

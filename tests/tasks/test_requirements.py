@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import Any, Final
 
 import pytest
+from django.contrib.auth.models import User
 
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.catalog.stops import SWITCHED_OFF
 from mcp_app.conf import BY_TOKEN
 from mcp_app.invalidation import workers
-from mcp_app.models import AccessToken, Stop, Task, Worker, transactions
+from mcp_app.models import AccessToken, Server, Stop, Task, Worker, transactions
 from mcp_app.models.stops import By, Running, Scope
 from mcp_app.pools.database import lookups, writer
 from mcp_app.process import heartbeat
@@ -26,6 +27,7 @@ from mcp_app.server.dispatch import STOPPED
 from tests import scripting
 from tests.asgi_client import EVERYTHING, Client, JsonObject, outcome
 from tests.process.test_callers import Known
+from tests.published import published
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import RATES, Connect
 from tests.statements import counted, failing
@@ -244,6 +246,46 @@ async def test_what_a_caller_has_begun_ends_with_its_rights(
             assert SWITCHED_OFF.format(what="tool") in row.result
         else:
             assert (row.status, row.message) == ("cancelled", LOST_ACCESS)
+
+
+BY_NAME: Final = {"AUTHENTICATION": {"name": "tests.auth.callables.by_name"}}
+
+
+@pytest.mark.parametrize("mcp", [BY_NAME])
+@pytest.mark.parametrize("step", [User.delete, User.save])
+async def test_a_task_ends_with_its_user(
+    process: Process,
+    connect: Connect,
+    take_tasks: TakeTasks,
+    step: Callable[[User], object],
+) -> None:
+    """Where the site says who calls, and the server demands nothing."""
+    server = await writer.run(lambda: published(Server(slug="named", access="name")))
+    user = await writer.run(User.objects.create_user, "tom")
+    await process.gate.wait_for_check()
+    options = {"path": "/mcp/named", "headers": {"x-name": "tom"}}
+    client = await connect(STATELESS, **options, capabilities=TAKES_TASKS)
+    tom = TaskClient(client, scripting.Play(connect))
+    task = await tom.begin("task", wait_long)
+    user.is_active = False
+    await writer.run(step, user)
+    row = await Task.objects.aget(public_id=task)
+    async with asyncio.timeout(60):
+        while row.ended_ms is None:
+            await process.check_for_changes()
+            await asyncio.sleep(0.01)
+            await row.arefresh_from_db()
+    await writer.run(User.objects.filter(username="tom").delete)
+    await writer.run(server.delete)
+    assert json.loads(row.error)["message"] == STOPPED
+
+
+async def test_a_process_that_claims_does_not_rest(process: Process) -> None:
+    claim = asyncio.ensure_future(process.tasks.run_waiting(0))
+    await asyncio.sleep(0)
+    assert len(process.tasks) == 1
+    assert await claim is False
+    assert len(process.tasks) == 0
 
 
 FEW: Final = {"LIMITS": {"request_rate": 100, "request_burst": 100}}
