@@ -370,11 +370,13 @@ class Catalog:
         self.restricted = bool(self.demands)
         self.open = self.public and not self.restricted
         """Whether nobody need say who asks."""
-        self.has_tasks = any(
-            each.definition.can_be_task
+        self.task_tools = frozenset(
+            each.identity
             for each in (*self.tools.values(), *self.stopped.get("tools", {}).values())
+            if each.definition.can_be_task
         )
-        """Whether calls of a tool can run in the background."""
+        """The tools whose calls can run in the background."""
+        self.has_tasks = bool(self.task_tools)
         self._info: dict[str, orjson.Fragment] = {}
         self._ends: dict[str, bytes] = {}
 

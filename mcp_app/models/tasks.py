@@ -6,7 +6,7 @@ changes nothing, and is told so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -62,8 +62,17 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def expired(self) -> TaskQuerySet:
         return self.filter(expires_ms__lt=NowMilliseconds())
 
-    def claim(self, owner: str, most: int) -> list[Task]:
-        """Let a worker run the oldest that wait, `most` of them at most."""
+    def claim(
+        self, owner: str, most: int, tools: Sequence[str] | None = None
+    ) -> list[Task]:
+        """Let a worker run the oldest that wait, `most` of them at most.
+
+        A process of an older release leaves tasks of `tools` that it has not to others,
+        unless nobody takes them for a while.
+        """
+        if tools is not None:
+            late = models.Q(updated_ms__lt=NowMilliseconds() - LATE_MS)
+            return self.filter(late | models.Q(tool__in=tools)).claim(owner, most)
         return self._take(most, owner=owner, updated_ms=NowMilliseconds())
 
     def claim_sending(self, most: int) -> list[Task]:

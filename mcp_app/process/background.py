@@ -244,7 +244,10 @@ async def run_waiting_task(key: int) -> bool:
         await asyncio.sleep(CLOSING_LOOK_S)
     current = current or begin_process()
     try:
-        return await current.tasks.run_waiting(key)
+        is_run = await current.tasks.run_waiting(key)
+        # The queue may end this process now, without a word.
+        await lifecycle.write_call_log(current.audit)
+        return is_run
     finally:
         loop.call_later(REST_S, _rest_if_idle, current, current.tasks.runs)
 
@@ -252,6 +255,7 @@ async def run_waiting_task(key: int) -> bool:
 def _rest_if_idle(current: Process, runs: int) -> None:
     idle = current.tasks.runs == runs and not len(current.tasks)
     if idle and not current.serves and list(_alive.values()) == [current]:
+        current.stopping = True
         current.spawn_task(_end_process(current))
 
 

@@ -117,7 +117,7 @@ async def drain_process(process: DrainedProcess, patience: float, end: End) -> N
     await close_connections()
     # A call ends before its answer is sent; some servers cut the connection then.
     await asyncio.sleep(LAST_BYTES)
-    await _wait_while(partial(_write_call_log, process.audit), LAST_CALLS)
+    await write_call_log(process.audit)
     with suppress(DatabaseError, Unavailable):
         await token_cache.write_uses()
     await process.heartbeat.end()
@@ -135,7 +135,12 @@ async def _wait_while(
         await asyncio.sleep(pause)
 
 
-def _write_call_log(audit: CallLog | None) -> bool:
+async def write_call_log(audit: CallLog | None) -> None:
+    """Write what is still to be written, within `LAST_CALLS` seconds."""
+    await _wait_while(partial(_write_pending, audit), LAST_CALLS)
+
+
+def _write_pending(audit: CallLog | None) -> bool:
     """Write what is still to be written; return whether anything was."""
     if audit is None or not audit.has_pending:
         return False

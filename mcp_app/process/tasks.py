@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -17,11 +17,12 @@ from django.db import Error as DatabaseError
 
 from mcp_app.auth.permissions import RightsCache
 from mcp_app.auth.token_cache import token_cache
+from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import Limits
-from mcp_app.pools.database import enqueuer, reader, unavailable, writer
+from mcp_app.pools.database import reader, unavailable, writer
 from mcp_app.process.freshness import FreshnessGate
 from mcp_app.process.loading import Catalogs
-from mcp_app.process.queues import has_queue, tell_queue
+from mcp_app.process.queues import UnusableQueue, has_queue, tell_queue
 from mcp_app.process.running import HttpAnswer, RunningCalls
 from mcp_app.process.task_call import TaskCall, ending_of_error
 from mcp_app.process.task_changes import TaskChanges
@@ -190,9 +191,12 @@ class TaskRunner:
     def _takes_more(self) -> bool:
         return self._places_in_use < self._places and not self._process.stopping
 
+    @property
+    def _catalogs(self) -> Iterable[Catalog]:
+        return self._process.catalogs.by_slug.values()
+
     def _has_tools(self) -> bool:
-        catalogs = self._process.catalogs.by_slug.values()
-        return any(each.has_tasks for each in catalogs)
+        return any(each.has_tasks for each in self._catalogs)
 
     async def _claim(self) -> None:
         try:
@@ -207,13 +211,17 @@ class TaskRunner:
 
     async def _fill_places(self) -> None:
         places = self._places - self._places_in_use
-        for record in await writer.run(rows.claim_tasks, self._owner, places):
+        tools = sorted(set[str]().union(*(each.task_tools for each in self._catalogs)))
+        for record in await writer.run(rows.claim_tasks, self._owner, places, tools):
             self._start(record)
 
     async def _tell_queue(self) -> None:
         while keys := await writer.run(rows.claim_sending, BATCH_SIZE):
             try:
-                await enqueuer.run(tell_queue, keys)
+                await tell_queue(keys)
+            except UnusableQueue as error:
+                logger.warning("The queue of the site takes no tasks: %s", error)
+                return
             except Exception as error:
                 # They wait in their rows, and are given to it again.
                 reason = error.__cause__ or error
@@ -225,8 +233,13 @@ class TaskRunner:
 
         Raise `Unavailable` if the database is away.
         """
-        await self._process.gate.wait_until_fresh(time.monotonic())
-        record = await writer.run(rows.claim_task, key, self._owner)
+        # From now on this process does not rest.
+        self._places_in_use += 1
+        try:
+            await self._process.gate.wait_until_fresh(time.monotonic())
+            record = await writer.run(rows.claim_task, key, self._owner)
+        finally:
+            self._places_in_use -= 1
         if record is not None:
             await self._start(record)
         return record is not None
@@ -317,11 +330,14 @@ class TaskRunner:
         return exchange
 
     async def _store_ending(self, run: TaskCall) -> None:
+        is_logged = False
         while not run.is_abandoned:
             try:
                 await writer.run(run.store_ending)
                 return
             except (DatabaseError, Unavailable) as error:
                 reason = error.__cause__ or error
-                logger.warning("The end of a task could not be stored: %r", reason)
+                if not is_logged:
+                    logger.warning("The end of a task cannot be stored yet: %r", reason)
+                is_logged = True
                 await asyncio.sleep(RETRY_S)

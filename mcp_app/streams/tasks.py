@@ -57,8 +57,9 @@ def store_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
         if count >= most:
             return TOO_MANY_OPEN.format(count=count, most=most)
     keys = rows.aggregate(first=Min("pk"), last=Max("pk"))
-    # About as many, without counting them.
-    if keys["last"] and keys["last"] - keys["first"] + 1 >= limits.tasks_rows:
+    # Most of the time the keys tell that there are fewer, without counting.
+    span = keys["last"] - keys["first"] + 1 if keys["last"] else 0
+    if span >= limits.tasks_rows and rows.count() >= limits.tasks_rows:
         return TOO_MANY_ROWS
     columns = asdict(new)
     ttl_ms = columns.pop("ttl_ms")
@@ -102,9 +103,11 @@ def list_tasks(
     return [_record_of(row) for row in rows.order_by("-pk")[:most]]
 
 
-def claim_tasks(owner: str, most: int) -> list[TaskRecord]:
-    """Give a worker the oldest tasks that wait."""
-    return [_record_of(row) for row in Task.objects.claim(owner, most)]
+def claim_tasks(
+    owner: str, most: int, tools: Sequence[str] | None = None
+) -> list[TaskRecord]:
+    """Give a worker the oldest tasks that wait, of tools that it has."""
+    return [_record_of(row) for row in Task.objects.claim(owner, most, tools)]
 
 
 def claim_task(pk: int, owner: str) -> TaskRecord | None:

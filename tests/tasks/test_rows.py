@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mcp_app.conf import Limits
 from mcp_app.models import Change, Task, Worker
-from mcp_app.models.tasks import TASK
+from mcp_app.models.tasks import LATE_MS, TASK
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.protocol.tasks import NewTask, TaskState
 from mcp_app.server.tasks import state_members
@@ -228,6 +228,18 @@ def test_a_site_has_room_for_so_many() -> None:
         task(limits=limits)
     with pytest.raises(AssertionError, match="This site has too many tasks"):
         task(limits=limits)
+    # The first key and the last say that there are more.
+    Task.objects.exclude(pk=task().pk).delete()
+    task(limits=limits)
+
+
+def test_tools_of_a_newer_release_are_left_to_it_for_a_while() -> None:
+    pk = task().pk
+    assert rows.claim_tasks("a", 1, ["import"]) == []
+    Task.objects.update(updated_ms=NowMilliseconds() - 2 * LATE_MS)
+    assert [each.pk for each in rows.claim_tasks("a", 1, ["import"])] == [pk]
+    pk = task().pk
+    assert [each.pk for each in rows.claim_tasks("a", 1, ["export"])] == [pk]
 
 
 def test_what_a_worker_owns_and_does_not_know_is_given_up() -> None:
