@@ -62,7 +62,7 @@ def cancel_tasks(page: TaskAdmin, request: HttpRequest, tasks: QuerySet[Task]) -
 @admin.register(Task)
 class TaskAdmin(NoBulkDeletion[Task], SettledAdmin[Task]):
     change_list_template = "admin/mcp_app/tasks.html"
-    list_display = ["tool", "condition", "done", "who", "took", "began", "client"]
+    list_display = ["tool", "condition", "done", "who_calls", "took", "began"]
     list_filter = ["status"]
     search_fields = ["tool", "server"]
     ordering = ["-pk"]
@@ -142,6 +142,10 @@ class TaskAdmin(NoBulkDeletion[Task], SettledAdmin[Task]):
     def client(self, task: Task) -> str:
         client = parse_json(task.caller)["client"]
         return visible(f"{client['name']} {client['version']}".strip())
+
+    @admin.display(description=gettext_lazy("user and client"))
+    def who_calls(self, task: Task) -> str:
+        return format_html("{}<br>{}", self.who(task), self.client(task))
 
     @admin.display(description=gettext_lazy("progress"), empty_value="")
     def done(self, task: Task) -> str:
