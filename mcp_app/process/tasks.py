@@ -21,6 +21,7 @@ from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import Limits
 from mcp_app.pools.database import reader, unavailable, writer
 from mcp_app.process.freshness import FreshnessGate
+from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.queues import UnusableQueue, has_queue, tell_queue
 from mcp_app.process.running import HttpAnswer, RunningCalls
@@ -46,6 +47,8 @@ logger = logging.getLogger("mcp_app.process")
 Value = TypeVar("Value")
 
 RETRY_S: Final = 1.0
+STORE_TIMEOUT_S: Final = 60.0
+"""After so long the end of a task that the database refuses is another one."""
 BATCH_SIZE: Final = 100
 """The site's queue is told of so many tasks at once."""
 LOST_ACCESS: Final = "The caller's access was taken away."
@@ -62,6 +65,7 @@ class TaskProcess(Protocol):
     running: RunningCalls
     gate: FreshnessGate
     adapters: Adapters
+    heartbeat: Heartbeat
     watch: Callable[[], None]
 
     def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]: ...
@@ -330,7 +334,7 @@ class TaskRunner:
         return exchange
 
     async def _store_ending(self, run: TaskCall) -> None:
-        is_logged = False
+        begun, is_logged = time.monotonic(), False
         while not run.is_abandoned:
             try:
                 await writer.run(run.store_ending)
@@ -340,4 +344,9 @@ class TaskRunner:
                 if not is_logged:
                     logger.warning("The end of a task cannot be stored yet: %r", reason)
                 is_logged = True
+                lasts = time.monotonic() - begun > STORE_TIMEOUT_S
+                if lasts and self._process.heartbeat.is_steady:
+                    # All else can be stored, so the database refuses this.
+                    failed = InternalError("The result of this task cannot be stored.")
+                    run.parked, run.ending = None, ending_of_error(failed)
                 await asyncio.sleep(RETRY_S)

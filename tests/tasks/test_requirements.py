@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError
 
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.catalog.stops import SWITCHED_OFF
@@ -19,8 +20,9 @@ from mcp_app.invalidation import workers
 from mcp_app.models import AccessToken, Server, Stop, Task, Worker, transactions
 from mcp_app.models.stops import By, Running, Scope
 from mcp_app.pools.database import lookups, writer
-from mcp_app.process import heartbeat
+from mcp_app.process import heartbeat, tasks
 from mcp_app.process.runtime import Process
+from mcp_app.process.task_call import TaskCall
 from mcp_app.process.tasks import LOST_ACCESS
 from mcp_app.protocol.tasks import EXTENSION, RELATED_TASK
 from mcp_app.server.dispatch import STOPPED
@@ -278,6 +280,26 @@ async def test_a_task_ends_with_its_user(
     await writer.run(User.objects.filter(username="tom").delete)
     await writer.run(server.delete)
     assert json.loads(row.error)["message"] == STOPPED
+
+
+async def test_a_result_that_the_database_refuses(
+    each: TaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = TaskCall.store_ending
+
+    def refuse_result(run: TaskCall) -> None:
+        # One that is larger than a packet of MySQL.
+        if "result" in run.ending:
+            raise OperationalError("Server has gone away")
+        store(run)
+
+    monkeypatch.setattr(TaskCall, "store_ending", refuse_result)
+    monkeypatch.setattr(tasks, "STORE_TIMEOUT_S", 0)
+    monkeypatch.setattr(tasks, "RETRY_S", 0.01)
+    monkeypatch.setattr(heartbeat, "STEADY", 0)
+    task = await each.until(await each.begin("task", be_quick))
+    assert task["status"] == "failed"
+    assert task["statusMessage"] == "The result of this task cannot be stored."
 
 
 async def test_a_process_that_claims_does_not_rest(process: Process) -> None:
