@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from tests.marks import long_cases
 from tests.process.clusters import run_python
 from tests.tasks.killing import YES, site, wait_until
 
@@ -30,7 +31,7 @@ for task_id in sys.argv[1:]:
 """
 
 
-@pytest.mark.parametrize("who", ["celery", "db_worker"])
+@pytest.mark.parametrize("who", ["celery", *long_cases("db_worker")])
 def test_the_workers_of_a_site_run_tasks(who: str) -> None:
     with site(who) as own:
         parked, last = (
@@ -60,6 +61,7 @@ def test_any_queue_and_a_worker_that_rests(tmp_path: Path) -> None:
             assert own.ending(task)[0]["status"] == "completed"
 
 
+@pytest.mark.long
 def test_a_queue_that_is_away() -> None:
     # Nobody listens there.
     broker = "redis://127.0.0.1:9"
