@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 
 @pytest.mark.parametrize(
-    ("tasks", "places", "sentence"),
+    ("tasks", "options", "sentence"),
     [
-        ("here", "1", 'Set it to "worker", and restart them'),
-        ("worker", "0", "--places is 0: it must be from 1 to 8"),
-        ("worker", "9", "--places is 9: it must be from 1 to 8"),
+        ("here", {}, "is 'here': others run the tasks. Set it to \"worker\""),
+        ("celery", {}, "is 'celery': others run the tasks"),
+        ("worker", {"places": 0}, "--places is 0: it must be from 1 to 8"),
+        ("worker", {"places": 9}, "--places is 9: it must be from 1 to 8"),
+        ("worker", {"patience": -5.0}, "--patience is -5: it must be 0 or more"),
+        ("worker", {"patience": math.nan}, "--patience is nan: it must be 0 or more"),
     ],
 )
 def test_what_is_refused(
-    settings: Settings, tasks: str, places: str, sentence: str
+    settings: Settings, tasks: str, options: dict[str, float], sentence: str
 ) -> None:
     settings.MCP = {"TASKS": tasks}
     with pytest.raises(CommandError, match=sentence):
-        call_command("mcp_worker", places=int(places))
+        call_command("mcp_worker", **options)
