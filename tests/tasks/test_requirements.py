@@ -302,6 +302,33 @@ async def test_a_result_that_the_database_refuses(
     assert task["statusMessage"] == "The result of this task cannot be stored."
 
 
+queue: Final[list[str]] = []
+
+
+def enqueue(task_id: str) -> None:
+    queue.append(task_id)
+    if len(queue) == 1:
+        raise ConnectionError("The broker is away.")
+
+
+@pytest.mark.parametrize("mcp", [{"TASKS": f"{__name__}.enqueue"}])
+async def test_a_queue_is_told_until_it_takes_a_task(
+    process: Process, ana: TaskClient
+) -> None:
+    queue.clear()
+    task = await ana.begin("task", be_quick)
+    row = await Task.objects.aget(public_id=task)
+    async with asyncio.timeout(10):
+        while len(queue) < 2:
+            await Task.objects.aupdate(send_ms=0)
+            process.tasks.claim_soon()
+            await asyncio.sleep(0.01)
+    # A doubled message does nothing.
+    ran = [await process.tasks.run_waiting(int(queue[0])) for _ in range(2)]
+    assert ran == [True, False]
+    assert (await ana.get(task))["status"] == "completed"
+
+
 async def test_a_process_that_claims_does_not_rest(process: Process) -> None:
     claim = asyncio.ensure_future(process.tasks.run_waiting(0))
     await asyncio.sleep(0)
