@@ -317,7 +317,6 @@ async def test_a_queue_is_told_until_it_takes_a_task(
 ) -> None:
     queue.clear()
     task = await ana.begin("task", be_quick)
-    row = await Task.objects.aget(public_id=task)
     async with asyncio.timeout(10):
         while len(queue) < 2:
             await Task.objects.aupdate(send_ms=0)
