@@ -57,7 +57,7 @@ class TaskQuerySet(models.QuerySet["Task"]):
 
     def late(self) -> TaskQuerySet:
         """Those that wait for so long that nothing seems to take them."""
-        return self.waiting().filter(updated_ms__lt=NowMilliseconds() - LATE_MS)
+        return self.waiting().filter(_is_late())
 
     def expired(self) -> TaskQuerySet:
         return self.filter(expires_ms__lt=NowMilliseconds())
@@ -71,8 +71,8 @@ class TaskQuerySet(models.QuerySet["Task"]):
         unless nobody takes them for a while.
         """
         if tools is not None:
-            late = models.Q(updated_ms__lt=NowMilliseconds() - LATE_MS)
-            return self.filter(late | models.Q(tool__in=tools)).claim(owner, most)
+            own = models.Q(tool__in=tools)
+            return self.filter(_is_late() | own).claim(owner, most)
         return self._take(most, owner=owner, updated_ms=NowMilliseconds())
 
     def claim_sending(self, most: int) -> list[Task]:
@@ -177,6 +177,10 @@ class TaskQuerySet(models.QuerySet["Task"]):
             if moved and tell:
                 Change.objects.using(using).record(TASK, str(pk))
         return bool(moved)
+
+
+def _is_late() -> models.Q:
+    return models.Q(updated_ms__lt=NowMilliseconds() - LATE_MS)
 
 
 def _runs_at(owner: str) -> models.Q:

@@ -249,11 +249,11 @@ async def run_waiting_task(key: int) -> bool:
         await lifecycle.write_call_log(current.audit)
         return is_run
     finally:
-        loop.call_later(REST_S, _rest_if_idle, current, current.tasks.runs)
+        loop.call_later(REST_S, _rest_if_idle, current, current.tasks.run_count)
 
 
-def _rest_if_idle(current: Process, runs: int) -> None:
-    idle = current.tasks.runs == runs and not len(current.tasks)
+def _rest_if_idle(current: Process, run_count: int) -> None:
+    idle = current.tasks.run_count == run_count and not len(current.tasks)
     if idle and not current.serves and list(_alive.values()) == [current]:
         current.stopping = True
         current.spawn_task(_end_process(current))

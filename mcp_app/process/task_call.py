@@ -14,13 +14,20 @@ from mcp_app.process.running import HttpAnswer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InternalError, ProtocolError
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.tasks import COMPLETED, FAILED, TaskRecord, TaskState, read_json
+from mcp_app.protocol.tasks import (
+    COMPLETED,
+    FAILED,
+    MAX_MESSAGE_LENGTH,
+    TaskRecord,
+    TaskState,
+    read_json,
+)
 from mcp_app.server.conversation import RequestState
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.handlers import tools
 from mcp_app.server.round_trip import InputRequired
 from mcp_app.server.tasks import parked_state, request_state_of, state_members
-from mcp_app.streams.tasks import MAX_MESSAGE_LENGTH, task_rows
+from mcp_app.streams.tasks import task_rows
 
 PROGRESS_S: Final = 1.0
 ANNOUNCED_EVERY_S: Final = 5.0

@@ -81,7 +81,7 @@ class TaskRunner:
         self._places = self._places_in_use = 0
         self._claims = False
         self._runs: dict[int, TaskCall] = {}
-        self.runs = 0
+        self.run_count = 0
         """How many have begun."""
         self._changes = TaskChanges(process)
         self.listen = self._changes.listen
@@ -257,7 +257,7 @@ class TaskRunner:
 
     def _start(self, record: TaskRecord) -> asyncio.Future[None]:
         self._places_in_use += 1
-        self.runs += 1
+        self.run_count += 1
         self._runs[record.pk] = run = TaskCall(self._owner, record)
         task = self._process.spawn_task(self._run(run))
         task.add_done_callback(partial(self._finish, run))

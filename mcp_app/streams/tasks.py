@@ -17,10 +17,8 @@ from mcp_app.models.expiry import ExpiredRows, expired_rows
 from mcp_app.models.tasks import Status, TaskQuerySet
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.tasks import MAX_MESSAGE_LENGTH, NewTask, TaskRecord
+from mcp_app.protocol.tasks import NewTask, TaskRecord
 from mcp_app.streams.claims import AT_ONCE, of_the_dead
-
-__all__ = ["MAX_MESSAGE_LENGTH"]
 
 ID_BYTES: Final = 24
 TOO_MANY_OPEN: Final = (
