@@ -42,6 +42,7 @@ class McpConfig(AppConfig):
         from mcp_app.invalidation import compaction, workers  # noqa: PLC0415
         from mcp_app.process import janitor  # noqa: PLC0415
         from mcp_app.publishing import overlays  # noqa: PLC0415
+        from mcp_app.server import context  # noqa: PLC0415
 
         rights.connect_signals()
         compaction.connect()
@@ -49,6 +50,7 @@ class McpConfig(AppConfig):
         overlays.connect_overlays(self)
         janitor.Upkeep.watch = staticmethod(_watch)
         Registry.make_toolsets = staticmethod(_make_toolsets)
+        Registry.cause_of_call = staticmethod(context.cause_of_call)
 
         try:
             name = str(mcp_settings.autodiscover)

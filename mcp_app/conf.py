@@ -92,6 +92,9 @@ class Limits:
     tasks_per_process: Count = 2
     task_timeout: Seconds = 3_600
     task_wait: Seconds = 50
+    event_size: Count = 64 * KIB
+    events_kept: Seconds = 3 * 86_400
+    events_rows: Count = 500_000
     progress_burst: Count = 100
     progress_rate: PerSecond = 20
     drain: Seconds = 25

@@ -43,6 +43,7 @@ BASE_HEADERS: Final[Mapping[str, str]] = {
 NAMED_BY: Final = {
     **{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"},
     **dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId"),
+    **dict.fromkeys(("events/poll", "events/stream"), "name"),
 }
 
 

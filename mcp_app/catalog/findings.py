@@ -147,6 +147,7 @@ _USAGE: Final = {
     "complete": '@mcp.complete("prompt", "argument")',
     "function": '@mcp.function("key")',
     "rule": '@mcp.rule("key")',
+    "event": '@mcp.event("order.paid")',
     "open_model": 'mcp.open_model(Order, fields=["number", "state"], rows="all")',
     "model_tools": "mcp.model_tools(Order)",
     "admin_tools": "mcp.admin_tools(change=[Order])",

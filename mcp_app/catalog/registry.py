@@ -5,8 +5,10 @@ User code imports `mcp`, the registry that is served, from `mcp_app`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Unpack, overload
+
+from asgiref.sync import sync_to_async
 
 from mcp_app.catalog.callables import MISSING, build_rule, object_rule
 from mcp_app.catalog.decorators import (
@@ -20,6 +22,13 @@ from mcp_app.catalog.decorators import (
     declared_resource,
     declared_template,
     declared_tool,
+)
+from mcp_app.catalog.event_types import (
+    DeclaredEvent,
+    EventOptions,
+    audience_keys,
+    check_event_id,
+    declared_event,
 )
 from mcp_app.catalog.findings import (
     Origin,
@@ -61,7 +70,10 @@ __all__ = ["RegisteredFunction", "RegistrationError", "Registry", "mcp"]
 Function = TypeVar("Function", bound=Callable[..., object])
 Ruling = TypeVar("Ruling", bound=Judge)
 Key = TypeVar("Key")
-Entry = TypeVar("Entry", bound=RegisteredFunction | Declaration[Any] | Rule)
+AnyClass = TypeVar("AnyClass", bound=type)
+Entry = TypeVar(
+    "Entry", bound=RegisteredFunction | Declaration[Any] | DeclaredEvent | Rule
+)
 
 _IDENTITIES = {
     "tool": "name",
@@ -71,6 +83,7 @@ _IDENTITIES = {
     "completer": "argument",
     "function": "key",
     "rule": "key",
+    "event": "name",
 }
 """What two of a kind must not have in common."""
 
@@ -85,6 +98,8 @@ class Registry:
 
     make_toolsets: ClassVar[Callable[[Registry], None]] = staticmethod(lambda _: None)
     """Makes the tools of toolsets; set at start by what knows how."""
+    cause_of_call: ClassVar[Callable[[], str]] = staticmethod(lambda: "")
+    """Returns whose call runs, "" for none; set at start by what knows calls."""
 
     def __init__(self) -> None:
         self.declared_tools: dict[str, DeclaredTool] = {}
@@ -94,6 +109,7 @@ class Registry:
         self.resources: dict[str, DeclaredResource] = {}
         self.templates: dict[str, DeclaredTemplate] = {}
         self.prompts: dict[str, DeclaredPrompt] = {}
+        self.events: dict[str, DeclaredEvent] = {}
         self.functions: dict[str, RegisteredFunction] = {}
         self.completers: dict[tuple[str, str], RegisteredFunction] = {}
         self.bindings: dict[str, Binding] = {}
@@ -257,6 +273,79 @@ class Registry:
             return function
 
         return declare_rule
+
+    @recording
+    def event(
+        self, name: str, /, **options: Unpack[EventOptions]
+    ) -> Callable[[AnyClass], AnyClass]:
+        """Declare an event type: a dataclass, a TypedDict or a pydantic model.
+
+        Its fields are what subscribers are told.
+        """
+        check_text(name, "event", "name")
+
+        def declare_event(cls: AnyClass) -> AnyClass:
+            self._resolve_rule(options)
+            declared = declared_event(cls, name, options)
+            self._add_entry(self.events, name, declared, "event")
+            return cls
+
+        return declare_event
+
+    def emit(
+        self,
+        event: object,
+        *,
+        name: str = "",
+        to: Iterable[object] | None = None,
+        id: str = "",
+    ) -> str:
+        """Tell subscribers that something happened; return the event's id.
+
+        It is a row of the caller's transaction: what is rolled back is never told.
+        `event` is an instance of a declared class; `name` says which event that is if
+        it is a dict, or if several have the class.  With `to`, users or their primary
+        keys, nobody else is told.  `id` is the source's own.  Raises ValueError for
+        what is no such event or larger than `LIMITS["event_size"]`; inserts a row.
+        """
+        # Models can be imported only where the app registry is ready.
+        from mcp_app.invalidation.events import record_occurrence  # noqa: PLC0415
+
+        declared = self._declared_event(event, name)
+        audience = None if to is None else audience_keys(to)
+        check_event_id(id)
+        return record_occurrence(
+            declared.definition.topic,
+            declared.dump(event),
+            event_id=id,
+            audience=audience,
+            cause=type(self).cause_of_call(),
+        )
+
+    async def aemit(
+        self,
+        event: object,
+        *,
+        name: str = "",
+        to: Iterable[object] | None = None,
+        id: str = "",
+    ) -> str:
+        """`emit` for async code."""
+        return await sync_to_async(self.emit)(event, name=name, to=to, id=id)
+
+    def _declared_event(self, event: object, name: str) -> DeclaredEvent:
+        if name:
+            if name in self.events:
+                return self.events[name]
+            raise ValueError(f"There is no event {name!r}: {', '.join(self.events)}.")
+        of_class = [each for each in self.events.values() if each.cls is type(event)]
+        if len(of_class) != 1:
+            which = ", ".join(each.definition.name for each in of_class) or "none"
+            raise ValueError(
+                f"Events of the class {type(event).__qualname__}: {which}. Say which"
+                ' event this is, as in emit(…, name="order.paid").'
+            )
+        return of_class[0]
 
     @recording_call
     def open_model(
@@ -463,15 +552,23 @@ def _model_binding(
     return bind_model(function.qualified_name, uri, model)
 
 
-def _declarer_name(entry: RegisteredFunction | Declaration[Any] | Rule) -> str:
+def _declarer_name(
+    entry: RegisteredFunction | Declaration[Any] | DeclaredEvent | Rule,
+) -> str:
     if isinstance(entry, Rule):
         return qualified_name(entry.judge)
+    if isinstance(entry, DeclaredEvent):
+        return qualified_name(entry.cls)
     function = entry.function if isinstance(entry, Declaration) else entry
     return function.qualified_name
 
 
-def _user_function(entry: RegisteredFunction | Declaration[Any] | Rule) -> object:
+def _user_function(
+    entry: RegisteredFunction | Declaration[Any] | DeclaredEvent | Rule,
+) -> object:
     if isinstance(entry, Rule):
         return entry.judge
+    if isinstance(entry, DeclaredEvent):
+        return entry.cls
     registered = entry.function if isinstance(entry, Declaration) else entry
     return None if isinstance(registered, ReadyTool) else registered.function

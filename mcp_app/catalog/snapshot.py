@@ -21,6 +21,7 @@ from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.type_hints import scalar_of
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -31,6 +32,7 @@ from mcp_app.interface.questions import Completion, PromptOutput, ToolOutput
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.protocol import jsonrpc, results, schemas
+from mcp_app.protocol.events import Occurred
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import Revision
@@ -149,6 +151,20 @@ class TemplateEntry(Entry[ResourceTemplateDefinition, object]):
         return self._pattern
 
 
+@dataclass(slots=True, eq=False)
+class EventEntry(Entry[EventDefinition, Sequence[Occurred]]):
+    """An event type; its runnable chooses what a subscriber is told.
+
+    That takes what `bind` makes of the arguments, and `occurrences` in their order.
+    """
+
+    @property
+    def validator(self) -> schemas.Validator:
+        if self._validator is None:
+            self._validator = schemas.compile_schema(self.definition.input_schema)
+        return self._validator
+
+
 ResourceEntry = Entry[ResourceDefinition, object]
 PromptEntry = Entry[PromptDefinition, PromptOutput]
 
@@ -181,6 +197,13 @@ def prompt_entry(
     definition: PromptDefinition, run: Runnable[PromptOutput]
 ) -> PromptEntry:
     return Entry(definition, definition.name, run, results.prompt_to_wire)
+
+
+def event_entry(
+    definition: EventDefinition, run: Runnable[Sequence[Occurred]]
+) -> EventEntry:
+    # What of it is shown depends on the transport, too.
+    return EventEntry(definition, definition.name, run, lambda *_: {})
 
 
 @dataclass(slots=True, eq=False)
@@ -272,7 +295,7 @@ class Listing:
 
     def page_after(self, revision: Revision, after: Place | None) -> Page:
         """Return the page that follows a place; None stands for the beginning."""
-        start = 0 if after is None else bisect_right(self._places, after)
+        start = self._start_of_page(after)
         key = (revision.version, start)
         if key in self._pages:
             return self._pages[key]
@@ -286,6 +309,21 @@ class Listing:
         if start % self._page_size == 0:
             self._pages[key] = page
         return page
+
+    def entries_after(
+        self, after: Place | None
+    ) -> tuple[Sequence[Entry[Any, Any]], Place | None]:
+        """Return the entries of the page that follows a place, and where it ends.
+
+        That is None if nothing follows.
+        """
+        start = self._start_of_page(after)
+        entries = self._entries[start : start + self._page_size]
+        more = start + self._page_size < len(self._entries)
+        return entries, entries[-1].place_in_list if more else None
+
+    def _start_of_page(self, after: Place | None) -> int:
+        return 0 if after is None else bisect_right(self._places, after)
 
     def first_result(self, revision: Revision) -> bytes | None:
         """Return the encoded result of the first page, where it was made for all."""
@@ -314,7 +352,7 @@ OwnTools: TypeAlias = Callable[
 """Makes our tools for a server with such tools."""
 Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
 """By list and identity what a server offers from now on; None is nothing."""
-LISTS = ("tools", "resources", "templates", "prompts")
+LISTS = ("tools", "resources", "templates", "prompts", "events")
 
 
 class Catalog:
@@ -324,6 +362,7 @@ class Catalog:
     resources: Mapping[str, ResourceEntry]
     templates: Mapping[str, TemplateEntry]
     prompts: Mapping[str, PromptEntry]
+    events: Mapping[str, EventEntry]
     stopped: Mapping[str, Mapping[str, Entry[Any, Any]]]
     """What would be offered if people had not switched it off, by list and identity:
     asked only for what is not offered."""
@@ -332,23 +371,22 @@ class Catalog:
         self,
         server: ServerDefinition,
         *,
-        tools: Iterable[ToolEntry] = (),
-        resources: Iterable[ResourceEntry] = (),
-        templates: Iterable[TemplateEntry] = (),
-        prompts: Iterable[PromptEntry] = (),
         completers: Mapping[tuple[str, str], Runnable[Completion]] | None = None,
         stopped: Changes | None = None,
         own_tools: OwnTools = lambda *_: (),
+        **entries: Iterable[Any],
     ) -> None:
+        """Offer the `entries`, by the name of their list."""
         self.server = server
         self._make_own_tools = own_tools
         self.stopped = _merged_entries({}, stopped or {})
         self.public = server.is_public
         self.completers = completers or {}
-        self.tools = {entry.identity: entry for entry in tools}
-        self.resources = {entry.identity: entry for entry in resources}
-        self.templates = {entry.identity: entry for entry in templates}
-        self.prompts = {entry.identity: entry for entry in prompts}
+        self.tools = _by_identity(entries.get("tools", ()))
+        self.resources = _by_identity(entries.get("resources", ()))
+        self.templates = _by_identity(entries.get("templates", ()))
+        self.prompts = _by_identity(entries.get("prompts", ()))
+        self.events = _by_identity(entries.get("events", ()))
         self.offered: Mapping[str, Listing] = {
             name: Listing(getattr(self, name).values(), server.page_size)
             for name in LISTS
@@ -377,6 +415,7 @@ class Catalog:
         )
         """The tools whose calls can run in the background."""
         self.has_tasks = bool(self.task_tools)
+        self.has_events = bool(self.events or self.stopped.get("events"))
         self._info: dict[str, orjson.Fragment] = {}
         self._ends: dict[str, bytes] = {}
 
@@ -486,6 +525,10 @@ class Catalog:
             members = revision.known_members("implementation", own)
             self._info[version] = orjson.Fragment(jsonrpc.write(members))
         return self._info[version]
+
+
+def _by_identity(entries: Iterable[Any]) -> dict[str, Any]:
+    return {entry.identity: entry for entry in entries}
 
 
 def _merged_entries(

@@ -1,4 +1,4 @@
-"""What a client can see of a server: tools, resources, templates and prompts."""
+"""What clients can see of a server: tools, resources, templates, prompts, events."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ToolHints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What all four kinds of definition have.
+    """What all kinds of definition have.
 
     Who does not meet the `demands` finds it neither listed nor usable.  `timeout` is in
     seconds, None for the site's default.  Lists are ordered by `position`, then by
@@ -169,6 +169,20 @@ class PromptDefinition(Definition):
     """A prompt and the arguments that fill it."""
 
     arguments: Sequence[PromptArgument] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDefinition(Definition):
+    """A type of events; the schemas are those of a subscription and of what is told.
+
+    Its occurrences stand in the outbox under the `topic`.  With `own` callers are told
+    of what their own calls did, too.
+    """
+
+    topic: str
+    input_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
+    payload_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
+    own: bool = False
 
 
 # -- decorations -----------------------------------------------------------------------

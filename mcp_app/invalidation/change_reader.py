@@ -33,7 +33,7 @@ LISTS_OF_ROWS = {
 _ANNOUNCED = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL, changes.RIGHTS})
 _ENDS = {changes.CANCELLED, changes.STOPPED}
 _OF_CALLS = _ENDS | {changes.QUESTION, changes.TASK}
-_UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED}
+_UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED, changes.EVENT}
 NO_DEFINITION = _ANNOUNCED | _UNTOLD
 """Changes that name neither a definition nor a server."""
 

@@ -16,6 +16,7 @@ from django.db import models, router, transaction
 from mcp_app.models import (
     Change,
     Subscription,
+    occurrences,
     questions,
     stops,
     streams,
@@ -45,7 +46,9 @@ RIGHTS = tokens.RIGHTS
 """The permissions or the tokens of a user; the ref is the user's primary key."""
 TASK = tasks.TASK
 """A task that was ended, parked, answered or taken from its worker."""
-LISTS = ("tools", "prompts", "resources")
+EVENT = occurrences.EVENT
+"""Something happened that is told to subscribers; the ref is its topic."""
+LISTS = ("tools", "prompts", "resources", "events")
 EVERYWHERE = "*"
 
 
@@ -55,7 +58,7 @@ def changed(uri: str) -> None:
 
 
 def notify(what: str, server: str | None = None) -> None:
-    """Record that a list has changed: "tools", "prompts" or "resources".
+    """Record that a list has changed: "tools", "prompts", "resources" or "events".
 
     `server` is a slug; None stands for all servers.
     """

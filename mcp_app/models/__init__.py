@@ -13,6 +13,7 @@ from mcp_app.models.definitions import (
 )
 from mcp_app.models.examples import Example
 from mcp_app.models.expiry import Blob
+from mcp_app.models.occurrences import Occurrence
 from mcp_app.models.openapi import ImportedOperation, OpenApiDocument
 from mcp_app.models.questions import Counter, Once, Question, Topic
 from mcp_app.models.server import Server
@@ -40,6 +41,7 @@ __all__ = [
     "ImportedOperation",
     "IssuedToken",
     "LoggedMessage",
+    "Occurrence",
     "Once",
     "OpenApiDocument",
     "Prompt",

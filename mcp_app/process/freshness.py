@@ -185,6 +185,13 @@ class TaskWatcher(Protocol):
         """Take notice that these tasks have changed, None for all."""
 
 
+class EventWatcher(Protocol):
+    """What a process knows of the outbox."""
+
+    def note_news(self) -> None:
+        """Take notice that something has happened."""
+
+
 class RefreshedProcess(Protocol):
     """The parts of a process that changes affect."""
 
@@ -198,6 +205,8 @@ class RefreshedProcess(Protocol):
 
     @property
     def tasks(self) -> TaskWatcher: ...
+    @property
+    def events(self) -> EventWatcher: ...
     @property
     def revocation(self) -> Revocation: ...
     @property
@@ -227,6 +236,8 @@ async def refresh_caches(process: RefreshedProcess, change_set: ChangeSet) -> No
     await _end_and_answer_calls(process, change_set)
     if everything or refs_of_kind(changes.STOP) or refs_of_kind("server"):
         process.revocation.close_stopped()
+    if change_set.refs_of_kind(changes.EVENT) or (everything and not change_set.first):
+        process.events.note_news()
     logged = None if everything else refs_of_kind(changes.LOGGED)
     for session in process.sessions.standing_sessions(logged):
         process.spawn_task(process.deliveries.deliver_messages(session))

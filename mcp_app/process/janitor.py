@@ -37,6 +37,7 @@ from mcp_app.streams.claims import (
     stream_owners,
 )
 from mcp_app.streams.listeners import Listeners
+from mcp_app.streams.occurrences import expired_occurrences
 from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.retention import expired_streams
 from mcp_app.streams.session_store import SessionStore
@@ -66,6 +67,7 @@ def all_expired_rows(limits: Limits) -> Sequence[Removable]:
     return [
         *expired_streams(limits),
         *expired_tasks(),
+        *expired_occurrences(limits),
         *expired_calls(limits),
         *expired_apps(),
         *expired_changes(),

@@ -26,6 +26,7 @@ from mcp_app.catalog.snapshot import Catalog, Entry
 from mcp_app.catalog.stops import SERVER_OFF, Halt, Stops, cancelling, retry_after_s
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -51,6 +52,7 @@ _LISTS: Mapping[type[Definition], tuple[str, Make]] = {
     ResourceDefinition: ("resources", snapshot.resource_entry),
     ResourceTemplateDefinition: ("templates", snapshot.template_entry),
     PromptDefinition: ("prompts", snapshot.prompt_entry),
+    EventDefinition: ("events", snapshot.event_entry),
 }
 _LIST_OF_KIND = {kind: name for name, kind in row_loader.LISTS.items()}
 
@@ -180,7 +182,11 @@ class Catalogs:
         }
 
     def missing_overlays(self) -> list[CatalogPlace]:
-        return [place for place in self._declared if place not in self._overlays]
+        return [
+            place
+            for place in self._declared
+            if place not in self._overlays and place[0] in row_loader.LISTS
+        ]
 
     # -- rows -------------------------------------------------------------------
 
@@ -344,7 +350,7 @@ def _broken_offer(key: Key, version: ServedVersion | None, reason: str) -> _Offe
 
 def _place_key(list_name: str, identity: str) -> Key:
     """Return the key by which stops name a place: its kind and its identity."""
-    return row_loader.LISTS[list_name], identity
+    return row_loader.LISTS.get(list_name, list_name), identity
 
 
 def _declared_offers(registry: Registry) -> Iterator[_Offer]:
@@ -359,3 +365,8 @@ def _declared_offers(registry: Registry) -> Iterator[_Offer]:
             name, make = _LISTS[type(declared.definition)]
             entry = make(declared.definition, make_runnable(declared.function))
             yield _Offer((name, entry.identity), entry)
+    for event in registry.events.values():
+        yield _Offer(
+            ("events", event.definition.name),
+            snapshot.event_entry(event.definition, event.run),
+        )

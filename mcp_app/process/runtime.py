@@ -48,6 +48,7 @@ from mcp_app.pools.loop_thread import Mailbox
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.callers import Callers, Revocation, may_read_resource
+from mcp_app.process.event_changes import EventChanges
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate, refresh_caches
 from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat
 from mcp_app.process.janitor import Janitor, Ticker, Upkeep, freeze_heap
@@ -185,6 +186,7 @@ class Process:
             coerce=mcp_settings.coerce,
             audit=self.audit,
             tasks=self.tasks,
+            events=self.events,
         )
 
     def _build_services(self) -> None:
@@ -227,6 +229,10 @@ class Process:
     @cached_property
     def tasks(self) -> TaskRunner:
         return TaskRunner(self, self._row.id)
+
+    @cached_property
+    def events(self) -> EventChanges:
+        return EventChanges(self)
 
     def offer_task_places(self) -> None:
         """Run tasks, as a process that serves does; at most in half of the threads."""

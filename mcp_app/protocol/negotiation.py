@@ -56,11 +56,14 @@ STATELESS_BY_HEADER = {version.encode(): known for version, known in STATELESS.i
 
 TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
 """A client may leave out their `Mcp-Name`, against the extension: fastmcp does."""
+EVENT_METHODS = ("events/poll", "events/stream")
+"""Clients of the sketch send no `Mcp-Name` with them."""
 MIRRORED_MEMBERS = {
     "tools/call": "name",
     "prompts/get": "name",
     "resources/read": "uri",
     **dict.fromkeys(TASK_METHODS, "taskId"),
+    **dict.fromkeys(EVENT_METHODS, "name"),
 }
 """The member of `params` that `Mcp-Name` mirrors."""
 
@@ -204,7 +207,8 @@ def check_stateless(
     check_repeated(headers)
     member = MIRRORED_MEMBERS.get(request.method)
     name = request.params.get(member) if member is not None else None
-    if request.method in TASK_METHODS and headers.get(b"mcp-name") is None:
+    unnamed = request.method in (*TASK_METHODS, *EVENT_METHODS)
+    if unnamed and headers.get(b"mcp-name") is None:
         name = None
     check_routing(headers, request.method, name if type(name) is str else None)
     return revision, meta

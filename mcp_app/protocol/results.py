@@ -118,14 +118,21 @@ def input_required(questions: JsonObject, state: str) -> JsonObject:
 
 
 def capabilities(
-    revision: Revision, *, streams: bool = True, tasks: Mapping[str, object]
+    revision: Revision, *more: Mapping[str, Any], streams: bool = True
 ) -> JsonObject:
     """Return what this server can do, as that revision names it.
 
-    `tasks` are the members that say that it has tasks (`task_capabilities`).
+    `more` are the members that say what else it has: tasks, events.
     """
     known = CAPABILITIES if streams else CAPABILITIES_WHOLE
-    return revision.known_members("capabilities", {**known, **tasks})
+    extensions = {
+        key: value
+        for members in more
+        for key, value in members.get("extensions", {}).items()
+    }
+    own = {key: value for members in more for key, value in members.items()}
+    own |= {"extensions": extensions} if extensions else {}
+    return revision.known_members("capabilities", {**known, **own})
 
 
 def subscription_meta(

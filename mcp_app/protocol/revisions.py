@@ -107,6 +107,7 @@ V2024_11_05 = Revision(
         initialize ping tools/list tools/call resources/list resources/templates/list
         resources/read resources/subscribe resources/unsubscribe prompts/list
         prompts/get completion/complete logging/setLevel
+        events/list events/poll
     """),
     notifications=_names("""
         notifications/cancelled notifications/progress notifications/message
@@ -129,7 +130,7 @@ V2024_11_05 = Revision(
             ),
             "contents": frozenset({"uri", "mimeType", "text", "blob"}),
             "implementation": frozenset({"name", "version"}),
-            "capabilities": frozenset({"logging", "prompts", "resources", "tools"}),
+            "capabilities": _names("logging prompts resources tools events"),
             "progress": frozenset({"progressToken", "progress", "total"}),
             "sampling": _names("""
                 messages maxTokens systemPrompt temperature stopSequences
@@ -215,7 +216,7 @@ V2026_07_28 = replace(
     priming=False,
     methods=(
         V2025_11_25.methods
-        | {"server/discover", "subscriptions/listen", "tasks/update"}
+        | {"server/discover", "subscriptions/listen", "tasks/update", "events/stream"}
     )
     - _names("""
         initialize ping logging/setLevel resources/subscribe resources/unsubscribe
@@ -226,6 +227,11 @@ V2026_07_28 = replace(
     notifications=(
         V2025_11_25.notifications
         | {"notifications/subscriptions/acknowledged", "notifications/tasks"}
+        | _names("""
+            notifications/events/list_changed notifications/events/active
+            notifications/events/event notifications/events/heartbeat
+            notifications/events/error notifications/events/terminated
+        """)
     )
     - {"notifications/elicitation/complete"},
     input_required=frozenset({"tools/call", "resources/read", "prompts/get"}),

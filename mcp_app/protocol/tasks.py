@@ -152,8 +152,8 @@ def task_to_wire(record: TaskRecord, revision: Revision, now_ms: int) -> JsonObj
     task: JsonObject = {
         "taskId": record.public_id,
         "status": record.status,
-        "createdAt": _iso_time(record.created_ms),
-        "lastUpdatedAt": _iso_time(record.updated_ms),
+        "createdAt": iso_time(record.created_ms),
+        "lastUpdatedAt": iso_time(record.updated_ms),
         f"ttl{suffix}": record.expires_ms - record.created_ms,
         f"pollInterval{suffix}": YOUNG_POLL_MS if young else POLL_MS,
     }
@@ -194,6 +194,7 @@ def detailed_task(record: TaskRecord, revision: Revision, now_ms: int) -> JsonOb
     return task
 
 
-def _iso_time(milliseconds: int) -> str:
+def iso_time(milliseconds: int) -> str:
+    """Return milliseconds since 1970 as a time of ISO 8601 in UTC."""
     time = datetime.fromtimestamp(milliseconds / 1_000, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

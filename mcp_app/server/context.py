@@ -33,6 +33,7 @@ from mcp_app.interface.questions import (
 )
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message
+from mcp_app.protocol.events import cause_of
 from mcp_app.protocol.negotiation import LOG_LEVEL
 from mcp_app.server.exchange import SEVERITY, End, Exchange, NotificationThrottle
 from mcp_app.server.questions import note_deprecated_use
@@ -50,6 +51,14 @@ _TIME = {"exchange", "clock"}
 
 current_call: ContextVar[Exchange | None] = ContextVar("mcp_call", default=None)
 """The current call; its client may get forwarded records of `logging`."""
+
+
+def cause_of_call() -> str:
+    """Return the digest of who made the call that runs; "" for nobody in particular."""
+    exchange = current_call.get()
+    if exchange is None or exchange.principal.anonymous:
+        return ""
+    return cause_of(exchange.principal.key)
 
 
 def reset_current_call(token: Token[Exchange | None]) -> None:

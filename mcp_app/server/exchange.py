@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from mcp_app.catalog.runnable import Runnable
     from mcp_app.catalog.snapshot import Catalog, Entry, ToolEntry
     from mcp_app.conf import Limits
+    from mcp_app.protocol.events import Occurred
     from mcp_app.protocol.headers import Headers
     from mcp_app.protocol.tasks import NewTask, TaskRecord
     from mcp_app.server.conversation import QuestionPlaces, RequestState, StateSealer
     from mcp_app.streams.claims import StoredSteps
     from mcp_app.streams.log_writer import Beside
+    from mcp_app.streams.occurrences import OutboxState
     from mcp_app.streams.open_session import Opening, OpenSession
     from mcp_app.streams.questions import OpenQuestions
 
@@ -207,6 +209,28 @@ class Tasks(Protocol):
         """End it, and return whether it had not ended; its code is stopped."""
 
 
+class Events(Protocol):
+    """Reads the outbox."""
+
+    async def current_state(self, topic: str, least: int = 0) -> OutboxState:
+        """Return how far the numbers go, `last` of this topic alone.
+
+        If another process has told of the number `least`, they go so far.
+        """
+
+    async def load(self, topic: str, after: int, most: int) -> Sequence[Occurred]:
+        """Return what happened after a number, in the order of numbers."""
+
+    async def load_latest(self, topic: str, most: int) -> Sequence[Occurred]:
+        """Return what happened last, in the order of numbers."""
+
+    async def last_before(self, topic: str, after: int, age_ms: int) -> int:
+        """Return the last number after another one that is older, 0 if none."""
+
+    async def wait(self, topics: Collection[str], seconds: float) -> None:
+        """Return when something happened of these topics, or after so long."""
+
+
 class TaskRun(Protocol):
     """A run of a task, for the call that is made for it."""
 
@@ -281,6 +305,7 @@ class Adapters:
     """Call a function on the loop, from any thread, in the order of posting."""
     sealer: StateSealer
     cursor_keys: Sequence[bytes]
+    events: Events
     limits: Limits
     rates: ToolRates
     coerce: bool

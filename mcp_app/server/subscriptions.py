@@ -26,6 +26,7 @@ LISTS = {
     "toolsListChanged": "tools",
     "promptsListChanged": "prompts",
     "resourcesListChanged": "resources",
+    "eventsListChanged": "events",
 }
 MAX_NAMES = 1_000
 
@@ -47,11 +48,11 @@ async def accept_subscription(exchange: Exchange) -> tuple[Interest, JsonObject]
     """
     wanted = coercion.object_member(exchange.params, "notifications", required=True)
     honoured: JsonObject = {}
-    for member in LISTS:
+    for member, listing in LISTS.items():
         value = wanted.get(member)
         if value is not None and type(value) is not bool:
             raise InvalidParams(f"params.notifications.{member} must be a boolean.")
-        if value:
+        if value and (listing != "events" or exchange.catalog.has_events):
             honoured[member] = True
     requested = _requested_names(wanted, "resourceSubscriptions")
     uris = [uri for uri in requested if await is_readable(exchange, uri)]

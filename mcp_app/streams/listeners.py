@@ -114,7 +114,9 @@ def _resources(listener: Listener) -> list[str]:
     return [each for each in listener.watching() if each not in LISTS]
 
 
-LISTS = ("tools", "prompts", "resources")
+SESSION_LISTS = ("tools", "prompts", "resources")
+"""The lists that sessions are told of."""
+LISTS = (*SESSION_LISTS, "events")
 
 
 digest_of = digest

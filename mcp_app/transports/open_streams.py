@@ -12,7 +12,7 @@ from mcp_app.protocol.tasks import TaskRecord
 from mcp_app.server import subscriptions
 from mcp_app.server.subscriptions import Interest
 from mcp_app.streams.event_ids import EventIds, SeenEvents
-from mcp_app.streams.listeners import LISTS, Listeners, digest_of
+from mcp_app.streams.listeners import SESSION_LISTS, Listeners, digest_of
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.asgi_types import Receive
 
@@ -247,10 +247,12 @@ class StandingStream(OpenStream):
         if not self._is_listening:
             return None
         uris: dict[str, str] = self._session.uris
-        return what if what in LISTS else uris.get(what)
+        return what if what in SESSION_LISTS else uris.get(what)
 
     def watching(self) -> Iterable[str]:
-        return (*LISTS, *self._session.uris.values()) if self._is_listening else ()
+        return (
+            (*SESSION_LISTS, *self._session.uris.values()) if self._is_listening else ()
+        )
 
     @property
     def _is_listening(self) -> bool:

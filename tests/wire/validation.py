@@ -21,7 +21,7 @@ import jsonschema_rs
 
 SCHEMAS: Final = Path(__file__).with_name("schemas")
 EXTENSIONS: Final = SCHEMAS / "extensions"
-"""What an extension adds to a revision: that of tasks."""
+"""What an extension adds to a revision: that of tasks, and events to all of them."""
 VERSIONS: Final = tuple(sorted(path.stem for path in SCHEMAS.glob("*.json")))
 
 # The members of an envelope beside `jsonrpc`, by those that tell its shape.
@@ -51,7 +51,9 @@ class WireValidator:
         self._added: JsonObject = (
             json.loads(added.read_text())["$defs"] if added.exists() else {}
         )
-        self._schema[self._definitions_key] |= self._added
+        events = json.loads((EXTENSIONS / "events.json").read_text())["$defs"]
+        self._schema[self._definitions_key] |= self._added | events
+        self._more = (*self._added, *events)
         self._definitions: JsonObject = self._schema[self._definitions_key]
         first = self._first_defined
         self._result_envelope = first("JSONRPCResultResponse", "JSONRPCResponse")
@@ -219,7 +221,7 @@ class WireValidator:
         names = _references(self._definitions.get(union, {}))
         suffix = {"ClientRequest": "Request", "ServerNotification": "Notification"}
         end = suffix.get(union, union)
-        more = [each for each in self._added if each.endswith(end)]
+        more = [each for each in self._more if each.endswith(end)]
         return {_method_of(self._definitions[name]): name for name in (*names, *more)}
 
     @cached_property

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.exchange import Exchange
-from mcp_app.server.handlers import definitions, lifecycle, tasks, tools
+from mcp_app.server.handlers import definitions, events, lifecycle, tasks, tools
 
 Handler = Callable[[Exchange], Awaitable[JsonObject | bytes]]
 
@@ -25,6 +25,8 @@ HANDLERS: Mapping[str, Handler] = {
     "resources/unsubscribe": definitions.unsubscribe,
     "prompts/get": definitions.get_prompt,
     "completion/complete": definitions.complete_argument,
+    "events/list": events.list_events,
+    "events/poll": events.poll_events,
     "tasks/get": tasks.get_task,
     "tasks/update": tasks.update_task,
     "tasks/cancel": tasks.cancel_task,

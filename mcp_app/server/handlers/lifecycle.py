@@ -5,6 +5,7 @@ from __future__ import annotations
 from mcp_app.interface.context import Client
 from mcp_app.protocol import jsonrpc, negotiation, results
 from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.events import event_capabilities
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
 from mcp_app.protocol.tasks import task_capabilities
@@ -75,10 +76,13 @@ async def discover_server(exchange: Exchange) -> JsonObject:
 
 
 def _capabilities(exchange: Exchange) -> JsonObject:
-    revision, tasks = exchange.revision, {}
+    revision, more = exchange.revision, list[JsonObject]()
     if exchange.catalog.has_tasks and exchange.adapters.tasks is not None:
-        tasks = task_capabilities(revision, lists=not exchange.principal.anonymous)
-    return results.capabilities(revision, streams=exchange.streams, tasks=tasks)
+        lists = not exchange.principal.anonymous
+        more.append(task_capabilities(revision, lists=lists))
+    if exchange.catalog.has_events:
+        more.append(event_capabilities(revision, streams=exchange.streams))
+    return results.capabilities(revision, *more, streams=exchange.streams)
 
 
 def _with_instructions(exchange: Exchange, result: JsonObject) -> JsonObject:

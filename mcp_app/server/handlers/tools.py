@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.catalog.runnable import ArgumentsRefused
-from mcp_app.catalog.snapshot import ToolEntry
+from mcp_app.catalog.snapshot import EventEntry, ToolEntry
 from mcp_app.catalog.type_hints import ScalarOutput
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import (
@@ -181,7 +181,7 @@ def _visible_entry(exchange: Exchange) -> ToolEntry | None:
 
 
 def accepted_arguments(
-    entry: ToolEntry, arguments: JsonObject, *, coerce: bool
+    entry: ToolEntry | EventEntry, arguments: JsonObject, *, coerce: bool
 ) -> tuple[JsonObject, list[Violation]]:
     """Return arguments that fit the schema, or every violation of those given.
 

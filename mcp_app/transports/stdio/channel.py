@@ -16,7 +16,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import subscriptions
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.subscriptions import Interest
-from mcp_app.streams.listeners import LISTS
+from mcp_app.streams.listeners import SESSION_LISTS
 from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.asgi_types import APART_S
@@ -187,10 +187,10 @@ class SessionChanges(OpenStream):
         self._session = session
 
     def watched(self, what: str) -> str | None:
-        return what if what in LISTS else self._session.uris.get(what)
+        return what if what in SESSION_LISTS else self._session.uris.get(what)
 
     def watching(self) -> Iterable[str]:
-        return (*LISTS, *self._session.uris.values())
+        return (*SESSION_LISTS, *self._session.uris.values())
 
     def _write_changes(self, what: Sequence[str], number: int) -> None:
         for each in what:

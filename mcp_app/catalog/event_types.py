@@ -1,0 +1,262 @@
+"""Event types that code declares: a class, what clients may ask by, and who is told."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias, TypedDict, cast
+
+from django.db import DatabaseError
+from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError
+
+from mcp_app.catalog.decorators import definition_problems
+from mcp_app.catalog.findings import check_options, qualified_name
+from mcp_app.catalog.json_schemas import json_schema, type_adapter
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.conf import mcp_settings
+from mcp_app.interface import rules
+from mcp_app.interface.context import SyncContext
+from mcp_app.interface.definitions import EMPTY_SCHEMA, EventDefinition
+from mcp_app.interface.errors import RegistrationError
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.interface.rules import read_requirements
+from mcp_app.pools.connections import is_outage
+from mcp_app.protocol import jsonrpc, schemas
+from mcp_app.protocol.events import Occurred
+from mcp_app.protocol.json_types import JsonObject
+
+logger = logging.getLogger("mcp_app.events")
+
+MAX_AUDIENCE: Final = 1_000
+MAX_EVENT_ID_LENGTH: Final = 255
+Match: TypeAlias = Callable[[Any, AccessRequest], bool]
+"""Whether a subscriber is told of an event, an instance of the class."""
+
+
+class EventOptions(TypedDict, total=False):
+    """What `mcp.event` takes beside the name; `description` is the docstring's.
+
+    Each of the `filters`, names of fields, is an argument by which clients subscribe to
+    some events alone.  `match` says so of anything else: `(event, AccessRequest) ->
+    bool`, with the subscriber and its arguments, which `input_schema` describes.  With
+    `own` callers are told of what their own calls did.
+    """
+
+    description: str
+    meta: Mapping[str, object]
+    permission: str
+    groups: Iterable[str]
+    rule: str | Callable[..., Any]
+    tags: Iterable[str]
+    position: int
+    filters: Sequence[str]
+    match: Match
+    input_schema: JsonObject
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeclaredEvent:
+    """An event type of a class: its definition, and what runs to choose events."""
+
+    definition: EventDefinition
+    cls: type
+    types: TypeAdapter[object]
+    run: Runnable[Sequence[Occurred]]
+
+    @property
+    def qualified_name(self) -> str:
+        return qualified_name(self.cls)
+
+    def dump(self, event: object) -> bytes:
+        """Return an event as JSON; raise ValueError for what cannot be told."""
+        name = self.definition.name
+        try:
+            plain = self.types.dump_python(
+                event, mode="json", by_alias=True, warnings="error"
+            )
+        except (PydanticSerializationError, TypeError, UnicodeDecodeError) as error:
+            raise ValueError(f"This is no event {name!r}: {error}") from error
+        data = jsonrpc.write(plain)
+        most = mcp_settings.limits.event_size
+        if len(data) > most:
+            raise ValueError(
+                f"The event {name!r} has {len(data):,} bytes, but"
+                f' MCP["LIMITS"]["EVENT_SIZE"] allows {most:,}. Tell its key alone:'
+                " clients read the rest with a tool."
+            )
+        return data
+
+
+def audience_keys(to: Iterable[object]) -> list[str]:
+    """Return the keys of users, or of their rows; raise ValueError for too many."""
+    keys = [str(getattr(each, "pk", each)) for each in to]
+    if len(keys) > MAX_AUDIENCE:
+        raise ValueError(
+            f"to names {len(keys):,} users; {MAX_AUDIENCE:,} are allowed. Leave it out,"
+            " and say with match who is told."
+        )
+    return keys
+
+
+def check_event_id(event_id: str) -> None:
+    """Raise ValueError for what cannot be the source's own id of an event."""
+    problem = rules.text_problem(event_id)
+    if len(event_id) > MAX_EVENT_ID_LENGTH:
+        problem = f"It has more than {MAX_EVENT_ID_LENGTH} characters."
+    if problem:
+        raise ValueError(f"The id of the event is {event_id!r:.80}. {problem}")
+
+
+def declared_event(cls: type, name: str, options: EventOptions) -> DeclaredEvent:
+    """Return the event type of a class; raise `RegistrationError` if it is none."""
+    owner = qualified_name(cls)
+    check_options(owner, "event", EventOptions, options)
+    types = type_adapter(owner, cls)
+    schema = json_schema(owner, types, "serialization")
+    if schema.get("type") != "object":
+        raise RegistrationError(
+            f"{owner}: the data of an event is an object. Use a dataclass, a TypedDict"
+            " or a pydantic model."
+        )
+    filters = options.get("filters", ())
+    if isinstance(filters, str) or not {*filters} <= schema["properties"].keys():
+        fields = ", ".join(schema["properties"])
+        raise RegistrationError(
+            f"{owner}: filters is {filters!r}. It must be a list of fields: {fields}."
+        )
+    match = options.get("match")
+    definition = EventDefinition(
+        name=name,
+        description=_description(cls, options),
+        meta=options.get("meta", {}),
+        demands=read_requirements(options),
+        tags=frozenset(options.get("tags", ())),
+        position=options.get("position", 0),
+        topic=name,
+        input_schema=_input_schema(owner, schema, filters, options),
+        payload_schema=schema,
+        own=options.get("own", False),
+    )
+    problem = rules.name_problem(name)
+    if problems := [problem] if problem else [*definition_problems(definition)]:
+        raise RegistrationError(f"{owner}: {' '.join(problems)}")
+    choose = partial(_choose_by_filters, filters)
+    run: Runnable[Sequence[Occurred]]
+    run = Runnable(run=choose, style="inline", bind=_bind, convert=_leave)
+    if match is not None:
+        chooser = _MatchingChooser(name, filters, match, types)
+        run = Runnable(
+            run=chooser.choose, style="sync", bind=_bind, convert=_leave, context="ctx"
+        )
+    return DeclaredEvent(definition, cls, types, run)
+
+
+def _description(cls: type, options: EventOptions) -> str:
+    if "description" in options:
+        return options["description"]
+    # A dataclass without a docstring has its signature as one.
+    text = inspect.getdoc(cls) or ""
+    return "" if text.startswith(f"{cls.__name__}(") else text
+
+
+def _input_schema(
+    owner: str, payload: JsonObject, filters: Sequence[str], options: EventOptions
+) -> JsonObject:
+    own = options.get("input_schema")
+    if own is not None:
+        if options.get("match") is None:
+            raise RegistrationError(f"{owner}: nothing reads input_schema: add match.")
+        try:
+            schemas.check_schema(own)
+        except ValueError as error:
+            raise RegistrationError(f"{owner}: input_schema: {error}") from None
+        return own
+    properties = {each: _filter_schema(payload["properties"][each]) for each in filters}
+    whole = {**EMPTY_SCHEMA, "properties": properties, "additionalProperties": False}
+    return {**whole, "$defs": payload["$defs"]} if "$defs" in payload else whole
+
+
+def _filter_schema(field: JsonObject) -> JsonObject:
+    """Return the schema of a value to choose by, or of a list of such values."""
+    value = {name: each for name, each in field.items() if name != "description"}
+    either = [value, {"type": "array", "items": value, "minItems": 1}]
+    about = {"description": field["description"]} if "description" in field else {}
+    return {**about, "anyOf": either}
+
+
+# -- choosing --------------------------------------------------------------------------
+
+
+def _bind(arguments: JsonObject) -> dict[str, object]:
+    return {"arguments": arguments}
+
+
+def _leave(value: object) -> Sequence[Occurred]:
+    return cast("Sequence[Occurred]", value)
+
+
+def _choose_by_filters(
+    filters: Sequence[str],
+    *,
+    occurrences: Sequence[Occurred],
+    arguments: Mapping[str, object],
+) -> Sequence[Occurred]:
+    """Return those whose fields have the values that are asked for."""
+    wanted = {name: arguments[name] for name in filters if name in arguments}
+    return [
+        each
+        for each in occurrences
+        if all(_fits(each.data.get(name), value) for name, value in wanted.items())
+    ]
+
+
+def _fits(value: object, wanted: object) -> bool:
+    return value in wanted if isinstance(wanted, list) else value == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class _MatchingChooser:
+    """Chooses by a function of the site, in a thread."""
+
+    name: str
+    filters: Sequence[str]
+    match: Match
+    types: TypeAdapter[object]
+
+    def choose(
+        self,
+        *,
+        ctx: SyncContext,
+        occurrences: Sequence[Occurred],
+        arguments: Mapping[str, object],
+    ) -> Sequence[Occurred]:
+        fitting = _choose_by_filters(
+            self.filters, occurrences=occurrences, arguments=arguments
+        )
+        request = AccessRequest(
+            principal=ctx.principal,
+            server=ctx.server,
+            user=ctx.user(),
+            name=self.name,
+            arguments=arguments,
+        )
+        return [each for each in fitting if self._is_match(each, request)]
+
+    def _is_match(self, occurred: Occurred, request: AccessRequest) -> bool:
+        """Ask; an event on which the function fails is told to nobody."""
+        try:
+            event = self.types.validate_python(occurred.data)
+            return self.match(event, request) is True
+        except Exception as error:
+            if isinstance(error, DatabaseError) and is_outage(error):
+                raise
+            logger.exception(
+                "The match of an event type failed.",
+                extra={"event": self.name, "event_id": occurred.event_id},
+            )
+            return False

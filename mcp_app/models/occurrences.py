@@ -1,0 +1,122 @@
+"""The outbox: what has happened, written by the transaction in which it happened.
+
+Rows get their numbers later, under the lock of one counter that is held until the
+commit.  So a number never appears behind one that somebody has read already: a primary
+key would, as long transactions commit late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from django.db import connections, models, router
+
+from mcp_app.models.changes import Change
+from mcp_app.models.expiry import delete_rows
+from mcp_app.models.fields import ExactCharField
+from mcp_app.models.questions import Counter
+from mcp_app.models.transactions import NowMilliseconds, own_transaction
+
+EVENT: Final = "event"
+"""The kind of a change that tells of new occurrences; the ref is their topic."""
+OCCURRENCES: Final = "occurrences"
+"""The name of their counter."""
+BATCH_SIZE: Final = 500
+"""So many get their numbers, or go, in one transaction."""
+MAX_ID_LENGTH: Final = 255
+
+
+class OccurrenceQuerySet(models.QuerySet["Occurrence"]):
+    """Rows, and the way to their numbers."""
+
+    def record(self, rows: Sequence[Occurrence]) -> None:
+        """Insert rows in the caller's transaction, and say of what they are."""
+        using = router.db_for_write(Occurrence)
+        for each in rows:
+            each.created_ms = NowMilliseconds()
+        self.using(using).bulk_create(rows)
+        changes = Change.objects.using(using)
+        for topic in dict.fromkeys(each.topic for each in rows):
+            changes.record(EVENT, topic)
+
+    def number_some(self) -> int:
+        """Give numbers to rows that are committed; return how many got one.
+
+        0 also means that another process does so just now.
+        """
+        using = router.db_for_write(Occurrence)
+        waiting = self.using(using).filter(number=None)
+        # Most of the time there are none: nothing is locked to find that out.
+        if not waiting.exists():
+            return 0
+        Counter.objects.using(using).get_or_create(name=OCCURRENCES)
+        with own_transaction(using):
+            counter = _locked_counter(using)
+            if counter is None:
+                return 0
+            rows = list(waiting.only("pk").order_by("pk")[:BATCH_SIZE])
+            for number, row in enumerate(rows, counter.value + 1):
+                row.number = number
+            self.using(using).bulk_update(rows, ["number"])
+            counters = Counter.objects.using(using).filter(name=OCCURRENCES)
+            counters.update(value=counter.value + len(rows))
+        return len(rows)
+
+    def forget(self) -> int:
+        """Delete some of these; cursors before the last of them have missed something.
+
+        Return how many there were.
+        """
+        using = router.db_for_write(Occurrence)
+        with own_transaction(using):
+            numbered = self.using(using).exclude(number=None).order_by("number")
+            rows = list(numbered.values_list("pk", "number")[:BATCH_SIZE])
+            if rows:
+                delete_rows(using, Occurrence, [pk for pk, _number in rows])
+                floor = rows[-1][1]
+                counters = Counter.objects.using(using).filter(name=OCCURRENCES)
+                counters.filter(floor__lt=floor).update(floor=floor)
+        return len(rows)
+
+
+def _locked_counter(using: str) -> Counter | None:
+    """Return the counter; None if another process gives out numbers now."""
+    features = connections[using].features
+    rows = Counter.objects.using(using).filter(name=OCCURRENCES)
+    if features.has_select_for_update:
+        skip = features.has_select_for_update_skip_locked
+        rows = rows.select_for_update(skip_locked=skip)
+    return rows.first()
+
+
+class Occurrence(models.Model):
+    """Something that happened.
+
+    `topic` is the name of an event type that code declares, or `+` and the label of a
+    model whose row was changed.  `data` is JSON: what is told, or of a row its key,
+    what was done and which watched fields have changed.  `audience` is a JSON list of
+    the keys of the only users who are told; "" for all.  `cause` is the digest of who
+    made it happen by a call, "" for anybody else.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    number = models.BigIntegerField(null=True, unique=True)
+    topic = ExactCharField(max_length=255)
+    event_id = ExactCharField(max_length=MAX_ID_LENGTH)
+    data = models.TextField()
+    audience = models.TextField(blank=True)
+    cause = models.CharField(max_length=64, blank=True)
+    created_ms = models.BigIntegerField()
+
+    objects = OccurrenceQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index(fields=["topic", "number"], name="mcp_occurrence_topic"),
+            models.Index(fields=["created_ms"], name="mcp_occurrence_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.topic} {self.event_id}"

@@ -1,0 +1,127 @@
+"""What a process knows of the outbox, and who here waits for something to happen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Collection, Sequence
+from typing import Any, Final, Protocol
+
+from django.db import Error as DatabaseError
+
+from mcp_app.pools.database import reader, writer
+from mcp_app.protocol.errors import Unavailable
+from mcp_app.protocol.events import Occurred
+from mcp_app.streams import occurrences as rows
+from mcp_app.streams.occurrences import OutboxState
+
+MAX_TOPICS: Final = 10_000
+RETRY_S: Final = 0.25
+
+
+class EventProcess(Protocol):
+    """The parts of a process that events need."""
+
+    def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
+
+
+class EventChanges:
+    """How far the numbers go, by topic; used on the loop of its process only.
+
+    A topic is known once it was asked for.  A change row says that something happened:
+    then all that is new is read at once, before anybody is told.
+    """
+
+    def __init__(self, process: EventProcess) -> None:
+        self._process = process
+        self._state = OutboxState()
+        self._last: dict[str, int] = {}
+        self._unknown: set[str] = set()
+        self._is_stale = True
+        self._reading: asyncio.Future[OutboxState] | None = None
+        self._waiters: dict[str, set[asyncio.Event]] = {}
+
+    def note_news(self) -> None:
+        """Take notice that something has happened; wake who waits for it."""
+        self._is_stale = True
+        # Numbers are given out even if nobody here listens.
+        self._process.spawn_task(self._read_quietly())
+
+    async def _read_quietly(self) -> None:
+        try:
+            while self._is_stale:
+                await self._read_news()
+        except (DatabaseError, Unavailable):
+            # Whoever asks next reads it.
+            return
+
+    async def _read_news(self) -> None:
+        """Read what is new, with everybody else who wants that."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading])
+            return
+        self._is_stale, unknown = False, self._unknown
+        self._unknown = set()
+        work = writer.run(rows.load_state, unknown, self._state.newest)
+        self._reading = reading = asyncio.ensure_future(work)
+        try:
+            # Whoever began may leave: the others wait for the same.
+            state = await asyncio.shield(reading)
+        except BaseException:
+            self._is_stale = True
+            self._unknown |= unknown
+            raise
+        finally:
+            self._reading = None
+        if state.newest < self._state.newest:
+            # Another database: what was known is of no use.
+            self._last.clear()
+        self._state = state
+        if state.more:
+            asyncio.get_running_loop().call_later(RETRY_S, self.note_news)
+        for topic, last in state.last.items():
+            if topic in unknown or topic in self._last:
+                self._last[topic] = last
+            for event in self._waiters.get(topic, ()):
+                event.set()
+
+    # -- for handlers (`server.exchange.Events`) ---------------------------------------
+
+    async def current_state(self, topic: str, least: int = 0) -> OutboxState:
+        """Return how far the numbers go; reads only if something has happened."""
+        if len(self._last) >= MAX_TOPICS:
+            self._last.clear()
+        if least > self._state.newest:
+            # Another process may have heard of something before this one.
+            self._is_stale = True
+        while self._is_stale or topic not in self._last:
+            if topic not in self._last:
+                self._unknown.add(topic)
+            await self._read_news()
+        return OutboxState(
+            self._state.newest, self._state.floor, {topic: self._last[topic]}
+        )
+
+    async def load(self, topic: str, after: int, most: int) -> Sequence[Occurred]:
+        return await reader.run(rows.load_occurrences, topic, after, most)
+
+    async def load_latest(self, topic: str, most: int) -> Sequence[Occurred]:
+        return await reader.run(rows.load_latest, topic, most)
+
+    async def last_before(self, topic: str, after: int, age_ms: int) -> int:
+        return await reader.run(rows.last_before, topic, after, age_ms)
+
+    async def wait(self, topics: Collection[str], seconds: float) -> None:
+        """Return when something happened of these topics, or after so long."""
+        event = asyncio.Event()
+        for topic in topics:
+            self._waiters.setdefault(topic, set()).add(event)
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            return
+        finally:
+            for topic in topics:
+                self._waiters[topic].discard(event)
+                if not self._waiters[topic]:
+                    del self._waiters[topic]

@@ -1,0 +1,187 @@
+"""Subscriptions to events: what one is for, where it begins, what it is told.
+
+Polls, streams, the waiting tool and webhooks read in the same way.  The number of an
+occurrence is the position of whoever has been told of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcp_app.catalog.runnable import ArgumentsRefused
+from mcp_app.catalog.snapshot import EventEntry
+from mcp_app.interface.call_record import Outcome
+from mcp_app.protocol import cursors, events
+from mcp_app.protocol.cursors import Cursor
+from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.events import Dialect, EventError, Occurred, dialect_of
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server import call as calls
+from mcp_app.server import coercion
+from mcp_app.server.exchange import Exchange
+from mcp_app.server.handlers.tools import accepted_arguments
+
+LISTING: Final = "events"
+MAX_LOOK: Final = 1_000
+"""So many occurrences are looked at for one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """An event type with arguments that fit, `bound` as its runnable takes them."""
+
+    entry: EventEntry
+    arguments: JsonObject
+    bound: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a subscriber is told, and the position that it has then."""
+
+    events: Sequence[Occurred]
+    position: int
+    has_more: bool
+
+
+def dialect_for(exchange: Exchange) -> Dialect:
+    """Return the dialect in which the client is answered."""
+    return dialect_of(exchange.client.capabilities)
+
+
+async def find_subscription(exchange: Exchange, params: JsonObject) -> Subscription:
+    """Return what a request is about; raise if the caller may not hear of it."""
+    entry = find_event(exchange, coercion.string_member(params, "name"))
+    arguments = coercion.object_member(params, "arguments")
+    arguments, violations = accepted_arguments(
+        entry, arguments, coerce=exchange.adapters.coerce
+    )
+    try:
+        if violations:
+            raise ArgumentsRefused(violations)
+        bound = entry.runnable.bind(arguments)
+    except ArgumentsRefused as error:
+        lines = [f"{each.path}: {each.message}" for each in error.violations]
+        text = f"The event {entry.identity}: {'; '.join(lines)}"
+        exchange.record_outcome(Outcome.ARGUMENTS, text)
+        raise InvalidParams(text) from None
+    if not await exchange.allows_arguments(entry.definition, arguments):
+        text = calls.forbidden_text(exchange, entry)
+        raise EventError(dialect_for(exchange), "forbidden", text, reason="arguments")
+    return Subscription(entry, arguments, bound)
+
+
+def find_event(exchange: Exchange, name: str) -> EventEntry:
+    """Return an event type that the caller sees; hidden and unknown are the same."""
+    exchange.entry = entry = exchange.catalog.events.get(name)
+    if entry is not None and exchange.sees(entry.definition):
+        return entry
+    if entry is None:
+        calls.check_switched_off(exchange, "events", name, "event type")
+    message = f"Unknown event: {name:.200}"
+    error = EventError(dialect_for(exchange), "not_found", message, kind="event")
+    raise calls.unknown_error(exchange, message, error)
+
+
+# -- positions -------------------------------------------------------------------------
+
+
+async def first_position(
+    exchange: Exchange, entry: EventEntry, params: JsonObject
+) -> tuple[int, bool]:
+    """Return where to begin, and whether what was before has been missed.
+
+    Without a cursor that is now.  A cursor that cannot be used is no error.
+    """
+    age_ms = age_member(params)
+    cursor = params.get("cursor")
+    outbox, topic = exchange.adapters.events, entry.definition.topic
+    if cursor is None:
+        return (await outbox.current_state(topic)).newest, False
+    if type(cursor) is not str:
+        raise InvalidParams("params.cursor must be a string.")
+    position = _open_position(exchange, entry, cursor)
+    state = await outbox.current_state(topic, position or 0)
+    if position is None or position > state.newest:
+        return state.newest, True
+    first = max(position, state.floor)
+    if age_ms is not None and first < state.last[topic]:
+        first = max(first, await outbox.last_before(topic, first, age_ms))
+    return first, first > position
+
+
+def age_member(params: JsonObject) -> int | None:
+    """Return `maxAgeMs`, None where it is absent."""
+    age_ms = params.get("maxAgeMs")
+    if age_ms is None or (type(age_ms) is int and age_ms >= 0):
+        return age_ms
+    raise InvalidParams("params.maxAgeMs must be a whole number of at least 0.")
+
+
+def _open_position(exchange: Exchange, entry: EventEntry, text: str) -> int | None:
+    slug, keys = exchange.catalog.server.slug, exchange.adapters.cursor_keys
+    try:
+        cursor = cursors.open_cursor(text, keys, server=slug, listing=LISTING)
+    except InvalidParams:
+        return None
+    return cursor.position if cursor.name == entry.identity else None
+
+
+def cursor_at(exchange: Exchange, entry: EventEntry, position: int) -> str:
+    """Return a position as a cursor; it survives restarts."""
+    slug = exchange.catalog.server.slug
+    cursor = Cursor(slug, LISTING, position, entry.identity)
+    return cursors.seal_cursor(cursor, exchange.adapters.cursor_keys[0])
+
+
+# -- reading ---------------------------------------------------------------------------
+
+
+async def read_batch(
+    exchange: Exchange, subscription: Subscription, position: int, most: int
+) -> Batch:
+    """Return what a subscriber is told after a position, `most` events at most.
+
+    Without anything new it reads nothing.
+    """
+    outbox, topic = exchange.adapters.events, subscription.entry.definition.topic
+    state = await outbox.current_state(topic)
+    if position >= state.last[topic]:
+        return Batch((), max(position, state.newest), False)
+    told: list[Occurred] = []
+    for _look in range(MAX_LOOK // events.MAX_POLL_EVENTS):
+        rows = await outbox.load(topic, position, events.MAX_POLL_EVENTS)
+        told += await choose_events(exchange, subscription, rows)
+        if len(told) > most:
+            return Batch(told[:most], told[most - 1].number, True)
+        position = rows[-1].number if rows else position
+        if position >= state.last[topic] or not rows:
+            return Batch(told, max(position, state.newest), False)
+        if len(told) == most:
+            break
+    return Batch(told, position, True)
+
+
+async def choose_events(
+    exchange: Exchange, subscription: Subscription, rows: Sequence[Occurred]
+) -> Sequence[Occurred]:
+    """Return which of these the subscriber is told of, as it is told of them."""
+    entry = subscription.entry
+    addressed = [each for each in rows if _is_addressed(exchange, entry, each)]
+    if not addressed:
+        return ()
+    arguments: dict[str, Any] = {**subscription.bound, "occurrences": addressed}
+    with calls.failures_as_errors(exchange, entry):
+        return await calls.run_user_code(exchange, entry, entry.runnable, arguments)
+
+
+def _is_addressed(exchange: Exchange, entry: EventEntry, event: Occurred) -> bool:
+    """Whether it is for this user, and nothing that the caller has done itself."""
+    principal = exchange.principal
+    if event.audience is not None and principal.user_id not in event.audience:
+        return False
+    if entry.definition.own or not event.cause:
+        return True
+    return event.cause != events.cause_of(principal.key)

@@ -1,0 +1,124 @@
+"""Occurrences: numbered, read, forgotten; all of it blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.db import router
+from django.db.models import Max
+
+from mcp_app.conf import Limits
+from mcp_app.models import Counter, Occurrence
+from mcp_app.models.expiry import ExpiredRows
+from mcp_app.models.occurrences import BATCH_SIZE, OCCURRENCES, OccurrenceQuerySet
+from mcp_app.models.transactions import NowMilliseconds, persistently
+from mcp_app.protocol.events import Occurred
+from mcp_app.protocol.tasks import read_json
+
+_COLUMNS: Final = ("number", "event_id", "created_ms", "data", "audience", "cause")
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxState:
+    """How far the numbers go: up to `newest`, and by topic to its own last one.
+
+    Cursors below `floor` have missed something.
+    """
+
+    newest: int = 0
+    floor: int = 0
+    last: Mapping[str, int] = field(default_factory=dict)
+    more: bool = False
+    """Whether something still waits for its number: another process gives them out."""
+
+
+def _own_rows() -> OccurrenceQuerySet:
+    """Return the rows where they are written: replicas may be late."""
+    return Occurrence.objects.using(router.db_for_write(Occurrence))
+
+
+def number_occurrences() -> None:
+    """Give numbers to all that are committed, unless another process does."""
+    rows = _own_rows()
+    while persistently(rows.number_some) >= BATCH_SIZE:
+        continue
+
+
+def load_state(known: Set[str], since: int) -> OutboxState:
+    """Give numbers to what waits; return how far they go now.
+
+    `last` has the topics with numbers after `since`, and besides all of `known`.
+    """
+    number_occurrences()
+    rows = _own_rows()
+    # The counter first: what it counts is visible from now on.
+    counter = Counter.objects.using(rows.db).filter(name=OCCURRENCES).first()
+    more = rows.filter(number=None).exists()
+    if counter is None:
+        return OutboxState(last=dict.fromkeys(known, 0), more=more)
+    visible = rows.filter(number__lte=counter.value).order_by()
+    new = visible.filter(number__gt=since).values_list("topic")
+    last = dict(new.annotate(last=Max("number")))
+    for topic in known - last.keys():
+        newest = visible.filter(topic=topic).aggregate(last=Max("number"))["last"]
+        last[topic] = newest or 0
+    return OutboxState(counter.value, counter.floor, last, more)
+
+
+def load_occurrences(topic: str, after: int, most: int) -> list[Occurred]:
+    """Return what happened of a topic after a number, in the order of numbers."""
+    rows = _own_rows().filter(topic=topic, number__gt=after).order_by("number")
+    return [_occurred(*values) for values in rows.values_list(*_COLUMNS)[:most]]
+
+
+def load_latest(topic: str, most: int) -> list[Occurred]:
+    """Return what happened last of a topic, in the order of numbers."""
+    rows = _own_rows().filter(topic=topic, number__gt=0).order_by("-number")
+    found = [_occurred(*values) for values in rows.values_list(*_COLUMNS)[:most]]
+    return found[::-1]
+
+
+def last_before(topic: str, after: int, age_ms: int) -> int:
+    """Return the last number after another one that is older than so long, or 0."""
+    old = NowMilliseconds() - age_ms
+    rows = _own_rows().filter(topic=topic, number__gt=after, created_ms__lt=old)
+    return rows.aggregate(last=Max("number"))["last"] or 0
+
+
+def _occurred(
+    number: int, event_id: str, created_ms: int, data: str, audience: str, cause: str
+) -> Occurred:
+    keys: Any = read_json(audience) if audience else None
+    return Occurred(
+        number=number,
+        event_id=event_id,
+        created_ms=created_ms,
+        data=read_json(data),
+        audience=keys,
+        cause=cause,
+    )
+
+
+def expired_occurrences(limits: Limits) -> list[ExpiredRows]:
+    """Return occurrences that are too old or too many; they have numbers."""
+    rows = _own_rows()
+    numbered = rows.exclude(number=None)
+    old = numbered.filter(
+        created_ms__lt=NowMilliseconds() - int(limits.events_kept * 1_000)
+    )
+
+    def excess() -> OccurrenceQuerySet:
+        counter = Counter.objects.using(rows.db).filter(name=OCCURRENCES).first()
+        newest = 0 if counter is None else counter.value
+        return numbered.filter(number__lte=newest - limits.events_rows)
+
+    return [
+        ExpiredRows("events", old.count, lambda: old.forget() or None),
+        ExpiredRows(
+            "events beyond the limit",
+            lambda: excess().count(),
+            lambda: excess().forget() or None,
+        ),
+    ]

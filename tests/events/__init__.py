@@ -1,0 +1,1 @@
+"""Events: the outbox, what subscribers are told of it, and how."""

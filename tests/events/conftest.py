@@ -1,0 +1,143 @@
+"""Event types of a shop, and clients that hear of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NotRequired, TypeAlias, TypedDict
+
+import pytest
+from asgiref.sync import sync_to_async
+from pydantic import BaseModel
+
+from mcp_app import AccessRequest
+from mcp_app.catalog.registry import Registry
+from mcp_app.models import Counter, Occurrence
+from mcp_app.protocol.events import EXTENSION
+from tests.asgi_client import Client, JsonObject
+from tests.scripting import STATELESS, TAG, scripted_registry
+from tests.serving import PATIENCE_S, Connect
+
+HEARS_EVENTS: Final[JsonObject] = {"extensions": {EXTENSION: {}}}
+
+
+@dataclass
+class OrderPaid:
+    """An order was paid."""
+
+    number: str
+    shop: str = "ulm"
+    total: float = 0.0
+
+
+class TicketOpened(TypedDict):
+    """A ticket came in."""
+
+    subject: str
+    urgent: NotRequired[bool]
+
+
+class StockLow(BaseModel):
+    """A product is nearly sold out."""
+
+    product: str
+    left: int
+
+
+def is_for_manager(event: StockLow, request: AccessRequest) -> bool:
+    if event.product == "broken":
+        raise RuntimeError("No such product.")
+    return event.left <= (request.arguments or {}).get("at_most", 5)
+
+
+AT_MOST: Final = {
+    "type": "object",
+    "properties": {"at_most": {"type": "integer"}},
+    "additionalProperties": False,
+}
+
+
+def event_registry() -> Registry:
+    """Return a registry with event types of each kind of class, and scripted tools."""
+    registry = scripted_registry()
+    registry.event("order.paid", filters=["shop", "number"], tags=[TAG])(OrderPaid)
+    registry.event("ticket.opened", own=True, tags=[TAG])(TicketOpened)
+    registry.event("stock.low", match=is_for_manager, input_schema=AT_MOST, tags=[TAG])(
+        StockLow
+    )
+    registry.event("order.secret", permission="shop.see_secrets", tags=[TAG])(
+        dataclass(type("Secret", (), {"__annotations__": {"number": str}}))
+    )
+    return registry
+
+
+registry: Final = event_registry()
+
+
+class EventClient:
+    """Somebody who polls."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def poll(
+        self, name: str = "order.paid", cursor: str | None = None, **more: Any
+    ) -> JsonObject:
+        params = {"name": name, "cursor": cursor, **more}
+        return (await self.client.request("events/poll", params)).result
+
+    async def told(
+        self, name: str = "order.paid", cursor: str | None = None, **more: Any
+    ) -> JsonObject:
+        """Poll until there is something: a process may be a quarter of a second late."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not (answer := await self.poll(name, cursor, **more))["events"]:
+                await asyncio.sleep(0.02)
+        return answer
+
+    async def refused(self, method: str = "events/poll", **params: Any) -> JsonObject:
+        return (await self.client.request(method, params)).error
+
+
+Hear: TypeAlias = Callable[..., Any]
+
+
+@pytest.fixture
+def shop_events(
+    scripted: None, served_rows: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Serve the event types; what happened is forgotten after the test."""
+    monkeypatch.setattr("tests.behaviours.registry", registry)
+    yield
+    Occurrence.objects.all().delete()
+    Counter.objects.filter(name="occurrences").delete()
+
+
+@pytest.fixture
+def hear(shop_events: None, connect: Connect) -> Hear:
+    """Return a client that hears of events, by default ana's."""
+
+    async def connected(
+        version: str = STATELESS, user: str = "ana", **headers: str
+    ) -> EventClient:
+        client = await connect(
+            version,
+            path="/mcp/private",
+            headers={"x-user": user, **headers},
+            capabilities=HEARS_EVENTS if version == STATELESS else None,
+        )
+        return EventClient(client)
+
+    return connected
+
+
+@pytest.fixture
+async def ana(hear: Hear) -> EventClient:
+    found: EventClient = await hear()
+    return found
+
+
+async def emit(event: object, **more: Any) -> str:
+    identifier: str = await sync_to_async(registry.emit)(event, **more)
+    return identifier
