@@ -15,10 +15,12 @@ EDITORS: Final = VIEWS | {f"{do}_{of}" for do in ("add", "change") for of in KIN
 GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "MCP editors": EDITORS | {"behind", "try"},
     "MCP publishers": EDITORS
-    | {"behind", "try", "publish", "grant", "view_call", "view_values", "view_task"},
+    | {"behind", "try", "publish", "grant", "view_call", "view_values", "view_task"}
+    | {"view_eventsubscription"},
     "MCP operators": VIEWS
     | {"view_session", "delete_session", "view_call", "add_server", "change_server"}
-    | {"publish", "stop", "bundle", "manage_tokens", "view_task", "cancel_task"},
+    | {"publish", "stop", "bundle", "manage_tokens", "view_task", "cancel_task"}
+    | {"view_eventsubscription", "end_eventsubscription"},
 }
 """The rights of each group: codenames of permissions of this app."""
 

@@ -11,6 +11,7 @@ from mcp_app.models.definitions import (
     ResourceTemplate,
     Tool,
 )
+from mcp_app.models.event_subscriptions import EventSubscription
 from mcp_app.models.examples import Example
 from mcp_app.models.expiry import Blob
 from mcp_app.models.occurrences import Occurrence
@@ -37,6 +38,7 @@ __all__ = [
     "DefinitionRow",
     "DefinitionVersion",
     "Event",
+    "EventSubscription",
     "Example",
     "ImportedOperation",
     "IssuedToken",

@@ -66,6 +66,7 @@ RIGHTS: Final[Mapping[str, Label]] = {
     "bundle": gettext_lazy("Can import and export bundles"),
     "delete_session": gettext_lazy("Can delete session"),
     "cancel_task": gettext_lazy("Can cancel tasks"),
+    "end_eventsubscription": gettext_lazy("Can end event subscriptions"),
     "manage_tokens": gettext_lazy("Can manage everyone's access tokens"),
     "view_call": gettext_lazy("Can see calls"),
     "view_values": gettext_lazy("Can see values of calls"),

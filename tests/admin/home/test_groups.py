@@ -31,6 +31,7 @@ def said() -> list[str]:
 def test_the_command_completes_groups_and_takes_nothing_away() -> None:
     assert said() == [f"{name}: made or completed" for name in GROUPS]
     more = {"publish", "grant", "view_call", "view_values", "view_task"}
+    more |= {"view_eventsubscription"}
     assert rights(PUBLISHERS) - rights(EDITORS) == more
     assert rights(OPERATORS) >= {"stop", "view_session", "manage_tokens", "view_tool"}
     group = Group.objects.get(name=EDITORS)

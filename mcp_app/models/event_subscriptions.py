@@ -1,0 +1,168 @@
+"""Webhook subscriptions to events, a row each; there is no row of a delivery.
+
+Every change of a row is one UPDATE that names the state before.  Whoever comes too late
+changes nothing, and is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from django.db import models, router
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.models.expiry import claim_rows
+from mcp_app.models.fields import DigestField, ExactCharField
+from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
+
+VERIFIED_MS: Final = 24 * 3_600_000
+"""So long a receiver that has agreed is not asked again by the same principal."""
+OVERLAP_MS: Final = 3_600_000
+"""So long an old secret signs along."""
+CHECK_MS: Final = 600_000
+"""So often the rights of a quiet subscription are looked at."""
+LEASE_MS: Final = 30_000
+"""After so long without a word of its worker any other one may deliver."""
+BEGINNING: Final[Mapping[str, Any]] = {
+    **{"retries": "[]", "given_up": "[]", "owner": "", "lease_ms": 0, "paced_ms": 0},
+    **{"active": True, "failed_since_ms": None, "last_ok_ms": None, "last_error": ""},
+    **{"old_secret": "", "old_until_ms": 0, "sent": 0},
+}
+"""Columns of a subscription to which nothing was delivered yet."""
+
+
+class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
+    """Rows, and their transitions; each returns whether it came in time."""
+
+    def living(self) -> EventSubscriptionQuerySet:
+        return self.filter(expires_ms__gt=NowMilliseconds())
+
+    def expired(self) -> EventSubscriptionQuerySet:
+        return self.exclude(expires_ms__gt=NowMilliseconds())
+
+    def unclaimed(self) -> EventSubscriptionQuerySet:
+        """Those that nobody delivers to now, or whose worker has stopped to."""
+        free = models.Q(owner="") | models.Q(lease_ms__lt=NowMilliseconds())
+        return self.filter(free)
+
+    def verified(self, principal: str, url_digest: str) -> EventSubscriptionQuerySet:
+        """Those whose receiver has agreed lately to hear from a principal."""
+        rows = self.filter(principal=principal, url_digest=url_digest)
+        return rows.filter(verified_ms__gt=NowMilliseconds() - VERIFIED_MS)
+
+    def refresh(self, row: EventSubscription, **values: Any) -> bool:
+        """Change one that lives, and deliver to it again if that was given up."""
+        living = models.Q(expires_ms__gt=NowMilliseconds())
+        return self._change(
+            models.Q(pk=row.pk, secret=row.secret) & living,
+            **{"active": True, "failed_since_ms": None, **values},
+        )
+
+    def revive(self, row: EventSubscription, **values: Any) -> bool:
+        """Let one that has expired begin anew; its worker, if any, loses it."""
+        living = models.Q(expires_ms__gt=NowMilliseconds())
+        before = models.Q(pk=row.pk, secret=row.secret) & ~living
+        return self._change(before, **{**BEGINNING, **values})
+
+    def claim(self, owner: str, most: int) -> list[EventSubscription]:
+        """Let a worker deliver to some of these, the one served longest ago first."""
+        rows = self.using(router.db_for_write(EventSubscription)).living().unclaimed()
+        # Most of the time there are none: nothing is locked to find that out.
+        if not rows.exists():
+            return []
+        return persistently(partial(rows._claim_locked, owner, most))
+
+    def _claim_locked(self, owner: str, most: int) -> list[EventSubscription]:
+        with own_transaction(self.db):
+            rows = claim_rows(self).order_by("lease_ms", "pk")
+            keys = list(rows.values_list("pk", flat=True)[:most])
+            chosen = self.model._base_manager.using(self.db).filter(pk__in=keys)
+            chosen.update(owner=owner, lease_ms=NowMilliseconds() + LEASE_MS)
+        return list(chosen.order_by("lease_ms", "pk"))
+
+    def note(self, pk: int, owner: str, **values: Any) -> bool:
+        """Store how far its worker is, whose lease is renewed."""
+        lease = {"lease_ms": NowMilliseconds() + LEASE_MS}
+        return self._change(models.Q(pk=pk, owner=owner), **{**lease, **values})
+
+    def release(self, pk: int, owner: str) -> bool:
+        """Let any worker deliver to it; it has been served now."""
+        mine = models.Q(pk=pk, owner=owner)
+        return self._change(mine, owner="", lease_ms=NowMilliseconds())
+
+    def end(self, public_id: str) -> bool:
+        """Delete it, wherever it is; its worker loses it."""
+        using = router.db_for_write(EventSubscription)
+        rows = self.using(using).filter(public_id=public_id)
+        return bool(persistently(rows.delete)[0])
+
+    def _change(self, before: models.Q, **values: Any) -> bool:
+        using = router.db_for_write(EventSubscription)
+        rows = self.model._base_manager.using(using).filter(before)
+        return bool(persistently(partial(rows.update, **values)))
+
+
+class EventSubscription(models.Model):
+    """Events of a type that are posted to a receiver; times by the database's clock.
+
+    `public_id` is made of the key: who, where to, what (`protocol.webhooks`).
+    `principal` is the subscriber's key, `person` whose limits hold; `caller` is JSON of
+    who subscribed, with what client, in which dialect and revision.  `url`, `secret`
+    and `old_secret` are sealed (`streams.event_subscriptions`); the old one signs along
+    until `old_until_ms`.  All up to `position` is posted, or stands in `retries`: JSON
+    of [number, attempts, due_ms].  `given_up` is JSON of the last numbers that were.
+    From `due_ms` on somebody has to look at it, even if nothing has happened: for a
+    retry, or for its rights.  `paced_ms` is when its bucket is full again.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    public_id = ExactCharField(max_length=64, unique=True)
+    server = models.CharField(max_length=64)
+    event_type = ExactCharField(max_length=128)
+    topic = ExactCharField(max_length=255)
+    principal = ExactCharField(max_length=500)
+    person = ExactCharField(max_length=500)
+    caller = models.TextField()
+    arguments = models.TextField()
+    url = models.TextField()
+    host = models.CharField(max_length=255)
+    url_digest = DigestField()
+    secret = models.TextField()
+    old_secret = models.TextField(blank=True)
+    old_until_ms = models.BigIntegerField(default=0)
+    verified_ms = models.BigIntegerField(null=True)
+    position = models.BigIntegerField()
+    retries = models.TextField(default="[]")
+    given_up = models.TextField(default="[]")
+    active = models.BooleanField(default=True)
+    failed_since_ms = models.BigIntegerField(null=True)
+    last_ok_ms = models.BigIntegerField(null=True)
+    last_error = models.CharField(max_length=32, blank=True)
+    expires_ms = models.BigIntegerField(db_index=True)
+    owner = models.CharField(max_length=32, blank=True)
+    lease_ms = models.BigIntegerField(default=0)
+    due_ms = models.BigIntegerField(db_index=True)
+    paced_ms = models.BigIntegerField(default=0)
+    sent = models.BigIntegerField(default=0)
+    created_ms = models.BigIntegerField()
+
+    objects = EventSubscriptionQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("event subscription")
+        verbose_name_plural = _("event subscriptions")
+        default_permissions = ()
+        permissions = [
+            ("view_eventsubscription", _("Can see event subscriptions")),
+            ("end_eventsubscription", _("Can end event subscriptions")),
+        ]
+        indexes = [
+            models.Index(fields=["topic", "position"], name="mcp_esub_topic"),
+            models.Index(fields=["person"], name="mcp_esub_person"),
+            models.Index(fields=["principal", "url_digest"], name="mcp_esub_url"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_type} {self.host}"
