@@ -38,6 +38,7 @@ class Migration(migrations.Migration):
                 ("position", models.BigIntegerField()),
                 ("retries", models.TextField(default="[]")),
                 ("given_up", models.TextField(default="[]")),
+                ("truncated", models.BooleanField(default=False)),
                 ("active", models.BooleanField(default=True)),
                 ("failed_since_ms", models.BigIntegerField(null=True)),
                 ("last_ok_ms", models.BigIntegerField(null=True)),

@@ -28,7 +28,7 @@ LEASE_MS: Final = 30_000
 BEGINNING: Final[Mapping[str, Any]] = {
     **{"retries": "[]", "given_up": "[]", "owner": "", "lease_ms": 0, "paced_ms": 0},
     **{"active": True, "failed_since_ms": None, "last_ok_ms": None, "last_error": ""},
-    **{"old_secret": "", "old_until_ms": 0, "sent": 0},
+    **{"old_secret": "", "old_until_ms": 0, "sent": 0, "truncated": False},
 }
 """Columns of a subscription to which nothing was delivered yet."""
 
@@ -113,6 +113,7 @@ class EventSubscription(models.Model):
     and `old_secret` are sealed (`streams.event_subscriptions`); the old one signs along
     until `old_until_ms`.  All up to `position` is posted, or stands in `retries`: JSON
     of [number, attempts, due_ms].  `given_up` is JSON of the last numbers that were.
+    `truncated` says that something was passed over since the subscriber was told so.
     From `due_ms` on somebody has to look at it, even if nothing has happened: for a
     retry, or for its rights.  `paced_ms` is when its bucket is full again.
     """
@@ -136,6 +137,7 @@ class EventSubscription(models.Model):
     position = models.BigIntegerField()
     retries = models.TextField(default="[]")
     given_up = models.TextField(default="[]")
+    truncated = models.BooleanField(default=False)
     active = models.BooleanField(default=True)
     failed_since_ms = models.BigIntegerField(null=True)
     last_ok_ms = models.BigIntegerField(null=True)
