@@ -16,7 +16,6 @@ from typing import Final, Protocol, TypeVar
 from django.db import Error as DatabaseError
 
 from mcp_app.auth.permissions import RightsCache
-from mcp_app.auth.token_cache import token_cache
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.conf import Limits
 from mcp_app.pools.database import reader, unavailable, writer
@@ -25,6 +24,7 @@ from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.queues import UnusableQueue, has_queue, tell_queue
 from mcp_app.process.running import HttpAnswer, RunningCalls
+from mcp_app.process.stored_calls import AccessLost, make_exchange
 from mcp_app.process.task_call import TaskCall, ending_of_error
 from mcp_app.process.task_changes import TaskChanges
 from mcp_app.protocol.errors import (
@@ -34,10 +34,9 @@ from mcp_app.protocol.errors import (
     Unavailable,
 )
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.revisions import REVISIONS
 from mcp_app.protocol.tasks import CANCELLED, NewTask, TaskRecord
 from mcp_app.server import dispatch
-from mcp_app.server.exchange import Adapters, End, Exchange, NoWayBack
+from mcp_app.server.exchange import Adapters, End, Exchange
 from mcp_app.server.tasks import run_members
 from mcp_app.streams import tasks as rows
 from mcp_app.streams.tasks import task_rows
@@ -51,7 +50,6 @@ STORE_TIMEOUT_S: Final = 60.0
 """After so long the end of a task that the database refuses is another one."""
 BATCH_SIZE: Final = 100
 """The site's queue is told of so many tasks at once."""
-LOST_ACCESS: Final = "The caller's access was taken away."
 
 
 class TaskProcess(Protocol):
@@ -280,8 +278,10 @@ class TaskRunner:
             else:
                 # It waits again, until the database is there.
                 await asyncio.sleep(RETRY_S)
+        except AccessLost as error:
+            run.ending = {"status": CANCELLED, "message": error.message}
         except ProtocolError as error:
-            run.ending = run.ending or ending_of_error(error)
+            run.ending = ending_of_error(error)
         except Exception:
             logger.exception("A task could not begin.")
             failed = InternalError("The server failed; its log says why.")
@@ -310,25 +310,10 @@ class TaskRunner:
 
     async def _exchange_for(self, run: TaskCall) -> Exchange:
         """Return the call that runs a task; raise if its caller may not call now."""
-        process, record = self._process, run.record
+        record = run.record
         members = run_members(record)
-        principal = members["principal"]
-        catalog = process.catalogs.find_catalog(record.server)
-        if catalog is None:
-            raise InternalError(f"There is no server {record.server!r} any more.")
-        rights = await process.rights.find(principal, record.server, catalog.demands)
-        gone = await token_cache.ended_principals([principal.key])
-        if gone or rights.gone or not rights.meets_demands(catalog.server.demands):
-            run.ending = {"status": CANCELLED, "message": LOST_ACCESS}
-            raise InternalError(LOST_ACCESS)
-        exchange = Exchange(
-            **members,
-            adapters=process.adapters,
-            catalog=catalog,
-            revision=REVISIONS[record.revision],
-            rights=rights,
-            outgoing=NoWayBack(),
-            streams=False,
+        exchange = await make_exchange(
+            self._process, record.server, record.revision, **members
         )
         exchange.task_run, exchange.renamed = run, True
         return exchange

@@ -8,13 +8,11 @@ stateless era does (`RoundTrip.ask_by_retry`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import ToolError
-from mcp_app.interface.principal import Principal, Scope
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
     InvalidParams,
@@ -22,9 +20,7 @@ from mcp_app.protocol.errors import (
     MissingClientCapability,
     Unavailable,
 )
-from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
 from mcp_app.protocol.tasks import (
     COMPLETED,
     EXTENSION,
@@ -36,8 +32,8 @@ from mcp_app.protocol.tasks import (
     task_to_wire,
 )
 from mcp_app.server.conversation import RequestState
-from mcp_app.server.invocation import context_headers
 from mcp_app.server.round_trip import now_ms
+from mcp_app.server.stored_callers import caller_of, exchange_members
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import ToolEntry
@@ -102,7 +98,7 @@ async def create_task(
             tool=entry.identity,
             holder=holder_of(exchange),
             person=exchange.person,
-            caller=_caller_to_text(exchange),
+            caller=jsonrpc.write(caller_of(exchange)).decode(),
             revision=exchange.revision.version,
             arguments=jsonrpc.write(arguments).decode(),
             state=_first_state(earlier),
@@ -217,67 +213,20 @@ def parked_state(state: TaskState, needed: InputRequired) -> TaskState:
     )
 
 
-# -- caller ----------------------------------------------------------------------------
-
-
-def _caller_to_text(exchange: Exchange) -> str:
-    """Return who calls, with what client, as text for the row."""
-    principal, client = exchange.principal, exchange.client
-    scope = principal.scope
-    allowed = principal.permissions
-    return jsonrpc.write(
-        {
-            "principal": {
-                "kind": principal.kind,
-                "user_id": principal.user_id,
-                "user_name": principal.user_name,
-                "client": principal.client,
-                "scopes": sorted(principal.scopes),
-                "permissions": None if allowed is None else sorted(allowed),
-                "scope": scope and [scope.read_only, sorted(scope.tags)],
-            },
-            "client": {"name": client.name, "version": client.version},
-            "capabilities": dict(client.capabilities),
-            "headers": {"Host": exchange.host, **context_headers(exchange)},
-            "path": exchange.path,
-        }
-    ).decode()
-
-
-def principal_of(caller: Mapping[str, Any]) -> Principal:
-    """Return the principal of a task's `caller`."""
-    members = dict(caller["principal"])
-    scope, allowed = members.pop("scope"), members.pop("permissions")
-    return Principal(
-        **{**members, "scopes": frozenset(members["scopes"])},
-        permissions=None if allowed is None else frozenset(allowed),
-        scope=scope and Scope(read_only=scope[0], tags=frozenset(scope[1])),
-    )
+# -- runs ------------------------------------------------------------------------------
 
 
 def run_members(record: TaskRecord) -> dict[str, Any]:
     """Return what the row of a task knows of the `Exchange` that runs it."""
-    caller: dict[str, Any] = read_json(record.caller)
-    headers = Headers(
-        (name.lower().encode(), value.encode("latin-1"))
-        for name, value in caller["headers"].items()
-    )
-    arguments = read_json(record.arguments)
     replies = replies_of(record.read_state())
     return {
-        "principal": principal_of(caller),
+        **exchange_members(read_json(record.caller)),
         "request_id": record.public_id,
         "method": "tools/call",
         "params": {
             "name": record.tool,
-            "arguments": arguments,
+            "arguments": read_json(record.arguments),
             **({"inputResponses": replies} if replies else {}),
         },
-        "meta": {
-            CLIENT_INFO: caller["client"],
-            CLIENT_CAPABILITIES: caller["capabilities"],
-        },
-        "headers": headers,
-        "path": caller["path"],
         "person": record.person,
     }

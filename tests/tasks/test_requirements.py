@@ -22,8 +22,8 @@ from mcp_app.models.stops import By, Running, Scope
 from mcp_app.pools.database import lookups, writer
 from mcp_app.process import heartbeat, tasks
 from mcp_app.process.runtime import Process
+from mcp_app.process.stored_calls import LOST_ACCESS
 from mcp_app.process.task_call import TaskCall
-from mcp_app.process.tasks import LOST_ACCESS
 from mcp_app.protocol.tasks import EXTENSION, RELATED_TASK
 from mcp_app.server.dispatch import STOPPED
 from tests import scripting

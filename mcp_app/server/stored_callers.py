@@ -1,0 +1,63 @@
+"""Who called, with what client, as JSON of a row, and the call that is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mcp_app.interface.principal import Principal, Scope
+from mcp_app.protocol.headers import Headers
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
+from mcp_app.server.invocation import context_headers
+
+if TYPE_CHECKING:
+    from mcp_app.server.exchange import Exchange
+
+
+def caller_of(exchange: Exchange) -> JsonObject:
+    """Return who calls, with what client, as JSON for the row."""
+    principal, client = exchange.principal, exchange.client
+    scope = principal.scope
+    allowed = principal.permissions
+    return {
+        "principal": {
+            "kind": principal.kind,
+            "user_id": principal.user_id,
+            "user_name": principal.user_name,
+            "client": principal.client,
+            "scopes": sorted(principal.scopes),
+            "permissions": None if allowed is None else sorted(allowed),
+            "scope": scope and [scope.read_only, sorted(scope.tags)],
+        },
+        "client": {"name": client.name, "version": client.version},
+        "capabilities": dict(client.capabilities),
+        "headers": {"Host": exchange.host, **context_headers(exchange)},
+        "path": exchange.path,
+    }
+
+
+def exchange_members(caller: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `caller_of` knows of an `Exchange` for the same caller."""
+    return {
+        "principal": _principal_of(caller),
+        "meta": {
+            CLIENT_INFO: caller["client"],
+            CLIENT_CAPABILITIES: caller["capabilities"],
+        },
+        "headers": Headers(
+            (name.lower().encode(), value.encode("latin-1"))
+            for name, value in caller["headers"].items()
+        ),
+        "path": caller["path"],
+    }
+
+
+def _principal_of(caller: Mapping[str, Any]) -> Principal:
+    members = dict(caller["principal"])
+    scope, allowed = members.pop("scope"), members.pop("permissions")
+    return Principal(
+        **{**members, "scopes": frozenset(members["scopes"])},
+        permissions=None if allowed is None else frozenset(allowed),
+        scope=scope and Scope(read_only=scope[0], tags=frozenset(scope[1])),
+    )
