@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypedDict, TypeVar
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from mcp_app.catalog.findings import check_options
 from mcp_app.catalog.registered_function import (
@@ -36,6 +36,8 @@ from mcp_app.protocol.tasks import TASK_SUPPORT, TaskSupport
 from mcp_app.protocol.uri_templates import UriTemplate
 
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
+RowEvent: TypeAlias = Literal["created", "changed", "deleted"]
+"""What happens to a row."""
 
 
 class RunOptions(TypedDict, total=False):
@@ -117,6 +119,9 @@ class ModelOptions(TypedDict, total=False):
     `text` is the field that stands for a row where others refer to it, by default the
     first text of the fields, else the key.  `scope` says for staff whose rows there
     are, by default in the first line of the docstring of `rows`.
+
+    Each of the `events` of a row is written into the outbox, so that staff can make
+    event types of it.  Of the columns in `watch` it is noted whether they changed.
     """
 
     permission: str | None
@@ -124,6 +129,8 @@ class ModelOptions(TypedDict, total=False):
     title: str
     text: str | None
     scope: str
+    events: Sequence[RowEvent]
+    watch: Sequence[str]
 
 
 class RuleOptions(TypedDict, total=False):

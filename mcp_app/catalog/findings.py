@@ -394,5 +394,6 @@ _adapter = cache(TypeAdapter)
 
 _LISTS = frozenset(
     {"change", "fields", "filters", "groups", "icons", "only", "search", "tags"}
+    | {"events", "watch"}
 )
 _TRANSLATED = frozenset({"title", "description"})

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, Unpack
 from django.contrib.auth import get_permission_codename, get_user_model
 from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
-from django.db.models import Model, QuerySet
+from django.db.models import Manager, Model, QuerySet
 from django.db.models.fields.related import RelatedField
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.utils.translation import gettext_lazy as _
@@ -181,11 +181,20 @@ class OpenModel:
     """The field that stands for a row; "" if its key does."""
     scope: Label = ""
     """Whose rows there are, for staff."""
+    events: frozenset[str] = frozenset()
+    """What happens to rows that is told: "created", "changed", "deleted"."""
+    watch: tuple[str, ...] = ()
+    """The opened columns of which it is noted that they changed."""
 
     @property
     def label(self) -> str:
         label: str = self.model._meta.label
         return label
+
+    @property
+    def topic(self) -> str:
+        """Under which its rows' events stand in the outbox; no name of a type."""
+        return f"+{self.label}"
 
     @property
     def per_caller(self) -> bool:
@@ -251,6 +260,11 @@ def open_model(
             f"{owner}: text is {text!r}. It must be a text among the fields, such as"
             f" {texts[:1] or ['name']!r}."
         )
+    watch = tuple(options.get("watch", ()))
+    events = frozenset(options.get("events", ()))
+    open_fields = {**filter_fields, **visible_fields}
+    for problem in _event_problems(opened, rows, events, watch, open_fields):
+        raise RegistrationError(f"{owner}: {problem}")
     return OpenModel(
         model=opened,
         fields=visible_fields,
@@ -261,7 +275,33 @@ def open_model(
         or str(opened._meta.verbose_name_plural).capitalize(),
         text=text or next(iter(naming), ""),
         scope=options.get("scope") or _scope_words(rows),
+        events=events,
+        watch=watch,
     )
+
+
+def _event_problems(
+    model: type[Model],
+    rows: Rows,
+    events: Container[str],
+    watch: Sequence[str],
+    open_fields: Mapping[str, OpenField],
+) -> Iterator[str]:
+    """Yield why what happens to rows cannot be told."""
+    if "deleted" in events:
+        hides = type(model._default_manager).get_queryset is not Manager.get_queryset
+        if rows != ALL or hides:
+            why = "its manager chooses rows" if rows == ALL else "rows is a function"
+            yield (
+                f'events has "deleted", but {why}: of a row that is gone nobody can ask'
+                " who may see it. Leave it out."
+            )
+    columns = {*model._meta.concrete_fields}
+    for name in watch:
+        if name not in open_fields or open_fields[name].source not in columns:
+            yield f"watch has {name!r}, which is no column among fields and filters."
+    if watch and "changed" not in events:
+        yield f'watch is {watch!r}, but events has no "changed". Add it.'
 
 
 def _names_rows(column: AnyField) -> bool:
