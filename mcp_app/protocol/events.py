@@ -97,6 +97,8 @@ class Occurred:
     data: JsonObject
     audience: Sequence[str] | None = None
     cause: str = ""
+    is_gap: bool = False
+    """Whether it stands for too many to name each, of which nobody is told."""
 
 
 def cause_of(key: str) -> str:

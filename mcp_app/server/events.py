@@ -39,11 +39,15 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a subscriber is told, and the position that it has then."""
+    """What a subscriber is told, and the position that it has then.
+
+    It is `truncated` if there was more than can be told.
+    """
 
     events: Sequence[Occurred]
     position: int
     has_more: bool
+    truncated: bool = False
 
 
 def dialect_for(exchange: Exchange) -> Dialect:
@@ -151,17 +155,20 @@ async def read_batch(
     if position >= state.last[topic]:
         return Batch((), max(position, state.newest), False)
     told: list[Occurred] = []
+    truncated = False
     for _look in range(MAX_LOOK // events.MAX_POLL_EVENTS):
         rows = await outbox.load(topic, position, events.MAX_POLL_EVENTS)
-        told += await choose_events(exchange, subscription, rows)
+        chosen = await choose_events(exchange, subscription, rows)
+        truncated |= any(each.is_gap for each in chosen)
+        told += [each for each in chosen if not each.is_gap]
         if len(told) > most:
-            return Batch(told[:most], told[most - 1].number, True)
+            return Batch(told[:most], told[most - 1].number, True, truncated)
         position = rows[-1].number if rows else position
         if position >= state.last[topic] or not rows:
-            return Batch(told, max(position, state.newest), False)
+            return Batch(told, max(position, state.newest), False, truncated)
         if len(told) == most:
             break
-    return Batch(told, position, True)
+    return Batch(told, position, True, truncated)
 
 
 async def choose_events(

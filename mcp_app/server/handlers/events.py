@@ -84,7 +84,7 @@ async def poll_events(exchange: Exchange) -> JsonObject:
     result: JsonObject = {
         "events": [event_to_wire(each, entry.identity) for each in batch.events],
         "cursor": cursor_at(exchange, entry, batch.position),
-        "truncated": truncated,
+        "truncated": truncated or batch.truncated,
         "hasMore": batch.has_more,
         "nextPollMs": BUSY_POLL_MS if batch.events else IDLE_POLL_MS,
     }
