@@ -18,6 +18,7 @@ from mcp_app.catalog.schema_lint import HIDDEN
 from mcp_app.catalog.stops import SUGGESTING, references_in, suggestions_of
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -207,6 +208,8 @@ def _unique_column(
         return "uri_template", definition.uri_template, registry.templates
     if isinstance(definition, PromptDefinition):
         return "name", definition.name, registry.prompts
+    if isinstance(definition, EventDefinition):
+        return "name", definition.name, registry.events
     raise TypeError(
         f"{type(definition).__name__} is not a definition that can be made in the"
         " admin."

@@ -32,6 +32,7 @@ from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.runnable import Runnable, leave_unconverted
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     Label,
     PromptDefinition,
     ResourceDefinition,
@@ -40,6 +41,7 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.interface.questions import PromptOutput, ToolOutput
 from mcp_app.protocol import jsonrpc, schemas
+from mcp_app.protocol.events import Occurred
 from mcp_app.protocol.json_types import JsonObject
 
 Output = TypeVar("Output")
@@ -222,6 +224,19 @@ class Kind:
         """Return what answers `prompts/get`."""
         return self._call_runnable(definition, config, prompt_output)
 
+    def event_runnable(
+        self,
+        definition: EventDefinition,
+        config: JsonObject,
+        uploads: Uploads = NO_UPLOADS,
+    ) -> Runnable[Sequence[Occurred]]:
+        """Return what chooses of which events in the outbox a subscriber is told.
+
+        It gets `occurrences`, beside what it binds from the arguments, and returns some
+        of them, each with the `data` to tell.
+        """
+        raise KindError(f"“{self.name}” has no method event_runnable.")
+
     def _call_runnable(
         self,
         definition: Definition,
@@ -254,6 +269,7 @@ class Kind:
             ResourceDefinition: self.resource_runnable,
             ResourceTemplateDefinition: self.template_runnable,
             PromptDefinition: self.prompt_runnable,
+            EventDefinition: self.event_runnable,
         }
         try:
             for problem in self._config_errors(definition, config, uploads):

@@ -20,6 +20,7 @@ from django.utils.module_loading import import_string
 
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import (
+    EventDefinition,
     Label,
     PromptDefinition,
     ResourceDefinition,
@@ -36,9 +37,16 @@ OURS: Final = {
     "function": "mcp_app.kinds.function.FunctionKind",
     "query": "mcp_app.kinds.query.kind.QueryKind",
     "http": "mcp_app.kinds.http.kind.HttpKind",
+    "change": "mcp_app.kinds.query.changes.ChangeKind",
 }
 DEFINITIONS: Final = frozenset(
-    {ToolDefinition, ResourceDefinition, ResourceTemplateDefinition, PromptDefinition}
+    {
+        ToolDefinition,
+        ResourceDefinition,
+        ResourceTemplateDefinition,
+        PromptDefinition,
+        EventDefinition,
+    }
 )
 KEY: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
 """Rows have the key in a column of sixteen characters."""

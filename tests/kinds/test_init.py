@@ -154,7 +154,8 @@ def test_a_kind_that_fails_to_complete_is_told(
 
 
 def test_the_kinds_of_rows() -> None:
-    assert [*usable_kinds(Registry())] == ["text", "function", "query", "http"]
+    kinds = ["text", "function", "query", "http", "change"]
+    assert [*usable_kinds(Registry())] == kinds
 
 
 @pytest.mark.parametrize(("definition", "kind", "config", "rules"), FOUND_OF_KINDS)

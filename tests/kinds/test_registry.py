@@ -11,6 +11,7 @@ from django.test import override_settings
 from mcp_app.checks.settings import check_settings
 from mcp_app.kinds.function import FunctionKind
 from mcp_app.kinds.http.kind import HttpKind
+from mcp_app.kinds.query.changes import ChangeKind
 from mcp_app.kinds.query.kind import QueryKind
 from mcp_app.kinds.registry import (
     OURS,
@@ -36,6 +37,7 @@ def test_ours_are_registered_like_others() -> None:
             "function": FunctionKind,
             "query": QueryKind,
             "http": HttpKind,
+            "change": ChangeKind,
             "station": Station,
         }
         assert [*unusable_kinds()] == []
@@ -128,7 +130,7 @@ settings.configure(
 django.setup()
 from mcp_app.kinds.registry import kind_classes
 found = [*kind_classes()]
-assert found == ["text", "function", "query", "http", "station"], found
+assert found == ["text", "function", "query", "http", "change", "station"], found
 assert "httpcore2" not in sys.modules
 assert not [each for each in sys.modules if each.startswith("mcp_app.admin")]
 """

@@ -113,7 +113,7 @@ class QueryKind(Kind):
 
     def complete(self, definition: AnyDefinition, config: JsonObject) -> AnyDefinition:
         """Take schemas, hints and demands of what is looked up."""
-        query, _problems = read_query_config(config, self.registry.open_models)
+        query, _problems = self._read_config(config)
         if query is None:
             return definition
         demands = definition.demands.combined_with(query.demands)
@@ -154,7 +154,7 @@ class QueryKind(Kind):
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Advise against addresses that several rows may have."""
-        query, _problems = read_query_config(config, self.registry.open_models)
+        query, _problems = self._read_config(config)
         if query is None or not isinstance(definition, ResourceTemplateDefinition):
             return []
         paths = [each.paths[0] for each in query.parameters.values()]
@@ -166,8 +166,11 @@ class QueryKind(Kind):
         )
         return [advice("row-not-unique", "config", message)]
 
+    def _read_config(self, config: JsonObject) -> tuple[Query | None, list[KindError]]:
+        return read_query_config(config, self.registry.open_models)
+
     def _read_query(self, config: JsonObject) -> Query:
-        query, problems = read_query_config(config, self.registry.open_models)
+        query, problems = self._read_config(config)
         if query is None:
             raise problems[0]
         return query
@@ -178,7 +181,7 @@ class QueryKind(Kind):
         if wrong := list(super()._config_errors(definition, config, uploads)):
             yield from hint_new_words(wrong, config)
             return
-        query, problems = read_query_config(config, self.registry.open_models)
+        query, problems = self._read_config(config)
         yield from problems
         if query is None:
             return
@@ -296,6 +299,18 @@ class Lookup:
                 f" {names}. Ask by a field that is unique."
             )
         return page.rows[0] if page.rows else None
+
+    def rows_by_key(
+        self,
+        ctx: SyncContext,
+        keys: Collection[Any],
+        values: Mapping[str, Any],
+        arguments: JsonObject,
+    ) -> Mapping[Any, JsonObject]:
+        """Return which rows with these keys the caller sees, as `answer_call` does."""
+        with self._query_time_limit(ctx, arguments):
+            scopes = self._build_scopes(ctx, arguments)
+            return self._row_reader(scopes, values).rows_by_key(keys)
 
     @contextmanager
     def _query_time_limit(

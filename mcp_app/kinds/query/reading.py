@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from django.conf import settings
 from django.db import connections, router
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
@@ -79,10 +79,22 @@ class RowReader:
     limit: int
     size: int
 
+    def rows_by_key(self, keys: Collection[Any]) -> Mapping[Any, JsonObject]:
+        """Return which rows with these keys there are, whatever their size."""
+        columns = Columns()
+        shape = Shape(self.query.fields, self.scopes, columns)
+        key = columns.add_column(F("pk"))
+        rows = self._chosen_rows().filter(pk__in=keys).annotate(**columns.expressions)
+        values = rows.values(*columns.expressions)
+        return {each[key]: shape.row_object(each) for each in values}
+
+    def _chosen_rows(self) -> QuerySet[Any]:
+        wanted = conditions(self.query.filters, self.scopes, self.values, self.today)
+        return self.scopes.rows(self.query.model).filter(wanted)
+
     def page_at_place(self, place: Place | None) -> Page:
         """Return the page at a place, the first one for None."""
-        wanted = conditions(self.query.filters, self.scopes, self.values, self.today)
-        chosen = self.scopes.rows(self.query.model).filter(wanted)
+        chosen = self._chosen_rows()
         if place is not None:
             total = place.total
         elif self.query.count:

@@ -321,7 +321,7 @@ def test_groups_are_those_of_the_scope(
 
 # Where the code asks for a model's rows: for each, other rows in its place are seen.
 WAYS: Final = (
-    *("where", "_of_one", "page_at_place", "read_groups"),
+    *("where", "_of_one", "_chosen_rows", "read_groups"),
     # Few of the queries that are drawn go these ways.
     *long_cases("empty", "read_list"),
 )
