@@ -8,7 +8,7 @@ from typing import Final
 from django.contrib.auth.models import Group, Permission
 from django.db import router, transaction
 
-KINDS: Final = ("tool", "resource", "resourcetemplate", "prompt")
+KINDS: Final = ("tool", "resource", "resourcetemplate", "prompt", "eventtype")
 VIEWS: Final = frozenset(f"view_{each}" for each in (*KINDS, "server"))
 EDITORS: Final = VIEWS | {f"{do}_{of}" for do in ("add", "change") for of in KINDS}
 

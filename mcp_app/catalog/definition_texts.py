@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from mcp_app.catalog.stops import SUGGESTING, suggestions_of
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -19,6 +20,7 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.interface.rules import visible
 from mcp_app.protocol import jsonrpc, results
+from mcp_app.protocol.events import POLL, event_type_to_wire
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import Path
 from mcp_app.protocol.revisions import LATEST, Revision
@@ -33,6 +35,7 @@ _SHOW: Mapping[type[Definition], Callable[[Any, Revision], JsonObject]] = {
     ResourceDefinition: results.resource_to_wire,
     ResourceTemplateDefinition: results.template_to_wire,
     PromptDefinition: results.prompt_to_wire,
+    EventDefinition: lambda definition, _: event_type_to_wire(definition, [POLL]),
 }
 
 
@@ -79,6 +82,9 @@ def texts_of_definition(definition: Definition) -> Iterator[DefinitionText]:
             yield DefinitionText("arguments", each.name, place=place)
             yield DefinitionText("arguments", str(each.title), place=place)
             yield DefinitionText("arguments", str(each.description), True, place)
+    elif isinstance(definition, EventDefinition):
+        yield from _texts_inside("config", definition.input_schema)
+        yield from _texts_inside("config", definition.payload_schema)
     elif isinstance(definition, ResourceDefinition):
         yield DefinitionText("uri", definition.uri)
     elif isinstance(definition, ResourceTemplateDefinition):

@@ -119,6 +119,9 @@ RULES: Mapping[str, int] = MappingProxyType(
         "shared-key": 137,
         "row-not-unique": 138,
         "form-url": 139,
+        "moment-unsaid": 140,
+        "event-large": 141,
+        "event-argument-undescribed": 142,
     }
 )
 """All rules, each with its number in the ids of system checks; none is used again."""

@@ -38,6 +38,7 @@ from mcp_app.catalog.schema_lint import (
 from mcp_app.catalog.server_lint import server_findings
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -114,6 +115,7 @@ def unknown_rules(registry: Registry) -> Iterator[tuple[str, str]]:
         ("resource", registry.resources),
         ("resource template", registry.templates),
         ("prompt", registry.prompts),
+        ("event", registry.events),
     ):
         for key, each in declared.items():
             place = registry.origins[what, key].place
@@ -135,6 +137,8 @@ __all__ = ["RULES", "Finding", "Level", "findings", "server_findings", "tokens"]
 
 LONG_NAME: Final = 64
 MANY_TOKENS: Final = 1_000
+MANY_FIELDS: Final = 20
+FEW_WORDS: Final = 4
 
 _EVERYWHERE = re.compile(r"[A-Za-z0-9_-]+")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -266,6 +270,41 @@ def _arguments(definition: PromptDefinition) -> Iterator[Finding]:
         yield advice("argument-description-missing", "arguments", message)
 
 
+def _moment_findings(definition: EventDefinition) -> Iterator[Finding]:
+    text = str(definition.description)
+    if len(text.split()) < FEW_WORDS:
+        message = _(
+            "Say in the description when this happens. A model reads it to decide"
+            " whether it wants to be told. One or two sentences."
+        )
+        yield advice("moment-unsaid", "description", message)
+    elif text:
+        yield from description_findings(definition)
+
+
+def _event_schema_findings(definition: EventDefinition) -> Iterator[Finding]:
+    told: Mapping[str, Any] = definition.payload_schema.get("properties", {})  # type: ignore[assignment]
+    if len(told) > MANY_FIELDS:
+        message = _(
+            "It tells %(count)s fields; more than %(limit)s is a lot. Tell the key: the"
+            " client reads the rest with a tool."
+        ) % {"count": len(told), "limit": MANY_FIELDS}
+        yield advice("event-large", "config", message)
+    schema: Any = definition.input_schema
+    properties = schema.get("properties", {})
+    required = [each for each in schema.get("required", ()) if each in properties]
+    names = [each for each in required if not properties[each].get("description")]
+    if names:
+        message = ngettext(
+            "The argument %(names)s is required and has no description, so nobody knows"
+            " what to say.",
+            "The arguments %(names)s are required and have no description, so nobody"
+            " knows what to say.",
+            len(names),
+        ) % {"names": names_text(names)}
+        yield advice("event-argument-undescribed", "config", message)
+
+
 def _size_findings(definition: ToolDefinition) -> Iterator[Finding]:
     count = tokens(definition)
     if count > MANY_TOKENS:
@@ -296,4 +335,10 @@ _RULES: Mapping[type[Definition], tuple[Callable[[Any], Iterator[Finding]], ...]
     ResourceDefinition: (_uri_findings, *_EVERY, _media_type),
     ResourceTemplateDefinition: (_uri_template, *_EVERY),
     PromptDefinition: (_name_findings, *_EVERY, _arguments),
+    EventDefinition: (
+        _name_findings,
+        _moment_findings,
+        *_EVERY[1:],
+        _event_schema_findings,
+    ),
 }

@@ -16,6 +16,7 @@ from mcp_app.catalog.stops import Halt, Stops
 from mcp_app.interface.definitions import (
     EMPTY_SCHEMA,
     Definition,
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -31,6 +32,7 @@ from mcp_app.interface.server import Key, Selection, ServerDefinition, ToolList
 from mcp_app.models import (
     Blob,
     DefinitionRow,
+    EventType,
     Prompt,
     Resource,
     ResourceTemplate,
@@ -51,7 +53,7 @@ logger = logging.getLogger("mcp_app")
 Defined_co = TypeVar("Defined_co", bound=Definition, covariant=True)
 
 DEFINITION_ROWS: tuple[type[DefinitionRow], ...]
-DEFINITION_ROWS = (Tool, Resource, ResourceTemplate, Prompt)
+DEFINITION_ROWS = (Tool, Resource, ResourceTemplate, Prompt, EventType)
 MODELS: Mapping[str, type[DefinitionRow]] = {
     str(model._meta.model_name): model for model in DEFINITION_ROWS
 }
@@ -334,6 +336,8 @@ def _read_definition(kind: str, content: JsonObject) -> Definition:
     if kind == "prompt":
         arguments = arguments_from_json(content.get("arguments") or [])
         return PromptDefinition(**_description_columns(content), arguments=arguments)
+    if kind == "eventtype":
+        return EventDefinition(**_description_columns(content))
     columns = _readable_columns(content)
     if kind == "resource":
         uri, size = content.get("uri", ""), content.get("size")
@@ -381,6 +385,7 @@ LISTS: Mapping[str, str] = {
     "resources": "resource",
     "templates": "resourcetemplate",
     "prompts": "prompt",
+    "events": "eventtype",
 }
 """The lists of a server, and the kind of the rows in each."""
 

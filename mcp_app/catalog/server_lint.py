@@ -14,6 +14,7 @@ from mcp_app.catalog.findings import Finding, advice, count_text, must_fix, wors
 from mcp_app.catalog.schema_lint import hidden_findings, names_text
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -44,6 +45,12 @@ _UNIQUE: Mapping[type[Definition], tuple[str, _StrPromise]] = {
         "name",
         gettext_lazy("Another prompt of the server %(server)s is called %(value)s."),
     ),
+    EventDefinition: (
+        "name",
+        gettext_lazy(
+            "Another event type of the server %(server)s is called %(value)s."
+        ),
+    ),
     ResourceDefinition: (
         "uri",
         gettext_lazy(
@@ -61,6 +68,7 @@ _UNIQUE: Mapping[type[Definition], tuple[str, _StrPromise]] = {
 _LISTS: Mapping[type[Definition], _StrPromise] = {
     ToolDefinition: gettext_lazy("tools"),
     PromptDefinition: gettext_lazy("prompts"),
+    EventDefinition: gettext_lazy("event types"),
     ResourceDefinition: gettext_lazy("resources"),
     ResourceTemplateDefinition: gettext_lazy("resource templates"),
 }

@@ -22,6 +22,7 @@ from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import mcp
 from mcp_app.checks.settings import Aliases, Messages, advising_check
 from mcp_app.interface.definitions import (
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -46,6 +47,7 @@ _NOUNS: Mapping[type, str] = {
     ResourceDefinition: "resource",
     ResourceTemplateDefinition: "resource template",
     PromptDefinition: "prompt",
+    EventDefinition: "event type",
 }
 _DESCRIBE = (
     "Describe them under “Args:” in the docstring, or with"
@@ -167,7 +169,8 @@ def check_permissions(app_configs: object, **_: Any) -> Messages:
 
 
 def _demanded_permissions() -> Iterator[tuple[str, str]]:
-    for declared in (mcp.tools, mcp.resources, mcp.templates, mcp.prompts):
+    lists = (mcp.tools, mcp.resources, mcp.templates, mcp.prompts, mcp.events)
+    for declared in lists:
         for key, each in declared.items():
             for permission in each.definition.demands.permissions:
                 yield key, permission

@@ -179,7 +179,7 @@ class EventDefinition(Definition):
     of what their own calls did, too.
     """
 
-    topic: str
+    topic: str = ""
     input_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
     payload_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
     own: bool = False

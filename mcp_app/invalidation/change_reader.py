@@ -24,6 +24,7 @@ LISTS_OF_ROWS = {
     "resource": ("resources",),
     "resourcetemplate": ("resources",),
     "prompt": ("prompts",),
+    "eventtype": ("events",),
     "server": changes.LISTS,
     # Scopes of a stop that are not rows.
     "changes": ("tools",),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcp_app import kinds
 from mcp_app.catalog import form_urls, row_loader
+from mcp_app.catalog.event_types import DeclaredEvent
 from mcp_app.catalog.findings import Finding, must_fix
 from mcp_app.catalog.lint import server_findings
 from mcp_app.catalog.registered_function import Declaration, ReadyTool
@@ -21,6 +22,9 @@ from mcp_app.catalog.row_loader import (
 )
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.server import Key, ServerDefinition
+
+Declared: TypeAlias = Declaration[Any] | DeclaredEvent
+"""What code declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,12 @@ def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
     """Yield what lint says of the definitions that code declares."""
     lists = declarations(registry).values()
     for each in chain.from_iterable(declared.values() for declared in lists):
-        source = each.function.qualified_name
         findings = kinds.findings_with_kind(each.definition, registry=registry)
+        if isinstance(each, DeclaredEvent):
+            for finding in findings:
+                yield SurveyFinding(each.definition, each.qualified_name, finding, True)
+            continue
+        source = each.function.qualified_name
         for finding in (*findings, *form_urls.findings_of(each.function)):
             in_code = not isinstance(each.function, ReadyTool)
             yield SurveyFinding(each.definition, source, finding, in_code)
@@ -100,11 +108,12 @@ def _code_offers(
                 yield apply_overlay(each.definition, overlay.content), overlay.key
 
 
-def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declaration[Any]]]:
+def declarations(registry: Registry) -> Mapping[str, Mapping[str, Declared]]:
     """Return what code declares, by the kind of its row and its name or URI."""
     return {
         "tool": registry.tools,
         "resource": registry.resources,
         "resourcetemplate": registry.templates,
         "prompt": registry.prompts,
+        "eventtype": registry.events,
     }

@@ -9,7 +9,7 @@ import mcp_app.models.fields
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("mcp_app", "0017_occurrences"),
+        ("mcp_app", "0018_event_types"),
     ]
 
     operations = [

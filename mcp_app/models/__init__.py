@@ -6,6 +6,7 @@ from mcp_app.models.calls import Call, CallStatistic, CallWriter
 from mcp_app.models.changes import Change
 from mcp_app.models.definitions import (
     DefinitionRow,
+    EventType,
     Prompt,
     Resource,
     ResourceTemplate,
@@ -39,6 +40,7 @@ __all__ = [
     "DefinitionVersion",
     "Event",
     "EventSubscription",
+    "EventType",
     "Example",
     "ImportedOperation",
     "IssuedToken",

@@ -1,4 +1,4 @@
-"""What staff define in the admin: tools, resources, resource templates, prompts."""
+"""What staff define in the admin: tools, resources, prompts and the like."""
 
 from __future__ import annotations
 
@@ -391,3 +391,34 @@ class Prompt(DefinitionRow):
         if problem := name_problem(self.name):
             yield "name", problem
         yield from self.json_problems("arguments", arguments_from_json)
+
+
+@publishable
+@watch_model
+class EventType(DefinitionRow):
+    """Something that happens, of which clients are told that ask for it."""
+
+    # Lists of event types have no icons.
+    CONTENT = tuple(each for each in DefinitionRow.CONTENT if each != "icons")
+
+    kind = models.CharField(max_length=16, default="change")
+
+    objects = DefinitionRows["EventType"].as_manager()
+
+    class Meta:
+        ordering = ["position", "name"]
+        verbose_name = _("event type")
+        verbose_name_plural = _("event types")
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"],
+                name="mcp_eventtype_name",
+                violation_error_code="unique",
+                violation_error_message=_("Another event type has this name."),
+            )
+        ]
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        yield from super().problems()
+        if problem := name_problem(self.name):
+            yield "name", problem

@@ -16,7 +16,13 @@ from mcp_app.interface.definitions import icons_from_json
 from mcp_app.interface.rules import uri_problem, visible
 from mcp_app.interface.server import BY_TOKEN, PAGE_SIZE, PUBLIC, RESERVED_SLUGS
 from mcp_app.models.changes import watch_model
-from mcp_app.models.definitions import Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models.definitions import (
+    EventType,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Tool,
+)
 from mcp_app.models.fields import (
     DEMANDS,
     CheckedRow,
@@ -69,7 +75,7 @@ class Server(PublishedRow, CheckedRow):
         "listing",
         "listed_tags",
     )
-    CHOICES = ("tools", "resources", "templates", "prompts")
+    CHOICES = ("tools", "resources", "templates", "prompts", "events")
 
     ONE_LINE = ("title", "version")
     MANY_LINES = ("description", "instructions")
@@ -104,6 +110,7 @@ class Server(PublishedRow, CheckedRow):
         ResourceTemplate, blank=True, related_name="servers"
     )
     prompts = models.ManyToManyField(Prompt, blank=True, related_name="servers")
+    events = models.ManyToManyField(EventType, blank=True, related_name="servers")
 
     objects = ServerRows.as_manager()
 
@@ -127,10 +134,12 @@ class Server(PublishedRow, CheckedRow):
         content = super().working_content()
         if self.selection == self.Selection.CHOSEN and self.pk is not None:
             lists = {name: getattr(self, name).order_by("pk") for name in self.CHOICES}
-            content["chosen"] = {
-                name: list(rows.values_list("pk", flat=True))
-                for name, rows in lists.items()
-            }
+            content["chosen"] = written_choices(
+                {
+                    n: list(rows.values_list("pk", flat=True))
+                    for n, rows in lists.items()
+                }
+            )
         return content
 
     def put_choices(self, content: Mapping[str, Any]) -> None:
@@ -189,6 +198,11 @@ class Server(PublishedRow, CheckedRow):
                 )
 
 
+def written_choices(chosen: Mapping[str, list[Any]]) -> JsonObject:
+    """Return what a version says of choices: as before there were event types."""
+    return {name: keys for name, keys in chosen.items() if keys or name != "events"}
+
+
 def _update_content_hashes(
     instance: models.Model, action: str, reverse: bool, using: str, **_: object
 ) -> None:
@@ -211,7 +225,7 @@ def _update_after_deletion(using: str, **_: object) -> None:
     _update_content_hashes(Server(), "post_clear", reverse=True, using=using)
 
 
-for _model in (Tool, Resource, ResourceTemplate, Prompt):
+for _model in (Tool, Resource, ResourceTemplate, Prompt, EventType):
     post_delete.connect(
         _update_after_deletion, sender=_model, dispatch_uid=f"gone {_model.__name__}"
     )

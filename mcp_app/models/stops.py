@@ -44,7 +44,7 @@ class Scope(models.TextChoices):
     EVERYTHING = "everything", _("Everything")
     CHANGES = "changes", _("All tools that change things")
     SERVER = "server", _("One server")
-    DEFINITION = "definition", _("One tool, resource, template or prompt")
+    DEFINITION = "definition", _("One tool, resource, template, prompt or event type")
 
 
 WIDE: Final = (Scope.EVERYTHING, Scope.CHANGES, Scope.SERVER)

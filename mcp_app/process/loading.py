@@ -182,11 +182,7 @@ class Catalogs:
         }
 
     def missing_overlays(self) -> list[CatalogPlace]:
-        return [
-            place
-            for place in self._declared
-            if place not in self._overlays and place[0] in row_loader.LISTS
-        ]
+        return [place for place in self._declared if place not in self._overlays]
 
     # -- rows -------------------------------------------------------------------
 
@@ -350,7 +346,7 @@ def _broken_offer(key: Key, version: ServedVersion | None, reason: str) -> _Offe
 
 def _place_key(list_name: str, identity: str) -> Key:
     """Return the key by which stops name a place: its kind and its identity."""
-    return row_loader.LISTS.get(list_name, list_name), identity
+    return row_loader.LISTS[list_name], identity
 
 
 def _declared_offers(registry: Registry) -> Iterator[_Offer]:

@@ -14,7 +14,6 @@ from django.utils.translation import gettext as _
 
 from mcp_app.catalog.definition_texts import tokens
 from mcp_app.catalog.findings import Finding, Level, must_fix, worst_first
-from mcp_app.catalog.registered_function import Declaration
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import (
     MODELS,
@@ -31,7 +30,7 @@ from mcp_app.kinds import (
     findings_with_kind,
     usable_kinds,
 )
-from mcp_app.kinds.survey import declarations
+from mcp_app.kinds.survey import Declared, declarations
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.definitions import Source
 from mcp_app.protocol.json_types import JsonObject
@@ -220,9 +219,7 @@ def make_overlays(registry: Registry) -> int:
     return count
 
 
-def declaration_of(
-    row: DefinitionRow, registry: Registry
-) -> Declaration[Definition] | None:
+def declaration_of(row: DefinitionRow, registry: Registry) -> Declared | None:
     """Return what code declares under a row's name; None where it does no more."""
     return declarations(registry)[row.kind_of_row].get(row.identity)
 

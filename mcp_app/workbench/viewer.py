@@ -13,6 +13,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 
 from mcp_app.models import (
+    EventType,
     Prompt,
     PublishedRow,
     Resource,
@@ -27,6 +28,7 @@ MODELS: Final[tuple[type[PublishedRow], ...]] = (
     Resource,
     ResourceTemplate,
     Prompt,
+    EventType,
     Server,
 )
 

@@ -13,6 +13,7 @@ from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     PromptArgument,
     PromptDefinition,
     ResourceDefinition,
@@ -32,6 +33,7 @@ TEMPLATE = ResourceTemplateDefinition(
     name="order", description="One order.", uri_template="x:orders/{id}"
 )
 PROMPT = PromptDefinition(name="complaint", description="Answers a complaint.")
+EVENT = EventDefinition(name="order.paid", description="A customer has paid an order.")
 
 CITY: dict[str, Any] = {"type": "string", "description": "The city"}
 TAG = {"propertyName": "kind"}
@@ -92,11 +94,16 @@ def nested(levels: int) -> object:
     return schema
 
 
+def _fields(number: int) -> dict[str, object]:
+    return {f"f{each}": {} for each in range(number)}
+
+
 CLEAN: list[Definition] = [
     TOOL,
     RESOURCE,
     TEMPLATE,
     PROMPT,
+    EVENT,
     taking(),
     answering({"type": "object"}),
 ]
@@ -303,6 +310,18 @@ FOUND: list[tuple[Definition, list[str]]] = [
     ),
     (asking(PromptArgument(name="tone")), ["argument-description-missing"]),
     (asking(PromptArgument(name="tone", description="How to sound")), []),
+    (replace(EVENT, name="a b"), ["name-not-allowed"]),
+    (replace(EVENT, description=""), ["moment-unsaid"]),
+    (replace(EVENT, description="Order paid."), ["moment-unsaid"]),
+    (replace(EVENT, description="Is told when: " + "\u200b"), ["hidden-character"]),
+    (replace(EVENT, payload_schema=branch(**_fields(20))), []),
+    (replace(EVENT, payload_schema=branch(**_fields(21))), ["event-large"]),
+    (replace(EVENT, input_schema=branch(shop={})), []),
+    (
+        replace(EVENT, input_schema=branch(shop={}) | {"required": ["shop"]}),
+        ["event-argument-undescribed"],
+    ),
+    (replace(EVENT, input_schema=branch(shop=CITY) | {"required": ["shop"]}), []),
     (replace(RESOURCE, mime_type=""), ["media-type-missing"]),
     (replace(TEMPLATE, mime_type=""), []),
     (taking({**CITY, "enum": ["a" * 3_700]}), []),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, assert_type
+from typing import Any, TypedDict, assert_type
 
 import pytest
 
@@ -13,6 +13,10 @@ from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.protocol.content import Text
 from tests.drill.models import Ledger
+
+
+class Closed(TypedDict):
+    key: str
 
 
 @pytest.fixture
@@ -159,6 +163,7 @@ def test_clear(registry: Registry) -> None:
         declare(first)
     registry.resource("ledger://all", model=Ledger)(lambda: [])
     registry.rule("weekdays")(lambda asked: True)
+    registry.event("ledger.closed")(Closed)
     registry.open_model(Ledger, fields=["key"], rows="all")
     registry.model_tools(Ledger, only=["never"])
     registry.openapi({"openapi": "3.1.0", "paths": {"/lost": {"get": {}}}})

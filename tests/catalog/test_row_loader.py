@@ -293,7 +293,7 @@ def test_the_number_of_statements_does_not_grow(
         make(Tool, name=f"t{number}")
         name = digest(b"ab"[number % 2 : number % 2 + 1])
         make(Resource, name="r", uri=f"x:{number}", config=f'{{"upload": "{name}"}}')
-    with django_assert_num_queries(4 + 2 + 1):
+    with django_assert_num_queries(5 + 2 + 1):
         assert len(loaded(registry)) == 40
 
 

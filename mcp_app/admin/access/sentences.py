@@ -34,6 +34,11 @@ CAN: Final[Mapping[str, Any]] = {
         "%(number)s people can list and use this prompt: %(who)s.",
         "count",
     ),
+    "eventtype": ngettext_lazy(
+        "%(number)s person can list this event type and be told of it: %(who)s.",
+        "%(number)s people can list this event type and be told of it: %(who)s.",
+        "count",
+    ),
     "server": ngettext_lazy(
         "%(number)s person can use this server: %(who)s.",
         "%(number)s people can use this server: %(who)s.",
@@ -47,6 +52,7 @@ NOBODY: Final[Mapping[str, Label]] = {
         "Nobody can list and read what this template shows."
     ),
     "prompt": gettext_lazy("Nobody can list and use this prompt."),
+    "eventtype": gettext_lazy("Nobody can list this event type and be told of it."),
     "server": gettext_lazy("Nobody can use this server."),
 }
 ANYONE: Final[Mapping[str, Label]] = {
@@ -56,6 +62,9 @@ ANYONE: Final[Mapping[str, Label]] = {
         "Anyone on the internet can list and read what this template shows."
     ),
     "prompt": gettext_lazy("Anyone on the internet can list and use this prompt."),
+    "eventtype": gettext_lazy(
+        "Anyone on the internet can list this event type and be told of it."
+    ),
     "server": gettext_lazy("Anyone on the internet can use this server."),
 }
 ONE_CAN: Final[Mapping[str, Label]] = {
@@ -65,6 +74,7 @@ ONE_CAN: Final[Mapping[str, Label]] = {
         "%(name)s can list and read what this template shows."
     ),
     "prompt": gettext_lazy("%(name)s can list and use this prompt."),
+    "eventtype": gettext_lazy("%(name)s can list this event type and be told of it."),
     "server": gettext_lazy("%(name)s can use this server."),
 }
 ONE_CANNOT: Final[Mapping[str, Label]] = {
@@ -74,6 +84,9 @@ ONE_CANNOT: Final[Mapping[str, Label]] = {
         "%(name)s cannot list and read what this template shows."
     ),
     "prompt": gettext_lazy("%(name)s cannot list and use this prompt."),
+    "eventtype": gettext_lazy(
+        "%(name)s cannot list this event type and be told of it."
+    ),
     "server": gettext_lazy("%(name)s cannot use this server."),
 }
 

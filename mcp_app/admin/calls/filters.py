@@ -47,6 +47,7 @@ KINDS: Final[Mapping[str, Label]] = {
     "template": gettext_lazy("Resource template"),
     "prompt": gettext_lazy("Prompt"),
     "completion": gettext_lazy("Completion"),
+    "event": gettext_lazy("Event"),
 }
 ANY_REFUSAL: Final = "any_refusal"
 ANY_FAILURE: Final = "any_failure"

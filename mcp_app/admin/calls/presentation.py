@@ -32,6 +32,7 @@ from mcp_app.models import (
     AccessToken,
     Call,
     DefinitionRow,
+    EventType,
     Prompt,
     Resource,
     ResourceTemplate,
@@ -49,6 +50,7 @@ MODELS: Final[Mapping[str, type[DefinitionRow]]] = {
     "resource": Resource,
     "template": ResourceTemplate,
     "prompt": Prompt,
+    "event": EventType,
 }
 REASONS: Final = (
     Outcome.OTHER_SITE,

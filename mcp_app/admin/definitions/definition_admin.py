@@ -1,4 +1,4 @@
-"""Admin pages of tools, resources, resource templates and prompts."""
+"""Admin pages of tools, resources, templates, prompts and event types."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ from mcp_app.kinds import Kind
 from mcp_app.kinds.registry import is_guarded
 from mcp_app.models import (
     DefinitionRow,
+    EventType,
     Prompt,
     PublishedRow,
     Resource,
@@ -340,3 +341,8 @@ class ResourceTemplateAdmin(DefinitionAdmin[ResourceTemplate]):
 @admin.register(Prompt)
 class PromptAdmin(DefinitionAdmin[Prompt]):
     """Prompts."""
+
+
+@admin.register(EventType)
+class EventTypeAdmin(DefinitionAdmin[EventType]):
+    """Event types."""

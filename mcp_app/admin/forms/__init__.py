@@ -13,6 +13,7 @@ from django.utils.module_loading import import_string
 
 from mcp_app.admin.editors.hints import FIELD_BY_COLUMN
 from mcp_app.admin.forms.definition import ConfigForm, DefinitionForm, JsonForm
+from mcp_app.admin.forms.event_type import EventTypeForm
 from mcp_app.admin.forms.prompt import PromptForm
 from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
 from mcp_app.admin.forms.server import ServerForm
@@ -21,6 +22,7 @@ from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -28,11 +30,19 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.kinds import Kind, usable_kinds
 from mcp_app.kinds.registry import kind_classes
-from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.models import (
+    DefinitionRow,
+    EventType,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Tool,
+)
 
 __all__ = [
     "ConfigForm",
     "DefinitionForm",
+    "EventTypeForm",
     "PromptForm",
     "ResourceForm",
     "ResourceTemplateForm",
@@ -53,12 +63,14 @@ DEFINITIONS: Final[Mapping[type[DefinitionRow], type[Definition]]] = {
     Resource: ResourceDefinition,
     ResourceTemplate: ResourceTemplateDefinition,
     Prompt: PromptDefinition,
+    EventType: EventDefinition,
 }
 FORMS: Final[Mapping[type[DefinitionRow], Form]] = {
     Tool: ToolForm,
     Resource: ResourceForm,
     ResourceTemplate: ResourceTemplateForm,
     Prompt: PromptForm,
+    EventType: EventTypeForm,
 }
 """What the forms of all kinds share."""
 

@@ -12,14 +12,23 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.admin.editors.parameter_forms import summaries
 from mcp_app.admin.editors.parameter_values import type_label
 from mcp_app.catalog.callables import MISSING
-from mcp_app.catalog.registered_function import Declaration, RegisteredFunction
+from mcp_app.catalog.event_types import DeclaredEvent
+from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.catalog.type_hints import Annotation
 from mcp_app.interface.definitions import Label, PromptDefinition, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import KindError, complete_definition, usable_kinds
-from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
+from mcp_app.kinds.survey import Declared
+from mcp_app.models import (
+    DefinitionRow,
+    EventType,
+    Prompt,
+    Resource,
+    ResourceTemplate,
+    Tool,
+)
 from mcp_app.models.fields import DEMANDS, split_lines
 from mcp_app.protocol import jsonrpc
 
@@ -51,8 +60,15 @@ def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
     }
 
 
-def values_of_declaration(declared: Declaration[Any]) -> Mapping[str, Any]:
+def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
     """Return the same of what code declares, also of a tool without a function."""
+    if isinstance(declared, DeclaredEvent):
+        told = summaries(declared.definition.payload_schema)
+        return {
+            "description": visible(declared.definition.description, None),
+            "told": [(each, type_label(each.type)) for each in told],
+            "name": visible(declared.qualified_name),
+        }
     function, definition = declared.function, declared.definition
     if isinstance(function, RegisteredFunction):
         return values_of(function)
@@ -216,6 +232,7 @@ _FIELDSETS: Mapping[
         ("annotations",),
     ),
     Prompt: ((), (ARGUMENTS, None), (), ()),
+    EventType: ((), (None,), (), ()),
 }
 """Texts beside the title, fieldsets (None: the kind's), limits, fields of *More*."""
 
@@ -229,6 +246,7 @@ def fieldsets_of(
     a new one.
     """
     texts, middle, where, more = _FIELDSETS[model]
+    icons = [name for name in ("icons",) if name in model.CONTENT]
     fieldsets: list[Fieldset] = [
         *(
             behind.fieldset if each is None else each
@@ -246,7 +264,7 @@ def fieldsets_of(
         _fold(
             _("More"),
             _("JSON, icons, history"),
-            (*behind.more, *more, "icons", *HISTORY),
+            (*behind.more, *more, *icons, *HISTORY),
         ),
     ]
     return [

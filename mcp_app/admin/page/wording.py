@@ -123,6 +123,7 @@ SERVER: Words = {
     "resources": (_("Resources"), IF_CHOSEN),
     "templates": (_("Resource templates"), IF_CHOSEN),
     "prompts": (_("Prompts"), IF_CHOSEN),
+    "events": (_("Event types"), IF_CHOSEN),
     "tags": (_("Tags"), _("Separated by spaces or commas.")),
     "listing": (
         _("What its list of tools shows"),
@@ -270,6 +271,13 @@ RESOURCE_TEMPLATE: Words = {
     ),
     "uri_template": (_("Address pattern"), _("For example shop://orders/{number}.")),
     "suggestions": (_("Suggestions"), ""),
+}
+
+EVENT_TYPE: Words = {
+    **DRAFTED,
+    "name": (_("Name"), PROGRAM_NAME),
+    "config": (_("When it happens, and what is told"), ""),
+    "now": (_("Preview"), ""),
 }
 
 PROMPT: Words = {

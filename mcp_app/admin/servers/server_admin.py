@@ -154,6 +154,7 @@ class ServerAdmin(
                     "resources",
                     "templates",
                     "prompts",
+                    "events",
                     "listing",
                     "listed_tags",
                 ],

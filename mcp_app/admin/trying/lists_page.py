@@ -34,6 +34,7 @@ HEADINGS: Final[Mapping[str, Label]] = {
     "prompts": gettext_lazy("Prompts"),
     "resources": gettext_lazy("Resources"),
     "templates": gettext_lazy("Resource templates"),
+    "events": gettext_lazy("Event types"),
 }
 
 

@@ -21,15 +21,16 @@ ORIGINS: Final[Mapping[str, str]] = {
     "prompts": "prompt",
     "resources": "resource",
     "templates": "resource template",
+    "events": "event",
 }
 """What the registry calls an item of each list."""
 
 
 class Command(BaseCommand):
     help = (
-        "Lists the tools, prompts and resources that a server offers a user, with their"
-        " estimated tokens and where each is declared. If something is missing, the"
-        " page “Who can see it” of its definition in the admin says why."
+        "Lists the tools, prompts, resources and event types that a server offers a"
+        " user, with their estimated tokens and where each is declared. If something is"
+        " missing, the page “Who can see it” of its definition in the admin says why."
     )
     requires_system_checks = []
 

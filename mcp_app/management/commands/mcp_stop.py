@@ -25,6 +25,7 @@ KINDS: Final[Mapping[str, str]] = {
     "resource": "resource",
     "template": "resourcetemplate",
     "prompt": "prompt",
+    "event": "eventtype",
 }
 """The models of definitions, by the kinds' names on the command line."""
 ALONE: Final = (Scope.EVERYTHING.value, Scope.CHANGES.value)
@@ -36,9 +37,9 @@ COLUMNS: Final = ("number", "what", "since", "by", "running calls", "why")
 class Command(BaseCommand):
     help = (
         "Stops everything, all tools that change things, a server, or one tool,"
-        " resource, template or prompt, and starts it again. When the command"
-        " returns, every process obeys. It does not need the admin, the cache or the"
-        " channel layer."
+        " resource, template, prompt or event type, and starts it again. When the"
+        " command returns, every process obeys. It does not need the admin, the cache"
+        " or the channel layer."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

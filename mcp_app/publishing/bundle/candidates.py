@@ -12,6 +12,7 @@ from mcp_app.kinds.registry import kind_classes, no_such_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server
 from mcp_app.models.definitions import Source
 from mcp_app.models.fields import DEMANDS, content_of
+from mcp_app.models.server import written_choices
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.bundle.format import CHOICES, Entry, Identity, kind_of_model
 
@@ -111,7 +112,8 @@ def naturally(content: JsonObject, keys: NaturalKeys) -> JsonObject:
     """Return a server's content with natural keys; what is gone is left out."""
     if CHOSEN not in content:
         return content
-    return {**content, CHOSEN: dict(natural_choice(content[CHOSEN], keys))}
+    chosen = dict(natural_choice(content[CHOSEN], keys))
+    return {**content, CHOSEN: written_choices(chosen)}
 
 
 def natural_choice(
@@ -134,7 +136,7 @@ def with_primary_keys(content: JsonObject, keys: PrimaryKeys) -> JsonObject:
         )
         for name, model in CHOICES.items()
     }
-    return {**content, CHOSEN: chosen}
+    return {**content, CHOSEN: written_choices(chosen)}
 
 
 def chosen_in(content: JsonObject) -> Iterator[Identity]:
@@ -158,5 +160,6 @@ def working_copy(server: Server, chosen: Mapping[str, list[str]]) -> JsonObject:
     """Return a server's working copy, given the natural keys that it chooses."""
     content = content_of(server, server.content_columns())
     if server.selection == Server.Selection.CHOSEN:
-        content[CHOSEN] = {name: sorted(chosen.get(name, ())) for name in CHOICES}
+        lists = {name: sorted(chosen.get(name, ())) for name in CHOICES}
+        content[CHOSEN] = written_choices(lists)
     return content

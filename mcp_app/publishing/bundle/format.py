@@ -15,6 +15,7 @@ from mcp_app.conf import MIB
 from mcp_app.interface.server import PAGE_SIZE
 from mcp_app.models import (
     DefinitionRow,
+    EventType,
     Prompt,
     PublishedRow,
     Resource,
@@ -38,6 +39,7 @@ DEFINITIONS: Final[Mapping[str, type[DefinitionRow]]] = {
     "resources": Resource,
     "resource_templates": ResourceTemplate,
     "prompts": Prompt,
+    "event_types": EventType,
 }
 LISTS: Final[Mapping[str, type[PublishedRow]]] = {"servers": Server, **DEFINITIONS}
 """The lists of a file in their order, and what stands in each."""

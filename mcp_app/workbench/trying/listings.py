@@ -24,6 +24,7 @@ LISTS: Final = (
     ("prompts", "prompts/list", "prompts", "name"),
     ("resources", "resources/list", "resources", "uri"),
     ("templates", "resources/templates/list", "resourceTemplates", "uriTemplate"),
+    ("events", "events/list", "events", "name"),
 )
 """The catalog's name, the method, its member with the items, what names an item."""
 
@@ -66,6 +67,8 @@ async def read_lists(server: str, caller: Caller) -> ServerLists:
     client = InProcessClient(current, server, caller)
     try:
         await client.check_served()
+        catalog = current.catalogs.by_slug.get(server)
+        has_events = catalog is not None and catalog.has_events
         return ServerLists(
             {
                 name: [
@@ -73,6 +76,8 @@ async def read_lists(server: str, caller: Caller) -> ServerLists:
                     async for listed in listed_items(client, method, member)
                 ]
                 for name, method, member, identity in LISTS
+                # Without event types a server lacks the method.
+                if name != "events" or has_events
             }
         )
     except SessionRefused as refused:

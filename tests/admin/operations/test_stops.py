@@ -63,7 +63,7 @@ def test_what_it_says_where_nothing_is_stopped(admin_client: Client) -> None:
     for said in (
         "No client can do anything. The site itself goes on. ■ Stop everything",
         "Why (staff see it, clients do not)",
-        "One thing A tool, resource, template or prompt.",
+        "One thing A tool, resource, template, prompt or event type.",
         "All tools that change things 2 tools. Tools that only read go on.",
         "Stop what changes things",
         "Server Support desk /mcp, 2 clients in the last 15 minutes.",
