@@ -32,7 +32,7 @@ from mcp_app.admin.trying.setup import Refusal, Setup, has_unpublished_changes, 
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.call_record import Outcome
-from mcp_app.interface.definitions import Definition, ToolDefinition
+from mcp_app.interface.definitions import Definition, EventDefinition, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.kinds import Effect, KindError, usable_kinds
 from mcp_app.models import DefinitionRow, Example
@@ -122,11 +122,14 @@ class TryPage:
             # What cannot be called says so when it is run.
             with suppress(KindError):
                 changes = kind.changes_elsewhere(definition, config)
+        effect = Effect.DATABASE if kind is None else kind.effect
+        if isinstance(definition, EventDefinition):
+            effect = Effect.NOTHING
         return Setup(
             request=self._request,
             row=self._row,
             definition=definition,
-            effect=Effect.DATABASE if kind is None else kind.effect,
+            effect=effect,
             servers=servers_for(self._row, partial(lets_in, self._request)),
             is_working_copy=self._is_working,
             changes_elsewhere=changes,
@@ -270,6 +273,7 @@ class TryPage:
             streams=isinstance(self._request, ASGIRequest),
             is_dry=setup.is_dry,
             is_task=setup.is_task,
+            topic=getattr(definition, "topic", ""),
         )
 
     def _take_answers(self) -> JsonObject:

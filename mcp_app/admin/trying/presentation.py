@@ -117,7 +117,7 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
         label=meaning_of(trial.outcome).label,
         look=outcome_look(trial.outcome),
         details=[*_trial_details(trial)],
-        sentence=_error_sentence(trial),
+        sentence=_error_sentence(trial) or _events_sentence(trial),
         table=result_table(value),
         parts=parts,
         json=None if value is None else _text_part("JSON", jsonrpc.pretty_text(value)),
@@ -148,6 +148,17 @@ def _error_sentence(trial: Trial) -> str:
     return visible(str(trial.error.get("message", "")), None)
 
 
+def _events_sentence(trial: Trial) -> str:
+    """Say of how many events a person would have been told; "" of anything else."""
+    if "events" not in trial.result:
+        return ""
+    if not trial.occurrences:
+        return _("Nothing has happened yet. Let it happen once, then press Run again.")
+    told = len(trial.result["events"])
+    sentence = _("Of the last %(count)d times, it would be told %(told)d times.")
+    return sentence % {"count": trial.occurrences, "told": told}
+
+
 # -- the parts ----------------------------------------------------------------------
 
 
@@ -157,6 +168,9 @@ def split_answer(result: JsonObject) -> tuple[Sequence[Part], object]:
     A text that says the same as the JSON is left out.
     """
     value = result.get("structuredContent")
+    if "events" in result:
+        happened = _json_objects(result["events"])
+        return (), [{"time": each["timestamp"], **each["data"]} for each in happened]
     blocks = _json_objects(result.get("content"))
     texts = [each.get("text") for each in blocks if each.get("type") == "text"]
     if value is None and len(texts) == len(blocks) == 1:

@@ -22,6 +22,7 @@ from mcp_app.admin.trying.fields import (
 )
 from mcp_app.interface.definitions import (
     Definition,
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -92,7 +93,7 @@ def with_values(arguments: Arguments, values: JsonObject) -> Arguments:
 
 def schema_of(definition: Definition) -> Mapping[str, Any]:
     """Return the JSON Schema of what a request of a definition is given."""
-    if isinstance(definition, ToolDefinition):
+    if isinstance(definition, ToolDefinition | EventDefinition):
         return definition.input_schema
     if isinstance(definition, PromptDefinition):
         arguments = definition.arguments
@@ -118,6 +119,8 @@ def request_of(definition: Definition, values: JsonObject) -> tuple[str, JsonObj
         return "tools/call", {"name": definition.name, "arguments": values}
     if isinstance(definition, PromptDefinition):
         return "prompts/get", {"name": definition.name, "arguments": values}
+    if isinstance(definition, EventDefinition):
+        return "events/poll", {"name": definition.name, "arguments": values}
     if isinstance(definition, ResourceDefinition):
         return "resources/read", {"uri": definition.uri}
     if not isinstance(definition, ResourceTemplateDefinition):

@@ -241,6 +241,8 @@ def answering_entries(
     name, identity = "prompts", str(reference.get("name", params.get("name")))
     if method == "tools/call":
         name, identity = "tools", str(params.get("name"))
+    elif method == "events/poll":
+        name, identity = "events", str(params.get("name"))
     elif "uri" in reference:
         name, identity = "templates", str(reference["uri"])
     entries: Mapping[str, Entry[Any, Any]] = getattr(catalog, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -25,8 +25,11 @@ from mcp_app.process.background import process
 from mcp_app.process.runtime import Process
 from mcp_app.process.tasks import TaskRunner
 from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.cursors import Cursor, seal_cursor
 from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.events import Occurred
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server.events import LISTING
 from mcp_app.site_time import unix_time
 from mcp_app.streams.claims import StoredSteps
 from mcp_app.transports.in_process import (
@@ -153,6 +156,7 @@ def _refusal_as_another(attempt: Attempt) -> str:
 # -- trial -----------------------------------------------------------------------------
 
 SAMPLING: Final = "sampling/createMessage"
+LATEST_EVENTS: Final = 50
 RANDOM: Final = frozenset({"_meta", "elicitationId"})
 """Members of a question that differ each time it is asked."""
 
@@ -177,6 +181,8 @@ class Plan:
     """Whether what it changes in this site's databases is undone."""
     is_task: bool = False
     """Whether it becomes a task, which a process that has a place runs."""
+    topic: str = ""
+    """Of an event type: of what happened last of it the poll tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +226,8 @@ class Trial:
     """The sealed state that goes back with the answers."""
     refused: int = 0
     reason: str = ""
+    occurrences: int = 0
+    """How many were looked at, of an event type."""
     dry_run: DryRunOutcome | None = None
     """What became of the changes; None if they stay."""
 
@@ -318,7 +326,11 @@ class _Run:
         )
 
     async def finish_trial(self, client: InProcessClient) -> Trial:
-        plan, began = self._plan, time.monotonic()
+        plan, latest = self._plan, list[Occurred]()
+        if plan.topic:
+            latest = [*await process().events.load_latest(plan.topic, LATEST_EVENTS)]
+            plan = replace(plan, params={**plan.params, **_poll_of(plan, latest)})
+        began = time.monotonic()
         try:
             text = await client.send_request(plan.method, plan.params)
         except SessionRefused as refused:
@@ -347,6 +359,7 @@ class _Run:
             failure=exchange.failure if exchange else "",
             questions=(*self._open_questions, *required),
             state=result.get("requestState", ""),
+            occurrences=len(latest),
             dry_run=None if self._dry_run is None else self._dry_run.outcome,
         )
 
@@ -363,6 +376,16 @@ class _Run:
             return decline_question(method, params) if rejected else answer
         self._open_questions.append(question)
         return decline_question(method, params)
+
+
+def _poll_of(plan: Plan, latest: Sequence[Occurred]) -> JsonObject:
+    """Return what lets a poll begin with these occurrences; without any, from now."""
+    if not latest:
+        return {}
+    name = plan.params["name"]
+    cursor = Cursor(plan.server, LISTING, latest[0].number - 1, name)
+    text = seal_cursor(cursor, process().adapters.cursor_keys[0])
+    return {"cursor": text, "maxEvents": LATEST_EVENTS}
 
 
 def _with_less_time(plan: Plan, limits: Limits, catalog: Catalog) -> Catalog:
