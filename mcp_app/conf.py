@@ -95,6 +95,8 @@ class Limits:
     event_size: Count = 64 * KIB
     events_kept: Seconds = 3 * 86_400
     events_rows: Count = 500_000
+    subscriptions_per_person: Count = 20
+    subscriptions_rows: Count = 10_000
     progress_burst: Count = 100
     progress_rate: PerSecond = 20
     drain: Seconds = 25
@@ -164,6 +166,7 @@ class McpSettings:
     endless_tokens: bool = False
     disabled_tools: Sequence[str] = ()
     oauth: Mapping[str, Any] = field(default_factory=dict)
+    events: Mapping[str, Any] = field(default_factory=dict)
     alerts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property

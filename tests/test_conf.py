@@ -41,6 +41,7 @@ VALUES: dict[str, object] = {
     "KINDS": {"mail": "shop.kinds.Mail"},
     "HTTP": {"helpdesk": {"url": "https://help.example.com"}},
     "OAUTH": {"clients": ["claude.ai"]},
+    "EVENTS": {"receivers": ["https://hooks.example.com/"], "deliver": "worker"},
     "ALERTS": {"mail": ["ops@example.com"]},
 }
 

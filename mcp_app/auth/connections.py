@@ -26,7 +26,13 @@ from mcp_app.auth.authenticators import sign_in_names, token_names
 from mcp_app.auth.permissions import active_users
 from mcp_app.auth.resources import oauth_settings
 from mcp_app.conf import mcp_settings, secret_keys
-from mcp_app.models import AccessToken, Connection, IssuedToken, Server
+from mcp_app.models import (
+    AccessToken,
+    Connection,
+    EventSubscription,
+    IssuedToken,
+    Server,
+)
 from mcp_app.models.fields import digest
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
@@ -365,6 +371,7 @@ def _end_connection(connection: Connection, why: Connection.Ended) -> None:
         connection.ended = why
         connection.save(update_fields=["ended"])
         row.revoke()
+        EventSubscription.objects.end_of_tokens(_database_alias(), [row])
 
 
 def _check_open(connection: Connection, now: datetime) -> None:

@@ -20,7 +20,7 @@ from django.utils import timezone
 from mcp_app.auth.connections import connection_end, lock
 from mcp_app.invalidation.changes import RIGHTS, record_change
 from mcp_app.invalidation.workers import hold_after_commit
-from mcp_app.models import AccessToken, Connection, IssuedToken
+from mcp_app.models import AccessToken, Connection, EventSubscription, IssuedToken
 from mcp_app.models.changes import ANY
 from mcp_app.models.expiry import (
     PORTION,
@@ -232,6 +232,7 @@ def _end_batch(
         own = [row.pk for row in ended if why_of(row) == why]
         connections.filter(pk__in=own).update(ended=why)
     AccessToken.objects.using(alias).note_ends([row.pk for row in ended], now)
+    EventSubscription.objects.end_of_tokens(alias, ended)
     return ended
 
 

@@ -264,6 +264,13 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
             self._let_in = {name: self._let_in.get(name, set()) for name in families}
         return gone
 
+    async def end_of(self, key: str) -> datetime | None:
+        """Return when a principal is authenticated no more, None if nobody knows."""
+        kind, _, client = parts_of_key(key)
+        if kind != KIND:
+            return key_ends.next_key_end([key])
+        return (await reader.run(_families, [client]))[client].ends
+
     async def write_uses(self) -> None:
         """Store which tokens were used since the last time."""
         used = frozenset(self._used)

@@ -25,6 +25,7 @@ from mcp_app.auth import authenticators
 from mcp_app.auth.authenticators import sign_in_names
 from mcp_app.auth.issuer_options import UnusableIssuer, read_options
 from mcp_app.auth.resources import WELL_KNOWN, oauth_problems
+from mcp_app.egress.callbacks import event_problems
 from mcp_app.egress.sites import setting_problems as site_problems
 from mcp_app.interface.server import OWN_TOOLS, PUBLIC
 from mcp_app.invalidation.doorbell import shared_layer
@@ -149,6 +150,12 @@ def _unusable_values(current: conf.McpSettings) -> Messages:
         *(
             checks.Error(each, id="mcp_app.E011")
             for each in site_problems(current.http)
+        ),
+        *(
+            checks.Error(
+                f"{each} Until then the usual options hold.", id="mcp_app.E024"
+            )
+            for each in event_problems(current.events)
         ),
         *(checks.Warning(each, id="mcp_app.W002") for each in _pointless(current)),
     ]

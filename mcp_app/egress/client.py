@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
 import traceback
 import zlib
@@ -15,6 +16,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -177,6 +179,12 @@ class Connections:
         _log_call(site, request, progress, outcome)
         return answer
 
+    async def forget_site(self, site: Site) -> None:
+        """Close the connections to a site."""
+        pool = self._pools.pop(site, None)
+        if pool is not None:
+            await pool.aclose()
+
     async def close(self) -> None:
         """Close all connections."""
         pools, self._pools = self._pools, {}
@@ -238,7 +246,9 @@ class Connections:
                 answer_headers = _first_of_each(answer.headers)
                 encoding = answer_headers.get("content-encoding", "")
                 encoding = progress.secrets.blot(encoding)
-                body = await read_body(answer.aiter_stream(), encoding, site.answer)
+                chunks = answer.aiter_stream()
+                with _with_status(answer.status):
+                    body = await read_body(chunks, encoding, site.answer)
                 return SiteAnswer(
                     status=answer.status,
                     headers=answer_headers,
@@ -249,10 +259,23 @@ class Connections:
         except httpcore2.ProtocolError as error:
             # Its text may repeat what came, as the repr of bytes: a secret that has
             # escapes there would not be blotted out.
-            why = type(error).__name__
+            failure = resolving.Unreachable(type(error).__name__)
         except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
-            why = f"{type(error).__name__}: {error}"
-        raise resolving.Unreachable(why, submitted=progress.submitted)
+            failure = resolving.Unreachable(f"{type(error).__name__}: {error}")
+            slow = isinstance(error, httpcore2.TimeoutException)
+            tls = isinstance(error.__cause__, ssl.SSLError)
+            failure.why = "slow" if slow else "tls" if tls else ""
+        failure.sent = progress.submitted
+        raise failure
+
+
+@contextmanager
+def _with_status(status: int) -> Iterator[None]:
+    try:
+        yield
+    except resolving.EgressError as error:
+        error.status = status
+        raise
 
 
 @dataclass(slots=True)

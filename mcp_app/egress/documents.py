@@ -71,11 +71,15 @@ def document_address(
     is its name in the settings.
     """
     parts = address_of(url, private=bool(networks), option=option)
-    address = parse_address(parts["host"])
-    is_loopback = parts["host"] == LOCALHOST if address is None else address.is_loopback
-    if parts["scheme"] == "http" and not is_loopback:
+    if parts["scheme"] == "http" and not is_on_loopback(parts["host"]):
         raise UnusableSite(
             f'has as "{option}" an address with http://, which is for loopback alone.'
             " Write https://."
         )
     return parts
+
+
+def is_on_loopback(host: str) -> bool:
+    """Whether a host, a name or an address, is this computer."""
+    address = parse_address(host)
+    return host == LOCALHOST if address is None else address.is_loopback

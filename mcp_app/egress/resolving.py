@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from mcp_app.pools.loop_thread import settle_future
 
@@ -25,6 +25,8 @@ class EgressError(Exception):
         super().__init__(message)
         self.message = message
         self.sent = submitted
+        self.status = 0
+        """That of an answer that cannot be used, 0 for none."""
 
 
 class Forbidden(EgressError):
@@ -33,6 +35,9 @@ class Forbidden(EgressError):
 
 class Unreachable(EgressError):
     """The other site cannot be had: no name, no connection, no whole answer."""
+
+    why: Literal["", "tls", "slow"] = ""
+    """What kept the connection from being made, if that is known."""
 
 
 class TooSlow(EgressError):

@@ -6,9 +6,9 @@ changes nothing, and is told so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models, router
 from django.utils.translation import gettext_lazy as _
@@ -16,6 +16,9 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.models.expiry import claim_rows
 from mcp_app.models.fields import DigestField, ExactCharField
 from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
+
+if TYPE_CHECKING:
+    from mcp_app.models.tokens import AccessToken
 
 VERIFIED_MS: Final = 24 * 3_600_000
 """So long a receiver that has agreed is not asked again by the same principal."""
@@ -42,12 +45,12 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
     def expired(self) -> EventSubscriptionQuerySet:
         return self.exclude(expires_ms__gt=NowMilliseconds())
 
-    def unclaimed(self) -> EventSubscriptionQuerySet:
+    def free(self) -> EventSubscriptionQuerySet:
         """Those that nobody delivers to now, or whose worker has stopped to."""
         free = models.Q(owner="") | models.Q(lease_ms__lt=NowMilliseconds())
         return self.filter(free)
 
-    def verified(self, principal: str, url_digest: str) -> EventSubscriptionQuerySet:
+    def agreements(self, principal: str, url_digest: str) -> EventSubscriptionQuerySet:
         """Those whose receiver has agreed lately to hear from a principal."""
         rows = self.filter(principal=principal, url_digest=url_digest)
         return rows.filter(verified_ms__gt=NowMilliseconds() - VERIFIED_MS)
@@ -57,7 +60,8 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         living = models.Q(expires_ms__gt=NowMilliseconds())
         return self._change(
             models.Q(pk=row.pk, secret=row.secret) & living,
-            **{"active": True, "failed_since_ms": None, **values},
+            **{"active": True, "failed_since_ms": None, "truncated": False},
+            **{"due_ms": NowMilliseconds(), **values},
         )
 
     def revive(self, row: EventSubscription, **values: Any) -> bool:
@@ -68,7 +72,7 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
 
     def claim(self, owner: str, most: int) -> list[EventSubscription]:
         """Let a worker deliver to some of these, the one served longest ago first."""
-        rows = self.using(router.db_for_write(EventSubscription)).living().unclaimed()
+        rows = self.using(router.db_for_write(EventSubscription)).living().free()
         # Most of the time there are none: nothing is locked to find that out.
         if not rows.exists():
             return []
@@ -97,6 +101,11 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         using = router.db_for_write(EventSubscription)
         rows = self.using(using).filter(public_id=public_id)
         return bool(persistently(rows.delete)[0])
+
+    def end_of_tokens(self, using: str, tokens: Iterable[AccessToken]) -> None:
+        """Delete what these have subscribed to, in the caller's transaction."""
+        keys = [each.principal_key for each in tokens]
+        self.using(using).filter(principal__in=keys).delete()
 
     def _change(self, before: models.Q, **values: Any) -> bool:
         using = router.db_for_write(EventSubscription)

@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
+from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import RecordedRows
 from mcp_app.models.fields import (
@@ -255,6 +256,12 @@ class AccessToken(CheckedRow):
     def has_ended(self, now: datetime) -> bool:
         over = self.expires is not None and self.expires <= now
         return over or self.revoked is not None
+
+    @property
+    def principal_key(self) -> str:
+        """The key of whoever shows it, or another one of its family."""
+        user = str(self.user_id)
+        return Principal(kind=ACCESS_TOKEN, user_id=user, client=self.family).key
 
     def revoke(self) -> None:
         """Let nobody in by it any more; what was revoked before stays as it was."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from mcp_app.conf import secret_keys
 from mcp_app.egress.documents import Bounds, fetch
 from mcp_app.egress.resolving import EgressError
 from mcp_app.interface.rules import visible
+from mcp_app.process.rates import MinuteLimit
 from mcp_app.protocol.oauth import clients
 from mcp_app.protocol.oauth.addresses import (
     is_same_redirect,
@@ -29,34 +29,6 @@ from mcp_app.protocol.oauth.addresses import (
 )
 from mcp_app.protocol.oauth.requests import AuthorizationRequest, OAuthError
 from mcp_app.protocol.oauth.texts import CLIENT
-
-# -- minute limit ----------------------------------------------------------------------
-# So many times a minute for each person, in this process.
-
-A_MINUTE: Final = 60.0
-MAX_PEOPLE: Final = 1_000
-"""Beyond so many, everybody begins anew."""
-
-
-class MinuteLimit:
-    """Counts by user; callable from any thread."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._recent: dict[str, deque[float]] = {}
-
-    def count_attempt(self, user: str, now: float) -> bool:
-        """Count one more at this time (monotonic); False if there were too many."""
-        with self._lock:
-            if len(self._recent) > MAX_PEOPLE:
-                self._recent.clear()
-            recent = self._recent.setdefault(user, deque(maxlen=self._most))
-            if len(recent) == self._most and now - recent[0] < A_MINUTE:
-                return False
-            recent.append(now)
-            return True
-
 
 # -- documents -------------------------------------------------------------------------
 # Fetches what programs say of themselves at the URL that is their id.

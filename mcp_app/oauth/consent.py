@@ -37,8 +37,9 @@ from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import AccessToken
 from mcp_app.models.fields import digest
 from mcp_app.models.tokens import Secret
-from mcp_app.oauth.clients import MinuteLimit, Refusal, find_client
+from mcp_app.oauth.clients import Refusal, find_client
 from mcp_app.oauth.endpoints import issuer_of
+from mcp_app.process.rates import MinuteLimit
 from mcp_app.process.visible import visible_to
 from mcp_app.protocol.cursors import Sealer
 from mcp_app.protocol.errors import Unavailable

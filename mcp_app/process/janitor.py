@@ -36,6 +36,7 @@ from mcp_app.streams.claims import (
     open_streams,
     stream_owners,
 )
+from mcp_app.streams.event_subscriptions import expired_webhooks
 from mcp_app.streams.listeners import Listeners
 from mcp_app.streams.occurrences import expired_occurrences
 from mcp_app.streams.request_log import RequestLog
@@ -68,6 +69,7 @@ def all_expired_rows(limits: Limits) -> Sequence[Removable]:
         *expired_streams(limits),
         *expired_tasks(),
         *expired_occurrences(limits),
+        *expired_webhooks(),
         *expired_calls(limits),
         *expired_apps(),
         *expired_changes(),

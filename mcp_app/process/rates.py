@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Final
 
@@ -261,3 +262,29 @@ def _times_text(number: float) -> str:
 
 def _seconds_text(number: int) -> str:
     return "1 second" if number == 1 else f"{number} seconds"
+
+
+# -- minute limit ----------------------------------------------------------------------
+
+MAX_KEYS: Final = 1_000
+"""Beyond so many, all begin anew."""
+
+
+class MinuteLimit:
+    """So many times a minute for each key, in this process; usable from any thread."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._recent: dict[str, deque[float]] = {}
+
+    def count_attempt(self, key: str, now: float) -> bool:
+        """Count one more at this time (monotonic); False if there were too many."""
+        with self._lock:
+            if len(self._recent) > MAX_KEYS:
+                self._recent.clear()
+            recent = self._recent.setdefault(key, deque(maxlen=self._most))
+            if len(recent) == self._most and now - recent[0] < MINUTE_S:
+                return False
+            recent.append(now)
+            return True

@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
+from importlib.util import find_spec
 from itertools import islice
 from typing import TypeVar
 
@@ -59,6 +60,7 @@ from mcp_app.process.rates import Rates
 from mcp_app.process.running import RunningCalls, StreamOpener
 from mcp_app.process.shared_rates import SharedRates
 from mcp_app.process.tasks import TaskRunner
+from mcp_app.process.webhooks import WebhookStore
 from mcp_app.protocol.cursors import derived_key, key_fingerprint
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
@@ -187,6 +189,7 @@ class Process:
             audit=self.audit,
             tasks=self.tasks,
             events=self.events,
+            webhooks=self.webhooks if find_spec("httpcore2") else None,
         )
 
     def _build_services(self) -> None:
@@ -233,6 +236,10 @@ class Process:
     @cached_property
     def events(self) -> EventChanges:
         return EventChanges(self)
+
+    @cached_property
+    def webhooks(self) -> WebhookStore:
+        return WebhookStore(self.limits)
 
     def offer_task_places(self) -> None:
         """Run tasks, as a process that serves does; at most in half of the threads."""

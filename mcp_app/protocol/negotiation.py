@@ -56,7 +56,9 @@ STATELESS_BY_HEADER = {version.encode(): known for version, known in STATELESS.i
 
 TASK_METHODS = ("tasks/get", "tasks/update", "tasks/cancel")
 """A client may leave out their `Mcp-Name`, against the extension: fastmcp does."""
-EVENT_METHODS = ("events/poll", "events/stream")
+EVENT_METHODS = (
+    *("events/poll", "events/stream", "events/subscribe", "events/unsubscribe"),
+)
 """Clients of the sketch send no `Mcp-Name` with them."""
 MIRRORED_MEMBERS = {
     "tools/call": "name",

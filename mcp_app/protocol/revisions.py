@@ -107,7 +107,7 @@ V2024_11_05 = Revision(
         initialize ping tools/list tools/call resources/list resources/templates/list
         resources/read resources/subscribe resources/unsubscribe prompts/list
         prompts/get completion/complete logging/setLevel
-        events/list events/poll
+        events/list events/poll events/subscribe events/unsubscribe
     """),
     notifications=_names("""
         notifications/cancelled notifications/progress notifications/message

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from mcp_app.catalog.runnable import Runnable
     from mcp_app.catalog.snapshot import Catalog, Entry, ToolEntry
     from mcp_app.conf import Limits
+    from mcp_app.egress.callbacks import Callback
     from mcp_app.protocol.events import Occurred
     from mcp_app.protocol.headers import Headers
     from mcp_app.protocol.tasks import NewTask, TaskRecord
+    from mcp_app.protocol.webhooks import NewWebhook, Webhook
     from mcp_app.server.conversation import QuestionPlaces, RequestState, StateSealer
     from mcp_app.streams.claims import StoredSteps
+    from mcp_app.streams.event_subscriptions import Refusal, Standing
     from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.occurrences import OutboxState
     from mcp_app.streams.open_session import Opening, OpenSession
@@ -231,6 +234,25 @@ class Events(Protocol):
         """Return when something happened of these topics, or after so long."""
 
 
+class Webhooks(Protocol):
+    """Keeps webhook subscriptions."""
+
+    async def find_standing(self, new: NewWebhook) -> Standing:
+        """Return whether the subscriber has too many, and whether it is verified."""
+
+    def may_ask(self, host: str, person: str) -> Refusal | None:
+        """Count a challenge; return why not if there are too many."""
+
+    async def verify(self, callback: Callback, new: NewWebhook) -> str:
+        """Ask the receiver; return what went wrong, "" if it has agreed."""
+
+    async def store(self, new: NewWebhook) -> tuple[Webhook, bool] | Refusal:
+        """Insert or refresh it; return it, and whether it lived before."""
+
+    async def end(self, public_id: str) -> bool:
+        """Delete it; return whether there was one."""
+
+
 class TaskRun(Protocol):
     """A run of a task, for the call that is made for it."""
 
@@ -313,6 +335,8 @@ class Adapters:
     """None if the call log is off."""
     tasks: Tasks | None = None
     """None where calls do not run in the background, such as in *Try it*."""
+    webhooks: Webhooks | None = None
+    """None there, too, and where nothing can be posted."""
 
 
 @dataclass(eq=False, kw_only=True)

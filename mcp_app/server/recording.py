@@ -37,6 +37,8 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "resources/read": ("resource", "uri"),
     "prompts/get": ("prompt", "arguments"),
     "completion/complete": ("completion", "argument"),
+    "events/subscribe": ("event", "arguments"),
+    "events/unsubscribe": ("event", "arguments"),
 }
 """The methods that are logged: the kind of each, and the parameter that is kept."""
 TEMPLATE: Final = "template"

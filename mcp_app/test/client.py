@@ -382,7 +382,7 @@ class Client:
             process,
             self._server,
             caller,
-            adapters=replace(own, audit=None, tasks=None),
+            adapters=replace(own, audit=None, tasks=None, webhooks=None),
             respond=self._answer_question,
             observe=self._note_message,
         )

@@ -141,7 +141,7 @@ class InProcessClient:
         self._replies: set[asyncio.Task[None]] = set()
         self._opened = not caller.revision.sessions
         # Whoever tries a call waits for its result: nothing runs in the background.
-        adapters = adapters or replace(current.adapters, tasks=None)
+        adapters = adapters or replace(current.adapters, tasks=None, webhooks=None)
         self._connection = _Connection(
             current, slug, caller.principal, self._receive_message, adapters
         )

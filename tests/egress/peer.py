@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
@@ -96,9 +97,11 @@ async def _read(reader: asyncio.StreamReader) -> Received | None:
 
 
 @asynccontextmanager
-async def peer_on(host: str = "127.0.0.1") -> AsyncIterator[Peer]:
+async def peer_on(
+    host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Peer]:
     peer = Peer()
-    server = await asyncio.start_server(peer.serve, host, 0)
+    server = await asyncio.start_server(peer.serve, host, 0, ssl=tls)
     peer.port = server.sockets[0].getsockname()[1]
     try:
         yield peer

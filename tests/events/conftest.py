@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NotRequired, TypeAlias, TypedDict
 
 import pytest
 from asgiref.sync import sync_to_async
 from pydantic import BaseModel
+from pytest_django import Settings
 
 from mcp_app import AccessRequest
 from mcp_app.catalog.registry import Registry
-from mcp_app.models import Counter, Occurrence
+from mcp_app.egress.client import close_connections
+from mcp_app.models import Counter, EventSubscription, Occurrence
+from mcp_app.process.runtime import Process
 from mcp_app.protocol.events import EXTENSION
 from tests.asgi_client import Client, JsonObject
+from tests.events.receivers import Receiver, receiver_in
 from tests.scripting import STATELESS, TAG, scripted_registry
 from tests.serving import PATIENCE_S, Connect
 
@@ -111,6 +116,7 @@ def shop_events(
     monkeypatch.setattr("tests.behaviours.registry", registry)
     yield
     Occurrence.objects.all().delete()
+    EventSubscription.objects.all().delete()
     Counter.objects.filter(name="occurrences").delete()
 
 
@@ -136,6 +142,17 @@ def hear(shop_events: None, connect: Connect) -> Hear:
 async def ana(hear: Hear) -> EventClient:
     found: EventClient = await hear()
     return found
+
+
+@pytest.fixture
+async def receiver(
+    shop_events: None, process: Process, settings: Settings, tmp_path: Path
+) -> AsyncIterator[Receiver]:
+    """A receiver on loopback that subscriptions may name."""
+    async with receiver_in(tmp_path) as opened:
+        settings.MCP = {**settings.MCP, "EVENTS": opened.settings()}
+        yield opened
+    await close_connections()
 
 
 async def emit(event: object, **more: Any) -> str:

@@ -13,7 +13,8 @@ from django.test import Client
 from mcp_app.egress.documents import fetch
 from mcp_app.models import Server
 from mcp_app.oauth import consent
-from mcp_app.oauth.clients import Documents, MinuteLimit, fetch_document
+from mcp_app.oauth.clients import Documents, fetch_document
+from mcp_app.process.rates import MinuteLimit
 from tests.account.conftest import ana, hers
 from tests.oauth.program import ORIGIN, WAYS, Program
 from tests.oauth.web import Web

@@ -8,8 +8,9 @@ from threading import Event, Thread
 import pytest
 from django.contrib.auth.models import User
 
-from mcp_app.oauth import clients
-from mcp_app.oauth.clients import MAX_FETCHES_PER_MINUTE, Documents, MinuteLimit
+from mcp_app.oauth.clients import MAX_FETCHES_PER_MINUTE, Documents
+from mcp_app.process import rates
+from mcp_app.process.rates import MinuteLimit
 from mcp_app.protocol.oauth.clients import ClientDocument
 from mcp_app.protocol.oauth.requests import OAuthError
 
@@ -24,9 +25,9 @@ def test_each_person_has_a_limit() -> None:
 
 def test_it_remembers_no_more_than_so_many_people() -> None:
     limit = MinuteLimit(1)
-    for number in range(clients.MAX_PEOPLE + 2):
+    for number in range(rates.MAX_KEYS + 2):
         assert limit.count_attempt(str(number), 0)
-    assert len(limit._recent) <= clients.MAX_PEOPLE + 1
+    assert len(limit._recent) <= rates.MAX_KEYS + 1
 
 
 # -- documents -------------------------------------------------------------------------

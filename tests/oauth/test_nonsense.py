@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_app.oauth import consent
-from mcp_app.oauth.clients import MinuteLimit
+from mcp_app.process.rates import MinuteLimit
 from tests.marks import long_cases
 from tests.oauth.program import (
     AUTHORIZE,

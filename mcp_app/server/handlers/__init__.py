@@ -9,7 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.exchange import Exchange
-from mcp_app.server.handlers import definitions, events, lifecycle, tasks, tools
+from mcp_app.server.handlers import (
+    definitions,
+    event_subscriptions,
+    events,
+    lifecycle,
+    tasks,
+    tools,
+)
 
 Handler = Callable[[Exchange], Awaitable[JsonObject | bytes]]
 
@@ -27,6 +34,8 @@ HANDLERS: Mapping[str, Handler] = {
     "completion/complete": definitions.complete_argument,
     "events/list": events.list_events,
     "events/poll": events.poll_events,
+    "events/subscribe": event_subscriptions.subscribe_events,
+    "events/unsubscribe": event_subscriptions.unsubscribe_events,
     "tasks/get": tasks.get_task,
     "tasks/update": tasks.update_task,
     "tasks/cancel": tasks.cancel_task,

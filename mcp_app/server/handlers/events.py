@@ -15,6 +15,7 @@ from mcp_app.protocol.events import (
     POLL,
     PUSH,
     USUAL_POLL_EVENTS,
+    WEBHOOK,
     Mode,
     event_to_wire,
     event_type_to_wire,
@@ -65,8 +66,11 @@ def _place_of(exchange: Exchange, token: Any) -> Place | None:
 
 def delivery_modes(exchange: Exchange) -> list[Mode]:
     """Return how a client of this transport can hear of events."""
-    pushes = exchange.streams and exchange.revision.stateless
-    return [POLL, PUSH] if pushes else [POLL]
+    push: list[Mode] = (
+        [PUSH] if exchange.streams and exchange.revision.stateless else []
+    )
+    webhook: list[Mode] = [WEBHOOK] if exchange.adapters.webhooks is not None else []
+    return [POLL, *push, *webhook]
 
 
 async def poll_events(exchange: Exchange) -> JsonObject:

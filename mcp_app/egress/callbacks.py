@@ -1,0 +1,221 @@
+"""Posts to the receivers of webhooks, whose addresses clients choose.
+
+`MCP["EVENTS"]` says more of where they may be, and who delivers:
+
+    MCP = {"EVENTS": {"receivers": ["https://hooks.example.com/"], "deliver": "worker"}}
+
+If one option is wrong, a check says so, and the usual ones hold until it is mended.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Final, Literal
+
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+from pydantic import AfterValidator, Field, ValidationError
+
+from mcp_app.conf import KIB, mcp_settings
+from mcp_app.egress.client import connections
+from mcp_app.egress.documents import NOBODY, is_on_loopback
+from mcp_app.egress.requests import Secrets, SiteRequest, target_of
+from mcp_app.egress.resolving import EgressError, Forbidden, TooSlow, Unreachable
+from mcp_app.egress.sites import (
+    PORTS,
+    Options,
+    Site,
+    UnusableSite,
+    address_of,
+    shape_problems,
+)
+from mcp_app.protocol import webhooks
+
+TIMEOUT_S: Final = 10.0
+MAX_ANSWER: Final = 8 * KIB
+MAX_CONNECTIONS: Final = 4
+"""To one host at a time."""
+MAX_SITES: Final = 256
+SCHEME: Final = "https"
+
+
+# -- settings --------------------------------------------------------------------------
+
+
+def _read_receiver(text: str) -> str:
+    authority, slash, path = text.removeprefix("https://").partition("/")
+    if not text.startswith("https://") or not slash or not authority:
+        # Without the slash it would begin the name of another host, too.
+        raise ValueError('it must be such as "https://hooks.example.com/"')
+    return f"https://{authority.lower().removesuffix(':443')}/{path}"
+
+
+class EventSettings(Options):
+    """The options; `receivers` begin the addresses that nobody has to verify."""
+
+    receivers: Annotated[
+        list[Annotated[str, AfterValidator(_read_receiver)]], Field(strict=False)
+    ] = []
+    deliver: Literal["here", "worker"] = "here"
+
+
+@cache
+def event_settings() -> EventSettings:
+    """Return the options in force: the usual ones if anything is wrong with them."""
+    wrong = any(event_problems(mcp_settings.events))
+    return EventSettings() if wrong else EventSettings(**mcp_settings.events)
+
+
+def event_problems(options: object) -> Iterator[str]:
+    """Yield a sentence for each option that cannot be used."""
+    if not isinstance(options, Mapping):
+        yield f'MCP["EVENTS"] is {options!r}: it must be a dict.'
+        return
+    try:
+        EventSettings.model_validate(dict(options))
+    except ValidationError as error:
+        for problem in shape_problems(EventSettings, error):
+            yield f'MCP["EVENTS"] {problem}'
+
+
+@receiver(setting_changed)
+def _forget_settings(*, setting: str, **_: object) -> None:
+    if setting == "MCP":
+        event_settings.cache_clear()
+
+
+# -- addresses -------------------------------------------------------------------------
+
+
+class UnusableCallback(ValueError):
+    """An address to which nothing is posted; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """Where a subscriber is posted to; the repr has no path, which may hold a secret.
+
+    Nobody has to verify a `trusted` one.
+    """
+
+    host: str
+    port: int
+    path: str = field(repr=False)
+    query: str = field(repr=False)
+    trusted: bool
+
+
+def read_callback(url: str) -> Callback:
+    """Return the parts of an address; raise `UnusableCallback`."""
+    if len(url) > webhooks.MAX_URL_LENGTH:
+        raise UnusableCallback(
+            f"{url[:40]!r}… with {len(url):,} characters: at most"
+            f" {webhooks.MAX_URL_LENGTH:,} are allowed."
+        )
+    options = event_settings()
+    address, _mark, query = url.partition("?")
+    try:
+        if not url.startswith("https://"):
+            raise UnusableSite
+        parts = address_of(address, private=bool(options.networks))
+        site = _site_of(parts["host"], parts["port"], options)
+        path = parts["prefix"] + ("/" if address.endswith("/") else "") or "/"
+        request = SiteRequest(method="POST", path=path, query=query)
+        target_of(site, request, Secrets({}, {}))
+    except (UnusableSite, Forbidden):
+        raise UnusableCallback(
+            f"{url[:200]!r}: it must be https:// with the name of a host, a path and"
+            " perhaps a query; without a user and a fragment, and with all other"
+            " characters encoded."
+        ) from None
+    begins = f"{site.url}{path}"
+    trusted = any(begins.startswith(each) for each in options.receivers)
+    own = bool(options.networks) and is_on_loopback(site.host)
+    if site.port != PORTS[SCHEME] and not trusted and not own:
+        raise UnusableCallback(f"{url[:200]!r}: its port must be 443.")
+    return Callback(site.host, site.port, path, query, trusted)
+
+
+# -- posts -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallbackAnswer:
+    """What became of a post: `error` is what subscribers read of it, "" for success.
+
+    `status` is 0 without an answer.  The body is for the one who compares it with a
+    challenge: it goes nowhere else.
+    """
+
+    error: str
+    status: int = 0
+    body: bytes = field(default=b"", repr=False)
+
+
+class Callbacks:
+    """The receivers that a process posts to; used on its loop only."""
+
+    def __init__(self) -> None:
+        self._sites: OrderedDict[tuple[str, int], Site] = OrderedDict()
+
+    async def post_message(
+        self, callback: Callback, headers: Sequence[tuple[str, str]], body: bytes
+    ) -> CallbackAnswer:
+        """Post a body, and return what became of that; it takes 10 s at most."""
+        request = SiteRequest(
+            method="POST",
+            path=callback.path,
+            query=callback.query,
+            headers=headers,
+            body=body,
+            log_path="/…",
+        )
+        site = await self._find_site(callback)
+        try:
+            answer = await connections().call_site(site, request, NOBODY)
+        except EgressError as error:
+            if error.status:
+                # What it says is of no use, but it has answered.
+                category = webhooks.category_of(error.status)
+                return CallbackAnswer(error=category, status=error.status)
+            return CallbackAnswer(error=_category_of(error))
+        category = webhooks.category_of(answer.status)
+        return CallbackAnswer(error=category, status=answer.status, body=answer.body)
+
+    async def _find_site(self, callback: Callback) -> Site:
+        key = callback.host, callback.port
+        site = self._sites.get(key)
+        if site is None:
+            site = self._sites[key] = _site_of(*key, event_settings())
+        self._sites.move_to_end(key)
+        if len(self._sites) > MAX_SITES:
+            _, unused = self._sites.popitem(last=False)
+            await connections().forget_site(unused)
+        return site
+
+
+def _category_of(error: EgressError) -> str:
+    if isinstance(error, TooSlow):
+        return webhooks.TIMEOUT
+    if isinstance(error, Unreachable) and error.why:
+        return webhooks.TLS_ERROR if error.why == "tls" else webhooks.TIMEOUT
+    return webhooks.REFUSED
+
+
+def _site_of(host: str, port: int, options: EventSettings) -> Site:
+    return Site(
+        key=host,
+        title=host,
+        scheme=SCHEME,
+        host=host,
+        port=port,
+        prefix="",
+        networks=options.networks,
+        ca=options.ca,
+        timeout=TIMEOUT_S,
+        connections=MAX_CONNECTIONS,
+        answer=MAX_ANSWER,
+    )

@@ -1,0 +1,176 @@
+"""events/subscribe, events/unsubscribe (SEP-3415)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NoReturn
+
+from mcp_app.egress.callbacks import Callback, UnusableCallback, read_callback
+from mcp_app.interface.call_record import Outcome
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.events import WEBHOOK, EventError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.tasks import iso_time
+from mcp_app.protocol.webhooks import (
+    NewWebhook,
+    check_secret,
+    delivery_status,
+    lifetime_ms,
+    subscription_id,
+)
+from mcp_app.server import coercion
+from mcp_app.server.events import (
+    cursor_at,
+    dialect_for,
+    find_subscription,
+    first_position,
+)
+from mcp_app.server.exchange import Exchange, Webhooks
+from mcp_app.server.handlers.events import require_events
+from mcp_app.server.handlers.tools import accepted_arguments
+from mcp_app.server.stored_callers import caller_of
+from mcp_app.streams.event_subscriptions import Refusal
+
+
+async def subscribe_events(exchange: Exchange) -> JsonObject:
+    """Post events of a type to a receiver from now on, or refresh that."""
+    webhooks, dialect = _find_webhooks(exchange), dialect_for(exchange)
+    subscription = await find_subscription(exchange, exchange.params)
+    entry = subscription.entry
+    delivery = _delivery_member(exchange)
+    if delivery.get("mode") != WEBHOOK:
+        _refuse_mode(exchange, str(delivery.get("mode"))[:80])
+    url = _url_member(exchange)
+    callback = _read_callback(url)
+    secret = check_secret(delivery.get("secret"))
+    ttl_ms = lifetime_ms(exchange.params)
+    position, truncated = await first_position(exchange, entry, exchange.params)
+    caller = {
+        **caller_of(exchange),
+        "dialect": dialect.name,
+        "revision": exchange.revision.version,
+    }
+    new = NewWebhook(
+        public_id=_id_of(exchange, subscription.arguments),
+        server=exchange.catalog.server.slug,
+        event_type=entry.identity,
+        topic=entry.definition.topic,
+        principal=exchange.principal.key,
+        person=exchange.principal.person,
+        caller=jsonrpc.write(caller).decode(),
+        arguments=jsonrpc.write(subscription.arguments).decode(),
+        url=url,
+        host=callback.host,
+        secret=secret,
+        position=position,
+        ttl_ms=ttl_ms,
+    )
+    new = await _verify(exchange, webhooks, callback, new)
+    stored = await webhooks.store(new)
+    if isinstance(stored, Refusal):
+        _refuse_more(exchange, stored)
+    record, lived = stored
+    result: JsonObject = {
+        "id": record.public_id,
+        "refreshBefore": iso_time(record.expires_ms),
+        "cursor": cursor_at(exchange, entry, record.watermark),
+        "truncated": record.truncated if lived else truncated,
+        "deliveryStatus": delivery_status(record),
+    }
+    return exchange.complete_result(result)
+
+
+async def unsubscribe_events(exchange: Exchange) -> JsonObject:
+    """End a subscription, whether its type is still there or not."""
+    webhooks, dialect = _find_webhooks(exchange), dialect_for(exchange)
+    name = coercion.string_member(exchange.params, "name")
+    arguments = coercion.object_member(exchange.params, "arguments")
+    entry = exchange.catalog.events.get(name)
+    if entry is not None:
+        exchange.entry = entry if exchange.sees(entry.definition) else None
+        coerce = exchange.adapters.coerce
+        arguments, _ = accepted_arguments(entry, arguments, coerce=coerce)
+    ended = await webhooks.end(_id_of(exchange, arguments))
+    if not ended and dialect.unsubscribe_must_find:
+        message = "There is no such subscription."
+        exchange.record_outcome(Outcome.UNKNOWN, message)
+        raise EventError(dialect, "not_found", message, kind="subscription")
+    return exchange.complete_result({})
+
+
+def _find_webhooks(exchange: Exchange) -> Webhooks:
+    """Return where subscriptions are; raise if there can be none for the caller."""
+    require_events(exchange)
+    webhooks = exchange.adapters.webhooks
+    if webhooks is None:
+        _refuse_mode(exchange, WEBHOOK)
+    if exchange.principal.anonymous:
+        message = "Nobody is told where to post events without signing in."
+        exchange.record_outcome(Outcome.FORBIDDEN, message)
+        dialect = dialect_for(exchange)
+        raise EventError(dialect, "forbidden", message, reason="anonymous")
+    return webhooks
+
+
+def _delivery_member(exchange: Exchange) -> JsonObject:
+    return coercion.object_member(exchange.params, "delivery", required=True)
+
+
+def _url_member(exchange: Exchange) -> str:
+    return coercion.string_member(_delivery_member(exchange), "url", "params.delivery")
+
+
+def _id_of(exchange: Exchange, arguments: JsonObject) -> str:
+    principal, slug = exchange.principal.key, exchange.catalog.server.slug
+    name, url = exchange.params["name"], _url_member(exchange)
+    return subscription_id(principal, slug, url, name, arguments)
+
+
+def _read_callback(url: str) -> Callback:
+    try:
+        return read_callback(url)
+    except UnusableCallback as error:
+        raise InvalidParams(f"params.delivery.url is {error}") from None
+
+
+async def _verify(
+    exchange: Exchange, webhooks: Webhooks, callback: Callback, new: NewWebhook
+) -> NewWebhook:
+    """Ask the receiver if it must agree first; raise if it does not."""
+    standing = await webhooks.find_standing(new)
+    if standing.refusal is not None:
+        _refuse_more(exchange, standing.refusal)
+    if callback.trusted or standing.is_verified:
+        return new
+    refusal = webhooks.may_ask(callback.host, new.person)
+    if refusal is not None:
+        _refuse_more(exchange, refusal)
+    reason = await webhooks.verify(callback, new)
+    if reason:
+        message = f"The receiver did not agree to be called: {reason}."
+        exchange.record_outcome(Outcome.OTHER_SITE, message)
+        raise EventError(dialect_for(exchange), "callback", message, reason=reason)
+    return replace(new, verified=True)
+
+
+def _refuse_more(exchange: Exchange, refusal: Refusal) -> NoReturn:
+    exchange.record_outcome(Outcome.LIMITED, refusal.message)
+    raise EventError(
+        dialect_for(exchange),
+        "exhausted",
+        refusal.message,
+        limit=refusal.limit,
+        max=refusal.most,
+    )
+
+
+def _refuse_mode(exchange: Exchange, mode: str) -> NoReturn:
+    message = f"This server does not deliver events by {mode!r} to subscriptions."
+    raise EventError(
+        dialect_for(exchange),
+        "unsupported",
+        message,
+        feature="delivery.mode",
+        value=mode,
+    )
