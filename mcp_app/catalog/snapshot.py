@@ -347,9 +347,9 @@ class TemplateMatch:
 
 
 OwnTools: TypeAlias = Callable[
-    [ServerDefinition, Sequence[ToolEntry]], Sequence[ToolEntry]
+    [ServerDefinition, Sequence[ToolEntry], Sequence[EventEntry]], Sequence[ToolEntry]
 ]
-"""Makes our tools for a server with such tools."""
+"""Makes our tools for a server with such tools and event types."""
 Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
 """By list and identity what a server offers from now on; None is nothing."""
 LISTS = ("tools", "resources", "templates", "prompts", "events")
@@ -421,7 +421,8 @@ class Catalog:
 
     def _add_own_tools(self) -> None:
         tools = [*self.offered["tools"]]
-        made = self._make_own_tools(self.server, tools)
+        events = [*self.offered["events"]]
+        made = self._make_own_tools(self.server, tools, events)
         own = {entry.identity: entry for entry in made}
         if not own:
             return

@@ -36,7 +36,12 @@ CALL_TOOL = "call_tool"
 """The tools of a server whose tools are found by searching."""
 GET_TASK_RESULT = "get_task_result"
 """The tool that fetches results of tasks, for clients that know none."""
-OWN_TOOLS = (SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL, GET_TASK_RESULT)
+WAIT_FOR_EVENT = "wait_for_event"
+"""The tool that waits for events, for clients that know none."""
+OWN_TOOLS = (
+    *(SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL),
+    *(GET_TASK_RESULT, WAIT_FOR_EVENT),
+)
 """All tools of ours: `MCP["DISABLED_TOOLS"]` may name them."""
 PUBLIC = "public"
 BY_TOKEN = "token"  # noqa: S105 - a name

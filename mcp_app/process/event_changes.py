@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final, Protocol
 
 from django.db import Error as DatabaseError
@@ -15,6 +15,7 @@ from mcp_app.streams import occurrences as rows
 from mcp_app.streams.occurrences import OutboxState
 
 MAX_TOPICS: Final = 10_000
+MAX_LOADS: Final = 16
 RETRY_S: Final = 0.25
 
 
@@ -39,6 +40,13 @@ class EventChanges:
         self._is_stale = True
         self._reading: asyncio.Future[OutboxState] | None = None
         self._waiters: dict[str, set[asyncio.Event]] = {}
+        self._readers: list[Callable[[Collection[str]], None]] = []
+        self._loads: dict[tuple[str, int, int], asyncio.Future[Sequence[Occurred]]] = {}
+        """What was read since something happened last: many ask for the same."""
+
+    def add_reader(self, reader: Callable[[Collection[str]], None]) -> None:
+        """Call a function with the topics of which something has happened."""
+        self._readers.append(reader)
 
     def note_news(self) -> None:
         """Take notice that something has happened; wake who waits for it."""
@@ -72,10 +80,14 @@ class EventChanges:
             raise
         finally:
             self._reading = None
+        self._take_state(state, unknown)
+
+    def _take_state(self, state: OutboxState, unknown: Collection[str]) -> None:
         if state.newest < self._state.newest:
             # Another database: what was known is of no use.
             self._last.clear()
         self._state = state
+        self._loads.clear()
         if state.more:
             asyncio.get_running_loop().call_later(RETRY_S, self.note_news)
         for topic, last in state.last.items():
@@ -83,6 +95,8 @@ class EventChanges:
                 self._last[topic] = last
             for event in self._waiters.get(topic, ()):
                 event.set()
+        for tell in self._readers:
+            tell(state.last.keys())
 
     # -- for handlers (`server.exchange.Events`) ---------------------------------------
 
@@ -97,15 +111,26 @@ class EventChanges:
             if topic not in self._last:
                 self._unknown.add(topic)
             await self._read_news()
-        return OutboxState(
-            self._state.newest, self._state.floor, {topic: self._last[topic]}
-        )
+        return OutboxState(self._state.newest, {topic: self._last[topic]})
 
     async def load(self, topic: str, after: int, most: int) -> Sequence[Occurred]:
-        return await reader.run(rows.load_occurrences, topic, after, most)
+        key = topic, after, most
+        if key not in self._loads:
+            if len(self._loads) >= MAX_LOADS:
+                self._loads.clear()
+            work = reader.run(rows.load_occurrences, topic, after, most)
+            self._loads[key] = asyncio.ensure_future(work)
+        try:
+            return await asyncio.shield(self._loads[key])
+        except (DatabaseError, Unavailable):
+            self._loads.pop(key, None)
+            raise
 
     async def load_latest(self, topic: str, most: int) -> Sequence[Occurred]:
         return await reader.run(rows.load_latest, topic, most)
+
+    async def load_floor(self) -> int:
+        return await reader.run(rows.load_floor)
 
     async def last_before(self, topic: str, after: int, age_ms: int) -> int:
         return await reader.run(rows.last_before, topic, after, age_ms)

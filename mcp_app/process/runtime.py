@@ -50,6 +50,7 @@ from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.callers import Callers, Revocation, may_read_resource
 from mcp_app.process.event_changes import EventChanges
+from mcp_app.process.event_streams import EventStreams
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate, refresh_caches
 from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat
 from mcp_app.process.janitor import Janitor, Ticker, Upkeep, freeze_heap
@@ -240,6 +241,10 @@ class Process:
     @cached_property
     def webhooks(self) -> WebhookStore:
         return WebhookStore(self.limits)
+
+    @cached_property
+    def event_streams(self) -> EventStreams:
+        return EventStreams(self)
 
     def offer_task_places(self) -> None:
         """Run tasks, as a process that serves does; at most in half of the threads."""

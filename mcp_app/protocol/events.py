@@ -78,11 +78,6 @@ class EventError(ProtocolError):
         super().__init__(message, data or None)
         self.code = dialect.codes[name]
 
-    def to_wire(self) -> JsonObject:
-        """Return it as the `error` of a notification or of a control body."""
-        data = {} if self.data is None else {"data": self.data}
-        return {"code": self.code, "message": self.message, **data}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurred:
@@ -104,6 +99,12 @@ class Occurred:
 def cause_of(key: str) -> str:
     """Return what stands in the outbox for the key of who made something happen."""
     return sha256(key.encode()).hexdigest()
+
+
+def error_to_wire(error: ProtocolError) -> JsonObject:
+    """Return an error as notifications and control bodies have it."""
+    data = {} if error.data is None else {"data": error.data}
+    return {"code": error.code, "message": error.message, **data}
 
 
 def dialect_of(capabilities: Mapping[str, Any]) -> Dialect:

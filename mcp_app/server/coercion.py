@@ -11,13 +11,17 @@ texts, it would take seconds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InvalidParams, ParseError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schema_graph import resolve_pointer
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import EventEntry, ToolEntry
+    from mcp_app.protocol.schemas import Violation
 
 # -- parameters ------------------------------------------------------------------------
 # Reading the parameters of a request, with errors that name the member.
@@ -84,6 +88,24 @@ def read_strings(schema: object, arguments: JsonObject) -> JsonObject:
         }
     except _TooMany:
         return arguments
+
+
+def accepted_arguments(
+    entry: ToolEntry | EventEntry, arguments: JsonObject, *, coerce: bool
+) -> tuple[JsonObject, list[Violation]]:
+    """Return arguments that fit the schema, or every violation of those given.
+
+    Models sometimes send numbers, booleans or JSON as strings: those are read, if
+    all arguments fit then.
+    """
+    validator = entry.validator
+    if validator.is_valid(arguments):
+        return arguments, []
+    if coerce:
+        read = read_strings(entry.definition.input_schema, arguments)
+        if read != arguments and validator.is_valid(read):
+            return read, []
+    return arguments, validator.violations(arguments)
 
 
 class _TooMany(Exception):

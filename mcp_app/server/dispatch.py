@@ -43,6 +43,7 @@ NEED_STREAMS: Final = frozenset(
         "resources/subscribe",
         "resources/unsubscribe",
         "subscriptions/listen",
+        "events/stream",
     }
 )
 """Methods that need a stream; not advertised if the site cannot keep streams open."""

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp_app.catalog.runnable import ArgumentsRefused
-from mcp_app.catalog.snapshot import EventEntry
+from mcp_app.catalog.snapshot import Catalog, EventEntry
 from mcp_app.interface.call_record import Outcome
-from mcp_app.protocol import cursors, events
+from mcp_app.interface.principal import Rights
+from mcp_app.protocol import cursors, events, jsonrpc, results
 from mcp_app.protocol.cursors import Cursor
+from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.events import Dialect, EventError, Occurred, dialect_of
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
-from mcp_app.server.exchange import Exchange
-from mcp_app.server.handlers.tools import accepted_arguments
+from mcp_app.server.exchange import Exchange, NoWayBack
 
+STREAM: Final = "events/stream"
 LISTING: Final = "events"
 MAX_LOOK: Final = 1_000
 """So many occurrences are looked at for one answer."""
@@ -59,7 +61,7 @@ async def find_subscription(exchange: Exchange, params: JsonObject) -> Subscript
     """Return what a request is about; raise if the caller may not hear of it."""
     entry = find_event(exchange, coercion.string_member(params, "name"))
     arguments = coercion.object_member(params, "arguments")
-    arguments, violations = accepted_arguments(
+    arguments, violations = coercion.accepted_arguments(
         entry, arguments, coerce=exchange.adapters.coerce
     )
     try:
@@ -89,6 +91,26 @@ def find_event(exchange: Exchange, name: str) -> EventEntry:
     raise calls.unknown_error(exchange, message, error)
 
 
+def subscriber_exchange(
+    exchange: Exchange, catalog: Catalog | None = None, rights: Rights | None = None
+) -> Exchange:
+    """Return the same request as it would come now, for the choice of events."""
+    return Exchange(
+        adapters=exchange.adapters,
+        catalog=catalog or exchange.catalog,
+        revision=exchange.revision,
+        principal=exchange.principal,
+        rights=rights or exchange.rights,
+        request_id=exchange.request_id,
+        method=exchange.method,
+        params=exchange.params,
+        meta=exchange.meta,
+        outgoing=NoWayBack(),
+        session=exchange.session,
+        person=exchange.person,
+    )
+
+
 # -- positions -------------------------------------------------------------------------
 
 
@@ -110,9 +132,12 @@ async def first_position(
     state = await outbox.current_state(topic, position or 0)
     if position is None or position > state.newest:
         return state.newest, True
-    first = max(position, state.floor)
-    if age_ms is not None and first < state.last[topic]:
-        first = max(first, await outbox.last_before(topic, first, age_ms))
+    first = position
+    if first < state.last[topic]:
+        # What is to be read may be gone: another process forgets old rows.
+        first = max(first, await outbox.load_floor())
+        if age_ms is not None:
+            first = max(first, await outbox.last_before(topic, first, age_ms))
     return first, first > position
 
 
@@ -138,6 +163,22 @@ def cursor_at(exchange: Exchange, entry: EventEntry, position: int) -> str:
     slug = exchange.catalog.server.slug
     cursor = Cursor(slug, LISTING, position, entry.identity)
     return cursors.seal_cursor(cursor, exchange.adapters.cursor_keys[0])
+
+
+# -- messages of streams ---------------------------------------------------------------
+
+
+def stream_message(exchange: Exchange, name: str, params: JsonObject) -> bytes:
+    """Return a notification of a stream, such as "heartbeat"."""
+    marked = results.subscription_meta(exchange.request_id, params)
+    return jsonrpc.write(notification_message(f"notifications/events/{name}", marked))
+
+
+def event_message(exchange: Exchange, entry: EventEntry, event: Occurred) -> bytes:
+    """Return the notification of an event."""
+    cursor = cursor_at(exchange, entry, event.number)
+    wire = events.event_to_wire(event, entry.identity, cursor)
+    return stream_message(exchange, "event", wire)
 
 
 # -- reading ---------------------------------------------------------------------------

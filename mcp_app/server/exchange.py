@@ -227,6 +227,9 @@ class Events(Protocol):
     async def load_latest(self, topic: str, most: int) -> Sequence[Occurred]:
         """Return what happened last, in the order of numbers."""
 
+    async def load_floor(self) -> int:
+        """Return the highest number that is forgotten."""
+
     async def last_before(self, topic: str, after: int, age_ms: int) -> int:
         """Return the last number after another one that is older, 0 if none."""
 

@@ -22,13 +22,9 @@ _COLUMNS: Final = ("number", "event_id", "created_ms", "data", "audience", "caus
 
 @dataclass(frozen=True, slots=True)
 class OutboxState:
-    """How far the numbers go: up to `newest`, and by topic to its own last one.
-
-    Cursors below `floor` have missed something.
-    """
+    """How far the numbers go: up to `newest`, and by topic to its own last one."""
 
     newest: int = 0
-    floor: int = 0
     last: Mapping[str, int] = field(default_factory=dict)
     more: bool = False
     """Whether something still waits for its number: another process gives them out."""
@@ -37,6 +33,17 @@ class OutboxState:
 def _own_rows() -> OccurrenceQuerySet:
     """Return the rows where they are written: replicas may be late."""
     return Occurrence.objects.using(router.db_for_write(Occurrence))
+
+
+def _counter() -> Counter:
+    using = router.db_for_write(Counter)
+    row = Counter.objects.using(using).filter(name=OCCURRENCES).first()
+    return row or Counter(name=OCCURRENCES)
+
+
+def load_floor() -> int:
+    """Return the highest number that is forgotten: cursors before it miss something."""
+    return _counter().floor
 
 
 def number_occurrences() -> None:
@@ -54,17 +61,15 @@ def load_state(known: Set[str], since: int) -> OutboxState:
     number_occurrences()
     rows = _own_rows()
     # The counter first: what it counts is visible from now on.
-    counter = Counter.objects.using(rows.db).filter(name=OCCURRENCES).first()
+    counter = _counter()
     more = rows.filter(number=None).exists()
-    if counter is None:
-        return OutboxState(last=dict.fromkeys(known, 0), more=more)
     visible = rows.filter(number__lte=counter.value).order_by()
     new = visible.filter(number__gt=since).values_list("topic")
     last = dict(new.annotate(last=Max("number")))
     for topic in known - last.keys():
         newest = visible.filter(topic=topic).aggregate(last=Max("number"))["last"]
         last[topic] = newest or 0
-    return OutboxState(counter.value, counter.floor, last, more)
+    return OutboxState(counter.value, last, more)
 
 
 def load_occurrences(topic: str, after: int, most: int) -> list[Occurred]:
@@ -110,9 +115,7 @@ def expired_occurrences(limits: Limits) -> list[ExpiredRows]:
     )
 
     def excess() -> OccurrenceQuerySet:
-        counter = Counter.objects.using(rows.db).filter(name=OCCURRENCES).first()
-        newest = 0 if counter is None else counter.value
-        return numbered.filter(number__lte=newest - limits.events_rows)
+        return numbered.filter(number__lte=_counter().value - limits.events_rows)
 
     return [
         ExpiredRows("events", old.count, lambda: old.forget() or None),

@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+from mcp_app.catalog.snapshot import EventEntry
 from mcp_app.interface.principal import Principal
+from mcp_app.process.event_streams import REVOKED
+from mcp_app.process.runtime import Process
+from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.events import EventError, error_to_wire
+from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.tasks import TaskRecord
-from mcp_app.server import subscriptions
+from mcp_app.server import events, subscriptions
+from mcp_app.server.events import Batch
+from mcp_app.server.exchange import Exchange
 from mcp_app.server.subscriptions import Interest
 from mcp_app.streams.event_ids import EventIds, SeenEvents
 from mcp_app.streams.listeners import SESSION_LISTS, Listeners, digest_of
@@ -324,4 +332,96 @@ class ListenStream(OpenStream):
 
     def _write_end(self, retry_ms: int | None) -> None:
         self._stream.queue_message(self._closing)
+        self._stream.end_output()
+
+
+MAX_UNREAD_BYTES: Final = 1024 * 1024
+"""With so much on its way a stream gets no more events."""
+
+
+class PushStream(OpenStream):
+    """The stream of one `events/stream` request (SEP-3415, "Push Delivery")."""
+
+    __slots__ = ("_failed", "_streams", "entry", "exchange", "position", "topic")
+
+    def __init__(
+        self,
+        stream: StreamOutput,
+        current: Process,
+        exchange: Exchange,
+        entry: EventEntry,
+        position: int,
+    ) -> None:
+        super().__init__(
+            stream,
+            current.listeners,
+            server=exchange.catalog.server.slug,
+            principal=exchange.principal,
+        )
+        self._streams = current.event_streams
+        self._failed = ""
+        self.exchange = exchange
+        self.entry = entry
+        self.topic = entry.definition.topic
+        self.position = position
+
+    def watched(self, what: str) -> str | None:
+        return None
+
+    def watching(self) -> Iterable[str]:
+        return ()
+
+    def open_with_cursor(self, truncated: bool) -> None:
+        """Open with where it begins, and whether something was missed before."""
+        self._write("active", {**self._cursor, "truncated": truncated})
+        self.begin_writing(0)
+
+    @property
+    def _cursor(self) -> JsonObject:
+        return {"cursor": events.cursor_at(self.exchange, self.entry, self.position)}
+
+    def _write(self, name: str, params: JsonObject) -> None:
+        message = events.stream_message(self.exchange, name, params)
+        self._stream.queue_message(message)
+
+    def beat(self) -> None:
+        """Look at rights and events again; then write how far it is."""
+        self._streams.look_soon(self, beat=True)
+
+    # -- what is told (`process.event_streams.Push`) -------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        return getattr(self._stream, "waiting", 0) > MAX_UNREAD_BYTES
+
+    def write_batch(self, batch: Batch) -> None:
+        self._failed = ""
+        self.position = batch.position
+        for event in batch.events:
+            message = events.event_message(self.exchange, self.entry, event)
+            self._stream.queue_message(message)
+
+    def write_heartbeat(self) -> None:
+        self._write("heartbeat", self._cursor)
+
+    def write_error(self, error: ProtocolError) -> None:
+        # Once: it is the same until it goes on.
+        if error.message != self._failed:
+            self._failed = error.message
+            self._write("error", {"error": error_to_wire(error)})
+
+    def terminate(self, error: EventError) -> None:
+        self._write("terminated", {"error": error_to_wire(error)})
+        self._end_output()
+
+    def _write_end(self, retry_ms: int | None) -> None:
+        if retry_ms is None:
+            dialect = events.dialect_for(self.exchange)
+            self.terminate(EventError(dialect, "forbidden", REVOKED, reason="revoked"))
+        else:
+            # The client goes on elsewhere, with its cursor.
+            self._end_output()
+
+    def _end_output(self) -> None:
+        self._stream.queue_message(subscriptions.closed_message(self.exchange))
         self._stream.end_output()

@@ -287,7 +287,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(subscriptions.acknowledged_message, "L-SUBS-020 L-SUBS-021"),
     Guard(subscriptions.task_message, "L-TASKS-050"),
     Guard(subscriptions.cancelled_message, "L-CANCEL-001 L-CANCEL-003"),
-    Guard(tasks._iso_time, "S-TASKS-033 S-TASKS-034"),
+    Guard(tasks.iso_time, "S-TASKS-033 S-TASKS-034"),
     Guard(tasks.TaskState.open_requests, "L-TASKS-024"),
     Guard(tasks.declares_tasks, "L-TASKS-070", returns=True),
     Guard(

@@ -53,7 +53,8 @@ class StockLow(BaseModel):
 def is_for_manager(event: StockLow, request: AccessRequest) -> bool:
     if event.product == "broken":
         raise RuntimeError("No such product.")
-    return event.left <= (request.arguments or {}).get("at_most", 5)
+    most: Any = (request.arguments or {}).get("at_most", 5)
+    return event.left <= int(most)
 
 
 AT_MOST: Final = {
@@ -95,7 +96,7 @@ class EventClient:
     async def told(
         self, name: str = "order.paid", cursor: str | None = None, **more: Any
     ) -> JsonObject:
-        """Poll until there is something: a process may be a quarter of a second late."""
+        """Poll until there is something: a process may be a moment late."""
         async with asyncio.timeout(PATIENCE_S):
             while not (answer := await self.poll(name, cursor, **more))["events"]:
                 await asyncio.sleep(0.02)

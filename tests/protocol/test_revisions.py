@@ -83,9 +83,13 @@ def methods(known: Mapping[str, Any], union: str) -> set[str]:
 def test_methods_are_those_of_the_schema(revision: Revision) -> None:
     known = definitions(revision.version)
     of_tasks = {each for each in revision.methods if each.startswith("tasks/")}
-    assert revision.methods - of_tasks == methods(known, "ClientRequest")
+    of_events = {each for each in revision.methods if each.startswith("events/")}
+    assert ("events/stream" in of_events) is revision.stateless
+    others = revision.methods - of_tasks - of_events
+    assert others == methods(known, "ClientRequest")
     assert of_tasks == TASKS.get(revision.version, set())
     told = {"notifications/tasks"} if revision.task_extension else set()
+    told |= {each for each in revision.notifications if "/events/" in each}
     assert revision.notifications - told == methods(known, "ServerNotification")
     asked = methods(known, "ServerRequest") - {"ping"}
     # The stateless era has no requests of the server: they are put in results.
@@ -100,7 +104,9 @@ def test_members_are_those_of_the_schema(revision: Revision) -> None:
         if kind == "annotations" and "Annotations" not in known:
             inner = known["Annotated"]["properties"]["annotations"]["properties"]
             names = set(inner)
-        assert revision.fields[kind] == names - UNUSED.get(kind, set()), kind
+        # Clients that read a sketch of events look for a capability of this name.
+        added = {"events"} if kind == "capabilities" else set()
+        assert revision.fields[kind] == names - UNUSED.get(kind, set()) | added, kind
 
 
 def test_content_is_that_of_the_schema(revision: Revision) -> None:

@@ -12,7 +12,7 @@ from mcp_app.catalog.stops import fitting_suggestions, suggestions_of
 from mcp_app.interface import rules
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.questions import Completion
-from mcp_app.interface.server import GET_TASK_RESULT
+from mcp_app.interface.server import GET_TASK_RESULT, WAIT_FOR_EVENT
 from mcp_app.protocol import cursors, jsonrpc, results
 from mcp_app.protocol.content import block_to_wire
 from mcp_app.protocol.cursors import Cursor
@@ -58,6 +58,9 @@ def visible_listing(exchange: Exchange, listing: Listing) -> Listing:
             # For those who see a tool that it fetches the results of.
             tools = (each.definition for each in exchange.catalog.offered["tools"])
             return any(each.task == OPTIONAL and exchange.sees(each) for each in tools)
+        if entry.identity == WAIT_FOR_EVENT and entry.runnable.ours:
+            events = exchange.catalog.offered["events"]
+            return any(exchange.sees(each.definition) for each in events)
         return exchange.sees(entry.definition)
 
     by = VisibilityKey(exchange.rights.met, exchange.principal.scope)

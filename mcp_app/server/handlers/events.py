@@ -1,10 +1,10 @@
-"""events/list, events/poll (SEP-3415)."""
+"""events/list, events/poll, events/stream (SEP-3415)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mcp_app.catalog.snapshot import Place
+from mcp_app.catalog.snapshot import EventEntry, Place
 from mcp_app.protocol import cursors
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import InvalidParams, MethodNotFound
@@ -71,6 +71,16 @@ def delivery_modes(exchange: Exchange) -> list[Mode]:
     )
     webhook: list[Mode] = [WEBHOOK] if exchange.adapters.webhooks is not None else []
     return [POLL, *push, *webhook]
+
+
+async def open_stream(exchange: Exchange) -> tuple[EventEntry, int, bool]:
+    """Return the event type, where to begin, and whether something was missed."""
+    require_events(exchange)
+    subscription = await find_subscription(exchange, exchange.params)
+    position, truncated = await first_position(
+        exchange, subscription.entry, exchange.params
+    )
+    return subscription.entry, position, truncated
 
 
 async def poll_events(exchange: Exchange) -> JsonObject:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.catalog.runnable import ArgumentsRefused
-from mcp_app.catalog.snapshot import EventEntry, ToolEntry
+from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.catalog.type_hints import ScalarOutput
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import (
@@ -35,7 +35,6 @@ from mcp_app.protocol.schemas import Violation
 from mcp_app.protocol.texts import CleanBlocks, clean_text, json_text
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
-from mcp_app.server.coercion import read_strings
 from mcp_app.server.exchange import Exchange
 from mcp_app.server.round_trip import TaskStarted
 from mcp_app.server.tasks import answer_with_task, call_as_task, create_task
@@ -146,7 +145,7 @@ def _bind(exchange: Exchange, entry: ToolEntry) -> tuple[JsonObject, dict[str, o
     mirrored = entry.header_parameters
     if mirrored and headers is not None and exchange.revision.routing_headers:
         check_mirrored(mirrored, headers, arguments)
-    accepted, violations = accepted_arguments(
+    accepted, violations = coercion.accepted_arguments(
         entry, arguments, coerce=exchange.adapters.coerce
     )
     if violations:
@@ -178,24 +177,6 @@ def _visible_entry(exchange: Exchange) -> ToolEntry | None:
     elif exchange.lacks_scope(entry.definition):
         raise calls.beyond_scope(exchange, entry)
     raise calls.unknown_error(exchange, f"Unknown tool: {name:.200}")
-
-
-def accepted_arguments(
-    entry: ToolEntry | EventEntry, arguments: JsonObject, *, coerce: bool
-) -> tuple[JsonObject, list[Violation]]:
-    """Return arguments that fit the schema, or every violation of those given.
-
-    Models sometimes send numbers, booleans or JSON as strings: those are read, if
-    all arguments fit then.
-    """
-    validator = entry.validator
-    if validator.is_valid(arguments):
-        return arguments, []
-    if coerce:
-        read = read_strings(entry.definition.input_schema, arguments)
-        if read != arguments and validator.is_valid(read):
-            return read, []
-    return arguments, validator.violations(arguments)
 
 
 def _refuse_arguments(

@@ -18,7 +18,9 @@ from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefuse
 from mcp_app.protocol.revisions import Revision
 from mcp_app.server import call, dispatch, subscriptions
 from mcp_app.server.call import runs_once
+from mcp_app.server.events import STREAM
 from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.handlers import events
 from mcp_app.streams.event_ids import storage_error
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import OpenSession
@@ -36,7 +38,7 @@ from mcp_app.transports.http.replies import EventStream, Reply
 from mcp_app.transports.http.request_handler import HttpRequestHandler
 from mcp_app.transports.http.responses import send_json
 from mcp_app.transports.http.resumption import Returning
-from mcp_app.transports.open_streams import ListenStream
+from mcp_app.transports.open_streams import ListenStream, PushStream
 
 # -- at most once ----------------------------------------------------------------------
 # Requests that must not run twice: their rows exist before they run.
@@ -106,6 +108,8 @@ class CallHandler(HttpRequestHandler):
         exchange = self._build_exchange(request, revision, meta)
         if request.method == subscriptions.METHOD and self._streams:
             return self._listen_for_changes(exchange)
+        if request.method == STREAM and self._streams:
+            return self._push_events(exchange)
         return self._run_call(exchange)
 
     def _run_call(self, exchange: Exchange) -> Awaitable[None]:
@@ -173,6 +177,20 @@ class CallHandler(HttpRequestHandler):
                 )
                 with current.tasks.listen(listening, interest.tasks):
                     await listening.serve_until_end(self.receive)
+
+    async def _push_events(self, exchange: Exchange) -> None:
+        if not self.accepts.events:
+            raise RequestRefused(406, "Accept must allow text/event-stream.")
+        entry, position, truncated = await events.open_stream(exchange)
+        current = self.process
+        stream = EventStream(self.send, self.cors, current.queues)
+        push = PushStream(stream, current, exchange, entry, position)
+        current.add_listener(push, self._person)
+        with push:
+            self.started = True
+            push.open_with_cursor(truncated)
+            with current.event_streams.listen(push):
+                await push.serve_until_end(self.receive)
 
 
 # -- logged batches --------------------------------------------------------------------

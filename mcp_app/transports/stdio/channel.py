@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import ExitStack
-from typing import Protocol
+from typing import Any, Protocol
 
+from mcp_app.catalog.snapshot import EventEntry
 from mcp_app.interface.principal import Principal
 from mcp_app.process.running import HttpAnswer, Waiting
 from mcp_app.process.runtime import Process
@@ -21,7 +22,7 @@ from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.asgi_types import APART_S
 from mcp_app.transports.client_messages import encoded_error
-from mcp_app.transports.open_streams import ListenStream, OpenStream
+from mcp_app.transports.open_streams import ListenStream, OpenStream, PushStream
 
 Write = Callable[[bytes], object]
 
@@ -202,7 +203,7 @@ class SessionChanges(OpenStream):
 
 
 class Listening:
-    """One `subscriptions/listen` request, as long as it lasts."""
+    """One `subscriptions/listen` or `events/stream` request, as long as it lasts."""
 
     def __init__(self, channel: Channel, exchange: Exchange) -> None:
         self._channel = channel
@@ -225,12 +226,36 @@ class Listening:
             subscription=exchange.request_id,
             closing=subscriptions.closed_message(exchange),
         )
-        channel.current.add_listener(listening)
-        channel.running[exchange.request_id] = self
-        # A task that is cancelled before it begins enters nothing, and leaves nothing.
-        self._entered.enter_context(listening)
         first = subscriptions.acknowledged_message(exchange, honoured)
         work = self._wait_until_closed(listening, interest, first, stream.closed)
+        self._begin(listening, work)
+
+    def begin_pushing(self, entry: EventEntry, position: int, truncated: bool) -> None:
+        """Push events from now on; raise 503 or 429 if it may not."""
+        channel, exchange = self._channel, self._exchange
+        stream = SharedChannel(
+            channel.write, subscriptions.cancelled_message(exchange.request_id)
+        )
+        push = PushStream(stream, channel.current, exchange, entry, position)
+        self._begin(push, self._push_until_closed(push, truncated, stream.closed))
+
+    async def _push_until_closed(
+        self, push: PushStream, truncated: bool, closed: Awaitable[None]
+    ) -> None:
+        push.open_with_cursor(truncated)
+        with self._channel.current.event_streams.listen(push):
+            await closed
+
+    def _begin(self, stream: OpenStream, work: Coroutine[Any, Any, None]) -> None:
+        channel = self._channel
+        try:
+            channel.current.add_listener(stream)
+        except ProtocolError:
+            work.close()
+            raise
+        channel.running[self._exchange.request_id] = self
+        # A task that is cancelled before it begins enters nothing, and leaves nothing.
+        self._entered.enter_context(stream)
         self._task = asyncio.get_running_loop().create_task(work)
         self._task.add_done_callback(self._close_subscription)
 

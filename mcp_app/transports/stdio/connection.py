@@ -25,7 +25,9 @@ from mcp_app.protocol.framing import Broken
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch, subscriptions
+from mcp_app.server.events import STREAM
 from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
+from mcp_app.server.handlers import events
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.bound_sessions import MemoryQuestions, MemorySessions
 from mcp_app.streams.open_session import OpenSession
@@ -240,6 +242,9 @@ class Connection(Channel):
         elif exchange.method == subscriptions.METHOD:
             accepted = await subscriptions.accept_subscription(exchange)
             Listening(self, exchange).begin_listening(*accepted)
+        elif exchange.method == STREAM and self.streams:
+            opened = await events.open_stream(exchange)
+            Listening(self, exchange).begin_pushing(*opened)
         else:
             self._run_request(exchange)
 

@@ -239,12 +239,13 @@ METHODS: Final = sorted(
 
 @pytest.mark.parametrize("version", REVISIONS)
 async def test_every_method(client: Client) -> None:
-    """No tool of this server can be a task, so it has none of the methods of tasks."""
+    """This server has no tasks and no event types, so it lacks their methods."""
     for method in METHODS:
         if method == "initialize" and client.revision.sessions:
             continue
         visit = client.begin(method, PARAMS.get(method))
-        if method not in client.revision.methods or method.startswith("tasks/"):
+        lacks = method.startswith(("tasks/", "events/"))
+        if method not in client.revision.methods or lacks:
             found = await outcome(visit)
             status = 404 if client.revision.stateless else 200
             assert (found.status, found.error["code"]) == (status, -32601)
@@ -296,4 +297,4 @@ async def test_a_client_that_says_too_much_of_itself(application: WireCheck) -> 
 def test_each_method_of_a_revision_has_a_handler() -> None:
     known = {name for each in REVISIONS.values() for name in each.methods}
     # Streams of changes are the transport's.
-    assert known == HANDLERS.keys() | {"subscriptions/listen"}
+    assert known == HANDLERS.keys() | {"subscriptions/listen", "events/stream"}

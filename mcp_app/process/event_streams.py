@@ -1,0 +1,159 @@
+"""Pushes events to the streams of this process that wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from django.db import Error as DatabaseError
+
+from mcp_app.process.callers import RecognisingProcess
+from mcp_app.process.event_changes import EventChanges
+from mcp_app.protocol.errors import InvalidParams, ProtocolError, Unavailable
+from mcp_app.protocol.events import EventError
+from mcp_app.server.events import (
+    Batch,
+    dialect_for,
+    find_subscription,
+    read_batch,
+    subscriber_exchange,
+)
+from mcp_app.server.exchange import Exchange
+
+MAX_AT_ONCE: Final = 20
+"""Streams whose rights and events are looked at together."""
+BATCH_SIZE: Final = 200
+"""Events that one stream gets before others have their turn."""
+FULL_S: Final = 0.25
+"""After so long a stream is tried again whose reader is slow."""
+REVOKED: Final = "You may not use this server any more."
+
+
+class Push(Protocol):
+    """A stream that is told of events of one type."""
+
+    topic: str
+    exchange: Exchange
+    position: int
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its reader has to take what was written before."""
+
+    def write_batch(self, batch: Batch) -> None:
+        """Write events, and take their position."""
+
+    def write_heartbeat(self) -> None:
+        """Write up to where everything was looked at."""
+
+    def write_error(self, error: ProtocolError) -> None:
+        """Write an error after which the stream goes on."""
+
+    def terminate(self, error: EventError) -> None:
+        """Write that the subscription is over, and end."""
+
+
+class PushingProcess(RecognisingProcess, Protocol):
+    """The parts of a process that event streams need."""
+
+    @property
+    def events(self) -> EventChanges: ...
+    def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
+
+
+class EventStreams:
+    """The event streams of a process; used on its loop only."""
+
+    def __init__(self, process: PushingProcess) -> None:
+        self._process = process
+        self._by_topic: dict[str, set[Push]] = {}
+        self._due: dict[Push, bool] = {}
+        """Streams to look at, and whether each gets a heartbeat."""
+        self._busy: set[Push] = set()
+        process.events.add_reader(self._note_topics)
+
+    @contextmanager
+    def listen(self, stream: Push) -> Iterator[None]:
+        """Push to a stream until the block ends."""
+        streams = self._by_topic.setdefault(stream.topic, set())
+        streams.add(stream)
+        self.look_soon(stream)
+        try:
+            yield
+        finally:
+            streams.discard(stream)
+            self._due.pop(stream, None)
+            if not streams:
+                self._by_topic.pop(stream.topic, None)
+
+    def _note_topics(self, topics: Collection[str]) -> None:
+        for topic in topics:
+            for stream in self._by_topic.get(topic, ()):
+                self.look_soon(stream)
+
+    def look_soon(self, stream: Push, *, beat: bool = False) -> None:
+        """Look what there is for a stream, once others had their turn."""
+        if stream not in self._by_topic.get(stream.topic, ()):
+            return
+        self._due[stream] = self._due.get(stream, False) or beat
+        if len(self._busy) < MAX_AT_ONCE and stream not in self._busy:
+            self._process.spawn_task(self._work())
+
+    async def _work(self) -> None:
+        while (
+            stream := next((each for each in self._due if each not in self._busy), None)
+        ) is not None and len(self._busy) < MAX_AT_ONCE:
+            beat = self._due.pop(stream)
+            self._busy.add(stream)
+            try:
+                await self._tell(stream, beat=beat)
+            finally:
+                self._busy.discard(stream)
+            await asyncio.sleep(0)
+
+    async def _tell(self, stream: Push, *, beat: bool) -> None:
+        """Write what has happened, or why the subscription is over."""
+        if stream.is_full:
+            loop = asyncio.get_running_loop()
+            loop.call_later(FULL_S, self.look_soon, stream)
+            return
+        try:
+            batch = await self._read(stream)
+        except EventError as error:
+            stream.terminate(error)
+        except (DatabaseError, Unavailable):
+            # The next heartbeat tries again.
+            return
+        except ProtocolError as error:
+            stream.write_error(error)
+        else:
+            stream.write_batch(batch)
+            if beat:
+                stream.write_heartbeat()
+            if batch.has_more:
+                self.look_soon(stream)
+
+    async def _read(self, stream: Push) -> Batch:
+        exchange = await self._renewed_exchange(stream.exchange)
+        try:
+            subscription = await find_subscription(exchange, exchange.params)
+        except InvalidParams as error:
+            # The arguments were right once.
+            dialect, reason = dialect_for(exchange), "schema_changed"
+            message = error.message
+            raise EventError(dialect, "unsupported", message, reason=reason) from None
+        return await read_batch(exchange, subscription, stream.position, BATCH_SIZE)
+
+    async def _renewed_exchange(self, exchange: Exchange) -> Exchange:
+        """Return the request of a stream as it would come now; raise if it may not."""
+        process, principal = self._process, exchange.principal
+        slug, dialect = exchange.catalog.server.slug, dialect_for(exchange)
+        catalog = process.catalogs.find_catalog(slug)
+        if catalog is None:
+            raise EventError(dialect, "not_found", "The server is gone.", kind="event")
+        rights = await process.rights.find(principal, slug, catalog.demands)
+        if rights.gone or not rights.meets_demands(catalog.server.demands):
+            raise EventError(dialect, "forbidden", REVOKED, reason="revoked")
+        return subscriber_exchange(exchange, catalog, rights)

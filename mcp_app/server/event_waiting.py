@@ -1,0 +1,164 @@
+"""The tool `wait_for_event`, for clients that know no events."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from mcp_app.catalog.outputs import content_output
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.snapshot import ToolEntry, tool_entry
+from mcp_app.interface.definitions import ToolDefinition, ToolHints
+from mcp_app.interface.errors import ToolError
+from mcp_app.interface.questions import ToolOutput
+from mcp_app.interface.server import WAIT_FOR_EVENT
+from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.events import MAX_POLL_EVENTS, event_to_wire
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.server.context import call_core_of, current_call
+from mcp_app.server.events import (
+    LISTING,
+    Subscription,
+    choose_events,
+    cursor_at,
+    find_subscription,
+    first_position,
+    read_batch,
+    subscriber_exchange,
+)
+from mcp_app.server.exchange import Exchange
+from mcp_app.server.handlers.definitions import visible_listing
+
+USUAL_WAIT_S: Final = 25
+MAX_EVENTS: Final = 20
+LOOK_S: Final = 5.0
+"""So often it says how long it has waited: some clients give up in silence."""
+_PARAMETERS: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        "name": {
+            "type": "string",
+            "description": "The type of events. Leave it out to get all types with"
+            " their arguments.",
+        },
+        "arguments": {
+            "type": "object",
+            "description": "Which events, by the inputSchema of the type.",
+        },
+        "cursor": {
+            "type": "string",
+            "description": "The cursor of the last answer: events since then.",
+        },
+        "wait": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 50,
+            "default": USUAL_WAIT_S,
+            "description": "For how many seconds to wait for an event.",
+        },
+        "last": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_EVENTS,
+            "description": "Get so many of the last events, without waiting.",
+        },
+    },
+    "additionalProperties": False,
+}
+
+
+def event_tool(tags: frozenset[str]) -> ToolEntry:
+    """Return the tool that waits for events, which bears these tags."""
+    return tool_entry(
+        ToolDefinition(
+            name=WAIT_FOR_EVENT,
+            title="Wait for an event",
+            description=(
+                "Wait until something happens on this site, and get what it was. Call"
+                " it without a name to see what there is to wait for. Call it again"
+                " with the cursor of its answer to miss nothing."
+            ),
+            input_schema=_PARAMETERS,
+            hints=ToolHints(read_only=True, idempotent=True, open_world=False),
+            tags=tags,
+        ),
+        Runnable(
+            run=_wait_for_event,
+            style="async",
+            bind=lambda arguments: {"arguments": arguments},
+            convert=content_output,
+            ours=True,
+        ),
+    )
+
+
+async def _wait_for_event(*, arguments: JsonObject) -> ToolOutput:
+    call = current_call.get()
+    assert call is not None  # noqa: S101 - `run_user_code` has set it
+    # Events are chosen in a call of their own, beside the one that waits.
+    exchange = subscriber_exchange(call)
+    if "name" not in arguments:
+        return ToolOutput((), structured={"types": _visible_types(exchange)})
+    try:
+        subscription = await find_subscription(exchange, arguments)
+        if "last" in arguments:
+            return await _latest_events(exchange, subscription, arguments["last"])
+        return await _next_events(call, exchange, subscription, arguments)
+    except ProtocolError as error:
+        raise ToolError(error.message) from error
+
+
+def _visible_types(exchange: Exchange) -> list[JsonObject]:
+    listing = visible_listing(exchange, exchange.catalog.listings[LISTING])
+    return [
+        {
+            "name": each.identity,
+            "description": each.definition.description,
+            "inputSchema": dict(each.definition.input_schema),
+        }
+        for each in listing
+    ]
+
+
+async def _latest_events(
+    exchange: Exchange, subscription: Subscription, most: int
+) -> ToolOutput:
+    outbox, entry = exchange.adapters.events, subscription.entry
+    newest = (await outbox.current_state(entry.definition.topic)).newest
+    rows = await outbox.load_latest(entry.definition.topic, MAX_POLL_EVENTS)
+    events = (await choose_events(exchange, subscription, rows))[-most:]
+    return ToolOutput(
+        (),
+        structured={
+            "events": [event_to_wire(each, entry.identity) for each in events],
+            "cursor": cursor_at(exchange, entry, newest),
+        },
+    )
+
+
+async def _next_events(
+    call: Exchange, exchange: Exchange, subscription: Subscription, params: JsonObject
+) -> ToolOutput:
+    loop, core, entry = (
+        asyncio.get_running_loop(),
+        call_core_of(call),
+        subscription.entry,
+    )
+    began, wait = loop.time(), params.get("wait", USUAL_WAIT_S)
+    position, truncated = await first_position(exchange, entry, params)
+    while True:
+        batch = await read_batch(exchange, subscription, position, MAX_EVENTS)
+        position, left = batch.position, began + wait - loop.time()
+        if batch.events or left <= 0:
+            break
+        await exchange.adapters.events.wait(
+            {entry.definition.topic}, 0 if batch.has_more else min(left, LOOK_S)
+        )
+        core.send_progress(loop.time() - began, wait, None)
+    answer: JsonObject = {
+        "events": [event_to_wire(each, entry.identity) for each in batch.events],
+        "cursor": cursor_at(exchange, entry, position),
+    }
+    if truncated:
+        answer["note"] = "Some events were missed: the cursor is too old."
+    return ToolOutput((), structured=answer)
