@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InvalidParams
+from mcp_app.protocol.events import error_to_wire
 from mcp_app.protocol.tasks import iso_time
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def gap_body(cursor: str) -> bytes:
 
 
 def terminated_body(error: EventError) -> bytes:
-    return jsonrpc.write({"type": "terminated", "error": error.to_wire()})
+    return jsonrpc.write({"type": "terminated", "error": error_to_wire(error)})
 
 
 def category_of(status: int) -> str:

@@ -28,7 +28,6 @@ from mcp_app.server.events import (
 )
 from mcp_app.server.exchange import Exchange, Webhooks
 from mcp_app.server.handlers.events import require_events
-from mcp_app.server.handlers.tools import accepted_arguments
 from mcp_app.server.stored_callers import caller_of
 from mcp_app.streams.event_subscriptions import Refusal
 
@@ -90,7 +89,7 @@ async def unsubscribe_events(exchange: Exchange) -> JsonObject:
     if entry is not None:
         exchange.entry = entry if exchange.sees(entry.definition) else None
         coerce = exchange.adapters.coerce
-        arguments, _ = accepted_arguments(entry, arguments, coerce=coerce)
+        arguments, _ = coercion.accepted_arguments(entry, arguments, coerce=coerce)
     ended = await webhooks.end(_id_of(exchange, arguments))
     if not ended and dialect.unsubscribe_must_find:
         message = "There is no such subscription."
