@@ -37,7 +37,7 @@ class McpConfig(AppConfig):
         # They need the models, which are there now.
         from mcp_app import checks  # noqa: F401, PLC0415 - registers them
         from mcp_app.auth import rights  # noqa: PLC0415
-        from mcp_app.catalog import autodiscovery, bindings  # noqa: PLC0415
+        from mcp_app.catalog import autodiscovery, bindings, open_models  # noqa: PLC0415
         from mcp_app.catalog.registry import Registry, mcp  # noqa: PLC0415
         from mcp_app.invalidation import compaction, workers  # noqa: PLC0415
         from mcp_app.process import janitor  # noqa: PLC0415
@@ -59,6 +59,7 @@ class McpConfig(AppConfig):
             return
         autodiscovery.import_modules(mcp, apps.get_app_configs(), name)
         bindings.connect_signals(mcp.bindings.values())
+        open_models.connect_row_events(mcp.open_models, context.cause_of_call)
 
 
 def _make_toolsets(registry: Registry) -> None:

@@ -27,6 +27,7 @@ from mcp_app.catalog.secret_fields import is_secret_name
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import AccessRequest
+from mcp_app.invalidation.row_events import RowEvents
 
 AnyField: TypeAlias = Any
 """A field or a relation of a model; the stubs know less of each than its class has."""
@@ -419,6 +420,15 @@ class _FieldMaker:
     def _field_error(self, argument: str, name: object, why: str) -> RegistrationError:
         label = self.model._meta.label
         return RegistrationError(f"{label}: {argument} names {name!r}, but {why}.")
+
+
+def connect_row_events(opened: OpenModels, cause: Callable[[], str]) -> None:
+    """Write from now on what happens to rows; `cause` answers whose call runs."""
+    for each in opened.values():
+        if each.events:
+            concrete: Any = each.model._meta.concrete_model
+            watch = {name: each.all_fields[name].source for name in each.watch}
+            RowEvents(each.topic, concrete, each.events, watch, cause).connect()
 
 
 def missing_targets(

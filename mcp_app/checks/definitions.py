@@ -189,6 +189,16 @@ def check_open_models(app_configs: object, **_: Any) -> Messages:
     return [
         *(checks.Warning(each, id="mcp_app.W023") for each in exposure_advice(opened)),
         *(_warn_of_everybody(*each) for each in everybody.values()),
+        *(
+            checks.Warning(
+                f"{each.label} is opened with events, but it is in another database"
+                " than the app's tables: a crash between the two commits loses events.",
+                id="mcp_app.W032",
+            )
+            for each in opened.values()
+            if each.events
+            and router.db_for_write(each.model) != router.db_for_write(Server)
+        ),
     ]
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 from django.db import models, router, transaction
 
+from mcp_app.invalidation import row_events
 from mcp_app.models import (
     Change,
     Subscription,
@@ -139,6 +141,10 @@ def record_notification(what: str, server: str) -> None:
 # Bulk operations on a model that resources show: Django sends no signals for them.
 
 Row = TypeVar("Row", bound=models.Model)
+_BULK_OPTIONS = (
+    *("batch_size", "ignore_conflicts", "update_conflicts"),
+    *("update_fields", "unique_fields"),
+)
 
 
 def changed_model(model: type[models.Model], using: str | None = None) -> None:
@@ -151,10 +157,31 @@ def changed_model(model: type[models.Model], using: str | None = None) -> None:
 
 
 class WatchedQuerySet(RecordedRows[Row]):
-    """A queryset whose `update()` and `bulk_…()` record a change.
+    """A queryset whose `update()` and `bulk_…()` record a change, and row events.
 
-    Both are in the same transaction.  Use `objects = WatchedQuerySet.as_manager()`.
+    All are in the same transaction.  Use `objects = WatchedQuerySet.as_manager()`.
     """
+
+    def update(self, **values: Any) -> int:
+        run = partial(super().update, **values)
+        return row_events.run_update(self, self._write_alias(), run, values)
+
+    def bulk_update(
+        self, objs: Iterable[Row], fields: Iterable[str], batch_size: int | None = None
+    ) -> int:
+        rows, names = [*objs], [*fields]
+        run = partial(super().bulk_update, rows, names, batch_size)
+        keys = [each.pk for each in rows]
+        return row_events.run_update(self, self._write_alias(), run, names, keys)
+
+    def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:
+        alias = self._write_alias()
+        named = {**dict(zip(_BULK_OPTIONS, args, strict=False)), **options}
+        with transaction.atomic(using=alias, savepoint=False):
+            created = super().bulk_create(objs, **named)
+            if created:
+                row_events.record_creation(self.model, created, alias, named)
+        return created
 
     def _record_change(self, ref: str = ANY) -> None:
         changed_model(self.model, self._write_alias())

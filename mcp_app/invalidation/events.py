@@ -23,13 +23,16 @@ def record_occurrence(
 
     `data` is JSON.  `audience` has the keys of the only users who are told.
     """
-    event_id = event_id or f"{ID_PREFIX}{uuid.uuid4().hex}"
-    row = Occurrence(
-        topic=topic,
-        event_id=event_id,
-        data=data.decode(),
-        audience="" if audience is None else jsonrpc.write(list(audience)).decode(),
-        cause=cause,
-    )
+    row = new_occurrence(topic, data, event_id=event_id, cause=cause)
+    if audience is not None:
+        row.audience = jsonrpc.write(list(audience)).decode()
     Occurrence.objects.record([row])
-    return event_id
+    return row.event_id
+
+
+def new_occurrence(
+    topic: str, data: bytes, *, event_id: str = "", cause: str = ""
+) -> Occurrence:
+    """Return a row of the outbox, with an id of ours if the source has none."""
+    event_id = event_id or f"{ID_PREFIX}{uuid.uuid4().hex}"
+    return Occurrence(topic=topic, event_id=event_id, data=data.decode(), cause=cause)

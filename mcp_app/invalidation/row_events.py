@@ -1,0 +1,224 @@
+"""Writes into the outbox what happens to rows of models that code opens with events.
+
+It is written by the transaction that changes the row.  Only the key is kept: who is
+told reads the row, with their own rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.apps import apps
+from django.core.exceptions import ValidationError
+from django.db import connections, router, transaction
+from django.db.models import Model, QuerySet
+from django.db.models.signals import post_delete, post_save, pre_save
+
+from mcp_app.invalidation.events import new_occurrence
+from mcp_app.models import Occurrence
+from mcp_app.models.transactions import tells_of_commits
+from mcp_app.protocol import jsonrpc
+
+MAX_KEYS: Final = 1_000
+"""Beyond so many rows of one bulk operation, one row stands for them all."""
+CREATED, CHANGED, DELETED = "created", "changed", "deleted"
+connected: Final[dict[str, RowEvents]] = {}
+"""What is written, by topic; empty on a site that opens no events."""
+_in_bulk: ContextVar[bool] = ContextVar("mcp_bulk", default=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowEvents:
+    """What of a model's rows is written: `on` says what, `watch` has columns by name.
+
+    `cause` answers whose call runs.  Rows of proxies and subclasses are the model's.
+    """
+
+    topic: str
+    model: type[Model]
+    on: Collection[str]
+    watch: Mapping[str, Any]
+    cause: Callable[[], str]
+
+    def connect(self) -> None:
+        """Write from now on."""
+        connected[self.topic] = self
+        for sender in apps.get_models(include_auto_created=True):
+            # Without a sender, Django would read all rows of any model to delete them.
+            if issubclass(sender, self.model):
+                to: Any = {"sender": sender, "weak": False, "dispatch_uid": self.topic}
+                if self.watch:
+                    pre_save.connect(self._note_values, **to)
+                if {CREATED, CHANGED} & {*self.on}:
+                    post_save.connect(self._record_save, **to)
+                if DELETED in self.on:
+                    post_delete.connect(self._record_delete, **to)
+
+    # -- single rows -------------------------------------------------------------------
+
+    def _note_values(self, instance: Model, using: str, raw: bool, **_: Any) -> None:
+        """Keep what the watched columns have before a save; a save may be nested."""
+        if not raw:
+            rows = self.model._base_manager.using(using)
+            values = self.watched_values(rows.filter(pk=self._key_of(instance)))
+            before = vars(instance._state).setdefault(self.topic, [])
+            before.append(next(iter(values.values()), None))
+
+    def _record_save(
+        self,
+        instance: Model,
+        created: bool,
+        using: str,
+        raw: bool,
+        update_fields: Collection[str] | None = None,
+        **_: Any,
+    ) -> None:
+        if raw:
+            return
+        noted = vars(instance._state).get(self.topic)
+        before = noted.pop() if noted else None
+        changed = []
+        for at, (name, column) in enumerate(() if created else self.watch.items()):
+            saved = update_fields is None or _is_among(name, column, update_fields)
+            if saved and column.attname in vars(instance):
+                value = vars(instance)[column.attname]
+                if before is None or _differs(column, before[at], value):
+                    changed.append(name)
+        on = CREATED if created else CHANGED
+        if on in self.on:
+            self._write(using, [self._data(on, self._key_of(instance), changed)])
+
+    def _record_delete(self, instance: Model, using: str, **_: Any) -> None:
+        self._write(using, [self._data(DELETED, self._key_of(instance))])
+
+    def _key_of(self, instance: Model) -> Any:
+        return getattr(instance, self.model._meta.pk.attname)
+
+    # -- many rows ---------------------------------------------------------------------
+
+    def record_creation(self, rows: Sequence[Model], using: str) -> None:
+        """Write that rows were inserted together, whose keys may be unknown."""
+        keys = [self._key_of(each) for each in rows[: MAX_KEYS + 1]]
+        if len(keys) > MAX_KEYS or None in keys:
+            self.record_many(CREATED, using)
+        else:
+            self._write(using, [self._data(CREATED, key) for key in keys])
+
+    def record_update(self, before: Mapping[Any, Sequence[Any]], using: str) -> None:
+        """Write that rows were updated, whose watched columns had these values."""
+        rows = self.model._base_manager.using(using).filter(pk__in=[*before])
+        after = self.watched_values(rows) if self.watch else before
+        data = []
+        for key, values in before.items():
+            pairs = zip(self.watch, values, after.get(key, values), strict=True)
+            changed = [name for name, old, new in pairs if old != new]
+            data.append(self._data(CHANGED, key, changed))
+        self._write(using, data)
+
+    def record_many(self, on: str, using: str, fields: Collection[str] = ()) -> None:
+        """Write that this happened to rows that are not named one by one."""
+        changed = [n for n, each in self.watch.items() if _is_among(n, each, fields)]
+        self._write(using, [{"on": on, "changed": changed, "many": True}])
+
+    def watched_values(self, rows: QuerySet[Any]) -> Mapping[Any, Sequence[Any]]:
+        """Return the values by keys, of one more row than is named one by one."""
+        columns = [each.attname for each in self.watch.values()]
+        key = self.model._meta.pk.attname
+        values = rows.order_by().values_list(key, *columns)[: MAX_KEYS + 1]
+        return {own: each for own, *each in values}
+
+    # -- writing -----------------------------------------------------------------------
+
+    def _data(self, on: str, key: Any, changed: Sequence[str] = ()) -> dict[str, Any]:
+        pk = key if type(key) in (int, str) else str(key)
+        return {"pk": pk, "on": on, "changed": [*changed]}
+
+    def _write(self, using: str, data: Iterable[Mapping[str, Any]]) -> None:
+        cause, topic = self.cause(), self.topic
+        texts = map(jsonrpc.write, data)
+        rows = [new_occurrence(topic, each, cause=cause) for each in texts]
+        if using == router.db_for_write(Occurrence) or not tells_of_commits(using):
+            Occurrence.objects.record(rows)
+            return
+        connection = connections[using]
+        savepoints = {*connection.savepoint_ids}
+        for entry in connection.run_on_commit[-1:]:
+            # A savepoint that is rolled back takes its own along.
+            if isinstance(entry[1], _Waiting) and entry[0] == savepoints:
+                entry[1].rows += rows
+                return
+        transaction.on_commit(_Waiting(rows), using=using, robust=True)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What a transaction on another database writes into ours when it commits."""
+
+    rows: list[Occurrence]
+
+    def __call__(self) -> None:
+        with transaction.atomic(using=router.db_for_write(Occurrence)):
+            Occurrence.objects.record(self.rows)
+
+
+def _is_among(name: str, column: Any, fields: Collection[str]) -> bool:
+    return not {name, column.name, column.attname}.isdisjoint(fields)
+
+
+def _differs(column: Any, before: Any, value: Any) -> bool:
+    """Whether a value is another one; what the database reckons counts as such."""
+    try:
+        expression = hasattr(value, "resolve_expression")
+        return expression or bool(column.to_python(value) != before)
+    except ValidationError:
+        return True
+
+
+def _events_of(model: type[Model], on: str) -> list[RowEvents]:
+    all_events = connected.values()
+    return [e for e in all_events if on in e.on and issubclass(model, e.model)]
+
+
+def run_update(
+    rows: QuerySet[Any],
+    using: str,
+    run: Callable[[], int],
+    fields: Collection[str],
+    keys: Collection[Any] | None = None,
+) -> int:
+    """Run an update of rows, or of those with these keys; write what it changed."""
+    events = [] if _in_bulk.get() else _events_of(rows.model, CHANGED)
+    if not events:
+        return run()
+    few = keys is None or len(keys) <= MAX_KEYS
+    rows = rows.using(using) if keys is None else rows.using(using).filter(pk__in=keys)
+    token = _in_bulk.set(True)
+    try:
+        with transaction.atomic(using=using, savepoint=False):
+            before = [each.watched_values(rows) if few else {} for each in events]
+            count = run()
+            for each, values in zip(events, before, strict=True):
+                if 0 < count == len(values) <= MAX_KEYS:
+                    each.record_update(values, using)
+                elif count:
+                    each.record_many(CHANGED, using, fields)
+    finally:
+        _in_bulk.reset(token)
+    return count
+
+
+def record_creation(
+    model: type[Model], rows: Sequence[Model], using: str, options: Mapping[str, Any]
+) -> None:
+    """Write that `bulk_create` with these options inserted rows."""
+    updates = bool(options.get("update_conflicts"))
+    for each in _events_of(model, CREATED):
+        if updates or options.get("ignore_conflicts"):
+            each.record_many(CREATED, using)
+        else:
+            each.record_creation(rows, using)
+    for each in _events_of(model, CHANGED) if updates else ():
+        each.record_many(CHANGED, using, options.get("update_fields") or ())
