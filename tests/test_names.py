@@ -30,7 +30,8 @@ VAGUE: Final = words(
     "said found given named shown asked seen told kept made sent held taken news"
 )
 VAGUE_STILL: Final = words("""
-    age_seen_ms asked asked_at calls_kept can_be_made found _found given given_up held
+    age_seen_ms asked asked_at calls_kept can_be_made events_kept found _found given
+    given_up held
     kept kept_bytes kept_events kept_ms last_seen made made_with most_shown most_told
     named not_found said _said seen seen_before_ms seen_ms seen_ms__gte seen_ms__lt
     seen_ms__lte sent shown shown_identity shown_name shown_user statistics_kept

@@ -48,7 +48,7 @@ class EventChanges:
         """Call a function with the topics of which something has happened."""
         self._readers.append(reader)
 
-    def note_news(self) -> None:
+    def note_changes(self) -> None:
         """Take notice that something has happened; wake who waits for it."""
         self._is_stale = True
         # Numbers are given out even if nobody here listens.
@@ -57,12 +57,12 @@ class EventChanges:
     async def _read_quietly(self) -> None:
         try:
             while self._is_stale:
-                await self._read_news()
+                await self._read_changes()
         except (DatabaseError, Unavailable):
             # Whoever asks next reads it.
             return
 
-    async def _read_news(self) -> None:
+    async def _read_changes(self) -> None:
         """Read what is new, with everybody else who wants that."""
         if self._reading is not None:
             await asyncio.wait([self._reading])
@@ -89,7 +89,7 @@ class EventChanges:
         self._state = state
         self._loads.clear()
         if state.more:
-            asyncio.get_running_loop().call_later(RETRY_S, self.note_news)
+            asyncio.get_running_loop().call_later(RETRY_S, self.note_changes)
         for topic, last in state.last.items():
             if topic in unknown or topic in self._last:
                 self._last[topic] = last
@@ -110,7 +110,7 @@ class EventChanges:
         while self._is_stale or topic not in self._last:
             if topic not in self._last:
                 self._unknown.add(topic)
-            await self._read_news()
+            await self._read_changes()
         return OutboxState(self._state.newest, {topic: self._last[topic]})
 
     async def load(self, topic: str, after: int, most: int) -> Sequence[Occurred]:

@@ -188,7 +188,7 @@ class TaskWatcher(Protocol):
 class EventWatcher(Protocol):
     """What a process knows of the outbox."""
 
-    def note_news(self) -> None:
+    def note_changes(self) -> None:
         """Take notice that something has happened."""
 
 
@@ -237,7 +237,7 @@ async def refresh_caches(process: RefreshedProcess, change_set: ChangeSet) -> No
     if everything or refs_of_kind(changes.STOP) or refs_of_kind("server"):
         process.revocation.close_stopped()
     if change_set.refs_of_kind(changes.EVENT) or (everything and not change_set.first):
-        process.events.note_news()
+        process.events.note_changes()
     logged = None if everything else refs_of_kind(changes.LOGGED)
     for session in process.sessions.standing_sessions(logged):
         process.spawn_task(process.deliveries.deliver_messages(session))

@@ -75,13 +75,13 @@ def load_state(known: Set[str], since: int) -> OutboxState:
 def load_occurrences(topic: str, after: int, most: int) -> list[Occurred]:
     """Return what happened of a topic after a number, in the order of numbers."""
     rows = _own_rows().filter(topic=topic, number__gt=after).order_by("number")
-    return [_occurred(*values) for values in rows.values_list(*_COLUMNS)[:most]]
+    return [_occurrence_of(*values) for values in rows.values_list(*_COLUMNS)[:most]]
 
 
 def load_latest(topic: str, most: int) -> list[Occurred]:
     """Return what happened last of a topic, in the order of numbers."""
     rows = _own_rows().filter(topic=topic, number__gt=0).order_by("-number")
-    found = [_occurred(*values) for values in rows.values_list(*_COLUMNS)[:most]]
+    found = [_occurrence_of(*values) for values in rows.values_list(*_COLUMNS)[:most]]
     return found[::-1]
 
 
@@ -92,7 +92,7 @@ def last_before(topic: str, after: int, age_ms: int) -> int:
     return rows.aggregate(last=Max("number"))["last"] or 0
 
 
-def _occurred(
+def _occurrence_of(
     number: int, event_id: str, created_ms: int, data: str, audience: str, cause: str
 ) -> Occurred:
     keys: Any = read_json(audience) if audience else None
