@@ -263,7 +263,7 @@ class Connections:
         except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
             failure = resolving.Unreachable(f"{type(error).__name__}: {error}")
             slow = isinstance(error, httpcore2.TimeoutException)
-            tls = isinstance(error.__cause__, ssl.SSLError)
+            tls = any(isinstance(each, ssl.SSLError) for each in error.args)
             failure.why = "slow" if slow else "tls" if tls else ""
         failure.sent = progress.submitted
         raise failure

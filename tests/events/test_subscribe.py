@@ -2,15 +2,454 @@
 
 from __future__ import annotations
 
-from tests.events.conftest import EventClient
-from tests.events.receivers import Receiver
+import asyncio
+import time
+from base64 import b64encode
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from mcp_app.auth.token_cache import token_cache
+from mcp_app.conf import BY_TOKEN
+from mcp_app.models import Call, EventSubscription, Server
+from mcp_app.models.transactions import NowMilliseconds
+from mcp_app.pools.database import writer
+from mcp_app.process import webhooks as process_webhooks
+from mcp_app.process.runtime import Process
+from mcp_app.streams.event_subscriptions import record_of
+from tests.asgi_client import Client, JsonObject
+from tests.egress.peer import Received, answer
+from tests.events.conftest import HEARS_EVENTS, EventClient, Hear, OrderPaid, emit
+from tests.events.receivers import OTHER_SECRET, SECRET, Receiver, receiver_in
+from tests.process.test_callers import Known
+from tests.published import published
+from tests.scripting import STATEFUL, STATELESS
+from tests.serving import RATES, Connect
+from tests.wire.middleware import WireCheck
+
+HOUR_MS: Final = 3_600_000
+DAY_MS: Final = 24 * HOUR_MS
+
+Subscribe: TypeAlias = Callable[..., Any]
 
 
-async def test_a_receiver_agrees_once_and_is_subscribed(
-    receiver: Receiver, ana: EventClient
+@pytest.fixture
+def subscribe(receiver: Receiver, ana: EventClient) -> Subscribe:
+    """Subscribe to what the receiver gets; return the result."""
+
+    async def subscribed(
+        client: EventClient | None = None, name: str = "order.paid", **more: Any
+    ) -> JsonObject:
+        delivery = receiver.delivery(**more.pop("delivery", {}))
+        params = {"name": name, "delivery": delivery, **more}
+        client = client or ana
+        return (await client.client.request("events/subscribe", params)).result
+
+    return subscribed
+
+
+def row_of(result: JsonObject) -> EventSubscription:
+    return EventSubscription.objects.get(public_id=result["id"])
+
+
+async def stored_row(result: JsonObject) -> EventSubscription:
+    return await writer.run(row_of, result)
+
+
+async def change_row(result: JsonObject, **columns: Any) -> None:
+    rows = EventSubscription.objects.filter(public_id=result["id"])
+    await writer.run(lambda: rows.update(**columns))
+
+
+def milliseconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp() * 1_000)
+
+
+# -- verification ----------------------------------------------------------------------
+
+
+async def test_a_receiver_agrees_before_it_is_subscribed(
+    receiver: Receiver, subscribe: Subscribe
 ) -> None:
-    params = {"name": "order.paid", "delivery": receiver.delivery()}
-    first = (await ana.client.request("events/subscribe", params)).result
-    again = (await ana.client.request("events/subscribe", params)).result
-    assert first["id"] == again["id"]
-    assert len(receiver.challenges) == 1
+    first = await subscribe()
+    again = await subscribe(arguments={"shop": "ulm"})
+    assert (await subscribe())["id"] == first["id"] != again["id"]
+    assert first["deliveryStatus"]["active"]
+    assert not first["truncated"]
+    (challenge,) = receiver.challenges
+    assert (challenge.method, challenge.target) == ("POST", "/hooks/a?key=b")
+    assert challenge.header("X-MCP-Subscription-Id") == [first["id"]]
+    assert challenge.header("webhook-id")[0].startswith("msg_verification_")
+    library = pytest.importorskip("standardwebhooks")
+    headers = {name.lower(): value for name, value in challenge.headers}
+    assert library.Webhook(SECRET).verify(challenge.body, headers) == challenge.json
+    with pytest.raises(library.WebhookVerificationError):
+        library.Webhook(OTHER_SECRET).verify(challenge.body, headers)
+    # Nobody who reads the table learns where to, or how to sign.
+    row = await stored_row(first)
+    assert receiver.url not in row.url
+    assert SECRET not in row.secret
+    assert record_of(row).url == receiver.url
+    assert (row.host, row.principal) == ("localhost", "user\x1fana\x1f")
+
+
+async def test_a_receiver_agrees_for_a_day(
+    receiver: Receiver, subscribe: Subscribe, hear: Hear
+) -> None:
+    result = await subscribe()
+    old = NowMilliseconds() - DAY_MS
+    await change_row(result, verified_ms=old)
+    await subscribe()
+    await subscribe()
+    assert len(receiver.challenges) == 2
+    # What it said to one, it did not say to another.
+    await subscribe(await hear(user="bo"))
+    assert len(receiver.challenges) == 3
+
+
+async def test_a_receiver_that_the_site_trusts_is_not_asked(
+    receiver: Receiver, subscribe: Subscribe, settings: Settings
+) -> None:
+    begins = f"https://LOCALHOST:{receiver.peer.port}/hooks"
+    settings.MCP["EVENTS"] = receiver.settings(receivers=[begins])
+    settings.MCP = {**settings.MCP}
+    await subscribe()
+    assert receiver.peer.received == []
+
+
+async def refusal_of(receiver: Receiver, client: EventClient) -> JsonObject:
+    delivery = receiver.delivery()
+    error = await client.refused(
+        "events/subscribe", name="order.paid", delivery=delivery
+    )
+    assert await EventSubscription.objects.acount() == 0
+    return error
+
+
+AGREEMENTS: Final = {
+    "another text": (answer({"challenge": "x"}), "challenge_failed"),
+    "no JSON": (answer(b"challenge"), "challenge_failed"),
+    "a list": (answer([]), "challenge_failed"),
+    "nothing": (answer(), "challenge_failed"),
+    "more than 8 KiB": (answer("x" * 9_000), "challenge_failed"),
+    "404": (answer(status=404), "http_4xx"),
+    "a large 500": (answer("x" * 9_000, status=500), "http_5xx"),
+    "a redirect": (answer(status=307, Location="https://localhost/"), "http_4xx"),
+    "no HTTP": (b"what?\r\n\r\n", "connection_refused"),
+}
+
+
+@pytest.mark.parametrize("case", AGREEMENTS)
+async def test_a_receiver_that_does_not_agree(
+    receiver: Receiver, ana: EventClient, case: str
+) -> None:
+    receiver.agreement, reason = AGREEMENTS[case]
+    error = await refusal_of(receiver, ana)
+    assert (error["code"], error["data"]) == (-32027, {"reason": reason})
+    assert len(receiver.peer.received) == 1
+
+
+async def test_a_receiver_that_cannot_be_had(
+    receiver: Receiver,
+    ana: EventClient,
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "other").mkdir()
+    async with receiver_in(tmp_path / "other", "other.example") as stranger:
+        error = await refusal_of(stranger, ana)
+        assert error["data"] == {"reason": "tls_error"}
+    error = await refusal_of(stranger, ana)
+    assert error["data"] == {"reason": "connection_refused"}
+
+    async def sleep(request: Received, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.2)
+
+    receiver.peer.send = sleep
+    monkeypatch.setattr(process_webhooks, "CHALLENGE_S", 0.1)
+    assert (await refusal_of(receiver, ana))["data"] == {"reason": "timeout"}
+    settings.MCP = {
+        **settings.MCP,
+        "EVENTS": {"receivers": ["https://hooks.example.com/"]},
+    }
+    # Nothing opens private addresses now.
+    error = await refusal_of(receiver, ana)
+    assert error["code"] == -32602
+
+
+async def test_challenges_are_limited(receiver: Receiver, ana: EventClient) -> None:
+    receiver.agreement = answer()
+    errors = [await refusal_of(receiver, ana) for _ in range(11)]
+    assert {each["code"] for each in errors[:10]} == {-32027}
+    assert errors[10]["code"] == -32025
+    assert errors[10]["data"] == {"limit": "challenges", "max": 10}
+    assert len(receiver.challenges) == 10
+
+
+# -- what is asked for -----------------------------------------------------------------
+
+URLS: Final = {
+    "http://hooks.example.com/a": "https://",
+    "https://ana@hooks.example.com/a": "without a user",
+    "https://hooks.example.com/a#b": "a fragment",
+    "https://hooks.example.com:8443/a": "port must be 443",
+    "https://hooks.example.com:0/a": "https://",
+    "https://hooks.example.com/a/../b": "https://",
+    "https://hooks.example.com/a b": "encoded",
+    "https://hooks.example.com/?a=<b>": "encoded",
+    "https://[2001:db8::1%25eth0]/a": "the name of a host",
+    "https://0x7f000001/a": "the name of a host",
+    "https://127.1/a": "the name of a host",
+    "https://localhost:8443/a": "the name of a host",
+    "https://127.0.0.1/a": "the name of a host",
+    "https://[::1]/a": "the name of a host",
+    "https://[::ffff:127.0.0.1]/a": "the name of a host",
+    "https://[2606:4700::1]/a": "the name of a host",
+    "https://höst.example.com/a": "the name of a host",
+    "hooks": "https://",
+    "": "https://",
+    f"https://hooks.example.com/{'a' * 3_000}": "at most 2,048",
+}
+
+
+async def test_urls_that_nothing_is_posted_to(ana: EventClient) -> None:
+    for url, rule in URLS.items():
+        delivery = {"mode": "webhook", "url": url, "secret": SECRET}
+        error = await ana.refused(
+            "events/subscribe", name="order.paid", delivery=delivery
+        )
+        assert error["code"] == -32602, url
+        assert repr(url[:40])[:-1] in error["message"]
+        assert rule in error["message"], url
+        assert len(error["message"]) < 500
+
+
+def secret(size: int) -> str:
+    return f"whsec_{b64encode(b'a' * size).decode()}"
+
+
+async def test_secrets_that_nobody_signs_with(
+    receiver: Receiver, ana: EventClient, subscribe: Subscribe
+) -> None:
+    good, url_safe = secret(32), f"whsec_{'-_' * 22}"
+    wrong = [None, 7, "", good[6:], good[:-1], good + "!", url_safe, secret(23)]
+    for each in [*wrong, secret(65), f"whsk_{good[6:]}", "whsec_", "whsec_é"]:
+        delivery = receiver.delivery(secret=each)
+        error = await ana.refused(
+            "events/subscribe", name="order.paid", delivery=delivery
+        )
+        assert error["code"] == -32602, each
+        assert error["message"] == (
+            "params.delivery.secret must be whsec_ and base64 of 24 to 64 bytes."
+        )
+    for size in (24, 64):
+        await subscribe(delivery={"secret": secret(size)})
+
+
+async def test_how_long_a_subscription_lasts(
+    ana: EventClient, receiver: Receiver, subscribe: Subscribe
+) -> None:
+    granted = {None: 7 * DAY_MS, 0: 600_000, 600_001: 600_001, 365 * DAY_MS: 7 * DAY_MS}
+    for wanted, most in [*granted.items(), (2.5e6, 2_500_000), ("usual", DAY_MS)]:
+        more = {} if wanted == "usual" else {"ttlMs": wanted}
+        end = milliseconds((await subscribe(**more))["refreshBefore"])
+        assert abs(end - time.time() * 1_000 - most) < 60_000, wanted
+    for wrong in (-1, "1", True, [], {}):
+        error = await ana.refused(
+            "events/subscribe",
+            name="order.paid",
+            delivery=receiver.delivery(),
+            ttlMs=wrong,
+        )
+        assert error["code"] == -32602
+
+
+@pytest.mark.parametrize("mcp", [{"AUTHENTICATION": BY_TOKEN}])
+async def test_a_subscription_ends_with_its_token(
+    receiver: Receiver, process: Process, application: WireCheck, connect: Connect
+) -> None:
+    token_cache.forget_all()
+    known = await writer.run(Known, process, application)
+    end = timezone.now() + timedelta(hours=2)
+    token = await writer.run(lambda: known.new(expires=end))
+    await process.gate.wait_for_check()
+    client = await connect(
+        STATELESS,
+        path="/mcp/kept",
+        headers={"authorization": f"Bearer {token}"},
+        capabilities=HEARS_EVENTS,
+    )
+    params = {"name": "order.paid", "delivery": receiver.delivery(), "ttlMs": None}
+    result = (await client.request("events/subscribe", params)).result
+    await writer.run(known.erase)
+    token_cache.forget_all()
+    assert milliseconds(result["refreshBefore"]) == int(end.timestamp() * 1_000)
+
+
+async def test_what_else_is_refused(
+    receiver: Receiver, ana: EventClient, process: Process, connect: Connect
+) -> None:
+    async def refused(client: EventClient, name: str, **more: Any) -> JsonObject:
+        delivery = receiver.delivery(**more.pop("delivery", {}))
+        return await client.refused(
+            "events/subscribe", name=name, delivery=delivery, **more
+        )
+
+    unknown, hidden = [await refused(ana, each) for each in ("order.x", "order.secret")]
+    assert (unknown["code"], unknown["data"]) == (-32023, {"kind": "event"})
+    assert str(unknown).replace("order.x", "order.secret") == str(hidden)
+    error = await refused(ana, "order.paid", arguments={"color": "red"})
+    assert error["code"] == -32602
+    error = await refused(ana, "order.paid", delivery={"mode": "poll"})
+    assert error["code"] == -32026
+    assert error["data"] == {"feature": "delivery.mode", "value": "poll"}
+    server = await writer.run(
+        lambda: published(Server(slug="watched", access="public"))
+    )
+    await process.gate.wait_for_check()
+    stranger = await connect(STATELESS, path="/mcp/watched", capabilities=HEARS_EVENTS)
+    error = await refused(EventClient(stranger), "order.paid")
+    await writer.run(server.delete)
+    assert (error["code"], error["data"]) == (-32024, {"reason": "anonymous"})
+    assert receiver.peer.received == []
+
+
+FEW: Final = {"LIMITS": {**RATES, "subscriptions_per_person": 2}}
+FEW_ROWS: Final = {"LIMITS": {**RATES, "subscriptions_rows": 2}}
+
+
+@pytest.mark.parametrize("mcp", [FEW, FEW_ROWS])
+async def test_subscriptions_are_limited(
+    receiver: Receiver, ana: EventClient, subscribe: Subscribe
+) -> None:
+    for shop in ("ulm", "bonn"):
+        await subscribe(arguments={"shop": shop})
+    error = await ana.refused(
+        "events/subscribe", name="order.paid", delivery=receiver.delivery()
+    )
+    assert error["code"] == -32025
+    assert error["data"] == {"limit": "subscriptions", "max": 2}
+    # To refresh one is no new one.
+    last = await subscribe(arguments={"shop": "ulm"})
+    await change_row(last, expires_ms=0)
+    await writer.run(lambda: EventSubscription.objects.expired().delete())
+    await subscribe()
+
+
+# -- refresh ---------------------------------------------------------------------------
+
+
+async def test_a_refresh_goes_on_with_another_secret(subscribe: Subscribe) -> None:
+    first = await subscribe()
+    await emit(OrderPaid("1"))
+    await change_row(
+        first,
+        position=7,
+        retries="[[5,1,0],[4,2,0]]",
+        active=False,
+        failed_since_ms=0,
+        last_ok_ms=1_000,
+        last_error="http_5xx",
+        truncated=True,
+    )
+    again = await subscribe(delivery={"secret": OTHER_SECRET}, cursor="unusable")
+    row = await stored_row(again)
+    record = record_of(row)
+    assert (row.position, row.active, row.failed_since_ms) == (7, True, None)
+    now_ms = int(time.time() * 1_000)
+    assert record.watermark == 3
+    assert record.current_secrets(now_ms) == [OTHER_SECRET, SECRET]
+    assert record.current_secrets(now_ms + 2 * HOUR_MS) == [OTHER_SECRET]
+    # It is told once what it has missed, and how it went.
+    assert again["truncated"]
+    assert again["deliveryStatus"] == {
+        "active": True,
+        "lastDeliveryAt": "1970-01-01T00:00:01.000Z",
+        "lastError": "http_5xx",
+        "failedSince": "1970-01-01T00:00:00.000Z",
+    }
+    third = await subscribe(delivery={"secret": OTHER_SECRET})
+    assert not third["truncated"]
+    assert (await stored_row(third)).old_secret == row.old_secret
+
+
+async def test_one_that_has_lapsed_begins_at_its_cursor(
+    ana: EventClient, subscribe: Subscribe
+) -> None:
+    first = await subscribe()
+    await emit(OrderPaid("1"))
+    await ana.told(cursor=first["cursor"])
+    await change_row(first, expires_ms=1, retries="[[1,1,0]]", owner="w", sent=3)
+    again = await subscribe(cursor=first["cursor"])
+    row = await stored_row(again)
+    assert (again["id"], again["cursor"]) == (first["id"], first["cursor"])
+    assert (row.retries, row.owner, row.sent) == ("[]", "", 0)
+    await change_row(first, expires_ms=1)
+    assert (await subscribe())["cursor"] != first["cursor"]
+    await change_row(first, expires_ms=1)
+    assert (await subscribe(cursor="unusable"))["truncated"]
+
+
+# -- the end ---------------------------------------------------------------------------
+
+NOT_FOUND: Final = {"kind": "subscription"}
+
+
+async def test_each_dialect_ends_its_subscriptions(
+    receiver: Receiver, subscribe: Subscribe, hear: Hear
+) -> None:
+    for version, unknown in ((STATELESS, -32023), (STATEFUL, None)):
+        bo: Client = (client := await hear(version, "bo")).client
+        result = await subscribe(client, arguments={"shop": "ulm"})
+        name = '"dialect":"sep"' if unknown else '"dialect":"sketch"'
+        assert name in (await stored_row(result)).caller
+        place = {"name": "order.paid", "delivery": {"url": receiver.url}}
+        other = await bo.request("events/unsubscribe", place)
+        if unknown:
+            assert (other.error["code"], other.error["data"]) == (unknown, NOT_FOUND)
+        else:
+            assert "code" not in other.result
+        assert await EventSubscription.objects.acount() == 1
+        params = {**place, "arguments": {"shop": "ulm"}}
+        assert "code" not in (await bo.request("events/unsubscribe", params)).result
+        assert await EventSubscription.objects.acount() == 0
+    receiver.agreement = answer()
+    sketch = await hear(STATEFUL, "cy")
+    assert (await refusal_of(receiver, sketch))["code"] == -32015
+
+
+async def test_nobody_ends_the_subscription_of_another(
+    receiver: Receiver, subscribe: Subscribe, hear: Hear
+) -> None:
+    await subscribe()
+    params = {"name": "order.paid", "delivery": {"url": receiver.url}}
+    error = await (await hear(user="bo")).refused("events/unsubscribe", **params)
+    assert error["data"] == NOT_FOUND
+    # The type may be gone.
+    error = await (await hear()).refused(
+        "events/unsubscribe", name="order.x", delivery={"url": receiver.url}
+    )
+    assert error["data"] == NOT_FOUND
+    assert await EventSubscription.objects.acount() == 1
+
+
+async def test_what_lists_and_the_call_log_say(
+    ana: EventClient, subscribe: Subscribe, process: Process
+) -> None:
+    listed = (await ana.client.request("events/list")).result["events"]
+    assert {tuple(each["delivery"]) for each in listed} == {("poll", "push", "webhook")}
+    await subscribe(arguments={"shop": "ulm"})
+    assert process.audit is not None
+    await process.audit.wait_until_written()
+    call = await Call.objects.aget(kind="event")
+    assert (call.name, call.outcome, call.user_name) == (
+        "order.paid",
+        "answered",
+        "ana",
+    )
