@@ -116,8 +116,8 @@ async def test_a_receiver_that_the_site_trusts_is_not_asked(
     receiver: Receiver, subscribe: Subscribe, settings: Settings
 ) -> None:
     begins = f"https://LOCALHOST:{receiver.peer.port}/hooks"
-    settings.MCP["EVENTS"] = receiver.settings(receivers=[begins])
-    settings.MCP = {**settings.MCP}
+    trusting = receiver.settings(receivers=[begins])
+    settings.MCP = {**settings.MCP, "EVENTS": trusting}
     await subscribe()
     assert receiver.peer.received == []
 
@@ -238,7 +238,16 @@ async def test_secrets_that_nobody_signs_with(
     receiver: Receiver, ana: EventClient, subscribe: Subscribe
 ) -> None:
     good, url_safe = secret(32), f"whsec_{'-_' * 22}"
-    wrong = [None, 7, "", good[6:], good[:-1], good + "!", url_safe, secret(23)]
+    wrong: list[object] = [
+        None,
+        7,
+        "",
+        good[6:],
+        good[:-1],
+        good + "!",
+        url_safe,
+        secret(23),
+    ]
     for each in [*wrong, secret(65), f"whsk_{good[6:]}", "whsec_", "whsec_é"]:
         delivery = receiver.delivery(secret=each)
         error = await ana.refused(
