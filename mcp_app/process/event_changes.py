@@ -50,9 +50,13 @@ class EventChanges:
 
     def note_changes(self) -> None:
         """Take notice that something has happened; wake who waits for it."""
-        self._is_stale = True
+        self.mark_stale()
         # Numbers are given out even if nobody here listens.
         self._process.spawn_task(self._read_quietly())
+
+    def mark_stale(self) -> None:
+        """Let whoever asks next read what has happened."""
+        self._is_stale = True
 
     async def _read_quietly(self) -> None:
         try:
@@ -106,7 +110,7 @@ class EventChanges:
             self._last.clear()
         if least > self._state.newest:
             # Another process may have heard of something before this one.
-            self._is_stale = True
+            self.mark_stale()
         while self._is_stale or topic not in self._last:
             if topic not in self._last:
                 self._unknown.add(topic)

@@ -340,8 +340,9 @@ class Client:
         """Return the answer to a request, once all its questions are answered."""
         if self._process is None or self._process.loop is not shared.loop:
             self._process = self._begin(shared)
-        # What the test has just granted or revoked holds.
+        # What the test has just granted or revoked holds, and what it emits is told.
         self._process.rights.forget_all()
+        self._process.events.mark_stale()
         self._questions, self._problem = [], None
         await shared.pump.run(self._code.begin_call)
         try:

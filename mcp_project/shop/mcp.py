@@ -25,6 +25,9 @@ mcp.open_model(
     Order,
     fields=["number", "customer", "placed", "status", "total", "note", "lines"],
     rows="all",
+    # Staff make event types of these, such as “an order was returned”.
+    events=["created", "changed"],
+    watch=["status"],
 )
 mcp.open_model(Customer, fields=["name", "email", "orders", "invoices"], rows="all")
 mcp.open_model(
@@ -39,6 +42,16 @@ mcp.open_model(
 mcp.model_tools(Invoice, search=["customer.name"])
 # Staff read, by their clients, what the admin shows them.
 mcp.admin_tools()
+
+
+@mcp.event("order.paid", filters=["customer"], permission=VIEW)
+@dataclass(frozen=True)
+class OrderPaid:
+    """An order was paid: it can be packed."""
+
+    number: int
+    customer: str
+    total: float
 
 
 @dataclass(frozen=True)

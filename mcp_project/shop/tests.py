@@ -43,6 +43,16 @@ class ShopTools(TestCase):
         with self.assertRaisesMessage(ToolFailed, "There is no order 7."):
             client.call("order_status", number=7)
 
+    def test_a_paid_order_is_told(self) -> None:
+        client = Client(self.ana)
+        waiting = {"name": "order.paid", "wait": 0}
+        cursor = client.call("wait_for_event", **waiting).data["cursor"]
+        order = Order.objects.get()
+        order.mark_paid()
+        told = client.call("wait_for_event", cursor=cursor, **waiting).data["events"]
+        data = {"number": 1042, "customer": "Grace", "total": 0.0}
+        self.assertEqual([each["data"] for each in told], [data])
+
     def test_invoices(self) -> None:
         order = Order.objects.get()
         Invoice.objects.create(

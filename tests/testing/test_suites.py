@@ -13,7 +13,7 @@ def test_by_manage_py() -> None:
 
 def test_of_the_demo() -> None:
     program = ("-m", "django", "test", "mcp_project.shop")
-    assert "Ran 6 tests" in run_suite(*program, settings="mcp_project.settings")
+    assert "Ran 7 tests" in run_suite(*program, settings="mcp_project.settings")
 
 
 def test_by_pytest() -> None:
