@@ -28,10 +28,12 @@ CHECK_MS: Final = 600_000
 """So often the rights of a quiet subscription are looked at."""
 LEASE_MS: Final = 30_000
 """After so long without a word of its worker any other one may deliver."""
+REFRESH: Final = {"active": True, "failed_since_ms": None, "truncated": False}
+"""Columns of a subscription that its client has renewed."""
 BEGINNING: Final[Mapping[str, Any]] = {
     **{"retries": "[]", "given_up": "[]", "owner": "", "lease_ms": 0, "paced_ms": 0},
-    **{"active": True, "failed_since_ms": None, "last_ok_ms": None, "last_error": ""},
-    **{"old_secret": "", "old_until_ms": 0, "sent": 0, "truncated": False},
+    **{"last_ok_ms": None, "last_error": "", "old_secret": "", "old_until_ms": 0},
+    **{"sent": 0, **REFRESH},
 }
 """Columns of a subscription to which nothing was delivered yet."""
 
@@ -55,20 +57,10 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         rows = self.filter(principal=principal, url_digest=url_digest)
         return rows.filter(verified_ms__gt=NowMilliseconds() - VERIFIED_MS)
 
-    def refresh(self, row: EventSubscription, **values: Any) -> bool:
-        """Change one that lives, and deliver to it again if that was given up."""
-        living = models.Q(expires_ms__gt=NowMilliseconds())
-        return self._change(
-            models.Q(pk=row.pk, secret=row.secret) & living,
-            **{"active": True, "failed_since_ms": None, "truncated": False},
-            **{"due_ms": NowMilliseconds(), **values},
-        )
-
-    def revive(self, row: EventSubscription, **values: Any) -> bool:
-        """Let one that has expired begin anew; its worker, if any, loses it."""
-        living = models.Q(expires_ms__gt=NowMilliseconds())
-        before = models.Q(pk=row.pk, secret=row.secret) & ~living
-        return self._change(before, **{**BEGINNING, **values})
+    def renew(self, row: EventSubscription, **values: Any) -> bool:
+        """Change one that nobody has renewed or ended since it was read."""
+        same = models.Q(secret=row.secret, expires_ms=row.expires_ms)
+        return self._change(same & models.Q(pk=row.pk), **values)
 
     def claim(self, owner: str, most: int) -> list[EventSubscription]:
         """Let a worker deliver to some of these, the one served longest ago first."""
@@ -90,11 +82,6 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         """Store how far its worker is, whose lease is renewed."""
         lease = {"lease_ms": NowMilliseconds() + LEASE_MS}
         return self._change(models.Q(pk=pk, owner=owner), **{**lease, **values})
-
-    def release(self, pk: int, owner: str) -> bool:
-        """Let any worker deliver to it; it has been served now."""
-        mine = models.Q(pk=pk, owner=owner)
-        return self._change(mine, owner="", lease_ms=NowMilliseconds())
 
     def end(self, public_id: str) -> bool:
         """Delete it, wherever it is; its worker loses it."""

@@ -19,13 +19,12 @@ from mcp_app.protocol.webhooks import (
     CHALLENGE_FAILED,
     TIMEOUT,
     NewWebhook,
-    Webhook,
     control_id,
     message_headers,
     verification_body,
 )
 from mcp_app.streams import event_subscriptions as rows
-from mcp_app.streams.event_subscriptions import Refusal, Standing
+from mcp_app.streams.event_subscriptions import Refusal, Stored
 
 CHALLENGE_S: Final = 5.0
 MAX_FOR_HOST: Final = 10
@@ -44,7 +43,7 @@ class WebhookStore:
         self._of_hosts = MinuteLimit(MAX_FOR_HOST)
         self._of_persons = MinuteLimit(MAX_FOR_PERSON)
 
-    async def find_standing(self, new: NewWebhook) -> Standing:
+    async def find_standing(self, new: NewWebhook) -> Refusal | bool:
         return await reader.run(rows.find_standing, new, self._limits)
 
     def may_ask(self, host: str, person: str) -> Refusal | None:
@@ -70,7 +69,7 @@ class WebhookStore:
         agreed = hmac.compare_digest(_echo_of(answer.body), challenge.encode())
         return answer.error or ("" if agreed else CHALLENGE_FAILED)
 
-    async def store(self, new: NewWebhook) -> tuple[Webhook, bool] | Refusal:
+    async def store(self, new: NewWebhook) -> Stored | Refusal:
         end = await token_cache.end_of(new.principal)
         end_ms = None if end is None else int(end.timestamp() * 1_000)
         return await writer.run(rows.store_webhook, new, end_ms, self._limits)

@@ -40,10 +40,6 @@ CHALLENGE_FAILED: Final = "challenge_failed"
 """All that a subscriber reads of what went wrong ("deliveryStatus")."""
 
 _PREFIX: Final = "whsec_"
-_ID_LENGTH: Final = 32
-
-
-# -- secrets and signatures ------------------------------------------------------------
 
 
 def check_secret(secret: object) -> str:
@@ -91,9 +87,6 @@ def message_headers(
     ]
 
 
-# -- messages --------------------------------------------------------------------------
-
-
 def message_id(dialect: Dialect, subscription: str, event_id: str) -> str:
     """Return the `webhook-id` of an event: the same for each attempt."""
     if not dialect.message_ids:
@@ -123,9 +116,6 @@ def category_of(status: int) -> str:
     if status // 100 == 2:  # noqa: PLR2004 - RFC 9110, section 15.3
         return ""
     return HTTP_5XX if status // 100 == 5 else HTTP_4XX  # noqa: PLR2004
-
-
-# -- subscriptions ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +187,7 @@ def subscription_id(
 
 
 def _short_digest(value: Any) -> str:
-    return sha256(jsonrpc.canonical(value)).hexdigest()[:_ID_LENGTH]
+    return sha256(jsonrpc.canonical(value)).hexdigest()[:32]
 
 
 def lifetime_ms(params: JsonObject) -> int:

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from mcp_app.protocol.events import Occurred
     from mcp_app.protocol.headers import Headers
     from mcp_app.protocol.tasks import NewTask, TaskRecord
-    from mcp_app.protocol.webhooks import NewWebhook, Webhook
+    from mcp_app.protocol.webhooks import NewWebhook
     from mcp_app.server.conversation import QuestionPlaces, RequestState, StateSealer
     from mcp_app.streams.claims import StoredSteps
-    from mcp_app.streams.event_subscriptions import Refusal, Standing
+    from mcp_app.streams.event_subscriptions import Refusal, Stored
     from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.occurrences import OutboxState
     from mcp_app.streams.open_session import Opening, OpenSession
@@ -240,8 +240,8 @@ class Events(Protocol):
 class Webhooks(Protocol):
     """Keeps webhook subscriptions."""
 
-    async def find_standing(self, new: NewWebhook) -> Standing:
-        """Return whether the subscriber has too many, and whether it is verified."""
+    async def find_standing(self, new: NewWebhook) -> Refusal | bool:
+        """Return why there are too many, or whether the receiver has agreed lately."""
 
     def may_ask(self, host: str, person: str) -> Refusal | None:
         """Count a challenge; return why not if there are too many."""
@@ -249,8 +249,8 @@ class Webhooks(Protocol):
     async def verify(self, callback: Callback, new: NewWebhook) -> str:
         """Ask the receiver; return what went wrong, "" if it has agreed."""
 
-    async def store(self, new: NewWebhook) -> tuple[Webhook, bool] | Refusal:
-        """Insert or refresh it; return it, and whether it lived before."""
+    async def store(self, new: NewWebhook) -> Stored | Refusal:
+        """Insert or refresh it."""
 
     async def end(self, public_id: str) -> bool:
         """Delete it; return whether there was one."""

@@ -5,10 +5,10 @@ The address and the secrets are sealed for their row: the database alone tells n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from django.db import IntegrityError, router
 from django.db.models.functions import Least
@@ -19,6 +19,7 @@ from mcp_app.models.event_subscriptions import (
     BEGINNING,
     CHECK_MS,
     OVERLAP_MS,
+    REFRESH,
     EventSubscriptionQuerySet,
 )
 from mcp_app.models.expiry import ExpiredRows, expired_rows
@@ -34,6 +35,14 @@ TOO_MANY_ROWS: Final = "This site has too many subscriptions. Try again later."
 _SEALED: Final = ("url", "secret", "old_secret")
 _LISTS: Final = ("retries", "given_up")
 _COLUMNS: Final = tuple(each.name for each in fields(Webhook))
+_SAME: Final = (
+    *("public_id", "server", "event_type", "topic", "principal", "person", "caller"),
+    *("arguments", "host"),
+)
+
+
+Stored: TypeAlias = tuple[Webhook, Webhook | None]
+"""A subscription, and as it was before if it lived then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +52,6 @@ class Refusal:
     limit: str
     most: int
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What is known before a client may subscribe."""
-
-    refusal: Refusal | None
-    is_verified: bool
 
 
 def _own_rows() -> EventSubscriptionQuerySet:
@@ -82,104 +83,75 @@ def record_of(row: EventSubscription) -> Webhook:
     return Webhook(**columns)
 
 
-def find_standing(new: NewWebhook, limits: Limits) -> Standing:
-    """Return whether there are too many, and whether the receiver has agreed lately."""
-    agreed = _own_rows().agreements(new.principal, digest(new.url))
-    return Standing(_find_refusal(new, limits), agreed.exists())
+def find_standing(new: NewWebhook, limits: Limits) -> Refusal | bool:
+    """Return why there are too many, or whether the receiver has agreed lately."""
+    rows = _own_rows()
+    agreed = rows.agreements(new.principal, digest(new.url)).exists()
+    lives = rows.living().filter(public_id=new.public_id).exists()
+    return (None if lives else _find_refusal(new, limits)) or agreed
 
 
 def _find_refusal(new: NewWebhook, limits: Limits) -> Refusal | None:
-    rows = _own_rows()
-    if rows.living().filter(public_id=new.public_id).exists():
-        return None
-    most = limits.subscriptions_per_person
+    rows, most = _own_rows(), limits.subscriptions_per_person
     of_person = rows.living().filter(person=new.person)
     if limits.rates and of_person.count() >= most:
         return Refusal("subscriptions", most, TOO_MANY.format(most=most))
-    if rows.count() >= limits.subscriptions_rows:
-        return Refusal("subscriptions", limits.subscriptions_rows, TOO_MANY_ROWS)
-    return None
+    most = limits.subscriptions_rows
+    return (
+        Refusal("subscriptions", most, TOO_MANY_ROWS) if rows.count() >= most else None
+    )
 
 
 def store_webhook(
     new: NewWebhook, end_ms: int | None, limits: Limits
-) -> tuple[Webhook, bool] | Refusal:
+) -> Stored | Refusal:
     """Insert a subscription, or refresh the one with its key.
 
-    It ends at `end_ms`, if not before.  Return it as it is now, and whether it lived
-    before; its `failed_since_ms` and `truncated` are those before.
+    It ends at `end_ms`, if not before.
     """
-    while True:
-        # Another request may insert it, or change its secret, at the same time.
-        stored = persistently(
-            partial(_store_once, new, end_ms, limits), also=(IntegrityError,)
-        )
-        if stored is not None:
-            return stored
+    store = partial(_store_once, new, end_ms, limits)
+    # Another request may insert or renew it at the same time.
+    while (stored := persistently(store, also=(IntegrityError,))) is None:
+        continue
+    return stored
 
 
 def _store_once(
     new: NewWebhook, end_ms: int | None, limits: Limits
-) -> tuple[Webhook, bool] | Refusal | None:
-    rows, key = _own_rows(), new.public_id
-    before = rows.filter(public_id=key).first()
-    values = _columns_of(new, end_ms)
-    first = {
-        "position": new.position,
-        "due_ms": NowMilliseconds() + CHECK_MS,
-        "created_ms": NowMilliseconds(),
-    }
-    if before is None:
-        if refusal := _find_refusal(new, limits):
-            return refusal
-        rows.create(public_id=key, **BEGINNING, **first, **values)
-        return record_of(rows.get(public_id=key)), False
-    rotation = _rotation(before, new)
-    lived = rows.refresh(before, **values, **rotation)
-    if not lived and not rows.revive(before, **first, **values):
-        return None
-    record = record_of(rows.get(public_id=key))
-    if lived:
-        record = replace(
-            record,
-            truncated=before.truncated,
-            failed_since_ms=before.failed_since_ms,
-        )
-    return record, lived
-
-
-def _columns_of(new: NewWebhook, end_ms: int | None) -> dict[str, Any]:
-    expires: Any = NowMilliseconds() + new.ttl_ms
-    columns = {
-        "server": new.server,
-        "event_type": new.event_type,
-        "topic": new.topic,
-        "principal": new.principal,
-        "person": new.person,
-        "caller": new.caller,
-        "arguments": new.arguments,
+) -> Stored | Refusal | None:
+    rows, now = _own_rows(), NowMilliseconds()
+    own = rows.filter(public_id=new.public_id)
+    row, live = own.first(), own.living().first()
+    if live is None and (refusal := _find_refusal(new, limits)):
+        return refusal
+    expires: Any = now + new.ttl_ms
+    values = {name: getattr(new, name) for name in _SAME}
+    values |= {
         "url": _seal(new.url, new.public_id),
-        "host": new.host,
         "url_digest": digest(new.url),
         "secret": _seal(new.secret, new.public_id),
         "expires_ms": expires if end_ms is None else Least(expires, end_ms),
+        **({"verified_ms": now} if new.verified else {}),
     }
-    return {**columns, "verified_ms": NowMilliseconds()} if new.verified else columns
-
-
-def _rotation(before: EventSubscription, new: NewWebhook) -> Mapping[str, Any]:
-    """Return the columns by which a secret that is replaced signs along."""
-    if _open(before.secret, before.public_id) in ("", new.secret):
-        return {}
-    until = NowMilliseconds() + OVERLAP_MS
-    return {"old_secret": before.secret, "old_until_ms": until}
+    before = None
+    if live is None:
+        values |= {**BEGINNING, "position": new.position}
+        values |= {"created_ms": now, "due_ms": now + CHECK_MS}
+    else:
+        before = record_of(live)
+        values |= {**REFRESH, "due_ms": now}
+        if before.secret not in ("", new.secret):
+            values |= {"old_secret": live.secret, "old_until_ms": now + OVERLAP_MS}
+    if row is None:
+        rows.create(**values)
+    elif not rows.renew(live or row, **values):
+        return None
+    return record_of(own.get()), before
 
 
 def end_webhook(public_id: str) -> bool:
     """Delete a subscription; return whether there was one that lived."""
-    rows = _own_rows()
-    lived = rows.living().filter(public_id=public_id).exists()
-    return rows.end(public_id) and lived
+    return _own_rows().living().end(public_id)
 
 
 def expired_webhooks() -> Sequence[ExpiredRows]:

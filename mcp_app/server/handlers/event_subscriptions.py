@@ -69,13 +69,13 @@ async def subscribe_events(exchange: Exchange) -> JsonObject:
     stored = await webhooks.store(new)
     if isinstance(stored, Refusal):
         _refuse_more(exchange, stored)
-    record, lived = stored
+    record, before = stored
     result: JsonObject = {
         "id": record.public_id,
         "refreshBefore": iso_time(record.expires_ms),
         "cursor": cursor_at(exchange, entry, record.watermark),
-        "truncated": record.truncated if lived else truncated,
-        "deliveryStatus": delivery_status(record),
+        "truncated": truncated if before is None else before.truncated,
+        "deliveryStatus": {**delivery_status(before or record), "active": True},
     }
     return exchange.complete_result(result)
 
@@ -138,9 +138,9 @@ async def _verify(
 ) -> NewWebhook:
     """Ask the receiver if it must agree first; raise if it does not."""
     standing = await webhooks.find_standing(new)
-    if standing.refusal is not None:
-        _refuse_more(exchange, standing.refusal)
-    if callback.trusted or standing.is_verified:
+    if isinstance(standing, Refusal):
+        _refuse_more(exchange, standing)
+    if callback.trusted or standing:
         return new
     refusal = webhooks.may_ask(callback.host, new.person)
     if refusal is not None:
