@@ -126,7 +126,8 @@ async def _latest_events(
     outbox, entry = exchange.adapters.events, subscription.entry
     newest = (await outbox.current_state(entry.definition.topic)).newest
     rows = await outbox.load_latest(entry.definition.topic, MAX_POLL_EVENTS)
-    events = (await choose_events(exchange, subscription, rows))[-most:]
+    chosen = await choose_events(exchange, subscription, rows)
+    events = [each for each in chosen if not each.is_gap][-most:]
     return ToolOutput(
         (),
         structured={
@@ -149,7 +150,8 @@ async def _next_events(
     while True:
         batch = await read_batch(exchange, subscription, position, MAX_EVENTS)
         position, left = batch.position, began + wait - loop.time()
-        if batch.events or left <= 0:
+        truncated |= batch.truncated
+        if batch.events or batch.truncated or left <= 0:
             break
         await exchange.adapters.events.wait(
             {entry.definition.topic}, 0 if batch.has_more else min(left, LOOK_S)
@@ -160,5 +162,5 @@ async def _next_events(
         "cursor": cursor_at(exchange, entry, position),
     }
     if truncated:
-        answer["note"] = "Some events were missed: the cursor is too old."
+        answer["note"] = "Some events are left out: too many, or before the cursor."
     return ToolOutput((), structured=answer)

@@ -400,6 +400,8 @@ class PushStream(OpenStream):
         for event in batch.events:
             message = events.event_message(self.exchange, self.entry, event)
             self._stream.queue_message(message)
+        if batch.truncated:
+            self._write("active", {**self._cursor, "truncated": True})
 
     def write_heartbeat(self) -> None:
         self._write("heartbeat", self._cursor)
