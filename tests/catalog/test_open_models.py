@@ -133,6 +133,20 @@ class _Owner:
         return ""
 
 
+class _Visible(models.Manager[Any]):
+    def get_queryset(self) -> Any:
+        return super().get_queryset().filter(hidden=False)
+
+
+class Hidden(Order):
+    objects = _Visible()
+
+    class Meta:
+        proxy = True
+        app_label = "drill"
+
+
+_SUPPLIED: dict[str, Any] = {"events": ["changed"], "fields": ["suppliers"]}
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ("Order", {}, "open_model got 'Order'. It must be a Django model"),
     (_Owner, {}, "It must be a Django model"),
@@ -148,6 +162,13 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (User, {"fields": ["password"]}, "passwords cannot be opened"),
     (Tool, {"fields": ["id"]}, "mcp_app.Tool cannot be opened: its rows let others in"),
     (Session, {"fields": ["session_key"]}, "its rows let others in"),
+    (Order, {"events": "changed"}, "The option events is 'changed': write a list"),
+    (Order, {"events": ["sold"]}, r"events is \['sold'\]: it must be 'created', 'cha"),
+    (Order, {"events": ["deleted"], "rows": orders_of}, "rows is a function: of a row"),
+    (Hidden, {"events": ["deleted"]}, "its manager chooses rows: of a row that is gon"),
+    (Order, {"events": ["changed"], "watch": ["total"]}, "watch has 'total', which is"),
+    (Order, {**_SUPPLIED, "watch": ["suppliers"]}, "watch has 'suppliers', which is n"),
+    (Order, {"watch": ["number"]}, r"watch is \('number',\), but events has no \"cha"),
 ]
 
 

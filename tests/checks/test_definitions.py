@@ -7,6 +7,7 @@ from django.conf import LazySettings
 from django.core import checks
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
+from django.db import router
 from django.db.models import Model
 from django.test import override_settings
 from django.utils import translation
@@ -245,6 +246,23 @@ def test_rows_of_everybody_beside_a_limited_model(
         rows = f"{name}.objects.filter({lookup}__in=rows_of(request))"
         assert "gets the rows of everybody" in each.msg
         assert rows in (each.hint or "")
+
+
+def test_events_of_another_database(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.open_model(Order, fields=["number"], rows="all", events=["changed"])
+    registry.open_model(Item, fields=["amount"], rows="all")
+    assert check_open_models(None) == []
+    elsewhere = type("Router", (), {"db_for_write": _db_for_write})
+    monkeypatch.setattr(router, "routers", [elsewhere()])
+    (warning,) = check_open_models(None)
+    assert warning.id == "mcp_app.W032"
+    assert warning.msg.startswith("drill.Order is opened with events")
+
+
+def _db_for_write(self: object, model: Any, **_: Any) -> str | None:
+    return "elsewhere" if model._meta.app_label == "drill" else None
 
 
 def test_rules_that_let_nobody_in(registry: Registry, settings: LazySettings) -> None:

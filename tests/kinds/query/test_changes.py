@@ -20,7 +20,8 @@ from mcp_app.kinds.query.kind import QueryKind
 from mcp_app.protocol.events import Occurred
 from mcp_app.protocol.json_types import JsonObject
 from tests.drill.functions.shop import FIELDS
-from tests.drill.models import Order
+from tests.drill.models import Order, Stock
+from tests.kinds.query import shop
 from tests.kinds.query.test_scoping import (
     _HIDDEN,
     Shop,
@@ -33,11 +34,6 @@ from tests.kinds.query.test_scoping import (
 EVENTS: Final = ("created", "changed")
 KEYS: Final = {"Order": "id", "Item": "id", "Invoice": "key"}
 PERSONS: Final = ("ana", "ben")
-PAID: Final[JsonObject] = {
-    "model": "drill.Order",
-    "on": ["changed"],
-    "fields": ["id", "number"],
-}
 
 
 @pytest.fixture
@@ -71,7 +67,7 @@ def occurred(number: int, pk: Any, on: str = "changed", *changed: str) -> Occurr
 
 
 def definition(kind: ChangeKind, config: JsonObject) -> EventDefinition:
-    return kind.complete_safely(EventDefinition(name="e", topic=""), config)
+    return kind.complete_safely(EventDefinition(name="e"), config)
 
 
 def told(
@@ -89,17 +85,16 @@ def told(
     return [*runnable.convert(chosen)]
 
 
-def shop_registry(rows: Any, **options: Any) -> Registry:
+def shop_registry(rows: Any) -> Registry:
+    """Return a registry that opens the shop; each field needs its own permission."""
     registry = Registry()
     for model, fields in FIELDS.items():
-        more: JsonObject = {"watch": ["state"]} if model is Order else {}
         registry.open_model(
             model,
             fields=fields,
             rows=rows(model),
-            permission="",
+            permissions={name: f"drill.{model.__name__}_{name}" for name in fields},
             events=EVENTS,
-            **{**more, **options.get(model.__name__, {})},
         )
     return registry
 
@@ -158,7 +153,11 @@ def test_a_subscriber_is_told_what_the_query_shows_the_same_person(
         "fields": [*dict.fromkeys([*config["fields"], key])],
         "filters": [*config["filters"], *([with_keys] if pks else [])],
     }
-    tool = QueryKind(registry).tool_runnable(ToolDefinition(name="t"), query)
+    kind, queries = ChangeKind(registry), QueryKind(registry)
+    same = {**query, "fields": config["fields"], "filters": config["filters"]}
+    demands = queries.complete(ToolDefinition(name="t"), same).demands
+    assert {*definition(kind, config).demands.permissions} == {*demands.permissions}
+    tool = queries.tool_runnable(ToolDefinition(name="t"), query)
     for person in PERSONS:
         context = cast("SyncContext", Caller(person))
         answer: Any = tool.run(ctx=context, **tool.bind(arguments))
@@ -172,5 +171,106 @@ def test_a_subscriber_is_told_what_the_query_shows_the_same_person(
             for pk, each in zip(pks, happened, strict=True)
             if pk in shown
         ]
-        kind = ChangeKind(registry)
         assert told(kind, config, happened, person, **arguments) == wanted
+
+
+@pytest.fixture
+def orders() -> ChangeKind:
+    registry = Registry()
+    registry.open_model(
+        Order,
+        fields=["number", "state", "note"],
+        filters=["state", "id"],
+        rows="all",
+        permission="",
+        permissions={"id": "drill.see_keys", "state": "drill.see_states"},
+        events=["created", "changed", "deleted"],
+        watch=["state"],
+    )
+    registry.open_model(Stock, fields=["sku"], rows="all", permission="")
+    return ChangeKind(registry)
+
+
+def config(*fields: str, **members: Any) -> JsonObject:
+    whole = {"model": "drill.Order", "on": ["changed"], "fields": [*fields]}
+    return {**whole, **members}
+
+
+STATE: Final = {"path": "state", "lookup": "exact", "parameter": "state"}
+WRONG: Final[list[tuple[JsonObject, str, str]]] = [
+    ({"on": []}, "Choose what happens to a row.", "on"),
+    ({"on": ["sold"]}, "$.on[0]: The value is not one of", "on.0"),
+    ({"model": "drill.Stock", "fields": ["sku"]}, "opens drill.Stock with “cha", "on"),
+    ({"model": "drill.Item"}, "No code opens the model “drill.Item”", "model"),
+    ({"fields": ["margin"]}, "“margin” of drill.Order cannot be shown", "fields.0"),
+    ({"fields": []}, "Choose at least one field to show.", "fields"),
+    ({"watched": ["number"]}, "No code watches “number” of drill.Order.", "watched"),
+    (
+        {"on": ["created"], "watched": ["state"]},
+        "Only what is changed can be",
+        "watched",
+    ),
+    ({"on": ["deleted"], "filters": [STATE]}, "fits no condition", "filters"),
+    ({"order": ["number"]}, "order", ""),
+    ({"lists": []}, "lists", ""),
+]
+
+
+@pytest.mark.parametrize(("members", "sentence", "place"), WRONG)
+def test_what_cannot_be_told(
+    orders: ChangeKind, members: JsonObject, sentence: str, place: str
+) -> None:
+    wrong = config("number", **members)
+    (problem,) = orders.config_problems(EventDefinition(name="e"), wrong)
+    assert sentence in problem.message
+    assert problem.place == place
+    assert orders.complete_safely(EventDefinition(name="e"), wrong).topic == ""
+
+
+def test_what_follows_from_a_config(orders: ChangeKind) -> None:
+    event = definition(orders, config("number", watched=["state"], filters=[STATE]))
+    members: Any = (
+        event.payload_schema["properties"],
+        event.input_schema["properties"],
+    )
+    assert event.topic == "+drill.Order"
+    assert event.demands.permissions == ("drill.see_states",)
+    assert [[*each] for each in members] == [["number"], ["state"]]
+    gone = definition(orders, {"model": "drill.Order", "on": ["deleted"]})
+    assert gone.payload_schema["properties"] == {"id": {"type": "integer"}}
+    assert gone.demands.permissions == ("drill.see_keys",)
+    words = orders.sentence_safely(event, config("number", on=["created", "changed"]))
+    assert words.endswith("It is told when a row is added and is changed.")
+    parts = dict(orders.describe_safely(event, config("number", watched=["state"])))
+    assert parts["Only if one of these changed"] == "state"
+    assert orders.missing() is None
+    assert ChangeKind(Registry()).missing() is not None
+
+
+@pytest.mark.django_db
+def test_what_is_told_of_what_happened(orders: ChangeKind, settings: Any) -> None:
+    first, second = shop.order("1", note="a" * 900), shop.order("2")
+    happened = [
+        occurred(1, second.pk, "created"),
+        occurred(2, second.pk, "changed"),
+        occurred(3, first.pk, "changed", "state"),
+        occurred(4, 0, "deleted"),
+        occurred(5, 0, "changed", "state"),
+        occurred(6, second.pk, "changed", "note", "state"),
+    ]
+
+    def numbers(**members: Any) -> list[tuple[int, Any]]:
+        events = told(orders, config("number", **members), happened)
+        return [(each.number, *each.data.values()) for each in events]
+
+    assert numbers() == [(2, "2"), (3, "1"), (6, "2")]
+    assert numbers(watched=["state"]) == [(3, "1"), (6, "2")]
+    both = numbers(on=["created", "changed"], watched=["state"])
+    assert both == [(1, "2"), (3, "1"), (6, "2")]
+    assert numbers(on=["deleted"]) == numbers(on=["deleted"], fields=[]) == [(4, 0)]
+    many = replace(happened[0], data={"on": "changed", "changed": [], "many": True})
+    (gap,) = told(orders, config("number"), [many])
+    assert gap.is_gap
+    assert told(orders, config("number", watched=["state"]), [many]) == []
+    settings.MCP = {**settings.MCP, "LIMITS": {"EVENT_SIZE": 800}}
+    assert [each.data for each in told(orders, config("note"), happened[2:3])] == [{}]
