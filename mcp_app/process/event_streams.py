@@ -72,6 +72,7 @@ class EventStreams:
         self._due: dict[Push, bool] = {}
         """Streams to look at, and whether each gets a heartbeat."""
         self._busy: set[Push] = set()
+        self._workers = 0
         process.events.add_reader(self._note_topics)
 
     @contextmanager
@@ -98,20 +99,25 @@ class EventStreams:
         if stream not in self._by_topic.get(stream.topic, ()):
             return
         self._due[stream] = self._due.get(stream, False) or beat
-        if len(self._busy) < MAX_AT_ONCE and stream not in self._busy:
+        if self._workers < min(MAX_AT_ONCE, len(self._due)):
+            self._workers += 1
             self._process.spawn_task(self._work())
 
     async def _work(self) -> None:
-        while (
-            stream := next((each for each in self._due if each not in self._busy), None)
-        ) is not None and len(self._busy) < MAX_AT_ONCE:
-            beat = self._due.pop(stream)
-            self._busy.add(stream)
-            try:
-                await self._tell(stream, beat=beat)
-            finally:
-                self._busy.discard(stream)
-            await asyncio.sleep(0)
+        try:
+            while (stream := self._next_stream()) is not None:
+                beat = self._due.pop(stream)
+                self._busy.add(stream)
+                try:
+                    await self._tell(stream, beat=beat)
+                finally:
+                    self._busy.discard(stream)
+                await asyncio.sleep(0)
+        finally:
+            self._workers -= 1
+
+    def _next_stream(self) -> Push | None:
+        return next((each for each in self._due if each not in self._busy), None)
 
     async def _tell(self, stream: Push, *, beat: bool) -> None:
         """Write what has happened, or why the subscription is over."""
