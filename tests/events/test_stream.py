@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.server import WAIT_FOR_EVENT
+from mcp_app.invalidation.changes import notify
 from mcp_app.models import Server
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.negotiation import (
@@ -149,6 +150,21 @@ async def test_a_session_and_a_client_without_streams_have_none(hear: Hear) -> N
     client = (await hear()).client
     headers = {"accept": "application/json"}
     assert (await client.request("events/stream", NAME, headers=headers)).status == 406
+
+
+async def test_a_client_hears_that_there_are_other_event_types(
+    ana: EventClient, process: Process
+) -> None:
+    wanted = {"notifications": {"eventsListChanged": True, "toolsListChanged": False}}
+    visit = await ana.client.begin("subscriptions/listen", wanted, id="s").begun()
+    acknowledged = await visit.message()
+    assert acknowledged is not None
+    assert acknowledged["params"]["notifications"] == {"eventsListChanged": True}
+    await sync_to_async(notify)("events", "private")
+    changed = await visit.message()
+    assert changed is not None
+    assert changed["method"] == "notifications/events/list_changed"
+    await visit.leave()
 
 
 async def test_over_stdio_events_come_on_the_one_channel(
