@@ -106,7 +106,7 @@ proxies: $(VENV_STAMP) ## Hold mcp_check against each server behind each proxy, 
 ROUNDS ?= 1000
 
 .PHONY: reliability
-reliability: $(VENV_STAMP) ## Try for long what is promised (ROUNDS=1000, PART=changes, log or security).
+reliability: $(VENV_STAMP) ## Try for long what is promised (ROUNDS=1000, PART=changes, log, security or events).
 	@python -m tests.reliability --rounds $(ROUNDS) $(addprefix --part ,$(PART))
 
 KILLS ?= 20

@@ -93,6 +93,8 @@ class Limits:
     task_timeout: Seconds = 3_600
     task_wait: Seconds = 50
     event_size: Count = 64 * KIB
+    event_rate: Count = 60
+    event_burst: Count = 20
     events_kept: Seconds = 3 * 86_400
     events_rows: Count = 500_000
     subscriptions_per_person: Count = 20
@@ -189,7 +191,11 @@ CREDENTIALS = ("authorization", "proxy-authorization", "cookie", "mcp-session-id
 RENAMED = {"AROUND": "CALL_CONTEXT_MANAGERS"}
 """Keys that had another name once."""
 LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
-RATES = {"tool_burst": "tool_rate", "request_burst": "request_rate"}
+RATES = {
+    "tool_burst": "tool_rate",
+    "request_burst": "request_rate",
+    "event_burst": "event_rate",
+}
 """How many at once, and how many a minute."""
 
 

@@ -84,6 +84,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "AUTHENTICATION": _json_object,
     "COERCE": _truth,
     "ENDLESS_TOKENS": _truth,
+    "EVENTS": _json_object,
     "HOSTS": _words,
     "HTTP": _json_object,
     "LIMITS": _limits,

@@ -232,7 +232,7 @@ async def process(
     }
     policy.clear_cache()
     current_process._current = current = runtime.Process(registry)
-    current.offer_task_places()
+    current.offer_places()
     # Whole pages are kept encoded, with cursors that are sealed with the keys.
     if "STATE_KEYS" not in mcp:
         _warm(current)

@@ -207,6 +207,7 @@ def test_every_limit_may_be_great() -> None:
         most = conf.MAX_SECONDS if HINTS[name] == conf.Seconds else conf.MAX_NUMBER
         # A burst is within its rate, and a batch within the burst.
         others = {"request_rate": most, "request_burst": most, "tool_rate": most}
+        others["event_rate"] = most
         with override_settings(MCP={"LIMITS": {**others, name: most}}):
             assert conf.settings_problems(conf.current_settings()) == [], name
 

@@ -6,6 +6,7 @@ changes nothing, and is told so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -62,23 +63,36 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         same = models.Q(secret=row.secret, expires_ms=row.expires_ms)
         return self._change(same & models.Q(pk=row.pk), **values)
 
-    def claim(self, owner: str, most: int) -> list[EventSubscription]:
-        """Let a worker deliver to some of these, the one served longest ago first."""
+    def claim(self, owner: str, most: int, per_host: int) -> list[EventSubscription]:
+        """Let a worker deliver to some of these, the one served longest ago first.
+
+        Of a host so many are delivered to at once, by whatever workers.
+        """
         rows = self.using(router.db_for_write(EventSubscription)).living().free()
         # Most of the time there are none: nothing is locked to find that out.
         if not rows.exists():
             return []
-        return persistently(partial(rows._claim_locked, owner, most))
+        return persistently(partial(rows._claim_locked, owner, most, per_host))
 
-    def _claim_locked(self, owner: str, most: int) -> list[EventSubscription]:
+    def _claim_locked(
+        self, owner: str, most: int, per_host: int
+    ) -> list[EventSubscription]:
+        every = self.model._base_manager.using(self.db)
         with own_transaction(self.db):
-            rows = claim_rows(self).order_by("lease_ms", "pk")
-            keys = list(rows.values_list("pk", flat=True)[:most])
-            chosen = self.model._base_manager.using(self.db).filter(pk__in=keys)
+            leased = every.filter(lease_ms__gt=NowMilliseconds()).exclude(owner="")
+            hosts = Counter(leased.values_list("host", flat=True))
+            full = [host for host, count in hosts.items() if count >= per_host]
+            rows = claim_rows(self.exclude(host__in=full)).order_by("lease_ms", "pk")
+            keys: list[int] = []
+            for pk, host in rows.values_list("pk", "host")[: most * per_host]:
+                hosts[host] += 1
+                if len(keys) < most and hosts[host] <= per_host:
+                    keys.append(pk)
+            chosen = every.filter(pk__in=keys)
             chosen.update(owner=owner, lease_ms=NowMilliseconds() + LEASE_MS)
         return list(chosen.order_by("lease_ms", "pk"))
 
-    def note(self, pk: int, owner: str, **values: Any) -> bool:
+    def note(self, pk: int, owner: str, /, **values: Any) -> bool:
         """Store how far its worker is, whose lease is renewed."""
         lease = {"lease_ms": NowMilliseconds() + LEASE_MS}
         return self._change(models.Q(pk=pk, owner=owner), **{**lease, **values})

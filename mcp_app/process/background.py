@@ -199,7 +199,7 @@ def _of_running_loop() -> Process:
     if current is None:
         lifecycle.log_closed_hosts()
         current = begin_process()
-        current.offer_task_places()
+        current.offer_places()
         install_drain(current)
     current.serves = True
     _current = current

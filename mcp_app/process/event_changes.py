@@ -111,7 +111,7 @@ class EventChanges:
         if least > self._state.newest:
             # Another process may have heard of something before this one.
             self.mark_stale()
-        while self._is_stale or topic not in self._last:
+        while self._is_stale or self._reading or topic not in self._last:
             if topic not in self._last:
                 self._unknown.add(topic)
             await self._read_changes()

@@ -228,6 +228,12 @@ AGED = 0.5
 """Seconds between two searches for sessions that are too old."""
 
 
+class Looking(Protocol):
+    """What is done in a process while nobody calls."""
+
+    is_looking: bool
+
+
 class TickedProcess(Protocol):
     """The parts of a process that the ticker needs."""
 
@@ -242,6 +248,8 @@ class TickedProcess(Protocol):
     def sse_reader(self) -> SseReader: ...
     @property
     def revocation(self) -> Revocation: ...
+    @property
+    def event_delivery(self) -> Looking: ...
     async def check_for_changes(self) -> None: ...
     def spawn_task(self, work: Awaitable[None]) -> asyncio.Future[None]: ...
 
@@ -260,7 +268,8 @@ class Ticker:
         """Check half of `FRESHNESS` after the last check, if anything is open."""
         process = self._process
         process.sse_reader.poll_soon()
-        if self._answering is None and (process.listeners or process.running):
+        is_open = process.listeners or process.running
+        if self._answering is None and (is_open or process.event_delivery.is_looking):
             delay = process.gate.seconds_since_check()
             self._answering = process.loop.call_later(
                 max(0.0, FRESHNESS / 2 - delay), self._answer_ring

@@ -82,6 +82,8 @@ class DrainedProcess(Protocol):
     @property
     def tasks(self) -> Sized: ...
     @property
+    def event_delivery(self) -> Sized: ...
+    @property
     def sse_reader(self) -> SseReader: ...
 
 
@@ -97,7 +99,11 @@ async def drain_process(process: DrainedProcess, patience: float, end: End) -> N
         # begun a moment ago.  Others close the session when this process is gone.
         waited_for = process.sse_reader.has_work_until(known)
         return bool(
-            process.running or process.tasks or process.log.is_committing or waited_for
+            process.running
+            or process.tasks
+            or process.event_delivery
+            or process.log.is_committing
+            or waited_for
         )
 
     await _wait_while(is_at_work, patience, 0.05)

@@ -22,6 +22,7 @@ from mcp_app.auth.site_requests import CallerAddresses
 from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.conf import mcp_settings, secret_keys
+from mcp_app.egress.callbacks import event_settings
 from mcp_app.interface.log_secrets import log_secrets
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
@@ -50,6 +51,7 @@ from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.callers import Callers, Revocation, may_read_resource
 from mcp_app.process.event_changes import EventChanges
+from mcp_app.process.event_delivery import EventDelivery
 from mcp_app.process.event_streams import EventStreams
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate, refresh_caches
 from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat
@@ -209,6 +211,7 @@ class Process:
     async def _maintain_rows(self) -> None:
         await self._upkeep.maintain_rows()
         await self.tasks.maintain()
+        await self.event_delivery.maintain()
 
     def start_services(self) -> None:
         """Begin with what goes on by itself."""
@@ -246,11 +249,20 @@ class Process:
     def event_streams(self) -> EventStreams:
         return EventStreams(self)
 
-    def offer_task_places(self) -> None:
-        """Run tasks, as a process that serves does; at most in half of the threads."""
+    @cached_property
+    def event_delivery(self) -> EventDelivery:
+        return EventDelivery(self)
+
+    def offer_places(self) -> None:
+        """Run tasks, at most in half of the threads, and deliver events.
+
+        That is for processes that serve.
+        """
         if mcp_settings.tasks == "here":
             most = max(1, self.threads.size // 2)
             self.tasks.offer_places(min(self.limits.tasks_per_process, most))
+        if event_settings().deliver == "here":
+            self.event_delivery.offer()
 
     @cached_property
     def addresses(self) -> CallerAddresses:
@@ -449,6 +461,7 @@ class Process:
         self._hanging.cancel()
         self._janitor.stop()
         self._shared_rates.stop()
+        self.event_delivery.stop()
         self.heartbeat.stop()
         if self.audit is not None:
             self.audit.stop()

@@ -45,6 +45,8 @@ class Dialect:
     unsubscribe_must_find: bool
     """Whether to end a subscription that is not there is an error."""
     posts_gaps: bool
+    terminated_attempts: int
+    """How often a receiver is told that a subscription is over, if it does not hear."""
     message_ids: bool
     """Whether `webhook-id` names the message; else the event."""
 
@@ -57,6 +59,7 @@ SEP: Final = Dialect(
     codes=dict(zip(_ERRORS, range(-32023, -32028, -1), strict=True)),
     unsubscribe_must_find=True,
     posts_gaps=True,
+    terminated_attempts=3,
     message_ids=True,
 )
 SKETCH: Final = Dialect(
@@ -64,6 +67,7 @@ SKETCH: Final = Dialect(
     codes=dict(zip(_ERRORS, range(-32011, -32016, -1), strict=True)),
     unsubscribe_must_find=False,
     posts_gaps=False,
+    terminated_attempts=1,
     message_ids=False,
 )
 DIALECTS: Final[Mapping[str, Dialect]] = {each.name: each for each in (SEP, SKETCH)}

@@ -1,8 +1,8 @@
 """`python -m tests.reliability`: try for long what is promised.
 
 Each test has its rounds on each kind of cluster: one kind after the other where times
-are measured, else side by side.  There are three parts: `changes`, the `log` of
-requests, and `security`.  Each part has a file that keeps its rounds, as
+are measured, else side by side.  There are four parts: `changes`, the `log` of
+requests, `security` and `events`.  Each part has a file that keeps its rounds, as
 `results/reliability-log.jsonl`, and a table in benchmarks/results/, which is printed
 and written from that file.  What is run begins anew there, and with `--continue` goes
 on where it was cut; what is not run stays.  Exits with 1 where a promise or a figure

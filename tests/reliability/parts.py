@@ -1,4 +1,4 @@
-"""The tests, in three parts that are run, kept and told of apart."""
+"""The tests, in four parts that are run, kept and told of apart."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from tests.reliability.crashes import TEST as CRASHED
 from tests.reliability.crashes import crashes
 from tests.reliability.crossing import TEST as CROSSED
 from tests.reliability.crossing import crossing
+from tests.reliability.deliveries import TEST as DELIVERED
+from tests.reliability.deliveries import deliveries
 from tests.reliability.doorbells import TEST as UNHEARD
 from tests.reliability.doorbells import doorbells
 from tests.reliability.model import ALONE, model, model_alone
@@ -65,10 +67,12 @@ SECURITY: Final[dict[str, tuple[Test, float]]] = {
     REVOKED: (revocations, 1),
     ENDED: (ends, 1),
 }
-PARTS: Final = {"changes": CHANGES, "log": LOG, "security": SECURITY}
-TESTS: Final = {**CHANGES, **LOG, **SECURITY}
+EVENTS: Final[dict[str, tuple[Test, float]]] = {DELIVERED: (deliveries, 1 / 20)}
+PARTS: Final = {"changes": CHANGES, "log": LOG, "security": SECURITY, "events": EVENTS}
+TESTS: Final = {**CHANGES, **LOG, **SECURITY, **EVENTS}
 ONLY_ON: Final = {
     CRASHED: ("postgresql", "mariadb"),
+    DELIVERED: ("postgresql",),
     UNHEARD: ("postgresql-redis",),
     STOPS_UNHEARD: ("postgresql-redis",),
     ALONE: ("sqlite",),

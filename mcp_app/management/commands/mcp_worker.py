@@ -1,4 +1,4 @@
-"""Run tasks apart from the processes that serve."""
+"""Run tasks, and deliver events, apart from the processes that serve."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from mcp_app.conf import MAX_SECONDS, mcp_settings
+from mcp_app.egress.callbacks import event_settings
 from mcp_app.process.background import begin_process
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.server.exchange import End
@@ -22,13 +23,15 @@ LOOK_S: Final = 1.0
 RETRY_S: Final = 5.0
 NOT_WANTED: Final = (
     'MCP["TASKS"] is {value!r}: others run the tasks. Set it to "worker", and restart'
-    " the processes that serve."
+    ' the processes that serve. To deliver events here, set MCP["EVENTS"]["deliver"]'
+    ' to "worker".'
 )
 
 
 class Command(BaseCommand):
     help = (
-        'Runs tasks, if MCP["TASKS"] is "worker", until it gets SIGTERM or SIGINT. Then'
+        'Runs tasks, if MCP["TASKS"] is "worker", and delivers events, if'
+        ' MCP["EVENTS"]["deliver"] is "worker", until it gets SIGTERM or SIGINT. Then'
         " those that run have their time, and no other begins; a second one ends them."
     )
 
@@ -37,7 +40,10 @@ class Command(BaseCommand):
             "--places",
             type=int,
             default=4,
-            help="how many tasks run at the same time, at most THREADS (default: 4)",
+            help=(
+                "how many tasks run at the same time, at most THREADS (default: 4); 0"
+                " where it only delivers events"
+            ),
         )
         parser.add_argument(
             "--patience",
@@ -47,24 +53,37 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if mcp_settings.tasks != "worker":
+        runs_tasks = mcp_settings.tasks == "worker"
+        delivers = event_settings().deliver == "worker"
+        if not runs_tasks and not delivers:
             raise CommandError(NOT_WANTED.format(value=mcp_settings.tasks))
         patience = options["patience"]
         if not 0 <= patience <= MAX_SECONDS:
             raise CommandError(f"--patience is {patience:g}: it must be 0 or more.")
         places, most = options["places"], mcp_settings.threads
-        if not 0 < places <= most:
-            raise CommandError(f"--places is {places}: it must be from 1 to {most}.")
+        least = 0 if delivers else 1
+        if not least <= places <= most:
+            message = f"--places is {places}: it must be from {least} to {most}."
+            raise CommandError(message)
         connections.close_all()
-        self.stdout.write(f"Runs {places} tasks at the same time.")
-        asyncio.run(run_tasks(places, patience, self.stdout.write))
+        places = places if runs_tasks else 0
+        if places:
+            self.stdout.write(f"Runs {places} tasks at the same time.")
+        if delivers:
+            self.stdout.write("Delivers events.")
+        work = run_tasks(places, patience, self.stdout.write, delivers=delivers)
+        asyncio.run(work)
 
 
-async def run_tasks(places: int, patience: float, say: Callable[[str], object]) -> None:
+async def run_tasks(
+    places: int, patience: float, say: Callable[[str], object], *, delivers: bool
+) -> None:
     """Run tasks until a signal comes, and give them then so many seconds."""
     current, stopped = begin_process(), asyncio.Event()
     stop_at_signals(stopped)
     current.tasks.offer_places(places)
+    if delivers:
+        current.event_delivery.offer()
     try:
         while not stopped.is_set():
             pause = LOOK_S

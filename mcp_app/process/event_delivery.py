@@ -1,0 +1,404 @@
+"""Delivers events to webhook subscriptions (SEP-3415, "Webhook delivery").
+
+Rows are claimed; what of them is stored counts only while the lease of the claim lasts.
+So an event is posted again if a process dies before it has stored that it is delivered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Awaitable
+from http import HTTPStatus
+from typing import Any, Final, NoReturn, Protocol, TypeVar
+
+from django.db import Error as DatabaseError
+
+from mcp_app.conf import Limits
+from mcp_app.egress.callbacks import CallbackAnswer, UnusableCallback, read_callback
+from mcp_app.pools.database import reader, writer
+from mcp_app.process.event_changes import EventChanges
+from mcp_app.process.freshness import FreshnessGate
+from mcp_app.process.stored_calls import AccessLost, CallingProcess, make_exchange
+from mcp_app.process.webhooks import WebhookStore
+from mcp_app.protocol import jsonrpc, webhooks
+from mcp_app.protocol.errors import InvalidParams, SwitchedOff, Unavailable
+from mcp_app.protocol.events import (
+    DIALECTS,
+    MAX_POLL_EVENTS,
+    ErrorName,
+    EventError,
+    Occurred,
+    event_to_wire,
+)
+from mcp_app.protocol.tasks import read_json
+from mcp_app.server.events import (
+    LISTING,
+    Subscription,
+    choose_events,
+    cursor_at,
+    find_subscription,
+    read_batch,
+)
+from mcp_app.server.exchange import Exchange
+from mcp_app.server.stored_callers import exchange_members
+from mcp_app.streams import event_deliveries as rows
+from mcp_app.streams.event_deliveries import Claim, Pace
+
+logger = logging.getLogger("mcp_app.events")
+
+Value = TypeVar("Value")
+
+AT_ONCE: Final = 8
+PER_HOST: Final = 4
+"""So many subscriptions are delivered to at once: by a process, and of a host."""
+LOOK_S: Final = 1.0
+"""Commands and queues ring no doorbell: so often a process looks what is new."""
+BATCH_SIZE: Final = 50
+MAX_WAITING: Final = 1_000
+"""Of more than that a subscriber is only told that they were passed over."""
+MAX_COUNTS: Final = 10_000
+GONE_S: Final = 600.0
+"""A type may be away for so long, as in a deploy; then its subscriptions end."""
+STOPPED_MS: Final = 10_000
+FAILED_MS: Final = 60_000
+"""What is stopped, or cannot be delivered, is looked at again after so long."""
+ENDING_PAUSES_S: Final = (0, 1, 4)
+FINAL: Final = (HTTPStatus.GONE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+"""After these an event is not posted again."""
+TOO_LARGE: Final = CallbackAnswer(
+    error=webhooks.HTTP_4XX, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+)
+REVOKED: Final = "The access of the subscriber was taken away."
+
+
+class DeliveringProcess(CallingProcess, Protocol):
+    """The parts of a process that deliveries need."""
+
+    generation: int
+    stopping: bool
+    limits: Limits
+    gate: FreshnessGate
+
+    @property
+    def events(self) -> EventChanges: ...
+    @property
+    def webhooks(self) -> WebhookStore: ...
+    def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]: ...
+
+
+class EventDelivery:
+    """The subscriptions that a process delivers to; used on its loop only."""
+
+    is_looking = False
+    """Whether somebody subscribes, so that it is of interest what happens."""
+
+    def __init__(self, process: DeliveringProcess) -> None:
+        self._process = process
+        self._pace = Pace(process.limits)
+        self._delivers = self._is_claiming = self._claims_again = False
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self.gone: dict[int, float] = {}
+        """Subscriptions whose type is not there, and since when."""
+        self.counted: dict[int, int] = {}
+        """Up to which number few enough wait, by subscription."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def offer(self) -> None:
+        """Deliver, from the next heartbeat on."""
+        self._delivers = True
+        self._process.events.add_reader(lambda _topics: self.wake())
+
+    async def maintain(self) -> None:
+        """With each heartbeat: see whether anybody subscribes."""
+        wanted = self._delivers and not self._process.stopping and self._topics()
+        self.is_looking = bool(wanted) and await reader.run(rows.has_subscriptions)
+        if self.is_looking and self._timer is None:
+            self._look()
+
+    def _look(self) -> None:
+        """Look now, and then each second, as long as somebody subscribes."""
+        self._timer = None
+        if self.is_looking and not self._process.stopping:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(LOOK_S, self._look)
+            self.wake()
+
+    def stop(self) -> None:
+        self.is_looking = self._delivers = False
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def wake(self) -> None:
+        """Claim what is due or new, if somebody subscribes."""
+        self._claims_again = self.is_looking
+        if self._claims_again and not self._is_claiming:
+            self._is_claiming = True
+            self._process.spawn_task(self._claim_all())
+
+    def _topics(self) -> set[str]:
+        catalogs = self._process.catalogs.by_slug.values()
+        entries = (each for catalog in catalogs for each in catalog.events.values())
+        return {each.definition.topic for each in entries}
+
+    async def _claim_all(self) -> None:
+        try:
+            while self._claims_again and not self._process.stopping:
+                await self._process.gate.wait_until_fresh(time.monotonic())
+                self._claims_again = False
+                self._claims_again |= await self._claim()
+        except (DatabaseError, Unavailable):
+            # The next look tries again.
+            return
+        finally:
+            self._is_claiming = False
+
+    async def _claim(self) -> bool:
+        """Deliver to as many as there are places for; return whether to any."""
+        most = AT_ONCE - self._count
+        if most <= 0:
+            return False
+        last: dict[str, int] = {}
+        for topic in sorted(self._topics()):
+            last.update((await self._process.events.current_state(topic)).last)
+        owner = secrets.token_hex(16)
+        claims = await writer.run(
+            rows.claim_subscriptions, owner, most, PER_HOST, last, self._pace
+        )
+        for claim in claims:
+            self._count += 1
+            self._process.spawn_task(self._serve(claim))
+        return bool(claims)
+
+    async def _serve(self, claim: Claim) -> None:
+        """Deliver what is due and some of what is new; then let others have it."""
+        try:
+            await self._deliver(claim)
+            await writer.run(claim.store, end=True)
+        except (DatabaseError, Unavailable, Ended):
+            # Who claims it after the lease goes on.
+            return
+        finally:
+            self._count -= 1
+            self.wake()
+
+    async def _deliver(self, claim: Claim) -> None:
+        delivery = _Delivery(self._process, self, claim)
+        try:
+            await delivery.run()
+        except SwitchedOff:
+            claim.hold(STOPPED_MS)
+        except (DatabaseError, Unavailable, Ended):
+            raise
+        except Exception:
+            logger.exception("Events could not be delivered.")
+            claim.hold(FAILED_MS)
+
+
+class Ended(Exception):
+    """The subscription is over, or another worker's."""
+
+
+class _Delivery:
+    """One claim, delivered to one event after the other."""
+
+    _exchange: Exchange
+    _subscription: Subscription
+    _generation: int
+
+    def __init__(
+        self, process: DeliveringProcess, own: EventDelivery, claim: Claim
+    ) -> None:
+        self._process, self._own, self._claim = process, own, claim
+        self._caller: dict[str, Any] = read_json(claim.record.caller)
+        self._dialect = DIALECTS[self._caller["dialect"]]
+
+    async def run(self) -> None:
+        await self._process.gate.wait_until_fresh(time.monotonic())
+        self._generation = self._process.generation
+        if not await self._find_subscriber() or not await self._post_again():
+            return
+        claim = self._claim
+        if not await self._pass_over():
+            return
+        if most := claim.free_places(BATCH_SIZE):
+            batch = await read_batch(
+                self._exchange, self._subscription, claim.position, most
+            )
+            for event in batch.events:
+                if not await self._post_event(event):
+                    return
+            claim.position = max(claim.position, batch.position)
+
+    async def _post_again(self) -> bool:
+        """Post what is due once more; return whether to go on."""
+        for retry in self._claim.due_retries():
+            number, events = retry.number, self._process.events
+            some = await events.load(self._topic, number - 1, 1)
+            some = [each for each in some if each.number == number]
+            chosen = await choose_events(self._exchange, self._subscription, some)
+            if not chosen:
+                # It is not for this subscriber any more.
+                self._claim.drop_retry(number)
+            elif not await self._post_event(chosen[0]):
+                return False
+        return True
+
+    @property
+    def _topic(self) -> str:
+        return self._subscription.entry.definition.topic
+
+    # -- who, and what -----------------------------------------------------------------
+
+    async def _find_subscriber(self) -> bool:
+        """Look again who it is for; return False where that must wait, or end it."""
+        row = self._claim.record
+        params = {"name": row.event_type, "arguments": read_json(row.arguments)}
+        if self._process.catalogs.find_catalog(row.server) is None:
+            return await self._wait_for_type()
+        try:
+            exchange = self._exchange = await make_exchange(
+                self._process,
+                row.server,
+                self._caller["revision"],
+                **exchange_members(self._caller),
+                request_id=row.public_id,
+                method="events/subscribe",
+                params=params,
+                person=row.person,
+            )
+        except AccessLost:
+            await self._end("forbidden", REVOKED, reason="revoked")
+        exchange.task = asyncio.current_task()
+        entry = exchange.catalog.events.get(row.event_type)
+        if entry is None and exchange.catalog.switched_off(LISTING, row.event_type):
+            raise SwitchedOff("The event type is stopped.")
+        if entry is None:
+            return await self._wait_for_type()
+        self._own.gone.pop(row.pk, None)
+        if not exchange.sees(entry.definition):
+            await self._end("forbidden", REVOKED, reason="revoked")
+        try:
+            self._subscription = await find_subscription(exchange, params)
+        except InvalidParams as error:
+            await self._end("unsupported", error.message, reason="schema_changed")
+        except EventError as error:
+            await self._end("forbidden", error.message, **(error.data or {}))
+        return True
+
+    async def _wait_for_type(self) -> bool:
+        """Hold what has no type now; end it if that lasts."""
+        gone, row = self._own.gone, self._claim.record
+        now = time.monotonic()
+        if now - gone.setdefault(row.pk, now) >= GONE_S:
+            del gone[row.pk]
+            message = f"There is no event {row.event_type} any more."
+            await self._end("not_found", message, kind="event")
+        self._claim.hold(FAILED_MS)
+        return False
+
+    async def _end(self, name: ErrorName, message: str, **data: Any) -> NoReturn:
+        """Tell the receiver that it is over, and delete the row."""
+        error = EventError(self._dialect, name, message, **data)
+        body = webhooks.terminated_body(error)
+        for pause_s in ENDING_PAUSES_S[: self._dialect.terminated_attempts]:
+            await asyncio.sleep(pause_s)
+            answer = await self._post_control("terminated", body)
+            if not answer.error or answer.status in FINAL:
+                break
+        await writer.run(self._claim.delete)
+        raise Ended
+
+    # -- posts -------------------------------------------------------------------------
+
+    async def _post_event(self, event: Occurred) -> bool:
+        """Post an event and store what became of it; return whether to go on."""
+        claim, process = self._claim, self._process
+        if (
+            process.stopping
+            or not claim.has_lease
+            or self._generation != process.generation
+        ):
+            # Rights may have changed: another claim looks at them.
+            return False
+        entry, record = self._subscription.entry, claim.record
+        cursor = cursor_at(self._exchange, entry, claim.watermark_at(event.number))
+        body = jsonrpc.write(event_to_wire(event, entry.identity, cursor))
+        message_id = webhooks.message_id(
+            self._dialect, record.public_id, event.event_id
+        )
+        answer = await self._post(message_id, body)
+        is_final = answer.status in FINAL
+        claim.note_answer(event.number, answer.error, is_final=is_final)
+        if not await writer.run(claim.store):
+            raise Ended
+        return not answer.error or is_final
+
+    async def _post_control(self, kind: str, body: bytes) -> CallbackAnswer:
+        message_id = webhooks.control_id(kind, secrets.token_hex(16))
+        return await self._post(message_id, body)
+
+    async def _post(self, message_id: str, body: bytes) -> CallbackAnswer:
+        record, now_ms = self._claim.record, self._claim.now_ms
+        if len(body) > webhooks.MAX_BODY:
+            return TOO_LARGE
+        try:
+            callback = read_callback(record.url)
+        except UnusableCallback:
+            # The settings, or the keys that sealed it, are others now.
+            return CallbackAnswer(error=webhooks.REFUSED)
+        signing = record.current_secrets(now_ms)
+        headers = webhooks.message_headers(
+            record.public_id, signing, message_id, now_ms // 1_000, body
+        )
+        return await self._process.webhooks.callbacks.post_message(
+            callback, headers, body
+        )
+
+    async def _pass_over(self) -> bool:
+        """Go to where reading is possible, and sensible; tell of the gap.
+
+        Return False if the receiver could not be told yet.
+        """
+        claim, events = self._claim, self._process.events
+        state = await events.current_state(self._topic, claim.position)
+        first = max(claim.position, await events.load_floor())
+        if await self._is_flooded(first, state.last[self._topic]):
+            first = state.newest
+        if first == claim.position or not claim.active:
+            return True
+        if self._dialect.posts_gaps:
+            mark = rows.watermark(first, claim.retries)
+            cursor = cursor_at(self._exchange, self._subscription.entry, mark)
+            answer = await self._post_control("gap", webhooks.gap_body(cursor))
+            claim.note_state(answer.error)
+            if answer.error and answer.status not in FINAL:
+                claim.hold(FAILED_MS)
+                return False
+        else:
+            claim.truncated = True
+        claim.position = first
+        return True
+
+    async def _is_flooded(self, position: int, last: int) -> bool:
+        """Whether too much waits after a position; counts only if that is possible."""
+        counted, pk = self._own.counted, self._claim.record.pk
+        known = max(position, counted.get(pk, 0))
+        if last - known <= MAX_WAITING or not self._process.limits.rates:
+            return False
+        count, is_more = 0, True
+        while is_more and count <= MAX_WAITING:
+            batch = await read_batch(
+                self._exchange, self._subscription, position, MAX_POLL_EVENTS
+            )
+            count += len(batch.events)
+            position, is_more = batch.position, batch.has_more
+        if len(counted) >= MAX_COUNTS:
+            counted.clear()
+        counted[pk] = position
+        return count > MAX_WAITING

@@ -1,0 +1,201 @@
+"""Deliveries to webhook subscriptions: what is claimed, and what became of it.
+
+One row is all that there is of a subscription.  Its retries stand in it, so an event
+that fails holds up no other one (SEP-3415, "Webhook delivery").
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from django.db.models import Q
+
+from mcp_app.conf import Limits
+from mcp_app.models import EventSubscription
+from mcp_app.models.event_subscriptions import CHECK_MS, LEASE_MS
+from mcp_app.models.transactions import NowMilliseconds
+from mcp_app.protocol import jsonrpc
+from mcp_app.streams.event_subscriptions import record_of
+
+PAUSES_MS: Final = [5_000, 30_000, 120_000, 480_000]
+"""So long after a failure an event is posted again; after the last it is given up."""
+MAX_RETRIES: Final = 20
+"""While so many wait to be posted again, nothing new is begun."""
+MAX_GIVEN_UP: Final = 20
+SUSPENDED_MS: Final = 3_600_000
+"""A receiver that fails for so long is told nothing until it is refreshed."""
+MINUTE_MS: Final = 60_000
+
+
+class Retry(NamedTuple):
+    """An event that has failed so many times, and when it is due (the database's)."""
+
+    number: int
+    attempts: int
+    due_ms: int
+
+
+def watermark(position: int, retries: Sequence[Retry]) -> int:
+    """Return up to where all is acknowledged or given up.
+
+    `position` is the last number that was posted, and `retries` stand for those that
+    failed.  Who reads a body has what is in it: so in a body that is posted again its
+    own retry does not count.
+    """
+    return min([position + 1, *(each.number for each in retries)]) - 1
+
+
+class Pace:
+    """How often a subscription is posted to: a bucket, kept as when it is full."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.interval_ms = MINUTE_MS // limits.event_rate if limits.rates else 0
+        self.room_ms = self.interval_ms * (limits.event_burst - 1)
+
+    def free_places(self, paced_ms: int, now_ms: int, most: int) -> int:
+        """Return how many events may be posted now, `most` of them at most."""
+        left = self.room_ms - max(0, paced_ms - now_ms)
+        if left < 0 or not self.interval_ms:
+            return most if left >= 0 else 0
+        return min(most, 1 + left // self.interval_ms)
+
+
+class Claim:
+    """A subscription that a worker delivers to, as long as its lease lasts."""
+
+    def __init__(self, row: EventSubscription, pace: Pace) -> None:
+        self.record = record = record_of(row)
+        self._pace = pace
+        self.position = record.position
+        self.retries = [Retry(*each) for each in record.retries]
+        self.active, self.truncated = record.active, False
+        self._dropped = [*record.given_up]
+        self._failed_since_ms = record.failed_since_ms
+        self._last_ok_ms, self._last_error = record.last_ok_ms, record.last_error
+        self._paced_ms, self._sent = record.paced_ms, record.sent
+        self._hold_ms = 0
+        self._begun = self._renewed = time.monotonic()
+        self._begun_ms = row.lease_ms - LEASE_MS
+
+    @property
+    def now_ms(self) -> int:
+        """The time by the database's clock."""
+        return self._begun_ms + int((time.monotonic() - self._begun) * 1_000)
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether nobody else can have claimed it."""
+        return time.monotonic() - self._renewed < LEASE_MS / 1_000
+
+    def due_retries(self) -> list[Retry]:
+        due = [each for each in self.retries if each.due_ms <= self.now_ms]
+        return due if self.active else []
+
+    def free_places(self, most: int) -> int:
+        """Return how many new events may be posted now."""
+        most = min(most, MAX_RETRIES - len(self.retries)) if self.active else 0
+        return self._pace.free_places(self._paced_ms, self.now_ms, most)
+
+    def watermark_at(self, number: int) -> int:
+        """Return the watermark for the body of an event."""
+        others = [each for each in self.retries if each.number != number]
+        return watermark(max(self.position, number), others)
+
+    def hold(self, milliseconds: int) -> None:
+        """Look at it again after so long, whatever happens."""
+        self._hold_ms = self.now_ms + milliseconds
+
+    def note_answer(self, number: int, error: str, *, is_final: bool = False) -> None:
+        """Take what became of an event; without an `error` it is acknowledged."""
+        now_ms, failures = self.now_ms, 0
+        for retry in self.retries:
+            failures = retry.attempts if retry.number == number else failures
+        self.drop_retry(number)
+        if number > self.position:
+            self.position = number
+            self._paced_ms = max(self._paced_ms, now_ms) + self._pace.interval_ms
+        self.note_state(error)
+        self._sent += not error
+        if error and (is_final or failures >= len(PAUSES_MS)):
+            self._dropped = [*self._dropped, number][-MAX_GIVEN_UP:]
+        elif error:
+            retry = Retry(number, failures + 1, now_ms + PAUSES_MS[failures])
+            self.retries.append(retry)
+
+    def note_state(self, error: str) -> None:
+        """Take how the receiver answers."""
+        self._last_error, now_ms = error, self.now_ms
+        if error:
+            since_ms = self._failed_since_ms = self._failed_since_ms or now_ms
+            self.active = now_ms - since_ms < SUSPENDED_MS
+        else:
+            self._last_ok_ms, self._failed_since_ms = now_ms, None
+
+    def drop_retry(self, number: int) -> None:
+        self.retries = [each for each in self.retries if each.number != number]
+
+    def columns(self) -> dict[str, Any]:
+        """Return what the row is to have now."""
+        hold_ms, check_ms = self._hold_ms, self.now_ms + CHECK_MS
+        due_ms = min((each.due_ms for each in self.retries), default=check_ms)
+        if len(self.retries) >= MAX_RETRIES:
+            hold_ms = max(hold_ms, due_ms)
+        columns = {
+            "position": self.position,
+            "retries": jsonrpc.write(self.retries).decode(),
+            "given_up": jsonrpc.write(self._dropped).decode(),
+            "failed_since_ms": self._failed_since_ms,
+            "last_ok_ms": self._last_ok_ms,
+            "last_error": self._last_error,
+            "due_ms": max(min(due_ms, check_ms) if self.active else check_ms, hold_ms),
+            "paced_ms": max(self._paced_ms, hold_ms and hold_ms + self._pace.room_ms),
+            "sent": self._sent,
+        }
+        # A refresh may have set these two meanwhile: only what changed here is written.
+        if not self.active:
+            columns["active"] = False
+        if self.truncated:
+            columns["truncated"] = True
+        return columns
+
+    def store(self, *, end: bool = False) -> bool:
+        """Write the row, and renew the lease or `end` it; blocks.
+
+        Return False if another worker has it, or nobody.
+        """
+        values, record = self.columns(), self.record
+        if end:
+            values |= {"owner": "", "lease_ms": NowMilliseconds()}
+        begun = time.monotonic()
+        stored = EventSubscription.objects.note(record.pk, record.owner, **values)
+        self._renewed = begun
+        return stored
+
+    def delete(self) -> bool:
+        """End the subscription; blocks."""
+        rows = EventSubscription.objects.filter(owner=self.record.owner)
+        return rows.end(self.record.public_id)
+
+
+def has_subscriptions() -> bool:
+    return EventSubscription.objects.living().exists()
+
+
+def claim_subscriptions(
+    owner: str, most: int, per_host: int, last: Mapping[str, int], pace: Pace
+) -> list[Claim]:
+    """Give a worker what is due, or has something new; the one served longest ago.
+
+    `last` has the last number of each topic, `owner` is new for each claim.  Of a host
+    there are at most `per_host` at the same time, wherever they are.
+    """
+    news = Q(pk=None)
+    for topic, number in last.items():
+        news |= Q(topic=topic, position__lt=number)
+    may_go = Q(active=True, paced_ms__lte=NowMilliseconds() + pace.room_ms)
+    rows = EventSubscription.objects.filter(
+        Q(due_ms__lte=NowMilliseconds()) | (may_go & news)
+    )
+    return [Claim(each, pace) for each in rows.claim(owner, most, per_host)]

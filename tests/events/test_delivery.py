@@ -1,0 +1,367 @@
+"""Deliveries of one process: to a real receiver, one claim after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from mcp_app.conf import Limits
+from mcp_app.models import EventSubscription, Occurrence
+from mcp_app.process.runtime import Process
+from mcp_app.protocol import cursors
+from mcp_app.protocol.webhooks import NewWebhook
+from mcp_app.streams.event_deliveries import PAUSES_MS, Pace, Retry, watermark
+from mcp_app.streams.event_subscriptions import store_webhook
+from tests.asgi_client import JsonObject
+from tests.egress.certificates import write_certificate
+from tests.egress.peer import LOOPBACK
+from tests.events.conftest import HEARS_EVENTS, OrderPaid, emit
+from tests.events.receiver import Answer, Receiver, serve
+from tests.serving import RATES, until
+
+pytestmark = pytest.mark.usefixtures("shop_events")
+
+SECRET: Final = f"whsec_{'QUJD' * 11}"
+
+
+@pytest.fixture(scope="module")
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    folder = tmp_path_factory.mktemp("receiver")
+    write_certificate(folder, "localhost")
+    made = Receiver(folder)
+    server = serve("127.0.0.1", 0, made)
+    made.url = f"https://localhost:{server.server_port}/"
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def mcp(receiver: Receiver) -> dict[str, Any]:
+    receiver.posts.clear()
+    receiver.way = None
+    options = {"receivers": [receiver.url], "networks": LOOPBACK}
+    certificate = str(receiver.folder / "certificate.pem")
+    return {"EVENTS": {**options, "ca": certificate}, "LIMITS": {**RATES}}
+
+
+class Deliveries:
+    """What the process delivers to one subscription of ana."""
+
+    def __init__(self, process: Process, receiver: Receiver) -> None:
+        self.process, self.receiver = process, receiver
+
+    async def subscribe(
+        self, name: str = "order.paid", sep: bool = True, **columns: Any
+    ) -> None:
+        principal: JsonObject = {
+            "kind": "user", "user_id": "ana", "user_name": "ana", "client": "",
+            "scopes": [], "permissions": [], "scope": None,
+        }  # fmt: skip
+        caller = {
+            "principal": {**principal, **columns.pop("principal", {})},
+            "client": {"name": "test", "version": "1"},
+            "capabilities": HEARS_EVENTS if sep else {},
+            "headers": {"Host": "testserver"},
+            "path": "/mcp/private",
+            "revision": "2026-07-28",
+            "dialect": "sep" if sep else "sketch",
+        }
+        await self.process.gate.wait_until_fresh(self.process.loop.time())
+        state = await self.process.events.current_state(name)
+        new = NewWebhook(
+            public_id="sub_1",
+            server="private",
+            event_type=name,
+            topic=name,
+            principal="user\x1fana\x1f",
+            person="uana",
+            caller=json.dumps(caller),
+            arguments=json.dumps(columns.pop("arguments", {})),
+            url=f"{self.receiver.url}hook",
+            host="localhost",
+            secret=SECRET,
+            position=state.newest,
+            ttl_ms=3_600_000,
+        )
+        await sync_to_async(store_webhook)(new, None, Limits())
+        await self.change(**columns)
+
+    async def change(self, **columns: Any) -> None:
+        if columns:
+            await EventSubscription.objects.aupdate(**columns)
+
+    async def row(self) -> EventSubscription:
+        return await EventSubscription.objects.aget()
+
+    async def deliver(self) -> None:
+        """Let it deliver until nothing is left to do now."""
+        own = self.process.event_delivery
+        self.process.gate.mark_stale()
+        own.is_looking = True
+        own.wake()
+        await until(lambda: not len(own) and not own._is_claiming)
+        own.is_looking = False
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [json.loads(each["body"]) for each in self.receiver.posts]
+
+    @property
+    def numbers(self) -> list[str]:
+        return [each["data"]["number"] for each in self.bodies if "data" in each]
+
+    def position_of(self, body: dict[str, Any]) -> int:
+        keys = self.process.adapters.cursor_keys
+        found = cursors.open_cursor(
+            body["cursor"], keys, server="private", listing="events"
+        )
+        return int(found.position)
+
+
+@pytest.fixture
+def own(process: Process, receiver: Receiver) -> Iterator[Deliveries]:
+    yield Deliveries(process, receiver)
+    EventSubscription.objects.all().delete()
+
+
+async def test_events_come_in_order_each_once(own: Deliveries) -> None:
+    await own.subscribe()
+    for number in range(12):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    await own.deliver()
+    assert own.numbers == [str(number) for number in range(12)]
+
+
+async def test_what_failed_comes_again_and_holds_nothing_up(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    await own.subscribe()
+    receiver.way = lambda post: Answer(500 if post["data"]["number"] == "0" else 200)
+    for number in range(3):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    row = await own.row()
+    assert own.numbers == ["0", "1", "2"]
+    ((number, attempts, due_ms),) = json.loads(row.retries)
+    assert (attempts, row.last_error, row.failed_since_ms) == (1, "", None)
+    assert row.due_ms == due_ms
+    # The cursor stays before what may come again, but for who reads it.
+    assert [own.position_of(each) for each in own.bodies] == [number, *[number - 1] * 2]
+    ids = {each["headers"]["webhook-id"] for each in receiver.posts}
+    assert len(ids) == 3
+    receiver.way = None
+    await own.change(retries=json.dumps([[number, attempts, 0]]), due_ms=0)
+    await own.deliver()
+    assert own.numbers == ["0", "1", "2", "0"]
+    assert own.position_of(own.bodies[-1]) == row.position
+    assert {each["headers"]["webhook-id"] for each in receiver.posts} == ids
+    row = await own.row()
+    assert (row.retries, row.sent, row.last_error) == ("[]", 3, "")
+
+
+async def test_the_fifth_failure_gives_an_event_up(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    await own.subscribe()
+    receiver.way = lambda _post: Answer(503)
+    await emit(OrderPaid("1"))
+    pauses = []
+    for _attempt in range(5):
+        await own.deliver()
+        row = await own.row()
+        for number, attempts, due_ms in json.loads(row.retries):
+            pauses.append((due_ms - row.lease_ms + 2_500) // 5_000 * 5_000)
+            again = json.dumps([[number, attempts, 0]])
+            await own.change(retries=again, due_ms=0)
+    assert pauses == [*PAUSES_MS[:1], *PAUSES_MS[1:]]
+    assert len(own.numbers) == 5
+    assert (row.retries, json.loads(row.given_up)) == ("[]", [row.position])
+
+
+@pytest.mark.parametrize("status", [410, 413])
+async def test_an_event_that_is_refused_for_good_comes_once(
+    own: Deliveries, receiver: Receiver, status: int
+) -> None:
+    await own.subscribe()
+    receiver.way = lambda post: Answer(status if post["data"]["number"] == "0" else 200)
+    for number in range(2):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    row = await own.row()
+    assert own.numbers == ["0", "1"]
+    assert (row.retries, len(json.loads(row.given_up)), row.sent) == ("[]", 1, 1)
+    assert own.position_of(own.bodies[1]) == row.position
+
+
+@pytest.mark.parametrize(
+    ("position", "waiting", "expected"),
+    [
+        (9, [], 9),
+        (9, [7], 6),
+        (9, [9, 4, 7], 3),
+        (9, [11], 9),
+        (0, [], 0),
+        (9, [10], 9),
+    ],
+)
+def test_the_watermark(position: int, waiting: list[int], expected: int) -> None:
+    assert watermark(position, [Retry(each, 1, 0) for each in waiting]) == expected
+
+
+def test_a_bucket() -> None:
+    pace = Pace(Limits(event_rate=60, event_burst=20))
+    free = [
+        pace.free_places(100_000 + each, 100_000, 50) for each in range(0, 21_000, 999)
+    ]
+    assert free == [*range(20, 0, -1), 0, 0][: len(free)]
+    assert Pace(Limits(rates=False)).free_places(10**15, 0, 50) == 0
+
+
+async def test_a_burst_is_posted_and_the_rest_waits(own: Deliveries) -> None:
+    await own.subscribe()
+    for number in range(25):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    assert own.numbers[:20] == [str(number) for number in range(20)]
+    assert len(own.numbers) < 25
+    await own.change(paced_ms=0)
+    await own.deliver()
+    assert own.numbers == [str(number) for number in range(25)]
+
+
+async def test_who_has_too_much_to_read_is_told_so_and_begins_anew(
+    own: Deliveries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_app.process.event_delivery.MAX_WAITING", 30)
+    await own.subscribe(arguments={"shop": "ulm"})
+    for number in range(40):
+        await emit(OrderPaid(str(number), shop="ulm" if number % 4 else "bonn"))
+    await own.deliver()
+    # Of 40 it is to be told of 30.
+    assert own.numbers == [str(each) for each in range(40) if each % 4][:20]
+    await own.change(paced_ms=2**50)
+    for number in range(40, 80):
+        await emit(OrderPaid(str(number)))
+    await own.change(paced_ms=0)
+    await own.deliver()
+    (gap,) = [each for each in own.bodies if "type" in each]
+    assert gap["type"] == "gap"
+    row = await own.row()
+    assert own.position_of(gap) == row.position
+    assert len(own.numbers) == 20
+
+
+async def test_what_the_outbox_has_forgotten_is_a_gap(own: Deliveries) -> None:
+    await own.subscribe(sep=False)
+    for number in range(3):
+        await emit(OrderPaid(str(number)))
+    await own.process.gate.wait_for_check()
+    await own.process.events.current_state("order.paid", 10**9)
+    rows = Occurrence.objects.order_by("number")
+    (_first, second, _third) = [each async for each in rows]
+    await sync_to_async(Occurrence.objects.filter(pk__lte=second.pk).forget)()
+    own.process.events.mark_stale()
+    await own.deliver()
+    row = await own.row()
+    assert row.truncated
+    # The sketch knows no gaps.
+    assert own.numbers == ["2"]
+
+
+async def test_who_fails_for_an_hour_is_told_nothing_until_a_refresh(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    await own.subscribe(failed_since_ms=1)
+    receiver.way = lambda _post: Answer(500)
+    for number in range(2):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    row = await own.row()
+    assert (row.active, own.numbers) == (False, ["0"])
+    receiver.way = None
+    await own.change(active=True, due_ms=0, failed_since_ms=None)
+    await own.deliver()
+    assert own.numbers == ["0", "1"]
+
+
+async def terminated(own: Deliveries) -> dict[str, Any]:
+    await own.change(due_ms=0)
+    await emit(OrderPaid("1"))
+    await own.deliver()
+    assert own.numbers == []
+    assert not await EventSubscription.objects.aexists()
+    (body,) = own.bodies
+    assert body["type"] == "terminated"
+    error: dict[str, Any] = body["error"]
+    return error
+
+
+async def test_who_may_not_see_a_type_any_more_is_told_so(own: Deliveries) -> None:
+    await own.subscribe("order.secret")
+    assert (await terminated(own))["data"] == {"reason": "revoked"}
+
+
+async def test_a_user_of_the_site_who_may_not_log_in_is_told_nothing(
+    own: Deliveries,
+) -> None:
+    principal = {"kind": "session", "user_id": "4711", "permissions": None}
+    await own.subscribe(principal=principal)
+    assert (await terminated(own))["code"] == -32024
+
+
+async def test_arguments_that_do_not_fit_any_more_end_it(own: Deliveries) -> None:
+    await own.subscribe(arguments={"colour": "red"})
+    assert (await terminated(own))["data"] == {"reason": "schema_changed"}
+
+
+async def test_a_type_that_is_gone_for_long_ends_it(own: Deliveries) -> None:
+    await own.subscribe()
+    await own.change(event_type="order.lost", due_ms=0)
+    await own.deliver()
+    row = await own.row()
+    assert own.process.event_delivery.gone
+    own.process.event_delivery.gone[row.pk] -= 601
+    assert (await terminated(own))["data"] == {"kind": "event"}
+
+
+async def test_the_sketch_is_told_of_the_end_once(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    receiver.way = lambda _post: Answer(500)
+    await own.subscribe("order.secret", sep=False)
+    assert (await terminated(own))["code"] == -32012
+
+
+async def test_what_another_process_has_is_left_alone(own: Deliveries) -> None:
+    await own.subscribe(owner="another", lease_ms=2**50)
+    await emit(OrderPaid("1"))
+    await own.deliver()
+    assert own.numbers == []
+    await own.change(lease_ms=1)
+    await own.deliver()
+    assert own.numbers == ["1"]
+
+
+async def test_what_was_taken_by_another_process_is_not_stored(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    await own.subscribe()
+
+    def answer(_post: object) -> Answer:
+        EventSubscription.objects.update(owner="another", lease_ms=2**50)
+        return Answer()
+
+    receiver.way = answer
+    for number in range(2):
+        await emit(OrderPaid(str(number)))
+    before = await own.row()
+    await own.deliver()
+    row = await own.row()
+    assert own.numbers == ["0"]
+    assert (row.owner, row.position) == ("another", before.position)
