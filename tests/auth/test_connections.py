@@ -16,7 +16,14 @@ from django.utils import timezone
 from mcp_app.auth import connections
 from mcp_app.auth.connections import PageUsed
 from mcp_app.auth.token_cache import token_cache
-from mcp_app.models import AccessToken, Change, Connection, IssuedToken, Server
+from mcp_app.models import (
+    AccessToken,
+    Change,
+    Connection,
+    EventSubscription,
+    IssuedToken,
+    Server,
+)
 from mcp_app.pools.database import lookups, reader, writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.oauth.requests import CodeGrant, OAuthError, RefreshGrant
@@ -352,3 +359,23 @@ async def test_many_at_once(program: Program, what: str) -> None:
         assert row.token.revoked is None
     own = AccessToken.objects.filter(user=program.user)
     assert await writer.run(own.count) == 1
+
+
+@pytest.mark.parametrize("by_program", [True, False])
+async def test_what_an_app_subscribes_to_ends_with_it(
+    program: Program, by_program: bool
+) -> None:
+    await writer.run(program.sign_in)
+    token = (await writer.run(lambda: program.row)).token
+    columns = {"position": 0, "expires_ms": 2**50, "due_ms": 0, "created_ms": 0}
+    rows = EventSubscription.objects
+    for key in (token.principal_key, f"{token.principal_key}2"):
+        await rows.acreate(public_id=key, principal=key, **columns)
+    if by_program:
+        revoke, key = connections.revoke_token, program.refresh_token
+        await writer.run(revoke, program.client_id, key)
+    else:
+        await writer.run(end, token)
+    left = [each.principal async for each in rows.all()]
+    await rows.all().adelete()
+    assert left == [f"{token.principal_key}2"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from django.conf import settings
@@ -13,6 +13,7 @@ from django.views.generic import TemplateView
 
 from mcp_app.checks.deployment import check_deployment
 from mcp_app.checks.settings import advising_check, check_settings, check_sign_in
+from mcp_app.egress.callbacks import EventSettings, event_settings
 from mcp_app.process import queues
 from tests.oauth.program import ORIGIN, WAYS
 
@@ -135,6 +136,24 @@ def test_a_queue_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         with override_settings(MCP={"TASKS": queue}):
             [error] = check_settings(None)
         assert error.id == "mcp_app.E023"
+
+
+EVENTS: Final = {
+    "MCP[\"EVENTS\"] has no option 'reciever'.": {"reciever": []},
+    'in "receivers": it must be such as': {"receivers": ["https://hooks.example.com"]},
+    "has the \"deliver\" 'celery'": {"deliver": "celery"},
+    "has 'ten' in \"networks\"": {"networks": ["ten"]},
+    "has the \"ca\" '/none': it is not a file": {"ca": "/none"},
+}
+
+
+@pytest.mark.parametrize("message", EVENTS)
+def test_where_events_are_posted_to(message: str) -> None:
+    with override_settings(MCP={"EVENTS": EVENTS[message]}):
+        [error] = check_settings(None)
+        assert event_settings() == EventSettings()
+    assert error.id == "mcp_app.E024"
+    assert message in error.msg
 
 
 def test_a_site_with_tenants_names_a_manager() -> None:
