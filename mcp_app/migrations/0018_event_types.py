@@ -101,7 +101,7 @@ class Migration(migrations.Migration):
                 ("advices", models.PositiveIntegerField(default=0, editable=False)),
                 ("created", models.DateTimeField(auto_now_add=True)),
                 ("updated", models.DateTimeField(auto_now=True)),
-                ("kind", models.CharField(default="change", max_length=16)),
+                ("kind", models.CharField(default="text", max_length=16)),
                 (
                     "published",
                     models.ForeignKey(

@@ -401,8 +401,6 @@ class EventType(DefinitionRow):
     # Lists of event types have no icons.
     CONTENT = tuple(each for each in DefinitionRow.CONTENT if each != "icons")
 
-    kind = models.CharField(max_length=16, default="change")
-
     objects = DefinitionRows["EventType"].as_manager()
 
     class Meta:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar, Final, cast
 
@@ -32,8 +32,8 @@ from mcp_app.admin.editors.lookup_lines import (
 from mcp_app.admin.editors.lookup_values import REDRAW, Person, RowTexts
 from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, put_member
 from mcp_app.admin.editors.rows import NotRepresentable, Rows
-from mcp_app.catalog.open_models import OpenModels, rows_of_everybody
-from mcp_app.kinds.kind import Incomplete
+from mcp_app.catalog.open_models import OpenModel, OpenModels, rows_of_everybody
+from mcp_app.kinds.kind import Incomplete, KindError
 from mcp_app.kinds.query.config import GROUPS, MAX_ROWS, ONE, ROWS, SCHEMA, USUAL_ROWS
 from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.reading import is_sortable, read_query_config
@@ -51,9 +51,15 @@ class LookupSheet(OneFormSheet):
 
     row_template = "mcp_app/widgets/lookup.html"
 
+    schema: ClassVar[JsonObject] = SCHEMA
+
     def __init__(self, opened: OpenModels, *, one: bool, user: Person = None) -> None:
         members = {"opened": opened, "one": one, "texts": RowTexts(user)}
-        super().__init__(LookupForm, SCHEMA, **members)
+        super().__init__(self.form_class(), self.schema, **members)
+
+    @classmethod
+    def form_class(cls) -> type[LookupForm]:
+        return LookupForm
 
     def open_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:
         for form in () if rows is None else rows.forms:
@@ -113,7 +119,6 @@ _PARTS: Final = {
     "": ("model",),
     ROWS: ("answer", "limit", "columns", "count", "filters", "lists", "order"),
     GROUPS: ("answer", "limit", "group_order", "filters", "group_by", "measures"),
-    ONE: ("columns", "filters", "lists"),
 }
 """Fields and lines of the page by the answer; "" if no model is chosen."""
 
@@ -128,6 +133,8 @@ class LookupForm(OneForm):
     opened: ClassVar[OpenModels]
     one: ClassVar[bool]
     """Whether the answer is one row, as that of a template."""
+    one_parts: ClassVar[tuple[str, ...]] = ("columns", "filters", "lists")
+    """Fields and lines of the page for one row."""
     texts: ClassVar[RowTexts]
 
     model = forms.ChoiceField(
@@ -155,12 +162,14 @@ class LookupForm(OneForm):
         self.open_model = self.opened.get(config.get("model", ""))
         of_groups = config.get("answer") == GROUPS
         self.page_answer = ONE if self.one else GROUPS if of_groups else ROWS
-        parts = _PARTS["" if self.open_model is None else self.page_answer]
+        parts = _PARTS.get(self.page_answer, self.one_parts)
+        if self.open_model is None:
+            parts = _PARTS[""]
         for name in self.fields.keys() - {"was", *parts}:
             del self.fields[name]
         self.lines: dict[str, Lines] = {}
         if self.open_model is None:
-            offered = [(each.label, each.title) for each in self.opened.values()]
+            offered = [(each.label, each.title) for each in self.offered_models()]
             self.offer_choices("model", [NONE, *offered])
             return
         members = {
@@ -189,6 +198,17 @@ class LookupForm(OneForm):
                 self.open_model, self.opened, field_entries, columns
             )
             self.offer_choices("columns", choices)
+
+    def offered_models(self) -> Iterable[OpenModel]:
+        return self.opened.values()
+
+    def find_problems(self, config: JsonObject) -> Sequence[KindError]:
+        """Return what is wrong with a config, with the places."""
+        return read_query_config(config, self.opened)[1]
+
+    def start_config(self, config: JsonObject) -> JsonObject:
+        """Return a config with what most want, once a model is chosen."""
+        return begin_config(config, self.opened, one=self.one)
 
     @property
     def _usual_limit(self) -> int:
@@ -247,12 +267,15 @@ class LookupForm(OneForm):
         super().full_clean()
         if not self.is_bound or self.open_model is None:
             return
-        _query, problems = read_query_config(self.build_config(), self.opened)
-        for problem in problems:
+        for problem in self.find_problems(self.build_config()):
+            if isinstance(problem, Incomplete):
+                continue
             name, _dot, rest = problem.place.partition(".")
-            lines = None if isinstance(problem, Incomplete) else self.lines.get(name)
+            lines = self.lines.get(name)
             if lines is not None and lines.place_problem(rest, problem.message):
                 self.add_error(None, self.wrong_row)
+            elif rest == "" and name in self.fields and lines is None:
+                self.add_error(name, problem.message)
 
     def has_changed(self) -> bool:
         return bool(self.errors) or not is_same(self.build_config(), self.base)
@@ -264,7 +287,7 @@ class LookupForm(OneForm):
         if self.open_model is None:
             if chosen := values.get("model"):
                 config["model"] = chosen
-            return begin_config(config, self.opened, one=self.one)
+            return self.start_config(config)
         for name, lines in self.lines.items():
             put_member(config, name, lines.configs())
         self._put_fields(config, values)

@@ -263,7 +263,7 @@ def fieldsets_of(
         ),
         _fold(
             _("More"),
-            _("JSON, icons, history"),
+            _("JSON, icons, history") if icons else _("JSON, history"),
             (*behind.more, *more, *icons, *HISTORY),
         ),
     ]

@@ -156,6 +156,7 @@ class QueryForm(DefinitionForm[AnyRow]):
     """What is looked up, and what that gives now."""
 
     ONE: ClassVar[bool] = False
+    SHEET: ClassVar[type[LookupSheet]] = LookupSheet
 
     config = SheetField(LookupSheet({}, one=False))
     now = PanelField("mcp_app/widgets/found_now.html")
@@ -164,7 +165,7 @@ class QueryForm(DefinitionForm[AnyRow]):
         super().__init__(*args, **options)
         if "config" in self.fields:
             field = cast("SheetField", self.fields["config"])
-            sheet = LookupSheet(mcp.open_models, one=self.ONE, user=self.user)
+            sheet = self.SHEET(mcp.open_models, one=self.ONE, user=self.user)
             field.sheet_widget.sheet = sheet
             field.set_stored_value(self.begun_config("model"))
         self._show_config(parse_or_none(self.begun_config("model")) or {})
@@ -173,8 +174,10 @@ class QueryForm(DefinitionForm[AnyRow]):
         config = super().begun_config(member)
         if self.instance.pk is not None or config == self.instance.config:
             return config
-        begun = begin_config(parse_json(config), mcp.open_models, one=self.ONE)
-        return written_text(begun)
+        return written_text(self.start_config(parse_json(config)))
+
+    def start_config(self, config: JsonObject) -> JsonObject:
+        return begin_config(config, mcp.open_models, one=self.ONE)
 
     def show_typed(self) -> None:
         if "config" in self.fields:
@@ -182,7 +185,7 @@ class QueryForm(DefinitionForm[AnyRow]):
 
     def _show_config(self, config: JsonObject, left_out: Sequence[Label] = ()) -> None:
         """Let panel and drafts be about a config that may not be saved."""
-        wrong = schemas.compile_schema(SCHEMA).violations(config)
+        wrong = schemas.compile_schema(self.SHEET.schema).violations(config)
         config = self._config = {} if wrong else config
         for name, text in self.drafts().items():
             if name in self.fields:

@@ -155,7 +155,7 @@ def _events_sentence(trial: Trial) -> str:
     if not trial.occurrences:
         return _("Nothing has happened yet. Let it happen once, then press Run again.")
     told = len(trial.result["events"])
-    sentence = _("Of the last %(count)d times, it would be told %(told)d times.")
+    sentence = _("Of the last %(count)d that happened, %(told)d would be told.")
     return sentence % {"count": trial.occurrences, "told": told}
 
 
@@ -170,7 +170,8 @@ def split_answer(result: JsonObject) -> tuple[Sequence[Part], object]:
     value = result.get("structuredContent")
     if "events" in result:
         happened = _json_objects(result["events"])
-        return (), [{"time": each["timestamp"], **each["data"]} for each in happened]
+        told = [{"time": each["timestamp"], **each["data"]} for each in happened]
+        return (), told or None
     blocks = _json_objects(result.get("content"))
     texts = [each.get("text") for each in blocks if each.get("type") == "text"]
     if value is None and len(texts) == len(blocks) == 1:

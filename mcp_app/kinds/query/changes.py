@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel
+from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.context import SyncContext
@@ -71,7 +71,7 @@ class ChangeKind(QueryKind):
         on={**_COLUMNS, "items": {"enum": [*WHEN]}},
         watched=_COLUMNS,
     )
-    forms = {}
+    forms = {EventDefinition: "mcp_app.admin.forms.event_type.ChangeEventForm"}
 
     def missing(self) -> Missing | None:
         if any(each.events for each in self.registry.open_models.values()):
@@ -105,20 +105,26 @@ class ChangeKind(QueryKind):
         )
 
     def describe(self, definition: Definition, config: JsonObject) -> Description:
-        opened, parts = (
-            self.registry.open_models,
-            [(gettext("When a row"), _when(config))],
-        )
-        if watched := config.get("watched"):
-            model = opened.get(str(config.get("model", "")))
-            labels = [label_and_field(name, model, opened)[0] for name in watched]
-            parts.append((gettext("Only if one of these changed"), ", ".join(labels)))
-        return [*parts, *QueryText(_as_query(config), opened).parts()]
+        parts = [(gettext("When a row"), _when(config))]
+        if labels := self._watched_labels(config):
+            parts.append((gettext("Only if one of these changed"), labels))
+        text = QueryText(_as_query(config), self.registry.open_models)
+        return [*parts, *text.parts()]
+
+    def _watched_labels(self, config: JsonObject) -> str:
+        opened = self.registry.open_models
+        model = opened.get(str(config.get("model", "")))
+        watched = config.get("watched", ())
+        return ", ".join(label_and_field(name, model, opened)[0] for name in watched)
 
     def sentence(self, definition: Definition, config: JsonObject) -> str:
         text = QueryText(_as_query(config), self.registry.open_models).sentence()
-        when = gettext("It is told when a row %(when)s.") % {"when": _when(config)}
-        return f"{plain_text(text)} {when}"
+        labels = self._watched_labels(config)
+        told = gettext("It is told when a row %(when)s.")
+        if labels:
+            told = gettext("It is told when a row %(when)s: its %(labels)s.")
+        told %= {"when": _when(config), "labels": labels}
+        return f"{plain_text(text)} {told}"
 
     def event_runnable(
         self,
@@ -131,11 +137,17 @@ class ChangeKind(QueryKind):
         return lookup_runnable(choice.choose, lookup.bind_arguments, _leave)
 
     def _read_config(self, config: JsonObject) -> tuple[Query | None, list[KindError]]:
-        opened = self.registry.open_models
-        query, problems = read_query_config(_as_query(config), opened)
-        if model := opened.get(config.get("model", "")):
-            problems = [*problems, *_event_errors(config, model)]
-        return (None if problems else query), problems
+        return read_change_config(config, self.registry.open_models)
+
+
+def read_change_config(
+    config: JsonObject, opened: OpenModels
+) -> tuple[Query | None, list[KindError]]:
+    """Return what is read of rows, None if that is not said; and what is wrong."""
+    query, problems = read_query_config(_as_query(config), opened)
+    if (model := opened.get(config.get("model", ""))) is not None:
+        problems = [*problems, *_event_errors(config, model)]
+    return (None if problems else query), problems
 
 
 def _leave(value: Any) -> Sequence[Occurred]:

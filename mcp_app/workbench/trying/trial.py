@@ -328,7 +328,10 @@ class _Run:
     async def finish_trial(self, client: InProcessClient) -> Trial:
         plan, latest = self._plan, list[Occurred]()
         if plan.topic:
-            latest = [*await process().events.load_latest(plan.topic, LATEST_EVENTS)]
+            outbox = process().events
+            # What was written a moment ago gets its number now.
+            await outbox.current_state(plan.topic)
+            latest = [*await outbox.load_latest(plan.topic, LATEST_EVENTS)]
             plan = replace(plan, params={**plan.params, **_poll_of(plan, latest)})
         began = time.monotonic()
         try:

@@ -1,0 +1,82 @@
+"""The config of the kind `change` as a form: when, on what conditions, what is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors.lookup import LookupForm, LookupSheet
+from mcp_app.admin.editors.lookup_lines import put_columns, usual_columns
+from mcp_app.admin.editors.one_form import put_member
+from mcp_app.catalog.open_models import OpenModel, OpenModels
+from mcp_app.invalidation.row_events import CHANGED
+from mcp_app.kinds.kind import KindError
+from mcp_app.kinds.query.changes import WHEN, ChangeKind, read_change_config
+from mcp_app.kinds.query.labels import field_label
+from mcp_app.protocol.json_types import JsonObject
+
+
+class ChangeSheet(LookupSheet):
+    """The config as a page: the form, or the same as JSON."""
+
+    row_template = "mcp_app/widgets/change.html"
+    schema = ChangeKind.schema
+
+    @classmethod
+    def form_class(cls) -> type[LookupForm]:
+        return ChangeForm
+
+
+def begin_change(config: JsonObject, opened: OpenModels) -> JsonObject:
+    """Return a config with what most want, where it does not say yet what comes."""
+    model = opened.get(config.get("model", ""))
+    if model is None:
+        return config
+    on = [CHANGED] if CHANGED in model.events else [*model.events][:1]
+    return {"model": model.label, "on": on, "fields": usual_columns(model), **config}
+
+
+class ChangeForm(LookupForm):
+    one_parts = ("on", "watched", "filters", "columns")
+
+    on = forms.MultipleChoiceField(
+        label=_("When a row"), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    watched = forms.MultipleChoiceField(
+        label=_("Only if one of these changed"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        model = self.open_model
+        if model is None:
+            return
+        chosen = {name: self.base.get(name, []) for name in ("on", "watched")}
+        self.initial = {**self.initial, **chosen}
+        # What is not open any more stays, with an error, until somebody unticks it.
+        opened = [each for each in WHEN if each in model.events]
+        on = dict.fromkeys((*opened, *chosen["on"]))
+        self.offer_choices("on", [(each, WHEN.get(each, each)) for each in on])
+        watched = dict.fromkeys((*model.watch, *chosen["watched"]))
+        fields = model.all_fields
+        labels = [(n, field_label(fields[n]) if n in fields else n) for n in watched]
+        self.offer_choices("watched", labels)
+
+    def offered_models(self) -> Iterable[OpenModel]:
+        return [each for each in self.opened.values() if each.events]
+
+    def find_problems(self, config: JsonObject) -> Sequence[KindError]:
+        return read_change_config(config, self.opened)[1]
+
+    def start_config(self, config: JsonObject) -> JsonObject:
+        return begin_change(config, self.opened)
+
+    def _put_fields(self, config: JsonObject, values: Mapping[str, Any]) -> None:
+        put_columns(config, values.get("columns", ()))
+        for name in ("on", "watched"):
+            put_member(config, name, values.get(name, []))
