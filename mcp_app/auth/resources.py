@@ -8,7 +8,7 @@ Only in development, without that setting, a loopback host stands for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
@@ -18,10 +18,10 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 from django.http.request import split_domain_port
 from django.urls import NoReverseMatch, reverse
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from mcp_app.conf import mcp_settings
-from mcp_app.egress.sites import Options, shape_problems
+from mcp_app.egress.sites import Options, option_problems
 from mcp_app.interface.server import DEFAULT_SLUG, SSE_PART
 from mcp_app.protocol.headers import is_loopback_host
 from mcp_app.protocol.oauth.addresses import canonical, scheme_problem
@@ -120,14 +120,7 @@ def is_usable() -> bool:
 
 def oauth_problems(options: object) -> Iterator[str]:
     """Yield a sentence for each option that cannot be used."""
-    if not isinstance(options, Mapping):
-        yield f'MCP["OAUTH"] is {options!r}: it must be a dict.'
-        return
-    try:
-        OAuthSettings.model_validate(dict(options))
-    except ValidationError as error:
-        for problem in shape_problems(OAuthSettings, error):
-            yield f'MCP["OAUTH"] {problem}'
+    return option_problems("OAUTH", OAuthSettings, options)
 
 
 @receiver(setting_changed)

@@ -10,14 +10,14 @@ If one option is wrong, a check says so, and the usual ones hold until it is men
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Final, Literal
 
 from django.core.signals import setting_changed
 from django.dispatch import receiver
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from mcp_app.conf import KIB, mcp_settings
 from mcp_app.egress.client import connections
@@ -30,7 +30,7 @@ from mcp_app.egress.sites import (
     Site,
     UnusableSite,
     address_of,
-    shape_problems,
+    option_problems,
 )
 from mcp_app.protocol import webhooks
 
@@ -71,14 +71,7 @@ def event_settings() -> EventSettings:
 
 def event_problems(options: object) -> Iterator[str]:
     """Yield a sentence for each option that cannot be used."""
-    if not isinstance(options, Mapping):
-        yield f'MCP["EVENTS"] is {options!r}: it must be a dict.'
-        return
-    try:
-        EventSettings.model_validate(dict(options))
-    except ValidationError as error:
-        for problem in shape_problems(EventSettings, error):
-            yield f'MCP["EVENTS"] {problem}'
+    return option_problems("EVENTS", EventSettings, options)
 
 
 @receiver(setting_changed)
@@ -110,13 +103,14 @@ class Callback:
 
 def read_callback(url: str) -> Callback:
     """Return the parts of an address; raise `UnusableCallback`."""
+    # Most secrets stand in the query, which no sentence repeats.
+    address, _mark, query = url.partition("?")
     if len(url) > webhooks.MAX_URL_LENGTH:
         raise UnusableCallback(
-            f"{url[:40]!r}… with {len(url):,} characters: at most"
+            f"{address[:40]!r}… with {len(url):,} characters: at most"
             f" {webhooks.MAX_URL_LENGTH:,} are allowed."
         )
     options = event_settings()
-    address, _mark, query = url.partition("?")
     try:
         if not url.startswith("https://"):
             raise UnusableSite
@@ -127,15 +121,15 @@ def read_callback(url: str) -> Callback:
         target_of(site, request, Secrets({}, {}))
     except (UnusableSite, Forbidden):
         raise UnusableCallback(
-            f"{url[:200]!r}: it must be https:// with the name of a host, a path and"
-            " perhaps a query; without a user and a fragment, and with all other"
+            f"{address[:200]!r}: it must be https:// with the name of a host, a path"
+            " and perhaps a query; without a user and a fragment, and with all other"
             " characters encoded."
         ) from None
     begins = f"{site.url}{path}"
     trusted = any(begins.startswith(each) for each in options.receivers)
     own = bool(options.networks) and is_on_loopback(site.host)
     if site.port != PORTS[SCHEME] and not trusted and not own:
-        raise UnusableCallback(f"{url[:200]!r}: its port must be 443.")
+        raise UnusableCallback(f"{address[:200]!r}: its port must be 443.")
     return Callback(site.host, site.port, path, query, trusted)
 
 

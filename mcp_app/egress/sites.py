@@ -220,6 +220,18 @@ def shape_problems(shape: type[Options], error: ValidationError) -> Iterator[str
             yield f'has the "{name}" {value!r}: {rule}.'
 
 
+def option_problems(key: str, shape: type[Options], options: object) -> Iterator[str]:
+    """Yield a sentence for each option of a key of `MCP` that cannot be used."""
+    if not isinstance(options, Mapping):
+        yield f'MCP["{key}"] is {options!r}: it must be a dict.'
+        return
+    try:
+        shape.model_validate(dict(options))
+    except ValidationError as error:
+        for problem in shape_problems(shape, error):
+            yield f'MCP["{key}"] {problem}'
+
+
 SECRET_OPTIONS: Final = ("secret_headers", "secret_query")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import secrets
 import time
+from dataclasses import replace
 from typing import Final
 
 from mcp_app.auth.token_cache import token_cache
@@ -43,10 +44,23 @@ class WebhookStore:
         self._of_hosts = MinuteLimit(MAX_FOR_HOST)
         self._of_persons = MinuteLimit(MAX_FOR_PERSON)
 
-    async def find_standing(self, new: NewWebhook) -> Refusal | bool:
-        return await reader.run(rows.find_standing, new, self._limits)
+    async def subscribe(
+        self, callback: Callback, new: NewWebhook
+    ) -> Stored | Refusal | str:
+        standing = await reader.run(rows.find_standing, new, self._limits)
+        if isinstance(standing, Refusal):
+            return standing
+        if not (callback.trusted or standing):
+            if error := self._count_challenge(callback.host, new.person):
+                return error
+            if reason := await self._ask_receiver(callback, new):
+                return reason
+            new = replace(new, verified=True)
+        end = await token_cache.end_of(new.principal)
+        end_ms = None if end is None else int(end.timestamp() * 1_000)
+        return await writer.run(rows.store_webhook, new, end_ms, self._limits)
 
-    def may_ask(self, host: str, person: str) -> Refusal | None:
+    def _count_challenge(self, host: str, person: str) -> Refusal | None:
         now = time.monotonic()
         if not self._of_persons.count_attempt(person, now):
             return Refusal("challenges", MAX_FOR_PERSON, TOO_OFTEN)
@@ -54,7 +68,8 @@ class WebhookStore:
             return Refusal("challenges", MAX_FOR_HOST, TOO_OFTEN)
         return None
 
-    async def verify(self, callback: Callback, new: NewWebhook) -> str:
+    async def _ask_receiver(self, callback: Callback, new: NewWebhook) -> str:
+        """Return why a receiver does not agree, "" if it does."""
         challenge = secrets.token_urlsafe(32)
         body = verification_body(challenge)
         message_id = control_id("verification", secrets.token_hex(ID_BYTES))
@@ -68,11 +83,6 @@ class WebhookStore:
             return TIMEOUT
         agreed = hmac.compare_digest(_echo_of(answer.body), challenge.encode())
         return answer.error or ("" if agreed else CHALLENGE_FAILED)
-
-    async def store(self, new: NewWebhook) -> Stored | Refusal:
-        end = await token_cache.end_of(new.principal)
-        end_ms = None if end is None else int(end.timestamp() * 1_000)
-        return await writer.run(rows.store_webhook, new, end_ms, self._limits)
 
     async def end(self, public_id: str) -> bool:
         return await writer.run(rows.end_webhook, public_id)

@@ -240,17 +240,10 @@ class Events(Protocol):
 class Webhooks(Protocol):
     """Keeps webhook subscriptions."""
 
-    async def find_standing(self, new: NewWebhook) -> Refusal | bool:
-        """Return why there are too many, or whether the receiver has agreed lately."""
-
-    def may_ask(self, host: str, person: str) -> Refusal | None:
-        """Count a challenge; return why not if there are too many."""
-
-    async def verify(self, callback: Callback, new: NewWebhook) -> str:
-        """Ask the receiver; return what went wrong, "" if it has agreed."""
-
-    async def store(self, new: NewWebhook) -> Stored | Refusal:
-        """Insert or refresh it."""
+    async def subscribe(
+        self, callback: Callback, new: NewWebhook
+    ) -> Stored | Refusal | str:
+        """Insert or refresh it, once its receiver has agreed; else return why not."""
 
     async def end(self, public_id: str) -> bool:
         """Delete it; return whether there was one."""

@@ -233,7 +233,9 @@ async def test_urls_that_nothing_is_posted_to(
     for url, rule in URLS.items():
         error = await refuse(delivery={"url": url})
         assert error["code"] == -32602, url
-        assert repr(url[:40])[:-1] in error["message"]
+        place, _, query = url.partition("?")
+        assert repr(place[:40])[:-1] in error["message"]
+        assert not query or query not in error["message"]
         assert rule in error["message"], url
         assert len(error["message"]) < 500
 

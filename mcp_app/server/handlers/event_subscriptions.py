@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NoReturn
 
 from mcp_app.egress.callbacks import Callback, UnusableCallback, read_callback
@@ -65,10 +64,13 @@ async def subscribe_events(exchange: Exchange) -> JsonObject:
         position=position,
         ttl_ms=ttl_ms,
     )
-    new = await _verify(exchange, webhooks, callback, new)
-    stored = await webhooks.store(new)
+    stored = await webhooks.subscribe(callback, new)
     if isinstance(stored, Refusal):
         _refuse_more(exchange, stored)
+    if isinstance(stored, str):
+        message = f"The receiver did not agree to be called: {stored}."
+        exchange.record_outcome(Outcome.OTHER_SITE, message)
+        raise EventError(dialect, "callback", message, reason=stored)
     record, before = stored
     result: JsonObject = {
         "id": record.public_id,
@@ -131,26 +133,6 @@ def _read_callback(url: str) -> Callback:
         return read_callback(url)
     except UnusableCallback as error:
         raise InvalidParams(f"params.delivery.url is {error}") from None
-
-
-async def _verify(
-    exchange: Exchange, webhooks: Webhooks, callback: Callback, new: NewWebhook
-) -> NewWebhook:
-    """Ask the receiver if it must agree first; raise if it does not."""
-    standing = await webhooks.find_standing(new)
-    if isinstance(standing, Refusal):
-        _refuse_more(exchange, standing)
-    if callback.trusted or standing:
-        return new
-    refusal = webhooks.may_ask(callback.host, new.person)
-    if refusal is not None:
-        _refuse_more(exchange, refusal)
-    reason = await webhooks.verify(callback, new)
-    if reason:
-        message = f"The receiver did not agree to be called: {reason}."
-        exchange.record_outcome(Outcome.OTHER_SITE, message)
-        raise EventError(dialect_for(exchange), "callback", message, reason=reason)
-    return replace(new, verified=True)
 
 
 def _refuse_more(exchange: Exchange, refusal: Refusal) -> NoReturn:
