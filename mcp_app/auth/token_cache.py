@@ -271,6 +271,19 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
             return key_ends.next_key_end([key])
         return (await reader.run(_families, [client]))[client].ends
 
+    async def has_ended(self, key: str) -> bool:
+        """Whether a principal is not authenticated any more, streams aside.
+
+        What `ended_principals` looks for, and when, stays as it is.
+        """
+        kind, user, client = parts_of_key(key)
+        if kind == KIND:
+            return not (await reader.run(_families, [client]))[client].live
+        if kind not in _USERS:
+            return False
+        is_lost = await reader.run(_disabled_users, [user])
+        return bool(is_lost or key_ends.ended_keys([key]))
+
     async def write_uses(self) -> None:
         """Store which tokens were used since the last time."""
         used = frozenset(self._used)

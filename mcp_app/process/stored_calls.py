@@ -38,7 +38,7 @@ async def make_exchange(
     if catalog is None:
         raise InternalError(f"There is no server {server!r} any more.")
     rights = await process.rights.find(principal, server, catalog.demands)
-    gone = await token_cache.ended_principals([principal.key])
+    gone = await token_cache.has_ended(principal.key)
     if gone or rights.gone or not rights.meets_demands(catalog.server.demands):
         raise AccessLost(LOST_ACCESS)
     return Exchange(
