@@ -18,6 +18,7 @@ from django.db import Error as DatabaseError
 
 from mcp_app.conf import Limits
 from mcp_app.egress.callbacks import CallbackAnswer, UnusableCallback, read_callback
+from mcp_app.interface.call_record import Outcome
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.event_changes import EventChanges
 from mcp_app.process.freshness import FreshnessGate
@@ -36,6 +37,7 @@ from mcp_app.protocol.events import (
 from mcp_app.protocol.tasks import read_json
 from mcp_app.server.events import (
     LISTING,
+    Batch,
     Subscription,
     choose_events,
     cursor_at,
@@ -43,6 +45,7 @@ from mcp_app.server.events import (
     read_batch,
 )
 from mcp_app.server.exchange import Exchange
+from mcp_app.server.recording import circumstances
 from mcp_app.server.stored_callers import exchange_members
 from mcp_app.streams import event_deliveries as rows
 from mcp_app.streams.event_deliveries import Claim, Pace
@@ -59,7 +62,6 @@ LOOK_S: Final = 1.0
 BATCH_SIZE: Final = 50
 MAX_WAITING: Final = 1_000
 """Of more than that a subscriber is only told that they were passed over."""
-MAX_COUNTS: Final = 10_000
 GONE_S: Final = 600.0
 """A type may be away for so long, as in a deploy; then its subscriptions end."""
 STOPPED_MS: Final = 10_000
@@ -103,8 +105,6 @@ class EventDelivery:
         self._timer: asyncio.TimerHandle | None = None
         self.gone: dict[int, float] = {}
         """Subscriptions whose type is not there, and since when."""
-        self.counted: dict[int, int] = {}
-        """Up to which number few enough wait, by subscription."""
 
     def __len__(self) -> int:
         return self._count
@@ -178,7 +178,15 @@ class EventDelivery:
     async def _serve(self, claim: Claim) -> None:
         """Deliver what is due and some of what is new; then let others have it."""
         try:
-            await self._deliver(claim)
+            try:
+                await _Delivery(self._process, self.gone, claim).run()
+            except SwitchedOff:
+                claim.hold(STOPPED_MS)
+            except (DatabaseError, Unavailable, Ended):
+                raise
+            except Exception:
+                logger.exception("Events could not be delivered.")
+                claim.hold(FAILED_MS)
             await writer.run(claim.store, end=True)
         except (DatabaseError, Unavailable, Ended):
             # Who claims it after the lease goes on.
@@ -186,18 +194,6 @@ class EventDelivery:
         finally:
             self._count -= 1
             self.wake()
-
-    async def _deliver(self, claim: Claim) -> None:
-        delivery = _Delivery(self._process, self, claim)
-        try:
-            await delivery.run()
-        except SwitchedOff:
-            claim.hold(STOPPED_MS)
-        except (DatabaseError, Unavailable, Ended):
-            raise
-        except Exception:
-            logger.exception("Events could not be delivered.")
-            claim.hold(FAILED_MS)
 
 
 class Ended(Exception):
@@ -209,27 +205,25 @@ class _Delivery:
 
     _exchange: Exchange
     _subscription: Subscription
-    _generation: int
 
     def __init__(
-        self, process: DeliveringProcess, own: EventDelivery, claim: Claim
+        self, process: DeliveringProcess, gone: dict[int, float], claim: Claim
     ) -> None:
-        self._process, self._own, self._claim = process, own, claim
+        self._process, self._gone, self._claim = process, gone, claim
         self._caller: dict[str, Any] = read_json(claim.record.caller)
         self._dialect = DIALECTS[self._caller["dialect"]]
+        self._generation = process.generation
 
     async def run(self) -> None:
-        await self._process.gate.wait_until_fresh(time.monotonic())
-        self._generation = self._process.generation
-        if not await self._find_subscriber() or not await self._post_again():
-            return
         claim = self._claim
-        if not await self._pass_over():
+        if not await self._find_subscriber() or not claim.active:
+            return
+        if not await self._post_again() or not await self._pass_over():
             return
         if most := claim.free_places(BATCH_SIZE):
-            batch = await read_batch(
-                self._exchange, self._subscription, claim.position, most
-            )
+            batch = await self._read(claim.position, most)
+            if batch.truncated and not await self._tell_gap(claim.position):
+                return
             for event in batch.events:
                 if not await self._post_event(event):
                     return
@@ -280,7 +274,7 @@ class _Delivery:
             raise SwitchedOff("The event type is stopped.")
         if entry is None:
             return await self._wait_for_type()
-        self._own.gone.pop(row.pk, None)
+        self._gone.pop(row.pk, None)
         if not exchange.sees(entry.definition):
             await self._end("forbidden", REVOKED, reason="revoked")
         try:
@@ -293,10 +287,9 @@ class _Delivery:
 
     async def _wait_for_type(self) -> bool:
         """Hold what has no type now; end it if that lasts."""
-        gone, row = self._own.gone, self._claim.record
-        now = time.monotonic()
-        if now - gone.setdefault(row.pk, now) >= GONE_S:
-            del gone[row.pk]
+        row, now = self._claim.record, time.monotonic()
+        if now - self._gone.setdefault(row.pk, now) >= GONE_S:
+            del self._gone[row.pk]
             message = f"There is no event {row.event_type} any more."
             await self._end("not_found", message, kind="event")
         self._claim.hold(FAILED_MS)
@@ -326,18 +319,30 @@ class _Delivery:
         ):
             # Rights may have changed: another claim looks at them.
             return False
-        entry, record = self._subscription.entry, claim.record
+        entry, key = self._subscription.entry, claim.record.public_id
         cursor = cursor_at(self._exchange, entry, claim.watermark_at(event.number))
         body = jsonrpc.write(event_to_wire(event, entry.identity, cursor))
-        message_id = webhooks.message_id(
-            self._dialect, record.public_id, event.event_id
-        )
+        message_id = webhooks.message_id(self._dialect, key, event.event_id)
+        began = time.monotonic()
         answer = await self._post(message_id, body)
+        self._log_attempt(began, answer)
         is_final = answer.status in FINAL
         claim.note_answer(event.number, answer.error, is_final=is_final)
         if not await writer.run(claim.store):
             raise Ended
         return not answer.error or is_final
+
+    def _log_attempt(self, began: float, answer: CallbackAnswer) -> None:
+        """Write a line of the call log: who, what, where to; nothing of the event."""
+        exchange, audit = self._exchange, self._exchange.adapters.audit
+        if audit is not None:
+            outcome = Outcome.OTHER_SITE if answer.error else Outcome.ANSWERED
+            exchange.outcome = outcome.value
+            where = jsonrpc.canonical({"host": self._claim.record.host})
+            # None of the values is hidden.
+            shared = (*circumstances(exchange)[:-1], ())
+            took = time.monotonic() - began
+            audit.add((shared, began, took, 0, where, 0, "", "", answer.error))
 
     async def _post_control(self, kind: str, body: bytes) -> CallbackAnswer:
         message_id = webhooks.control_id(kind, secrets.token_hex(16))
@@ -361,44 +366,43 @@ class _Delivery:
         )
 
     async def _pass_over(self) -> bool:
-        """Go to where reading is possible, and sensible; tell of the gap.
+        """Go to where there is something to read, and not too much of it.
 
         Return False if the receiver could not be told yet.
         """
         claim, events = self._claim, self._process.events
         state = await events.current_state(self._topic, claim.position)
         first = max(claim.position, await events.load_floor())
-        if await self._is_flooded(first, state.last[self._topic]):
+        if state.last[self._topic] - first > MAX_WAITING and await self._is_flooded():
             first = state.newest
-        if first == claim.position or not claim.active:
-            return True
-        if self._dialect.posts_gaps:
-            mark = rows.watermark(first, claim.retries)
-            cursor = cursor_at(self._exchange, self._subscription.entry, mark)
-            answer = await self._post_control("gap", webhooks.gap_body(cursor))
-            claim.note_state(answer.error)
-            if answer.error and answer.status not in FINAL:
-                claim.hold(FAILED_MS)
+        if first > claim.position:
+            if not await self._tell_gap(first):
                 return False
-        else:
-            claim.truncated = True
-        claim.position = first
+            claim.position = first
         return True
 
-    async def _is_flooded(self, position: int, last: int) -> bool:
-        """Whether too much waits after a position; counts only if that is possible."""
-        counted, pk = self._own.counted, self._claim.record.pk
-        known = max(position, counted.get(pk, 0))
-        if last - known <= MAX_WAITING or not self._process.limits.rates:
-            return False
-        count, is_more = 0, True
+    async def _is_flooded(self) -> bool:
+        count, is_more, position = 0, self._process.limits.rates, self._claim.position
         while is_more and count <= MAX_WAITING:
-            batch = await read_batch(
-                self._exchange, self._subscription, position, MAX_POLL_EVENTS
-            )
+            batch = await self._read(position, MAX_POLL_EVENTS)
             count += len(batch.events)
             position, is_more = batch.position, batch.has_more
-        if len(counted) >= MAX_COUNTS:
-            counted.clear()
-        counted[pk] = position
         return count > MAX_WAITING
+
+    async def _tell_gap(self, position: int) -> bool:
+        """Say that something is left out before a position; False if nobody hears."""
+        claim = self._claim
+        if not self._dialect.posts_gaps:
+            claim.truncated = True
+            return True
+        mark = rows.watermark(position, claim.retries)
+        cursor = cursor_at(self._exchange, self._subscription.entry, mark)
+        answer = await self._post_control("gap", webhooks.gap_body(cursor))
+        claim.note_state(answer.error)
+        is_over = not answer.error or answer.status in FINAL
+        if not is_over:
+            claim.hold(FAILED_MS)
+        return is_over
+
+    async def _read(self, position: int, most: int) -> Batch:
+        return await read_batch(self._exchange, self._subscription, position, most)

@@ -90,12 +90,11 @@ class Claim:
         return time.monotonic() - self._renewed < LEASE_MS / 1_000
 
     def due_retries(self) -> list[Retry]:
-        due = [each for each in self.retries if each.due_ms <= self.now_ms]
-        return due if self.active else []
+        return [each for each in self.retries if each.due_ms <= self.now_ms]
 
     def free_places(self, most: int) -> int:
         """Return how many new events may be posted now."""
-        most = min(most, MAX_RETRIES - len(self.retries)) if self.active else 0
+        most = min(most, MAX_RETRIES - len(self.retries))
         return self._pace.free_places(self._paced_ms, self.now_ms, most)
 
     def watermark_at(self, number: int) -> int:

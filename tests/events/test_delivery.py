@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from mcp_app.conf import Limits
-from mcp_app.models import EventSubscription, Occurrence
+from mcp_app.models import Call, EventSubscription, Occurrence
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import cursors
 from mcp_app.protocol.webhooks import NewWebhook
@@ -365,3 +365,39 @@ async def test_what_was_taken_by_another_process_is_not_stored(
     row = await own.row()
     assert own.numbers == ["0"]
     assert (row.owner, row.position) == ("another", before.position)
+
+
+async def test_each_attempt_is_a_line_of_the_call_log(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    await own.subscribe()
+    receiver.way = lambda post: Answer(500 if post["data"]["number"] == "0" else 200)
+    for number in range(2):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    assert own.process.audit is not None
+    await own.process.audit.wait_until_written()
+    columns = ("kind", "name", "outcome", "user_name", "error", "arguments")
+    rows = Call.objects.order_by("pk").values_list(*columns)
+    line = ("event", "order.paid")
+    assert [each async for each in rows] == [
+        (*line, "other_site", "ana", "http_5xx", '{"host":"localhost"}'),
+        (*line, "answered", "ana", "", '{"host":"localhost"}'),
+    ]
+
+
+async def test_what_is_stopped_waits(own: Deliveries) -> None:
+    await own.subscribe()
+    entry = {"events": {"order.paid": None}}
+    slug, catalogs = "private", own.process.catalogs
+    catalog = catalogs.by_slug[slug]
+    stopped = {"events": {"order.paid": catalog.events["order.paid"]}}
+    catalogs.by_slug = {**catalogs.by_slug, slug: catalog.with_changes(entry, stopped)}
+    await own.change(due_ms=0)
+    await emit(OrderPaid("1"))
+    await own.deliver()
+    assert own.numbers == []
+    catalogs.by_slug = {**catalogs.by_slug, slug: catalog}
+    await own.change(due_ms=0, paced_ms=0)
+    await own.deliver()
+    assert own.numbers == ["1"]
