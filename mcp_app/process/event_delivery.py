@@ -216,7 +216,7 @@ class _Delivery:
 
     async def run(self) -> None:
         claim = self._claim
-        if not await self._find_subscriber() or not claim.active:
+        if not await self._find_subscriber() or not claim.state["active"]:
             return
         if not await self._post_again() or not await self._pass_over():
             return
@@ -393,7 +393,7 @@ class _Delivery:
         """Say that something is left out before a position; False if nobody hears."""
         claim = self._claim
         if not self._dialect.posts_gaps:
-            claim.truncated = True
+            claim.state["truncated"] = True
             return True
         mark = rows.watermark(position, claim.retries)
         cursor = cursor_at(self._exchange, self._subscription.entry, mark)

@@ -27,6 +27,9 @@ MAX_GIVEN_UP: Final = 20
 SUSPENDED_MS: Final = 3_600_000
 """A receiver that fails for so long is told nothing until it is refreshed."""
 MINUTE_MS: Final = 60_000
+STATE: Final = (
+    *("active", "truncated", "failed_since_ms", "last_ok_ms", "last_error", "sent"),
+)
 
 
 class Retry(NamedTuple):
@@ -70,12 +73,11 @@ class Claim:
         self._pace = pace
         self.position = record.position
         self.retries = [Retry(*each) for each in record.retries]
-        self.active, self.truncated = record.active, False
         self._dropped = [*record.given_up]
-        self._failed_since_ms = record.failed_since_ms
-        self._last_ok_ms, self._last_error = record.last_ok_ms, record.last_error
-        self._paced_ms, self._sent = record.paced_ms, record.sent
-        self._hold_ms = 0
+        self._paced_ms, self._hold_ms = record.paced_ms, 0
+        self.state = {name: getattr(record, name) for name in STATE}
+        """Columns that a refresh changes, too: what changed here is written."""
+        self._stored = {**self.state}
         self._begun = self._renewed = time.monotonic()
         self._begun_ms = row.lease_ms - LEASE_MS
 
@@ -116,7 +118,7 @@ class Claim:
             self.position = number
             self._paced_ms = max(self._paced_ms, now_ms) + self._pace.interval_ms
         self.note_state(error)
-        self._sent += not error
+        self.state["sent"] += not error
         if error and (is_final or failures >= len(PAUSES_MS)):
             self._dropped = [*self._dropped, number][-MAX_GIVEN_UP:]
         elif error:
@@ -125,12 +127,14 @@ class Claim:
 
     def note_state(self, error: str) -> None:
         """Take how the receiver answers."""
-        self._last_error, now_ms = error, self.now_ms
-        if error:
-            since_ms = self._failed_since_ms = self._failed_since_ms or now_ms
-            self.active = now_ms - since_ms < SUSPENDED_MS
+        now_ms, since_ms = self.now_ms, self.state["failed_since_ms"]
+        if not error:
+            answer = {"last_ok_ms": now_ms, "failed_since_ms": None}
         else:
-            self._last_ok_ms, self._failed_since_ms = now_ms, None
+            since_ms = since_ms or now_ms
+            is_active = now_ms - since_ms < SUSPENDED_MS
+            answer = {"failed_since_ms": since_ms, "active": is_active}
+        self.state.update(answer, last_error=error)
 
     def drop_retry(self, number: int) -> None:
         self.retries = [each for each in self.retries if each.number != number]
@@ -138,26 +142,23 @@ class Claim:
     def columns(self) -> dict[str, Any]:
         """Return what the row is to have now."""
         hold_ms, check_ms = self._hold_ms, self.now_ms + CHECK_MS
+        is_active = self.state["active"]
         due_ms = min((each.due_ms for each in self.retries), default=check_ms)
         if len(self.retries) >= MAX_RETRIES:
             hold_ms = max(hold_ms, due_ms)
-        columns = {
+        changes = {
+            name: value
+            for name, value in self.state.items()
+            if value != self._stored[name]
+        }
+        return {
+            **changes,
             "position": self.position,
             "retries": jsonrpc.write(self.retries).decode(),
             "given_up": jsonrpc.write(self._dropped).decode(),
-            "failed_since_ms": self._failed_since_ms,
-            "last_ok_ms": self._last_ok_ms,
-            "last_error": self._last_error,
-            "due_ms": max(min(due_ms, check_ms) if self.active else check_ms, hold_ms),
+            "due_ms": max(min(due_ms, check_ms) if is_active else check_ms, hold_ms),
             "paced_ms": max(self._paced_ms, hold_ms and hold_ms + self._pace.room_ms),
-            "sent": self._sent,
         }
-        # A refresh may have set these two meanwhile: only what changed here is written.
-        if not self.active:
-            columns["active"] = False
-        if self.truncated:
-            columns["truncated"] = True
-        return columns
 
     def store(self, *, end: bool = False) -> bool:
         """Write the row, and renew the lease or `end` it; blocks.
@@ -167,10 +168,10 @@ class Claim:
         values, record = self.columns(), self.record
         if end:
             values |= {"owner": "", "lease_ms": NowMilliseconds()}
-        begun = time.monotonic()
-        stored = EventSubscription.objects.note(record.pk, record.owner, **values)
-        self._renewed = begun
-        return stored
+        begun, state = time.monotonic(), {**self.state}
+        is_stored = EventSubscription.objects.note(record.pk, record.owner, **values)
+        self._renewed, self._stored = begun, state
+        return is_stored
 
     def delete(self) -> bool:
         """End the subscription; blocks."""
