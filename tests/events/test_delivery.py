@@ -14,7 +14,13 @@ from mcp_app.models import Call, EventSubscription, Occurrence
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import cursors
 from mcp_app.protocol.webhooks import NewWebhook
-from mcp_app.streams.event_deliveries import PAUSES_MS, Pace, Retry, watermark
+from mcp_app.streams.event_deliveries import (
+    PAUSES_MS,
+    Pace,
+    Retry,
+    claim_subscriptions,
+    watermark,
+)
 from mcp_app.streams.event_subscriptions import store_webhook
 from tests.asgi_client import JsonObject
 from tests.egress.certificates import write_certificate
@@ -401,3 +407,27 @@ async def test_what_is_stopped_waits(own: Deliveries) -> None:
     await own.change(due_ms=0, paced_ms=0)
     await own.deliver()
     assert own.numbers == ["1"]
+
+
+async def test_a_refresh_while_it_is_claimed_is_not_undone(own: Deliveries) -> None:
+    await own.subscribe(active=False, truncated=True, failed_since_ms=1, due_ms=0)
+    claim_all = sync_to_async(claim_subscriptions)
+    (claim,) = await claim_all("me", 8, 4, {}, Pace(Limits()))
+    await own.change(active=True, truncated=False, failed_since_ms=None)
+    assert await sync_to_async(claim.store)()
+    row = await own.row()
+    assert (row.active, row.truncated, row.failed_since_ms) == (True, False, None)
+
+
+async def test_of_a_host_few_are_served_at_once(own: Deliveries) -> None:
+    await own.subscribe()
+    row = await own.row()
+    for number in range(12):
+        row.pk, row.public_id = None, f"sub_{number + 2}"
+        row.host = "localhost" if number < 8 else "elsewhere"
+        await row.asave(force_insert=True)
+    await own.change(due_ms=0)
+    claim_all = sync_to_async(claim_subscriptions)
+    first, second = [await claim_all(each, 8, 4, {}, Pace(Limits())) for each in "ab"]
+    assert [each.record.host for each in first] == ["localhost"] * 4 + ["elsewhere"] * 4
+    assert second == []

@@ -45,6 +45,7 @@ TOLD: Final = tuple(each for each in WAYS if each != "refusing")
 PATIENCE_S: Final = 120
 STILL_S: Final = 8
 """So long a process stands still: its lease of six seconds is over."""
+MOVED_S: Final = 2
 ATTEMPTS: Final = 5
 KEY: Final = "a key for the drill of webhooks, which seals nothing of worth: 012"
 SECRET: Final = f"whsec_{'QUJD' * 11}"
@@ -151,9 +152,11 @@ class Told:
         """Let one process die at a step, and start it anew; return whether it did."""
         order = self.folder / f"{step}.{number.name}"
         order.touch()
+        # For less time than it takes to give an event up.
         self.move(self._chance.choice([self.address, self.forbidden]))
-        gone = waited(lambda: not order.exists())
+        time.sleep(MOVED_S)
         self.move(self.address)
+        gone = waited(lambda: not order.exists())
         for each in list(self.folder.glob(f"{step}.[0-9]*")):
             pid = int(each.suffix[1:])
             each.unlink()
@@ -279,14 +282,14 @@ def lane_of(number: int) -> str:
 def deliveries(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
     """Yield strikes; the last one has what came of all."""
     with told(seed) as own:
-        wrong = [*_subscribe(own)]
+        wrong, stops = [*_subscribe(own)], False
         for number in range(rounds):
             # 30 of 50 are killed, and each at all steps.
             stops, step = number % 5 in (1, 3), STEPS[number % len(STEPS)]
             if not own.strike(step, signal.SIGSTOP if stops else signal.SIGKILL):
                 wrong.append(f"nobody came to {step}")
             if number < rounds - 1:
-                yield Round(test=TEST, kills=1)
+                yield Round(test=TEST, kills=int(not stops), resumes=int(stops))
         if not own.settle():
             wrong.append("something waits")
         posts = own.posts()
@@ -305,7 +308,8 @@ def deliveries(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
         asked=sum(each.delivered for each in verdicts),
         wrong=len(wrong),
         untold=sum(len(each.lost) for each in verdicts),
-        kills=1,
+        kills=int(not stops),
+        resumes=int(stops),
     )
 
 
