@@ -11,15 +11,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.db import connections, router, transaction
-from django.db.models import Model, QuerySet
+from django.db.models import FileField, Model, QuerySet
 from django.db.models.signals import post_delete, post_save, pre_save
 
 from mcp_app.invalidation.events import new_occurrence
 from mcp_app.models import Occurrence
-from mcp_app.models.transactions import tells_of_commits
+from mcp_app.models.transactions import in_atomic, tells_of_commits
 from mcp_app.protocol import jsonrpc
 
 MAX_KEYS: Final = 1_000
@@ -46,7 +45,7 @@ class RowEvents:
     def connect(self) -> None:
         """Write from now on."""
         connected[self.topic] = self
-        for sender in apps.get_models(include_auto_created=True):
+        for sender in self.model._meta.apps.get_models(include_auto_created=True):
             # Without a sender, Django would read all rows of any model to delete them.
             if issubclass(sender, self.model):
                 to: Any = {"sender": sender, "weak": False, "dispatch_uid": self.topic}
@@ -54,7 +53,8 @@ class RowEvents:
                     pre_save.connect(self._note_values, **to)
                 if {CREATED, CHANGED} & {*self.on}:
                     post_save.connect(self._record_save, **to)
-                if DELETED in self.on:
+                # The model's part of a subclass's row is deleted with its own signal.
+                if DELETED in self.on and sender._meta.concrete_model is self.model:
                     post_delete.connect(self._record_delete, **to)
 
     # -- single rows -------------------------------------------------------------------
@@ -89,10 +89,26 @@ class RowEvents:
                     changed.append(name)
         on = CREATED if created else CHANGED
         if on in self.on:
-            self._write(using, [self._data(on, self._key_of(instance), changed)])
+            self._write_single(on, instance, using, changed)
 
     def _record_delete(self, instance: Model, using: str, **_: Any) -> None:
-        self._write(using, [self._data(DELETED, self._key_of(instance))])
+        self._write_single(DELETED, instance, using)
+
+    def _write_single(
+        self, on: str, instance: Model, using: str, changed: Sequence[str] = ()
+    ) -> None:
+        """Write a row; of many in one transaction the first, then that there are more.
+
+        So an import costs no more than a bulk operation.
+        """
+        count = _count_in_transaction(using, (self.topic, on))
+        if count.rows < MAX_KEYS:
+            self._write(using, [self._data(on, self._key_of(instance), changed)])
+            count.rows += 1
+        elif count.rows == MAX_KEYS:
+            self.record_many(on, using, self.watch)
+            # A savepoint that is rolled back takes this along, too.
+            transaction.on_commit(_Count(count.of, MAX_KEYS + 1), using=using)
 
     def _key_of(self, instance: Model) -> Any:
         return getattr(instance, self.model._meta.pk.attname)
@@ -154,6 +170,28 @@ class RowEvents:
 
 
 @dataclass(slots=True)
+class _Count:
+    """How many rows of a topic a transaction has written, each by itself."""
+
+    of: tuple[str, str]
+    rows: int = 0
+
+    def __call__(self) -> None:
+        """Do nothing: it stands among what the commit calls, to end with it."""
+
+
+def _count_in_transaction(using: str, of: tuple[str, str]) -> _Count:
+    if in_atomic(using):
+        for _savepoints, waiting, *_ in reversed(connections[using].run_on_commit):
+            if isinstance(waiting, _Count) and waiting.of == of:
+                return waiting
+    count = _Count(of)
+    if in_atomic(using):
+        transaction.on_commit(count, using=using)
+    return count
+
+
+@dataclass(slots=True)
 class _Waiting:
     """What a transaction on another database writes into ours when it commits."""
 
@@ -170,6 +208,8 @@ def _is_among(name: str, column: Any, fields: Collection[str]) -> bool:
 
 def _differs(column: Any, before: Any, value: Any) -> bool:
     """Whether a value is another one; what the database reckons counts as such."""
+    if isinstance(column, FileField):
+        return str(value or "") != (before or "")
     try:
         expression = hasattr(value, "resolve_expression")
         return expression or bool(column.to_python(value) != before)

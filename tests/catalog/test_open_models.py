@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.sessions.models import Session
 from django.db import models
+from django.db.models.signals import post_delete, post_save, pre_save
 from django.test.utils import isolate_apps
 
 from mcp_app.catalog.lint import registry_problems
@@ -13,12 +14,14 @@ from mcp_app.catalog.open_models import (
     FieldKind,
     Link,
     OpenModel,
+    connect_row_events,
     exposure_advice,
     open_model,
 )
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.principal import AccessRequest
+from mcp_app.invalidation.row_events import connected
 from mcp_app.models import Tool
 from tests.drill.models import Country, Customer, Invoice, Item, Order
 
@@ -271,3 +274,11 @@ def test_advice_about_secrets() -> None:
     assert [*exposure_advice({account.label: account})] == [
         "drill.Account: 'api_key' sounds like a secret, and it is opened."
     ]
+
+
+def test_a_model_without_events_costs_nothing() -> None:
+    signals = (pre_save, post_save, post_delete)
+    before = [len(each.receivers) for each in signals]
+    connect_row_events({"drill.Order": opened()}, str)
+    assert [len(each.receivers) for each in signals] == before
+    assert connected == {}

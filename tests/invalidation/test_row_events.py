@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, connections, models, transaction
 from django.db.models import F
 from django.db.models.signals import post_delete, post_save, pre_save
-from django.test.utils import CaptureQueriesContext
+from django.test.utils import CaptureQueriesContext, isolate_apps
 
 from mcp_app.catalog.open_models import connect_row_events, open_model
 from mcp_app.invalidation import row_events
@@ -219,6 +219,73 @@ def test_ten_thousand_rows_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert written() == [("many", "changed")]
     orders().filter(pk__in=[each.pk for each in rows[:1_000]]).update(note="a")
     assert len(written()) == 1_000
+
+
+def test_an_import_that_saves_each_row_is_told_in_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_events, "MAX_KEYS", 2)
+    with transaction.atomic():
+        first, second = order("1"), order("2")
+        with transaction.atomic():
+            order("3")
+            transaction.set_rollback(True)
+        for number in "456":
+            order(number)
+        first.save()
+    happened = [(first.pk, "created"), (second.pk, "created")]
+    more = ("many", "created", "state", "customer_id")
+    assert written() == [*happened, more, (first.pk, "changed")]
+
+
+@isolate_apps("tests.drill")
+def test_a_row_of_a_subclass_is_one_of_the_model(
+    elsewhere: str,  # noqa: F811
+) -> None:
+    class Animal(models.Model):  # noqa: DJ008
+        paper = models.FileField()
+
+        class Meta:
+            app_label = "drill"
+
+    class Dog(Animal):  # noqa: DJ008
+        legs = models.IntegerField(default=4)
+
+        class Meta:
+            app_label = "drill"
+
+    with connections[elsewhere].schema_editor() as editor:
+        editor.create_model(Animal)
+        editor.create_model(Dog)
+    opened = open_model(
+        Animal,
+        fields=["paper"],
+        rows="all",
+        events=["created", "changed", "deleted"],
+        watch=["paper"],
+    )
+    connect_row_events({opened.label: opened}, lambda: "me")
+    dog = Dog()
+    dog.save(using=elsewhere)
+    dog.save()
+    dog.paper = "a.txt"
+    dog.save()
+    key = dog.pk
+    WatchedQuerySet(Dog, using=elsewhere).update(legs=3)
+    dog.delete(keep_parents=True)
+    Animal._default_manager.using(elsewhere).get().delete()
+    Dog().save(using=elsewhere)
+    Dog._default_manager.using(elsewhere).get().delete()
+    del row_events.connected[opened.topic]
+    assert written() == [
+        (key, "created"),
+        (key, "changed"),
+        (key, "changed", "paper"),
+        (key, "changed"),
+        (key, "deleted"),
+        (key + 1, "created"),
+        (key + 1, "deleted"),
+    ]
 
 
 def test_another_database_is_written_at_its_commit(
