@@ -38,6 +38,7 @@ from tests.reliability.rounds import Round
 from tests.reliability.site import Site
 
 TEST: Final = "deliveries to webhooks"
+BY_WORKERS: Final = "deliveries by mcp_worker"
 PROCESSES: Final = 3
 STEPS: Final = ("claimed", "read", "posting", "posted", "stored", "ending")
 DOMAIN: Final = "receiver.test"
@@ -82,7 +83,7 @@ def waited(true: Callable[[], object], seconds: float = PATIENCE_S) -> bool:
 class Told:
     """Processes that deliver, a receiver, and what happens meanwhile."""
 
-    def __init__(self, stack: ExitStack, url: str, seed: int) -> None:
+    def __init__(self, stack: ExitStack, url: str, seed: int, deliver: str) -> None:
         self.folder = folder = Path(stack.enter_context(TemporaryDirectory()))
         self._chance = random.Random(seed)
         net = f"127.{self._chance.randrange(1, 255)}.{os.getpid() % 255}"
@@ -92,6 +93,7 @@ class Told:
         options = {
             "ca": str(folder / "certificate.pem"),
             "networks": [f"{self.address}/32"],
+            "deliver": deliver,
         }
         self._environment = {
             **inherited(),
@@ -111,13 +113,20 @@ class Told:
         command += [self.forbidden, str(self._port), str(folder)]
         self._receiver = stack.enter_context(Program(command))
         self._receiver.wait_until(lambda: "Listens." in self._receiver.output, 60)
-        self.webs = [self._server() for _ in range(PROCESSES)]
-        stack.callback(lambda: [each.kill() for each in self.webs])
+        self._start = self._server if deliver == "here" else self._worker
+        self._deliverers = [self._start() for _ in range(PROCESSES)]
+        stack.callback(lambda: [each.kill() for each in self._deliverers])
+        self._web = self._deliverers[0] if deliver == "here" else self._server()
+        stack.callback(self._web.kill)
         self._emitter = Program([sys.executable, "-c", EMIT], env=self._environment)
         stack.enter_context(self._emitter)
 
     def _server(self) -> Any:
         return started("uvicorn", self._environment)
+
+    def _worker(self) -> Any:
+        command = [sys.executable, "manage.py", "mcp_worker", "--places", "0"]
+        return Program(command, env=self._environment)
 
     def move(self, moving: str) -> None:
         """Let the name of one receiver lead elsewhere."""
@@ -136,7 +145,7 @@ class Told:
         url = f"https://{way}.{DOMAIN}:{self._port}/hooks/{way}?number={number}"
         delivery = {"mode": "webhook", "url": url, "secret": SECRET}
         answer = stateless(
-            f"{self.webs[number % PROCESSES].url}/told",
+            f"{self._web.url}/told",
             "events/subscribe",
             {"X-User": "reader"},
             name="drill.happened",
@@ -157,17 +166,17 @@ class Told:
         time.sleep(MOVED_S)
         self.move(self.address)
         gone = waited(lambda: not order.exists())
-        for each in list(self.folder.glob(f"{step}.[0-9]*")):
-            pid = int(each.suffix[1:])
-            each.unlink()
+        for mark in list(self.folder.glob(f"{step}.[0-9]*")):
+            pid = int(mark.suffix[1:])
+            mark.unlink()
             if number is signal.SIGSTOP:
                 time.sleep(STILL_S)
                 os.kill(pid, signal.SIGCONT)
                 continue
-            for place, web in enumerate(self.webs):
-                if web.process.pid == pid:
-                    web.kill()
-                    self.webs[place] = self._server()
+            for place, each in enumerate(self._deliverers):
+                if each.process.pid == pid:
+                    each.kill()
+                    self._deliverers[place] = self._start()
         return gone
 
     def settle(self) -> bool:
@@ -269,9 +278,10 @@ def _is_signed(post: Mapping[str, Any]) -> bool:
 
 
 @contextmanager
-def told(seed: int) -> Iterator[Told]:
+def told(seed: int, deliver: str) -> Iterator[Told]:
     with ExitStack() as stack:
-        yield Told(stack, stack.enter_context(PREPARED["postgresql"]()), seed)
+        url = stack.enter_context(PREPARED["postgresql"]())
+        yield Told(stack, url, seed, deliver)
 
 
 def lane_of(number: int) -> str:
@@ -279,9 +289,12 @@ def lane_of(number: int) -> str:
     return "ab"[number % 2] if number % 3 else ""
 
 
-def deliveries(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
+def deliveries(
+    site: Site, rounds: int, seed: int = 1, deliver: str = "here"
+) -> Generator[Round]:
     """Yield strikes; the last one has what came of all."""
-    with told(seed) as own:
+    test = TEST if deliver == "here" else BY_WORKERS
+    with told(seed, deliver) as own:
         wrong, stops = [*_subscribe(own)], False
         for number in range(rounds):
             # 30 of 50 are killed, and each at all steps.
@@ -289,7 +302,7 @@ def deliveries(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
             if not own.strike(step, signal.SIGSTOP if stops else signal.SIGKILL):
                 wrong.append(f"nobody came to {step}")
             if number < rounds - 1:
-                yield Round(test=TEST, kills=int(not stops), resumes=int(stops))
+                yield Round(test=test, kills=int(not stops), resumes=int(stops))
         if not own.settle():
             wrong.append("something waits")
         posts = own.posts()
@@ -302,9 +315,9 @@ def deliveries(site: Site, rounds: int, seed: int = 1) -> Generator[Round]:
     kinds = [each["message"].get("type") for each in posts["refusing"]]
     wrong += [f"refusing: {each}" for each in kinds if each != "verification"]
     for line in (*map(str, verdicts), *wrong):
-        sys.stderr.write(f"{TEST}: {line}\n")
+        sys.stderr.write(f"{test}: {line}\n")
     yield Round(
-        test=TEST,
+        test=test,
         asked=sum(each.delivered for each in verdicts),
         wrong=len(wrong),
         untold=sum(len(each.lost) for each in verdicts),

@@ -13,8 +13,8 @@ from tests.reliability.crashes import TEST as CRASHED
 from tests.reliability.crashes import crashes
 from tests.reliability.crossing import TEST as CROSSED
 from tests.reliability.crossing import crossing
+from tests.reliability.deliveries import BY_WORKERS, deliveries
 from tests.reliability.deliveries import TEST as DELIVERED
-from tests.reliability.deliveries import deliveries
 from tests.reliability.doorbells import TEST as UNHEARD
 from tests.reliability.doorbells import doorbells
 from tests.reliability.model import ALONE, model, model_alone
@@ -67,12 +67,16 @@ SECURITY: Final[dict[str, tuple[Test, float]]] = {
     REVOKED: (revocations, 1),
     ENDED: (ends, 1),
 }
-EVENTS: Final[dict[str, tuple[Test, float]]] = {DELIVERED: (deliveries, 1 / 20)}
+EVENTS: Final[dict[str, tuple[Test, float]]] = {
+    DELIVERED: (deliveries, 1 / 20),
+    BY_WORKERS: (partial(deliveries, deliver="worker"), 1 / 100),
+}
 PARTS: Final = {"changes": CHANGES, "log": LOG, "security": SECURITY, "events": EVENTS}
 TESTS: Final = {**CHANGES, **LOG, **SECURITY, **EVENTS}
 ONLY_ON: Final = {
     CRASHED: ("postgresql", "mariadb"),
     DELIVERED: ("postgresql",),
+    BY_WORKERS: ("postgresql",),
     UNHEARD: ("postgresql-redis",),
     STOPS_UNHEARD: ("postgresql-redis",),
     ALONE: ("sqlite",),
