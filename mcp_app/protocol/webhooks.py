@@ -203,13 +203,15 @@ def lifetime_ms(params: JsonObject) -> int:
     return int(max(MIN_TTL_MS, min(wanted, MAX_TTL_MS)))
 
 
-def delivery_status(record: Webhook) -> JsonObject:
-    """Return `deliveryStatus`."""
+def delivery_status(record: Webhook, wait_ms: int) -> JsonObject:
+    """Return `deliveryStatus` after a refresh; nothing is posted for `wait_ms`."""
     status: JsonObject = {
-        "active": record.active,
+        "active": True,
         "lastDeliveryAt": record.last_ok_ms and iso_time(record.last_ok_ms),
         "lastError": record.last_error or None,
     }
     if record.failed_since_ms is not None:
         status["failedSince"] = iso_time(record.failed_since_ms)
+    if wait_ms:
+        status |= {"throttled": True, "retryAfterMs": wait_ms}
     return status

@@ -57,6 +57,10 @@ class Pace:
         self.interval_ms = MINUTE_MS // limits.event_rate if limits.rates else 0
         self.room_ms = self.interval_ms * (limits.event_burst - 1)
 
+    def wait_ms(self, paced_ms: int, now_ms: int) -> int:
+        """Return how long nothing may be posted, 0 if something may now."""
+        return max(0, paced_ms - now_ms - self.room_ms)
+
     def free_places(self, paced_ms: int, now_ms: int, most: int) -> int:
         """Return how many events may be posted now, `most` of them at most."""
         left = self.room_ms - max(0, paced_ms - now_ms)

@@ -2,10 +2,10 @@
 //
 //     node ai_sdk_events.mjs URL TOKEN FOLDER
 //
-// The secret is another one after the first event.
+// The receiver has the certificate of the folder. The secret is another one after the first event.
 
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { createMCPClient, experimental_createMCPEventWebhook } from '@ai-sdk/mcp';
 

@@ -362,7 +362,10 @@ async def test_a_refresh_goes_on_with_another_secret(subscribe: Subscribe) -> No
         "lastError": "http_5xx",
         "failedSince": "1970-01-01T00:00:00.000Z",
     }
+    await change_row(first, paced_ms=now_ms + HOUR_MS)
     third = await subscribe(delivery={"secret": OTHER_SECRET})
+    assert third["deliveryStatus"]["throttled"]
+    assert 0 < third["deliveryStatus"]["retryAfterMs"] < HOUR_MS
     assert not third["truncated"]
     assert (await row_of(third)).old_secret == row.old_secret
 

@@ -27,7 +27,9 @@ from mcp_app.server.events import (
 )
 from mcp_app.server.exchange import Exchange, Webhooks
 from mcp_app.server.handlers.events import require_events
+from mcp_app.server.round_trip import now_ms
 from mcp_app.server.stored_callers import caller_of
+from mcp_app.streams.event_deliveries import Pace
 from mcp_app.streams.event_subscriptions import Refusal
 
 
@@ -72,12 +74,13 @@ async def subscribe_events(exchange: Exchange) -> JsonObject:
         exchange.record_outcome(Outcome.OTHER_SITE, message)
         raise EventError(dialect, "callback", message, reason=stored)
     record, before = stored
+    wait_ms = Pace(exchange.adapters.limits).wait_ms(record.paced_ms, now_ms())
     result: JsonObject = {
         "id": record.public_id,
         "refreshBefore": iso_time(record.expires_ms),
         "cursor": cursor_at(exchange, entry, record.watermark),
         "truncated": truncated if before is None else before.truncated,
-        "deliveryStatus": {**delivery_status(before or record), "active": True},
+        "deliveryStatus": delivery_status(before or record, wait_ms),
     }
     return exchange.complete_result(result)
 
