@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.models.expiry import claim_rows
 from mcp_app.models.fields import DigestField, ExactCharField
+from mcp_app.models.occurrences import Occurrence
 from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
 
 if TYPE_CHECKING:
@@ -29,7 +30,12 @@ CHECK_MS: Final = 600_000
 """So often the rights of a quiet subscription are looked at."""
 LEASE_MS: Final = 30_000
 """After so long without a word of its worker any other one may deliver."""
-REFRESH: Final = {"active": True, "failed_since_ms": None, "truncated": False}
+HOUR_MS: Final = 3_600_000
+LATE_MS: Final = 120_000
+"""After so long somebody should have delivered."""
+REFRESH: Final = {
+    **{"active": True, "failed_since_ms": None, "truncated": False, "ending": False}
+}
 """Columns of a subscription that its client has renewed."""
 BEGINNING: Final[Mapping[str, Any]] = {
     **{"retries": "[]", "given_up": "[]", "owner": "", "lease_ms": 0, "paced_ms": 0},
@@ -97,6 +103,26 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         lease = {"lease_ms": NowMilliseconds() + LEASE_MS}
         return self._change(models.Q(pk=pk, owner=owner), **{**lease, **values})
 
+    def failing(self) -> EventSubscriptionQuerySet:
+        """Those whose receiver has failed for an hour."""
+        return self.living().filter(failed_since_ms__lt=NowMilliseconds() - HOUR_MS)
+
+    def late(self) -> EventSubscriptionQuerySet:
+        """Those with something to tell that no worker has looked at for minutes."""
+        since_ms = NowMilliseconds() - LATE_MS
+        waiting = Occurrence.objects.filter(
+            topic=models.OuterRef("topic"),
+            number__gt=models.OuterRef("position"),
+            created_ms__lt=since_ms,
+        )
+        rows = self.living().filter(models.Exists(waiting), created_ms__lt=since_ms)
+        return rows.filter(active=True, failed_since_ms=None, lease_ms__lt=since_ms)
+
+    def stop(self, pk: int) -> bool:
+        """Let nothing more be delivered than the word that it is over."""
+        before = models.Q(pk=pk, ending=False)
+        return self._change(before, ending=True, owner="", lease_ms=0, due_ms=0)
+
     def end(self, public_id: str) -> bool:
         """Delete it, wherever it is; its worker loses it."""
         using = router.db_for_write(EventSubscription)
@@ -124,6 +150,7 @@ class EventSubscription(models.Model):
     until `old_until_ms`.  All up to `position` is posted, or stands in `retries`: JSON
     of [number, attempts, due_ms].  `given_up` is JSON of the last numbers that were.
     `truncated` says that something was passed over since the subscriber was told so.
+    One that is `ending` is over: its receiver is told so, and then its row goes.
     From `due_ms` on somebody has to look at it, even if nothing has happened: for a
     retry, or for its rights.  `paced_ms` is when its bucket is full again.
     """
@@ -149,6 +176,7 @@ class EventSubscription(models.Model):
     given_up = models.TextField(default="[]")
     truncated = models.BooleanField(default=False)
     active = models.BooleanField(default=True)
+    ending = models.BooleanField(default=False, db_default=False)
     failed_since_ms = models.BigIntegerField(null=True)
     last_ok_ms = models.BigIntegerField(null=True)
     last_error = models.CharField(max_length=32, blank=True)

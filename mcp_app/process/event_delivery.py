@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 from django.db import Error as DatabaseError
 
 from mcp_app.conf import Limits
-from mcp_app.egress.callbacks import CallbackAnswer, UnusableCallback, read_callback
+from mcp_app.egress.callbacks import CallbackAnswer
 from mcp_app.interface.call_record import Outcome
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.event_changes import EventChanges
@@ -70,10 +70,8 @@ FAILED_MS: Final = 60_000
 ENDING_PAUSES_S: Final = (0, 1, 4)
 FINAL: Final = (HTTPStatus.GONE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 """After these an event is not posted again."""
-TOO_LARGE: Final = CallbackAnswer(
-    error=webhooks.HTTP_4XX, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-)
 REVOKED: Final = "The access of the subscriber was taken away."
+STOPPED: Final = "This subscription was ended at the site."
 
 
 class DeliveringProcess(CallingProcess, Protocol):
@@ -216,6 +214,8 @@ class _Delivery:
 
     async def run(self) -> None:
         claim = self._claim
+        if claim.record.ending:
+            await self._end("forbidden", STOPPED, reason="ended")
         if not await self._find_subscriber() or not claim.state["active"]:
             return
         if not await self._post_again() or not await self._pass_over():
@@ -349,21 +349,9 @@ class _Delivery:
         return await self._post(message_id, body)
 
     async def _post(self, message_id: str, body: bytes) -> CallbackAnswer:
-        record, now_ms = self._claim.record, self._claim.now_ms
-        if len(body) > webhooks.MAX_BODY:
-            return TOO_LARGE
-        try:
-            callback = read_callback(record.url)
-        except UnusableCallback:
-            # The settings, or the keys that sealed it, are others now.
-            return CallbackAnswer(error=webhooks.REFUSED)
-        signing = record.current_secrets(now_ms)
-        headers = webhooks.message_headers(
-            record.public_id, signing, message_id, now_ms // 1_000, body
-        )
-        return await self._process.webhooks.callbacks.post_message(
-            callback, headers, body
-        )
+        claim = self._claim
+        post = self._process.webhooks.post
+        return await post(claim.record, claim.now_ms, message_id, body)
 
     async def _pass_over(self) -> bool:
         """Go to where there is something to read, and not too much of it.

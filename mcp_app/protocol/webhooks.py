@@ -158,6 +158,7 @@ class Webhook(_Subscription):
     given_up: Sequence[int]
     truncated: bool
     active: bool
+    ending: bool
     failed_since_ms: int | None
     last_ok_ms: int | None
     last_error: str

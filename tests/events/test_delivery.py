@@ -344,6 +344,20 @@ async def test_the_sketch_is_told_of_the_end_once(
     assert (await terminated(own))["code"] == -32012
 
 
+async def test_one_that_is_ended_at_the_site_is_told_so_and_nothing_else(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    await own.subscribe(owner="another", lease_ms=2**50)
+    await emit(OrderPaid("0"))
+    pk = (await own.row()).pk
+    end = sync_to_async(EventSubscription.objects.stop)
+    # Whoever had it loses it: it may not post one more.
+    assert await end(pk)
+    assert not await end(pk)
+    assert (await terminated(own))["data"] == {"reason": "ended"}
+    assert len(receiver.posts) == 1
+
+
 async def test_what_another_process_has_is_left_alone(own: Deliveries) -> None:
     await own.subscribe(owner="another", lease_ms=2**50)
     await emit(OrderPaid("1"))
