@@ -203,10 +203,9 @@ def definition_of(
 ) -> StoredDefinition[Definition]:
     """Return what a row's content says; ValueError where it does not fit."""
     config = content.get("config") or {}
-    usual_kind = MODELS[key[0]]._meta.get_field("kind").default
     return StoredDefinition(
         definition=_read_definition(key[0], content),
-        kind=str(content.get("kind", usual_kind)),
+        kind=str(content.get("kind", "text")),
         config=config,
         key=key,
         uploads={n: uploads[n] for n in _upload_digests(config) if n in uploads},

@@ -30,8 +30,8 @@ def own_orders(request: AccessRequest) -> Any:
 
 def event_type(name: str, fields: list[str], **config: Any) -> EventType:
     whole = {"model": "drill.Order", "on": ["created", "changed"], "fields": fields}
-    config = {**whole, **config}
-    return published(EventType(name=name, config=json.dumps(config), tags=TAG))
+    text = json.dumps({**whole, **config})
+    return published(EventType(name=name, kind="change", config=text, tags=TAG))
 
 
 @pytest.fixture
