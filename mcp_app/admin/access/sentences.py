@@ -3,92 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from django.utils.formats import number_format
-from django.utils.text import capfirst, get_text_list
+from django.utils.text import capfirst, format_lazy, get_text_list
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 
-CAN: Final[Mapping[str, Any]] = {
-    "tool": ngettext_lazy(
-        "%(number)s person can list and call this tool: %(who)s.",
-        "%(number)s people can list and call this tool: %(who)s.",
-        "count",
-    ),
-    "resource": ngettext_lazy(
-        "%(number)s person can list and read this resource: %(who)s.",
-        "%(number)s people can list and read this resource: %(who)s.",
-        "count",
-    ),
-    "resourcetemplate": ngettext_lazy(
-        "%(number)s person can list and read what this template shows: %(who)s.",
-        "%(number)s people can list and read what this template shows: %(who)s.",
-        "count",
-    ),
-    "prompt": ngettext_lazy(
-        "%(number)s person can list and use this prompt: %(who)s.",
-        "%(number)s people can list and use this prompt: %(who)s.",
-        "count",
-    ),
-    "eventtype": ngettext_lazy(
-        "%(number)s person can list this event type and be told of it: %(who)s.",
-        "%(number)s people can list this event type and be told of it: %(who)s.",
-        "count",
-    ),
-    "server": ngettext_lazy(
-        "%(number)s person can use this server: %(who)s.",
-        "%(number)s people can use this server: %(who)s.",
-        "count",
-    ),
+USES: Final[Mapping[str, Label]] = {
+    "tool": gettext_lazy("list and call this tool"),
+    "resource": gettext_lazy("list and read this resource"),
+    "resourcetemplate": gettext_lazy("list and read what this template shows"),
+    "prompt": gettext_lazy("list and use this prompt"),
+    "eventtype": gettext_lazy("list this event type and be told of it"),
+    "server": gettext_lazy("use this server"),
 }
-NOBODY: Final[Mapping[str, Label]] = {
-    "tool": gettext_lazy("Nobody can list and call this tool."),
-    "resource": gettext_lazy("Nobody can list and read this resource."),
-    "resourcetemplate": gettext_lazy(
-        "Nobody can list and read what this template shows."
-    ),
-    "prompt": gettext_lazy("Nobody can list and use this prompt."),
-    "eventtype": gettext_lazy("Nobody can list this event type and be told of it."),
-    "server": gettext_lazy("Nobody can use this server."),
-}
-ANYONE: Final[Mapping[str, Label]] = {
-    "tool": gettext_lazy("Anyone on the internet can list and call this tool."),
-    "resource": gettext_lazy("Anyone on the internet can list and read this resource."),
-    "resourcetemplate": gettext_lazy(
-        "Anyone on the internet can list and read what this template shows."
-    ),
-    "prompt": gettext_lazy("Anyone on the internet can list and use this prompt."),
-    "eventtype": gettext_lazy(
-        "Anyone on the internet can list this event type and be told of it."
-    ),
-    "server": gettext_lazy("Anyone on the internet can use this server."),
-}
-ONE_CAN: Final[Mapping[str, Label]] = {
-    "tool": gettext_lazy("%(name)s can list and call this tool."),
-    "resource": gettext_lazy("%(name)s can list and read this resource."),
-    "resourcetemplate": gettext_lazy(
-        "%(name)s can list and read what this template shows."
-    ),
-    "prompt": gettext_lazy("%(name)s can list and use this prompt."),
-    "eventtype": gettext_lazy("%(name)s can list this event type and be told of it."),
-    "server": gettext_lazy("%(name)s can use this server."),
-}
-ONE_CANNOT: Final[Mapping[str, Label]] = {
-    "tool": gettext_lazy("%(name)s cannot list and call this tool."),
-    "resource": gettext_lazy("%(name)s cannot list and read this resource."),
-    "resourcetemplate": gettext_lazy(
-        "%(name)s cannot list and read what this template shows."
-    ),
-    "prompt": gettext_lazy("%(name)s cannot list and use this prompt."),
-    "eventtype": gettext_lazy(
-        "%(name)s cannot list this event type and be told of it."
-    ),
-    "server": gettext_lazy("%(name)s cannot use this server."),
-}
+"""What people can do with a row of each kind."""
+
+
+def _of_kinds(sentence: Label) -> Mapping[str, Label]:
+    return {kind: format_lazy(sentence, use=use) for kind, use in USES.items()}
+
+
+NOBODY: Final = _of_kinds(gettext_lazy("Nobody can {use}."))
+ANYONE: Final = _of_kinds(gettext_lazy("Anyone on the internet can {use}."))
+ONE_CAN: Final = _of_kinds(gettext_lazy("%(name)s can {use}."))
+ONE_CANNOT: Final = _of_kinds(gettext_lazy("%(name)s cannot {use}."))
 
 
 def in_digits(number: int) -> str:
@@ -107,7 +50,12 @@ def counted_text(kind: str, number: int, who: str, *, at_most: bool) -> str:
     if not number:
         return str(NOBODY[kind])
     number_text = capfirst(count_text(number, at_most=at_most))
-    return str(CAN[kind] % {"count": number, "number": number_text, "who": who})
+    sentence = ngettext(
+        "%(number)s person can %(use)s: %(who)s.",
+        "%(number)s people can %(use)s: %(who)s.",
+        number,
+    )
+    return sentence % {"number": number_text, "use": USES[kind], "who": who}
 
 
 def join_alternatives(names: Iterable[str]) -> str:

@@ -9,16 +9,17 @@ from django.utils.translation import override
 
 from mcp_app.admin.access.sentences import (
     ANYONE,
-    CAN,
     NOBODY,
     ONE_CAN,
     ONE_CANNOT,
+    USES,
     and_superusers,
     anonymous,
     counted_text,
     describe_people,
     join_alternatives,
 )
+from mcp_app.catalog.row_loader import MODELS
 
 MARKS = "a\u202eb"
 
@@ -82,5 +83,6 @@ def test_what_anonymous_callers_are_told(access: tuple[str, ...], text: str) -> 
 
 
 def test_each_kind_has_each_sentence() -> None:
-    assert CAN.keys() == NOBODY.keys() == ANYONE.keys()
-    assert CAN.keys() == ONE_CAN.keys() == ONE_CANNOT.keys()
+    kinds = {*MODELS, "server"}
+    assert kinds == USES.keys() == NOBODY.keys() == ANYONE.keys()
+    assert kinds == ONE_CAN.keys() == ONE_CANNOT.keys()
