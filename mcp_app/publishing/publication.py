@@ -17,6 +17,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import IntegrityError, OperationalError, router, transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.registry import Registry
@@ -27,14 +28,18 @@ from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import (
     DefinitionRow,
     DefinitionVersion,
+    EventSubscription,
+    EventType,
     PublishedRow,
     Server,
     Stop,
     Tool,
 )
+from mcp_app.models.fields import parse_json
 from mcp_app.models.stops import stop_matcher
 from mcp_app.models.transactions import is_conflict
 from mcp_app.models.versions import hash_of
+from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.differences import (
     ClientView,
@@ -125,6 +130,16 @@ def count_changing(registry: Registry, stops: Iterable[Stop]) -> int | None:
     return sum(not hints[name].read_only for name in hints if name not in stopped_names)
 
 
+def count_subscriptions(row: PublishedRow, after: JsonObject) -> int:
+    """Count the webhooks whose arguments an event type refuses from now on."""
+    if not isinstance(row, EventType):
+        return 0
+    fits = schemas.compile_schema(after.get("input_schema", {})).is_valid
+    rows = EventSubscription.objects.filter(event_type=row.name)
+    texts = rows.values_list("arguments", flat=True)
+    return sum(not fits(parse_json(text)) for text in texts)
+
+
 # -- publication -----------------------------------------------------------------------
 
 Row = TypeVar("Row", bound=PublishedRow)
@@ -177,7 +192,14 @@ class Proposal(Generic[Row]):
         """Why old calls break; nothing breaks where nobody sees it yet."""
         if self.served is None:
             return []
-        return breaking_reasons(self.before.content, self.after.content)
+        reasons = breaking_reasons(self.before.content, self.after.content)
+        count = count_subscriptions(self.row, self.after.content)
+        text = ngettext(
+            "%(count)s subscription, which ends",
+            "%(count)s subscriptions, which end",
+            count,
+        )
+        return [*reasons, text % {"count": count}] if count else reasons
 
     @property
     def is_served_already(self) -> bool:

@@ -278,6 +278,8 @@ EVENT_TYPE: Words = {
     "name": (_("Name"), PROGRAM_NAME),
     "config": (_("When it happens, and what is told"), ""),
     "now": (_("Preview"), ""),
+    "input_schema": (_("What a subscriber may say"), ""),
+    "payload_schema": (_("What is told"), ""),
 }
 
 PROMPT: Words = {

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import definition_of
-from mcp_app.interface.definitions import ToolDefinition, ToolHints
+from mcp_app.interface.definitions import EventDefinition, ToolDefinition, ToolHints
 from mcp_app.kinds import KindError, complete_definition, usable_kinds
 from mcp_app.kinds.kind import OUTSIDE, Description
 from mcp_app.kinds.query.comparisons import PERIODS
@@ -29,6 +29,7 @@ class Line(NamedTuple):
     text: str
 
 
+EVENT_SCHEMAS: Final = ("input_schema", "payload_schema")
 CHANGES: Final = "changes"
 """Stands for the columns of a tool's hints, which are one line."""
 
@@ -73,7 +74,9 @@ def client_view(
     if kind is not None and content.get("config"):
         described = kind.describe_safely(stored.definition, stored.config)
     if not isinstance(served, ToolDefinition):
-        return ClientView(content, described)
+        names = EVENT_SCHEMAS if isinstance(served, EventDefinition) else ()
+        follows = {name: getattr(served, name) for name in names}
+        return ClientView({**content, **follows}, described)
     columns = {name: each for name, each in content.items() if name not in Tool.HINTS}
     if served.input_schema.get("properties"):
         columns["input_schema"] = served.input_schema
@@ -231,7 +234,7 @@ def _are_texts(value: object) -> bool:
 
 
 _LINES: Final[Mapping[str, Callable[[Any], Iterator[Line]]]] = {
-    "input_schema": _schema_lines,
+    **dict.fromkeys(EVENT_SCHEMAS, _schema_lines),
     "arguments": _argument_lines,
     "suggestions": _suggestion_lines,
     "annotations": _member_lines,
