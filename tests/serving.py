@@ -186,6 +186,7 @@ def _written() -> list[type[Model]]:
     return [
         *(getattr(models.Server, choice).through for choice in models.Server.CHOICES),
         *(models.Tool, models.Resource, models.ResourceTemplate, models.Prompt),
+        models.EventType,
         *(models.Server, models.Stop, models.DefinitionVersion),
     ]
 

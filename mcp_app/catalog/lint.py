@@ -283,26 +283,21 @@ def _moment_findings(definition: EventDefinition) -> Iterator[Finding]:
 
 
 def _event_schema_findings(definition: EventDefinition) -> Iterator[Finding]:
-    told: Mapping[str, Any] = definition.payload_schema.get("properties", {})  # type: ignore[assignment]
-    if len(told) > MANY_FIELDS:
+    fields: Mapping[str, Any] = definition.payload_schema.get("properties", {})  # type: ignore[assignment]
+    if len(fields) > MANY_FIELDS:
         message = _(
-            "It tells %(count)s fields; more than %(limit)s is a lot. Tell the key: the"
-            " client reads the rest with a tool."
-        ) % {"count": len(told), "limit": MANY_FIELDS}
-        yield advice("event-large", "config", message)
+            "More than %(limit)s fields are told. Tell the key: the client reads the"
+            " rest with a tool."
+        )
+        yield advice("event-large", "config", message % {"limit": MANY_FIELDS})
     schema: Any = definition.input_schema
     properties = schema.get("properties", {})
-    required = [each for each in schema.get("required", ()) if each in properties]
-    names = [each for each in required if not properties[each].get("description")]
+    required = {name: properties.get(name, {}) for name in schema.get("required", ())}
+    names = [name for name, each in required.items() if not each.get("description")]
     if names:
-        message = ngettext(
-            "The argument %(names)s is required and has no description, so nobody knows"
-            " what to say.",
-            "The arguments %(names)s are required and have no description, so nobody"
-            " knows what to say.",
-            len(names),
-        ) % {"names": names_text(names)}
-        yield advice("event-argument-undescribed", "config", message)
+        message = _("Describe what clients must say: %(names)s.")
+        words = message % {"names": names_text(names)}
+        yield advice("event-argument-undescribed", "config", words)
 
 
 def _size_findings(definition: ToolDefinition) -> Iterator[Finding]:

@@ -47,9 +47,7 @@ _UNIQUE: Mapping[type[Definition], tuple[str, _StrPromise]] = {
     ),
     EventDefinition: (
         "name",
-        gettext_lazy(
-            "Another event type of the server %(server)s is called %(value)s."
-        ),
+        gettext_lazy("Another event of the server %(server)s is called %(value)s."),
     ),
     ResourceDefinition: (
         "uri",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 from django.test import Client
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.models import Prompt, State, Tool
+from mcp_app.invalidation.change_reader import ChangeReader
+from mcp_app.models import EventType, Prompt, State, Tool
+from mcp_app.process.loading import Catalogs
 from mcp_app.publishing.overlays import make_overlays, store_all_findings
 from tests.admin.pages import page, page_of, save, text_of
 from tests.published import published
@@ -16,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("declared_tools", "prompts", "resources", "templates"):
+    for name in ("declared_tools", "prompts", "resources", "templates", "events"):
         monkeypatch.setattr(mcp, name, {})
 
     @mcp.tool(permission="mcp_app.view_tool", tags=["shop"])
@@ -28,6 +32,13 @@ def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
     async def complain(product: str) -> str:
         """Complains."""
         return product
+
+    @mcp.event("order.paid")
+    @dataclass
+    class OrderPaid:
+        """An order was paid."""
+
+        number: str
 
     make_overlays(mcp)
 
@@ -102,6 +113,26 @@ def test_a_prompt_of_code_has_a_form_too(admin_client: Client) -> None:
     row = Prompt.objects.get(name="complain")
     save(admin_client, row, title="Complain")
     assert row.working_content() == {"title": "Complain"}
+
+
+def test_an_event_of_code_has_a_form_too(admin_client: Client) -> None:
+    row = EventType.objects.get(name="order.paid")
+    text = text_of(admin_client, row)
+    assert "<code>number</code>: Text" in text
+    assert "OrderPaid" in text
+    save(admin_client, row, description="An order can be packed.", tags="shop")
+    assert row.working_content() == {
+        "description": "An order can be packed.",
+        "tags": "shop",
+    }
+    published(row)
+    catalogs = Catalogs(mcp)
+    catalogs.load_changes(ChangeReader().read_changes())
+    entry = catalogs.by_slug["default"].events["order.paid"]
+    assert entry.definition.description == "An order can be packed."
+    assert entry.key == ("eventtype", str(row.pk))
+    # It is told by the class, as before.
+    assert entry.runnable is mcp.events["order.paid"].run
 
 
 def test_what_code_declares_cannot_be_deleted_and_what_vanished_can(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, ClassVar, Final, cast
 
@@ -33,7 +33,7 @@ from mcp_app.admin.editors.lookup_values import REDRAW, Person, RowTexts
 from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, put_member
 from mcp_app.admin.editors.rows import NotRepresentable, Rows
 from mcp_app.catalog.open_models import OpenModel, OpenModels, rows_of_everybody
-from mcp_app.kinds.kind import Incomplete, KindError
+from mcp_app.kinds.kind import Incomplete
 from mcp_app.kinds.query.config import GROUPS, MAX_ROWS, ONE, ROWS, SCHEMA, USUAL_ROWS
 from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.reading import is_sortable, read_query_config
@@ -52,14 +52,11 @@ class LookupSheet(OneFormSheet):
     row_template = "mcp_app/widgets/lookup.html"
 
     schema: ClassVar[JsonObject] = SCHEMA
+    form: ClassVar[type[LookupForm]]
 
     def __init__(self, opened: OpenModels, *, one: bool, user: Person = None) -> None:
         members = {"opened": opened, "one": one, "texts": RowTexts(user)}
-        super().__init__(self.form_class(), self.schema, **members)
-
-    @classmethod
-    def form_class(cls) -> type[LookupForm]:
-        return LookupForm
+        super().__init__(self.form, self.schema, **members)
 
     def open_rows(self, rows: Rows | None, data: Mapping[str, Any]) -> None:
         for form in () if rows is None else rows.forms:
@@ -133,6 +130,8 @@ class LookupForm(OneForm):
     opened: ClassVar[OpenModels]
     one: ClassVar[bool]
     """Whether the answer is one row, as that of a template."""
+    begin = staticmethod(begin_config)
+    read_config = staticmethod(read_query_config)
     one_parts: ClassVar[tuple[str, ...]] = ("columns", "filters", "lists")
     """Fields and lines of the page for one row."""
     texts: ClassVar[RowTexts]
@@ -202,14 +201,6 @@ class LookupForm(OneForm):
     def offered_models(self) -> Iterable[OpenModel]:
         return self.opened.values()
 
-    def find_problems(self, config: JsonObject) -> Sequence[KindError]:
-        """Return what is wrong with a config, with the places."""
-        return read_query_config(config, self.opened)[1]
-
-    def start_config(self, config: JsonObject) -> JsonObject:
-        """Return a config with what most want, once a model is chosen."""
-        return begin_config(config, self.opened, one=self.one)
-
     @property
     def _usual_limit(self) -> int:
         return MAX_ROWS if self.page_answer == GROUPS else USUAL_ROWS
@@ -267,15 +258,11 @@ class LookupForm(OneForm):
         super().full_clean()
         if not self.is_bound or self.open_model is None:
             return
-        for problem in self.find_problems(self.build_config()):
-            if isinstance(problem, Incomplete):
-                continue
+        for problem in self.read_config(self.build_config(), self.opened)[1]:
             name, _dot, rest = problem.place.partition(".")
-            lines = self.lines.get(name)
+            lines = None if isinstance(problem, Incomplete) else self.lines.get(name)
             if lines is not None and lines.place_problem(rest, problem.message):
                 self.add_error(None, self.wrong_row)
-            elif rest == "" and name in self.fields and lines is None:
-                self.add_error(name, problem.message)
 
     def has_changed(self) -> bool:
         return bool(self.errors) or not is_same(self.build_config(), self.base)
@@ -287,7 +274,7 @@ class LookupForm(OneForm):
         if self.open_model is None:
             if chosen := values.get("model"):
                 config["model"] = chosen
-            return self.start_config(config)
+            return self.begin(config, self.opened, one=self.one)
         for name, lines in self.lines.items():
             put_member(config, name, lines.configs())
         self._put_fields(config, values)
@@ -318,3 +305,6 @@ class LookupForm(OneForm):
             for name, lines in self.lines.items()
             for line in lines.wrong
         ]
+
+
+LookupSheet.form = LookupForm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
@@ -13,7 +13,6 @@ from mcp_app.admin.editors.lookup_lines import put_columns, usual_columns
 from mcp_app.admin.editors.one_form import put_member
 from mcp_app.catalog.open_models import OpenModel, OpenModels
 from mcp_app.invalidation.row_events import CHANGED
-from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query.changes import WHEN, ChangeKind, read_change_config
 from mcp_app.kinds.query.labels import field_label
 from mcp_app.protocol.json_types import JsonObject
@@ -25,12 +24,8 @@ class ChangeSheet(LookupSheet):
     row_template = "mcp_app/widgets/change.html"
     schema = ChangeKind.schema
 
-    @classmethod
-    def form_class(cls) -> type[LookupForm]:
-        return ChangeForm
 
-
-def begin_change(config: JsonObject, opened: OpenModels) -> JsonObject:
+def begin_change(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonObject:
     """Return a config with what most want, where it does not say yet what comes."""
     model = opened.get(config.get("model", ""))
     if model is None:
@@ -40,6 +35,8 @@ def begin_change(config: JsonObject, opened: OpenModels) -> JsonObject:
 
 
 class ChangeForm(LookupForm):
+    begin = staticmethod(begin_change)
+    read_config = staticmethod(read_change_config)
     one_parts = ("on", "watched", "filters", "columns")
 
     on = forms.MultipleChoiceField(
@@ -70,13 +67,10 @@ class ChangeForm(LookupForm):
     def offered_models(self) -> Iterable[OpenModel]:
         return [each for each in self.opened.values() if each.events]
 
-    def find_problems(self, config: JsonObject) -> Sequence[KindError]:
-        return read_change_config(config, self.opened)[1]
-
-    def start_config(self, config: JsonObject) -> JsonObject:
-        return begin_change(config, self.opened)
-
     def _put_fields(self, config: JsonObject, values: Mapping[str, Any]) -> None:
         put_columns(config, values.get("columns", ()))
         for name in ("on", "watched"):
             put_member(config, name, values.get(name, []))
+
+
+ChangeSheet.form = ChangeForm

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.lookup_changes import ChangeSheet, begin_change
+from mcp_app.admin.editors.lookup_changes import ChangeSheet
 from mcp_app.admin.forms.definition import DefinitionForm, FormMeta
 from mcp_app.admin.forms.fieldsets import Behind
 from mcp_app.admin.forms.tool import QueryForm
@@ -37,20 +37,15 @@ class ChangeEventForm(QueryForm[EventType], EventTypeForm):
     ONE = True
     SHEET = ChangeSheet
 
-    def start_config(self, config: JsonObject) -> JsonObject:
-        return begin_change(config, mcp.open_models)
-
     def drafts(self) -> Mapping[str, str]:
         model = mcp.open_models.get(self._config.get("model", ""))
         if model is None:
             return {}
-        kind, config = ChangeKind(mcp), self._config
-        when = dict(kind.describe(EventDefinition(name=""), config)[:1]).values()
-        name = capfirst(str(model.model._meta.verbose_name))
-        return {
-            "title": " ".join((name, *when))[:255],
-            "description": kind.sentence(EventDefinition(name=""), config),
-        }
+        kind, about = ChangeKind(mcp), EventDefinition(name="")
+        when = kind.describe(about, self._config)[0][1]
+        title = f"{capfirst(str(model.model._meta.verbose_name))} {when}"
+        text = kind.sentence(about, self._config)
+        return {"title": title[:255], "description": text}
 
     def _preview(
         self, config: JsonObject, left_out: Sequence[Label]

@@ -20,7 +20,7 @@ from mcp_app.admin.editors.hints import (
     hints_of_answer,
 )
 from mcp_app.admin.editors.json_editor import SheetField, parse_or_none
-from mcp_app.admin.editors.lookup import LookupSheet, begin_config, typed_query
+from mcp_app.admin.editors.lookup import LookupSheet, typed_query
 from mcp_app.admin.editors.lookup_preview import preview_of
 from mcp_app.admin.editors.messages import Message, config_of_answer, fields_of_answer
 from mcp_app.admin.editors.parameter_forms import ParameterSheet
@@ -174,10 +174,8 @@ class QueryForm(DefinitionForm[AnyRow]):
         config = super().begun_config(member)
         if self.instance.pk is not None or config == self.instance.config:
             return config
-        return written_text(self.start_config(parse_json(config)))
-
-    def start_config(self, config: JsonObject) -> JsonObject:
-        return begin_config(config, mcp.open_models, one=self.ONE)
+        begin = self.SHEET.form.begin
+        return written_text(begin(parse_json(config), mcp.open_models, one=self.ONE))
 
     def show_typed(self) -> None:
         if "config" in self.fields:

@@ -154,9 +154,9 @@ def _events_sentence(trial: Trial) -> str:
         return ""
     if not trial.occurrences:
         return _("Nothing has happened yet. Let it happen once, then press Run again.")
-    told = len(trial.result["events"])
+    values = {"count": trial.occurrences, "told": len(trial.result["events"])}
     sentence = _("Of the last %(count)d that happened, %(told)d would be told.")
-    return sentence % {"count": trial.occurrences, "told": told}
+    return sentence % values
 
 
 # -- the parts ----------------------------------------------------------------------
@@ -169,9 +169,9 @@ def split_answer(result: JsonObject) -> tuple[Sequence[Part], object]:
     """
     value = result.get("structuredContent")
     if "events" in result:
-        happened = _json_objects(result["events"])
-        told = [{"time": each["timestamp"], **each["data"]} for each in happened]
-        return (), told or None
+        events = _json_objects(result["events"])
+        rows = [{"time": each["timestamp"], **each["data"]} for each in events]
+        return (), rows or None
     blocks = _json_objects(result.get("content"))
     texts = [each.get("text") for each in blocks if each.get("type") == "text"]
     if value is None and len(texts) == len(blocks) == 1:

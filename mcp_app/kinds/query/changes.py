@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from django.utils.text import get_text_list
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -33,7 +34,7 @@ from mcp_app.kinds.kind import (
 from mcp_app.kinds.query.config import GROUPS, ONE, SCHEMA, Query, input_schema
 from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.kind import Lookup, QueryKind, lookup_runnable
-from mcp_app.kinds.query.labels import join_words, label_and_field, plain_text
+from mcp_app.kinds.query.labels import label_and_field, plain_text
 from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.kinds.query.shapes import field_schema, field_to_json, row_schema
 from mcp_app.protocol import jsonrpc
@@ -165,7 +166,8 @@ def _as_query(config: JsonObject) -> JsonObject:
 
 
 def _when(config: JsonObject) -> str:
-    return join_words(str(WHEN[each]) for each in config.get("on", ()))
+    words = [str(WHEN[each]) for each in config.get("on", ())]
+    return get_text_list(words, gettext("or"))
 
 
 def _event_errors(config: JsonObject, model: OpenModel) -> Iterator[KindError]:

@@ -330,6 +330,7 @@ class _Run:
         if plan.topic:
             outbox = process().events
             # What was written a moment ago gets its number now.
+            outbox.mark_stale()
             await outbox.current_state(plan.topic)
             latest = [*await outbox.load_latest(plan.topic, LATEST_EVENTS)]
             plan = replace(plan, params={**plan.params, **_poll_of(plan, latest)})

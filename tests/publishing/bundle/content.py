@@ -9,6 +9,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.models import (
     Blob,
     DefinitionVersion,
+    EventType,
     Prompt,
     PublishedRow,
     Resource,
@@ -30,6 +31,7 @@ MODELS: tuple[type[PublishedRow], ...] = (
     Resource,
     ResourceTemplate,
     Prompt,
+    EventType,
 )
 
 
@@ -90,11 +92,18 @@ def fill() -> None:
             config=jsonrpc.write({"messages": [message]}).decode(),
         )
     )
+    paid = EventType.objects.create(
+        name="paid",
+        description="An order was paid.",
+        kind="change",
+        config='{"model": "shop.Order", "on": ["changed"], "fields": ["number"]}',
+    )
     server = Server.objects.create(
         slug="shop", title="Shop", selection="chosen", access="public", page_size=7
     )
     server.tools.set([opening, Tool.objects.get(name="Hours")])
     server.resources.set([picture])
+    server.events.set([paid])
     Server.objects.publish([server], note="Opened.")
 
 

@@ -87,7 +87,7 @@ def test_what_was_exported_is_at_another_site_with_the_same_hashes() -> None:
     done = imported(file, publish=True)
     publish_servers()
     assert definitions() == before
-    assert len(done) == 8
+    assert len(done) == 9
     assert all(row.row.content_hash for row in done)
     server = Server.objects.get(slug="shop")
     assert (server.access, server.page_size) == ("public", 7)
