@@ -312,11 +312,8 @@ class _Delivery:
     async def _post_event(self, event: Occurred) -> bool:
         """Post an event and store what became of it; return whether to go on."""
         claim, process = self._claim, self._process
-        if (
-            process.stopping
-            or not claim.has_lease
-            or self._generation != process.generation
-        ):
+        is_as_before = self._generation == process.generation
+        if process.stopping or not claim.has_lease or not is_as_before:
             # Rights may have changed: another claim looks at them.
             return False
         entry, key = self._subscription.entry, claim.record.public_id

@@ -26,6 +26,7 @@ from mcp_app.invalidation.workers import (
 )
 from mcp_app.pools.database import log_writer, reader, writer
 from mcp_app.process.callers import Revocation
+from mcp_app.process.event_delivery import EventDelivery
 from mcp_app.process.freshness import FreshnessGate
 from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Unavailable
@@ -228,12 +229,6 @@ AGED = 0.5
 """Seconds between two searches for sessions that are too old."""
 
 
-class Looking(Protocol):
-    """What is done in a process while nobody calls."""
-
-    is_looking: bool
-
-
 class TickedProcess(Protocol):
     """The parts of a process that the ticker needs."""
 
@@ -249,7 +244,7 @@ class TickedProcess(Protocol):
     @property
     def revocation(self) -> Revocation: ...
     @property
-    def event_delivery(self) -> Looking: ...
+    def event_delivery(self) -> EventDelivery: ...
     async def check_for_changes(self) -> None: ...
     def spawn_task(self, work: Awaitable[None]) -> asyncio.Future[None]: ...
 

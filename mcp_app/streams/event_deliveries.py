@@ -23,7 +23,7 @@ PAUSES_MS: Final = [5_000, 30_000, 120_000, 480_000]
 """So long after a failure an event is posted again; after the last it is given up."""
 MAX_RETRIES: Final = 20
 """While so many wait to be posted again, nothing new is begun."""
-MAX_GIVEN_UP: Final = 20
+MAX_DROPPED: Final = 20
 SUSPENDED_MS: Final = 3_600_000
 """A receiver that fails for so long is told nothing until it is refreshed."""
 MINUTE_MS: Final = 60_000
@@ -63,10 +63,10 @@ class Pace:
 
     def free_places(self, paced_ms: int, now_ms: int, most: int) -> int:
         """Return how many events may be posted now, `most` of them at most."""
-        left = self.room_ms - max(0, paced_ms - now_ms)
-        if left < 0 or not self.interval_ms:
-            return most if left >= 0 else 0
-        return min(most, 1 + left // self.interval_ms)
+        if not self.interval_ms:
+            return most if paced_ms <= now_ms else 0
+        left_ms = self.room_ms - max(0, paced_ms - now_ms)
+        return max(0, min(most, 1 + left_ms // self.interval_ms))
 
 
 class Claim:
@@ -114,9 +114,8 @@ class Claim:
 
     def note_answer(self, number: int, error: str, *, is_final: bool = False) -> None:
         """Take what became of an event; without an `error` it is acknowledged."""
-        now_ms, failures = self.now_ms, 0
-        for retry in self.retries:
-            failures = retry.attempts if retry.number == number else failures
+        now_ms, attempts = self.now_ms, {each[0]: each[1] for each in self.retries}
+        failures = attempts.get(number, 0)
         self.drop_retry(number)
         if number > self.position:
             self.position = number
@@ -124,10 +123,10 @@ class Claim:
         self.note_state(error)
         self.state["sent"] += not error
         if error and (is_final or failures >= len(PAUSES_MS)):
-            self._dropped = [*self._dropped, number][-MAX_GIVEN_UP:]
+            self._dropped = [*self._dropped, number][-MAX_DROPPED:]
         elif error:
-            retry = Retry(number, failures + 1, now_ms + PAUSES_MS[failures])
-            self.retries.append(retry)
+            due_ms = now_ms + PAUSES_MS[failures]
+            self.retries.append(Retry(number, failures + 1, due_ms))
 
     def note_state(self, error: str) -> None:
         """Take how the receiver answers."""
@@ -146,10 +145,11 @@ class Claim:
     def columns(self) -> dict[str, Any]:
         """Return what the row is to have now."""
         hold_ms, check_ms = self._hold_ms, self.now_ms + CHECK_MS
-        is_active = self.state["active"]
-        due_ms = min((each.due_ms for each in self.retries), default=check_ms)
+        due_ms = min([check_ms, *(each.due_ms for each in self.retries)])
         if len(self.retries) >= MAX_RETRIES:
             hold_ms = max(hold_ms, due_ms)
+        if not self.state["active"]:
+            due_ms = check_ms
         changes = {
             name: value
             for name, value in self.state.items()
@@ -160,7 +160,7 @@ class Claim:
             "position": self.position,
             "retries": jsonrpc.write(self.retries).decode(),
             "given_up": jsonrpc.write(self._dropped).decode(),
-            "due_ms": max(min(due_ms, check_ms) if is_active else check_ms, hold_ms),
+            "due_ms": max(due_ms, hold_ms),
             "paced_ms": max(self._paced_ms, hold_ms and hold_ms + self._pace.room_ms),
         }
 
@@ -195,11 +195,11 @@ def claim_subscriptions(
     `last` has the last number of each topic, `owner` is new for each claim.  Of a host
     there are at most `per_host` at the same time, wherever they are.
     """
-    news = Q(pk=None)
+    new = Q(pk=None)
     for topic, number in last.items():
-        news |= Q(topic=topic, position__lt=number)
+        new |= Q(topic=topic, position__lt=number)
     may_go = Q(active=True, paced_ms__lte=NowMilliseconds() + pace.room_ms)
     rows = EventSubscription.objects.filter(
-        Q(due_ms__lte=NowMilliseconds()) | (may_go & news)
+        Q(due_ms__lte=NowMilliseconds()) | (may_go & new)
     )
     return [Claim(each, pace) for each in rows.claim(owner, most, per_host)]

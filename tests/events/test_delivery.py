@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 
 from mcp_app.conf import Limits
 from mcp_app.models import Call, EventSubscription, Occurrence
+from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import cursors
 from mcp_app.protocol.webhooks import NewWebhook
@@ -28,6 +29,7 @@ from tests.egress.peer import LOOPBACK
 from tests.events.conftest import HEARS_EVENTS, OrderPaid, emit
 from tests.events.receiver import Answer, Receiver, serve
 from tests.serving import RATES, until
+from tests.statements import READING, counted
 
 pytestmark = pytest.mark.usefixtures("shop_events")
 
@@ -423,6 +425,7 @@ async def test_what_is_stopped_waits(own: Deliveries) -> None:
     assert own.numbers == ["1"]
 
 
+@pytest.mark.databases
 async def test_a_refresh_while_it_is_claimed_is_not_undone(own: Deliveries) -> None:
     await own.subscribe(active=False, truncated=True, failed_since_ms=1, due_ms=0)
     claim_all = sync_to_async(claim_subscriptions)
@@ -433,6 +436,7 @@ async def test_a_refresh_while_it_is_claimed_is_not_undone(own: Deliveries) -> N
     assert (row.active, row.truncated, row.failed_since_ms) == (True, False, None)
 
 
+@pytest.mark.databases
 async def test_of_a_host_few_are_served_at_once(own: Deliveries) -> None:
     await own.subscribe()
     row = await own.row()
@@ -445,3 +449,38 @@ async def test_of_a_host_few_are_served_at_once(own: Deliveries) -> None:
     first, second = [await claim_all(each, 8, 4, {}, Pace(Limits())) for each in "ab"]
     assert [each.record.host for each in first] == ["localhost"] * 4 + ["elsewhere"] * 4
     assert second == []
+
+
+async def test_a_process_that_ends_finishes_its_post_alone(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    await own.subscribe()
+
+    def answer(_post: object) -> Answer:
+        own.process.stopping = True
+        return Answer()
+
+    receiver.way = answer
+    for number in range(2):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    row = await own.row()
+    assert (own.numbers, row.sent, row.owner) == (["0"], 1, "")
+
+
+async def test_what_a_process_asks_in_quiet_times(own: Deliveries) -> None:
+    delivery, catalogs = own.process.event_delivery, own.process.catalogs
+    await own.process.gate.wait_for_check()
+    async with counted((*READING, writer)) as asked:
+        await delivery.maintain()
+        assert len(asked) == 1
+        some, catalogs.by_slug = catalogs.by_slug, {}
+        await delivery.maintain()
+        catalogs.by_slug = some
+    assert (len(asked), delivery.is_looking) == (1, False)
+    await own.subscribe()
+    await own.deliver()
+    async with counted((*READING, writer)) as asked:
+        await own.deliver()
+    # One looks for changes, and one for what is due.
+    assert len([each for each in asked if "SELECT" in each]) == 2

@@ -26,3 +26,9 @@ def test_what_is_refused(
     settings.MCP = {"TASKS": tasks}
     with pytest.raises(CommandError, match=sentence):
         call_command("mcp_worker", **options)
+
+
+def test_a_worker_that_only_delivers_events_needs_no_places(settings: Settings) -> None:
+    settings.MCP = {"EVENTS": {"deliver": "worker"}}
+    with pytest.raises(CommandError, match="--places is -1: it must be from 0 to 8"):
+        call_command("mcp_worker", places=-1)
