@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError
@@ -117,7 +118,7 @@ class RowEvents:
 
     def record_creation(self, rows: Sequence[Model], using: str) -> None:
         """Write that rows were inserted together, whose keys may be unknown."""
-        keys = [self._key_of(each) for each in rows[: MAX_KEYS + 1]]
+        keys = [self._key_of(each) for each in rows]
         if len(keys) > MAX_KEYS or None in keys:
             self.record_many(CREATED, using)
         else:
@@ -158,15 +159,10 @@ class RowEvents:
         rows = [new_occurrence(topic, each, cause=cause) for each in texts]
         if using == router.db_for_write(Occurrence) or not tells_of_commits(using):
             Occurrence.objects.record(rows)
-            return
-        connection = connections[using]
-        savepoints = {*connection.savepoint_ids}
-        for entry in connection.run_on_commit[-1:]:
-            # A savepoint that is rolled back takes its own along.
-            if isinstance(entry[1], _Waiting) and entry[0] == savepoints:
-                entry[1].rows += rows
-                return
-        transaction.on_commit(_Waiting(rows), using=using, robust=True)
+        else:
+            # Each by itself: a savepoint that is rolled back takes its own along.
+            write = partial(Occurrence.objects.record, rows)
+            transaction.on_commit(write, using=using, robust=True)
 
 
 @dataclass(slots=True)
@@ -181,25 +177,13 @@ class _Count:
 
 
 def _count_in_transaction(using: str, of: tuple[str, str]) -> _Count:
+    count = _Count(of)
     if in_atomic(using):
         for _savepoints, waiting, *_ in reversed(connections[using].run_on_commit):
             if isinstance(waiting, _Count) and waiting.of == of:
                 return waiting
-    count = _Count(of)
-    if in_atomic(using):
         transaction.on_commit(count, using=using)
     return count
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """What a transaction on another database writes into ours when it commits."""
-
-    rows: list[Occurrence]
-
-    def __call__(self) -> None:
-        with transaction.atomic(using=router.db_for_write(Occurrence)):
-            Occurrence.objects.record(self.rows)
 
 
 def _is_among(name: str, column: Any, fields: Collection[str]) -> bool:

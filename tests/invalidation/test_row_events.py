@@ -80,37 +80,29 @@ def test_each_save_and_deletion_is_written_of_proxies_too(opened: None) -> None:
     for model in (Order, Urgent):
         made = model.objects.create(number="2", total=1, created=moment(0))
         key = made.pk
-        made.note = "call"
         made.save()
-        made.delete()
+        model.objects.filter(pk=key).delete()
         happened = [(key, "created"), (key, "changed"), (key, "deleted")]
         assert written() == happened
-    made = order("3")
-    Urgent.objects.filter(pk=made.pk).delete()
-    assert written() == [(made.pk, "created"), (made.pk, "deleted")]
     assert Change.objects.filter(kind="event").exists()
 
 
 def test_what_of_a_save_has_changed(row: Order) -> None:
     ann = Customer.objects.create(name="ann", email="a@example.org")
-    saves: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
-        ({"state": "open"}, {}, []),
-        ({"state": "sent"}, {}, ["state"]),
-        ({"state": "back", "customer": ann}, {}, ["state", "customer_id"]),
-        ({"state": "open"}, {"update_fields": ["note"]}, []),
-        ({"customer": None}, {"update_fields": ["customer"]}, ["customer_id"]),
-        (
-            {"customer_id": str(ann.pk)},
-            {"update_fields": ["customer_id"]},
-            ["customer_id"],
-        ),
-        ({"state": F("number")}, {}, ["state"]),
+    saves: list[tuple[dict[str, Any], str, str]] = [
+        ({"state": "open"}, "", ""),
+        ({"state": "sent"}, "", "state"),
+        ({"state": "back", "customer": ann}, "", "state customer_id"),
+        ({"state": "open"}, "note", ""),
+        ({"customer": None}, "customer", "customer_id"),
+        ({"customer_id": str(ann.pk)}, "customer_id", "customer_id"),
+        ({"state": F("number")}, "", "state"),
     ]
-    for values, options, changed in saves:
+    for values, column, changed in saves:
         for name, value in values.items():
             setattr(row, name, value)
-        row.save(**options)
-        assert written() == [(row.pk, "changed", *changed)], values
+        row.save(update_fields=[column] if column else None)
+        assert written() == [(row.pk, "changed", *changed.split())], values
     # What was not read is not saved, and what is no new row was there before.
     Order.objects.defer("state").get().save()
     again = Order(pk=row.pk, number="1", total=1, created=moment(0), state="1")
@@ -136,35 +128,15 @@ def test_a_save_within_a_save(row: Order) -> None:
     assert written() == [(row.pk, "changed"), (row.pk, "changed", "state")]
 
 
-def test_fixtures_and_other_models_write_nothing(row: Order) -> None:
+def test_what_writes_nothing(row: Order) -> None:
     row.save_base(raw=True)
     Item.objects.create(order=row, stock=Stock.objects.create(sku="a", price=1))
-    assert written() == []
-    # A deletion that cascades is one of each row.
-    row.delete()
-    assert [on for _pk, on in written()] == ["deleted"]
-
-
-def test_what_is_rolled_back_was_never_written(row: Order) -> None:
     with transaction.atomic():
         row.delete()
         transaction.set_rollback(True)
+    assert orders().bulk_create([]) == []
+    assert orders().filter(number="none").update(state="sent") == 0
     assert written() == []
-
-
-BULK: Final[list[tuple[Callable[[list[Order]], Any], str, list[str]]]] = [
-    (lambda rows: orders().update(state="sent"), "changed", ["state"]),
-    (lambda rows: orders().update(state="open", note="a"), "changed", []),
-    (lambda rows: orders().order_by("pk").update(note="a"), "changed", []),
-    (
-        lambda rows: orders().filter(state="open").update(state="back"),
-        "changed",
-        ["state"],
-    ),
-    (lambda rows: orders().bulk_update(rows, ["note", "state"]), "changed", []),
-    (lambda rows: orders().bulk_update(sent(rows), ["state"]), "changed", ["state"]),
-    (lambda rows: orders().delete(), "deleted", []),
-]
 
 
 def sent(rows: list[Order]) -> list[Order]:
@@ -173,15 +145,23 @@ def sent(rows: list[Order]) -> list[Order]:
     return rows
 
 
-@pytest.mark.parametrize(("change", "on", "changed"), BULK)
-def test_bulk(
-    change: Callable[[list[Order]], Any], on: str, changed: list[str]
-) -> None:
+BULK: Final[list[tuple[Callable[[list[Order]], Any], str]]] = [
+    (lambda rows: orders().update(state="sent"), "changed state"),
+    (lambda rows: orders().order_by("pk").update(state="open"), "changed"),
+    (lambda rows: orders().filter(state="open").update(state="x"), "changed state"),
+    (lambda rows: orders().bulk_update(rows, ["note", "state"]), "changed"),
+    (lambda rows: orders().bulk_update(sent(rows), ["state"]), "changed state"),
+    (lambda rows: orders().delete(), "deleted"),
+]
+
+
+@pytest.mark.parametrize(("change", "what"), BULK)
+def test_bulk(change: Callable[[list[Order]], Any], what: str) -> None:
     rows = [order("1"), order("2")]
     keys = [each.pk for each in rows]
     written()
     change(rows)
-    assert sorted(written()) == [(key, on, *changed) for key in keys]
+    assert sorted(written()) == [(key, *what.split()) for key in keys]
 
 
 def test_rows_that_are_inserted_together(row: Order) -> None:
@@ -201,9 +181,6 @@ def test_rows_that_are_inserted_together(row: Order) -> None:
         columns["unique_fields"] = ["number"]
     orders().bulk_create([new("1")], **columns)
     assert written() == [("many", "created"), ("many", "changed", "state")]
-    assert orders().bulk_create([]) == []
-    assert orders().filter(number="none").update(state="sent") == 0
-    assert written() == []
 
 
 def test_ten_thousand_rows_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,19 +250,12 @@ def test_a_row_of_a_subclass_is_one_of_the_model(
     key = dog.pk
     WatchedQuerySet(Dog, using=elsewhere).update(legs=3)
     dog.delete(keep_parents=True)
-    Animal._default_manager.using(elsewhere).get().delete()
+    happened = ["created", "changed", "changed paper", "changed"]
+    assert written() == [(key, *each.split()) for each in happened]
     Dog().save(using=elsewhere)
     Dog._default_manager.using(elsewhere).get().delete()
     del row_events.connected[opened.topic]
-    assert written() == [
-        (key, "created"),
-        (key, "changed"),
-        (key, "changed", "paper"),
-        (key, "changed"),
-        (key, "deleted"),
-        (key + 1, "created"),
-        (key + 1, "deleted"),
-    ]
+    assert written() == [(key + 1, "created"), (key + 1, "deleted")]
 
 
 def test_another_database_is_written_at_its_commit(

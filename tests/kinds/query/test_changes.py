@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import EventDefinition, ToolDefinition
 from mcp_app.interface.principal import AccessRequest, Principal
 from mcp_app.kinds.query.changes import ChangeKind
@@ -57,12 +56,9 @@ class Caller:
         return None
 
 
-def json_key(pk: Any) -> Any:
-    return pk if isinstance(pk, int) else str(pk)
-
-
 def occurred(number: int, pk: Any, on: str = "changed", *changed: str) -> Occurred:
-    data = {"pk": pk, "on": on, "changed": [*changed]}
+    key = pk if isinstance(pk, int) else str(pk)
+    data = {"pk": key, "on": on, "changed": [*changed]}
     return Occurred(number=number, event_id=f"e{number}", created_ms=0, data=data)
 
 
@@ -78,47 +74,22 @@ def told(
     **arguments: Any,
 ) -> list[Occurred]:
     assert kind.config_problems(definition(kind, config), config) == []
-    runnable = kind.event_runnable(definition(kind, config), config)
-    context = cast("SyncContext", Caller(name))
-    bound = runnable.bind(arguments)
-    chosen = runnable.run(ctx=context, occurrences=happened, **bound)
-    return [*runnable.convert(chosen)]
-
-
-def shop_registry(rows: Any) -> Registry:
-    """Return a registry that opens the shop; each field needs its own permission."""
-    registry = Registry()
-    for model, fields in FIELDS.items():
-        registry.open_model(
-            model,
-            fields=fields,
-            rows=rows(model),
-            permissions={name: f"drill.{model.__name__}_{name}" for name in fields},
-            events=EVENTS,
-        )
-    return registry
+    run = kind.event_runnable(definition(kind, config), config)
+    bound = run.bind(arguments)
+    return [*run.convert(run.run(ctx=Caller(name), occurrences=happened, **bound))]
 
 
 @st.composite
 def _changes(draw: st.DrawFn) -> tuple[JsonObject, list[int]]:
-    """Return a config, and of which rows something happened, by their places."""
+    """Return what a query shows, and of which rows something happened."""
     name = draw(st.sampled_from(sorted(KEYS)))
     config = {
         "model": f"drill.{name}",
-        "fields": draw(_shown(name)),
+        # With the key, so that it is seen which row it is.
+        "fields": [*dict.fromkeys([*draw(_shown(name)), KEYS[name]])],
         "filters": draw(_filters(name)),
-        "on": [*EVENTS],
     }
-    return config, draw(st.lists(st.integers(0, 9), max_size=6))
-
-
-def _arguments(config: JsonObject) -> JsonObject:
-    """Take the values that were drawn out of a config; return them as arguments."""
-    _config, values = _without_drawn(config)
-    return {
-        name: each.isoformat() if isinstance(each, date) else each
-        for name, each in values.items()
-    }
+    return config, draw(st.lists(st.integers(0, 9), min_size=1, max_size=6))
 
 
 @given(drawn=_changes(), hidden=st.fixed_dictionaries(dict.fromkeys(PERSONS, _HIDDEN)))
@@ -131,46 +102,42 @@ def test_a_subscriber_is_told_what_the_query_shows_the_same_person(
     whole: Shop, drawn: tuple[JsonObject, list[int]], hidden: Any
 ) -> None:
     config, places = drawn
-    arguments = _arguments(config)
+    config, values = _without_drawn(config)
+    arguments = {
+        n: v.isoformat() if isinstance(v, date) else v for n, v in values.items()
+    }
 
-    def rows_of(model: Any) -> Any:
+    def open_model(model: Any, fields: Any) -> None:
         def rows(request: AccessRequest) -> Any:
             places = hidden[request.principal.user_id][model.__name__]
-            known = whole.rows[model.__name__]
             return _plain(model, [known[at].pk for at in places if at < len(known)])
 
-        return rows
+        known = whole.rows[model.__name__]
+        single = {name: f"drill.{model.__name__}_{name}" for name in fields}
+        registry.open_model(
+            model, fields=fields, rows=rows, permissions=single, events=EVENTS
+        )
 
-    registry = shop_registry(rows_of)
+    registry = Registry()
+    for model, fields in FIELDS.items():
+        open_model(model, fields)
     name = config["model"].partition(".")[2]
-    key, rows = KEYS[name], whole.rows[name]
-    pks = [json_key(rows[at].pk) for at in places if at < len(rows)]
-    happened = [occurred(number, pk) for number, pk in enumerate(pks)]
-    with_keys = {"path": key, "lookup": "in", "value": pks}
-    query = {
-        "model": config["model"],
-        # The key beside what is shown says which row it is.
-        "fields": [*dict.fromkeys([*config["fields"], key])],
-        "filters": [*config["filters"], *([with_keys] if pks else [])],
-    }
+    happened = [occurred(n, whole.rows[name][at].pk) for n, at in enumerate(places)]
+    pks = [each.data["pk"] for each in happened]
+    with_keys = {"path": KEYS[name], "lookup": "in", "value": pks}
+    query = {**config, "filters": [*config["filters"], with_keys]}
+    config["on"] = [*EVENTS]
+
     kind, queries = ChangeKind(registry), QueryKind(registry)
-    same = {**query, "fields": config["fields"], "filters": config["filters"]}
-    demands = queries.complete(ToolDefinition(name="t"), same).demands
-    assert {*definition(kind, config).demands.permissions} == {*demands.permissions}
-    tool = queries.tool_runnable(ToolDefinition(name="t"), query)
+    tool = queries.complete(ToolDefinition(name="t"), query)
+    assert definition(kind, config).demands == tool.demands
+    runnable = queries.tool_runnable(tool, query)
     for person in PERSONS:
-        context = cast("SyncContext", Caller(person))
-        answer: Any = tool.run(ctx=context, **tool.bind(arguments))
-        shown = {each[key]: each for each in answer.structured["rows"]}
-        if key not in config["fields"]:
-            shown = {pk: {**each} for pk, each in shown.items()}
-            for each in shown.values():
-                del each[key]
-        wanted = [
-            replace(each, data=shown[pk])
-            for pk, each in zip(pks, happened, strict=True)
-            if pk in shown
-        ]
+        bound = runnable.bind(arguments)
+        answer: Any = runnable.run(ctx=Caller(person), **bound)
+        shown = {each[KEYS[name]]: each for each in answer.structured["rows"]}
+        visible = [each for each in happened if each.data["pk"] in shown]
+        wanted = [replace(each, data=shown[each.data["pk"]]) for each in visible]
         assert told(kind, config, happened, person, **arguments) == wanted
 
 
