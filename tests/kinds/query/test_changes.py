@@ -207,7 +207,7 @@ def test_what_follows_from_a_config(orders: ChangeKind) -> None:
     assert gone.payload_schema["properties"] == {"id": {"type": "integer"}}
     assert gone.demands.permissions == ("drill.see_keys",)
     words = orders.sentence_safely(event, config("number", on=["created", "changed"]))
-    assert words.endswith("It is told when a row is added and is changed.")
+    assert words.endswith("It is told when a row is added or is changed.")
     parts = dict(orders.describe_safely(event, config("number", watched=["state"])))
     assert parts["Only if one of these changed"] == "state"
     assert orders.missing() is None
