@@ -12,7 +12,7 @@ from mcp_app.pools.database import reader, writer
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.events import Occurred
 from mcp_app.streams import occurrences as rows
-from mcp_app.streams.occurrences import OutboxState
+from mcp_app.streams.occurrences import OutboxState, Portion
 
 MAX_TOPICS: Final = 10_000
 MAX_LOADS: Final = 16
@@ -41,7 +41,7 @@ class EventChanges:
         self._reading: asyncio.Future[OutboxState] | None = None
         self._waiters: dict[str, set[asyncio.Event]] = {}
         self._readers: list[Callable[[Collection[str]], None]] = []
-        self._loads: dict[tuple[str, int, int], asyncio.Future[Sequence[Occurred]]] = {}
+        self._loads: dict[tuple[str, int, int], asyncio.Future[Portion]] = {}
         """What was read since something happened last: many ask for the same."""
 
     def add_reader(self, reader: Callable[[Collection[str]], None]) -> None:
@@ -117,7 +117,7 @@ class EventChanges:
             await self._read_changes()
         return OutboxState(self._state.newest, {topic: self._last[topic]})
 
-    async def load(self, topic: str, after: int, most: int) -> Sequence[Occurred]:
+    async def load(self, topic: str, after: int, most: int) -> Portion:
         key = topic, after, most
         if key not in self._loads:
             if len(self._loads) >= MAX_LOADS:

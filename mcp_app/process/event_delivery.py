@@ -233,7 +233,7 @@ class _Delivery:
         """Post what is due once more; return whether to go on."""
         for retry in self._claim.due_retries():
             number, events = retry.number, self._process.events
-            some = await events.load(self._topic, number - 1, 1)
+            some, _floor = await events.load(self._topic, number - 1, 1)
             some = [each for each in some if each.number == number]
             chosen = await choose_events(self._exchange, self._subscription, some)
             if not chosen:

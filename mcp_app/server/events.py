@@ -133,11 +133,8 @@ async def first_position(
     if position is None or position > state.newest:
         return state.newest, True
     first = position
-    if first < state.last[topic]:
-        # What is to be read may be gone: another process forgets old rows.
-        first = max(first, await outbox.load_floor())
-        if age_ms is not None:
-            first = max(first, await outbox.last_before(topic, first, age_ms))
+    if age_ms is not None and first < state.last[topic]:
+        first = max(first, await outbox.last_before(topic, first, age_ms))
     return first, first > position
 
 
@@ -198,7 +195,8 @@ async def read_batch(
     told: list[Occurred] = []
     truncated = False
     for _look in range(MAX_LOOK // events.MAX_POLL_EVENTS):
-        rows = await outbox.load(topic, position, events.MAX_POLL_EVENTS)
+        rows, floor = await outbox.load(topic, position, events.MAX_POLL_EVENTS)
+        truncated |= position < floor
         chosen = await choose_events(exchange, subscription, rows)
         truncated |= any(each.is_gap for each in chosen)
         told += [each for each in chosen if not each.is_gap]

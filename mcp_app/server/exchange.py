@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mcp_app.streams.claims import StoredSteps
     from mcp_app.streams.event_subscriptions import Refusal, Stored
     from mcp_app.streams.log_writer import Beside
-    from mcp_app.streams.occurrences import OutboxState
+    from mcp_app.streams.occurrences import OutboxState, Portion
     from mcp_app.streams.open_session import Opening, OpenSession
     from mcp_app.streams.questions import OpenQuestions
 
@@ -221,14 +221,11 @@ class Events(Protocol):
         If another process has told of the number `least`, they go so far.
         """
 
-    async def load(self, topic: str, after: int, most: int) -> Sequence[Occurred]:
-        """Return what happened after a number, in the order of numbers."""
+    async def load(self, topic: str, after: int, most: int) -> Portion:
+        """Return what happened after a number, `most` occurrences at most."""
 
     async def load_latest(self, topic: str, most: int) -> Sequence[Occurred]:
         """Return what happened last, in the order of numbers."""
-
-    async def load_floor(self) -> int:
-        """Return the highest number that is forgotten."""
 
     async def last_before(self, topic: str, after: int, age_ms: int) -> int:
         """Return the last number after another one that is older, 0 if none."""

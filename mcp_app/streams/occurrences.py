@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.db import router
 from django.db.models import Max
@@ -72,10 +72,22 @@ def load_state(known: Set[str], since: int) -> OutboxState:
     return OutboxState(counter.value, last, more)
 
 
-def load_occurrences(topic: str, after: int, most: int) -> list[Occurred]:
-    """Return what happened of a topic after a number, in the order of numbers."""
+class Portion(NamedTuple):
+    """What happened after a number, in the order of numbers.
+
+    Whoever asks from before `floor` has missed something.
+    """
+
+    rows: Sequence[Occurred]
+    floor: int
+
+
+def load_occurrences(topic: str, after: int, most: int) -> Portion:
+    """Return what happened of a topic after a number."""
     rows = _own_rows().filter(topic=topic, number__gt=after).order_by("number")
-    return [_occurrence_of(*values) for values in rows.values_list(*_COLUMNS)[:most]]
+    values = list(rows.values_list(*_COLUMNS)[:most])
+    # Afterwards: what was forgotten meanwhile counts as missed.
+    return Portion([_occurrence_of(*each) for each in values], load_floor())
 
 
 def load_latest(topic: str, most: int) -> list[Occurred]:

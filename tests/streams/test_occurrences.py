@@ -80,7 +80,7 @@ def read(over: threading.Event) -> list[str]:
     while True:
         last = over.is_set()
         state = rows.load_state({TOPIC}, position)
-        for each in rows.load_occurrences(TOPIC, position, 1_000):
+        for each in rows.load_occurrences(TOPIC, position, 1_000).rows:
             told.append(each.event_id)
             position = each.number
         assert position >= state.last[TOPIC]
@@ -130,7 +130,7 @@ def test_what_is_read_of_a_topic() -> None:
     state = rows.load_state({"absent"}, 0)
     assert (state.newest, state.last) == (4, {TOPIC: 4, "other": 3, "absent": 0})
     assert rows.load_state({TOPIC}, 4).last == {TOPIC: 4}
-    assert [each.event_id for each in rows.load_occurrences(TOPIC, 0, 1)] == ["1"]
+    assert [each.event_id for each in rows.load_occurrences(TOPIC, 0, 1).rows] == ["1"]
     assert [each.event_id for each in rows.load_latest(TOPIC, 1)] == ["3"]
     Occurrence.objects.filter(event_id="1").update(created_ms=1)
     assert rows.last_before(TOPIC, 0, 60_000) == 2
