@@ -8,9 +8,13 @@ from typing import Any, Final
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth import get_user_model
+from django.utils import timezone
 
+from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import Limits
-from mcp_app.models import Call, EventSubscription, Occurrence
+from mcp_app.interface.principal import ACCESS_TOKEN, Principal
+from mcp_app.models import AccessToken, Call, EventSubscription, Occurrence
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import cursors
@@ -321,6 +325,25 @@ async def test_a_user_of_the_site_who_may_not_log_in_is_told_nothing(
     principal = {"kind": "session", "user_id": "4711", "permissions": None}
     await own.subscribe(principal=principal)
     assert (await terminated(own))["code"] == -32024
+
+
+async def test_a_revoked_token_ends_what_it_has_subscribed_to(own: Deliveries) -> None:
+    user = await sync_to_async(get_user_model().objects.create_user)("reader")
+    make = sync_to_async(AccessToken.objects.make)
+    token, _secret = await make(user=user, name="laptop")
+    who = {"kind": ACCESS_TOKEN, "user_id": str(user.pk), "client": token.family}
+    await own.subscribe(principal={**who, "permissions": None})
+    await own.change(due_ms=0)
+    await own.deliver()
+    assert await EventSubscription.objects.aexists()
+    await AccessToken.objects.filter(pk=token.pk).aupdate(revoked=timezone.now())
+    assert (await terminated(own))["data"] == {"reason": "revoked"}
+    # To look is no look on behalf of streams.
+    token_cache.mark_unsure()
+    principal = Principal(kind=ACCESS_TOKEN, user_id=str(user.pk), client=token.family)
+    assert await token_cache.has_ended(principal.key)
+    assert token_cache.may_have_ended
+    await user.adelete()
 
 
 async def test_arguments_that_do_not_fit_any_more_end_it(own: Deliveries) -> None:
