@@ -10,6 +10,8 @@ from mcp_app.conf import Limits
 from mcp_app.invalidation.compaction import expired_changes
 from mcp_app.invalidation.workers import expired_workers
 from mcp_app.process.janitor import all_expired_rows
+from mcp_app.streams.event_subscriptions import expired_webhooks
+from mcp_app.streams.occurrences import expired_occurrences
 from mcp_app.streams.retention import expired_streams
 from mcp_app.streams.tasks import expired_tasks
 
@@ -22,6 +24,8 @@ def test_each_room_says_what_expires() -> None:
     rooms = (
         expired_streams(limits),
         expired_tasks(),
+        expired_occurrences(limits),
+        expired_webhooks(),
         expired_calls(limits),
         expired_apps(),
         expired_changes(),

@@ -104,12 +104,14 @@ def test_code_and_rows_side_by_side(registry: Registry) -> None:
         "resources": {"shop://list", "shop://stored"},
         "templates": {"shop://item/{name}", "shop://stored/{id}"},
         "prompts": {"declared_prompt", "stored_prompt"},
+        "events": set(),
     }
     assert identities(catalogs["shop"]) == {
         "tools": {"declared_tool", "stored_tool"},
         "resources": set(),
         "templates": set(),
         "prompts": set(),
+        "events": set(),
     }
 
 
