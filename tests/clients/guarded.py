@@ -70,11 +70,11 @@ def bearer(token: str) -> dict[str, str]:
 
 
 @contextmanager
-def guarded(directory: Path, more: Mapping[str, str] = {}) -> Iterator[Guarded]:
-    env = environment(database(directory), **more)
+def guarded(directory: Path) -> Iterator[Guarded]:
+    env = environment(database(directory))
     subprocess.run([sys.executable, "-c", PREPARE], cwd=ROOT, env=env, check=True)
     limits = {"MCP_LIMITS": json.dumps(RATES)}
-    given = {"DATABASE_URL": env["DATABASE_URL"], **limits, **THERE, **more}
+    given = {"DATABASE_URL": env["DATABASE_URL"], **limits, **THERE}
     with running("uvicorn", given) as url, closing(Operator(given)) as operator:
         refused = {
             "wrong": f"mcp_{'A' * 43}",
