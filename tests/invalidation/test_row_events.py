@@ -220,7 +220,7 @@ def test_a_row_of_a_subclass_is_one_of_the_model(
     elsewhere: str,  # noqa: F811
 ) -> None:
     class Animal(models.Model):  # noqa: DJ008
-        paper = models.FileField()
+        paper = models.FileField(null=True)
 
         class Meta:
             app_label = "drill"
