@@ -133,9 +133,6 @@ class EventChanges:
     async def load_latest(self, topic: str, most: int) -> Sequence[Occurred]:
         return await reader.run(rows.load_latest, topic, most)
 
-    async def load_floor(self) -> int:
-        return await reader.run(rows.load_floor)
-
     async def last_before(self, topic: str, after: int, age_ms: int) -> int:
         return await reader.run(rows.last_before, topic, after, age_ms)
 

@@ -218,11 +218,12 @@ class _Delivery:
             await self._end("forbidden", STOPPED, reason="ended")
         if not await self._find_subscriber() or not claim.state["active"]:
             return
-        if not await self._post_again() or not await self._pass_over():
+        if not await self._post_again() or not await self._shorten():
             return
         if most := claim.free_places(BATCH_SIZE):
             batch = await self._read(claim.position, most)
-            if batch.truncated and not await self._tell_gap(claim.position):
+            first = batch.events[0].number - 1 if batch.events else batch.position
+            if batch.truncated and not await self._pass_over(first):
                 return
             for event in batch.events:
                 if not await self._post_event(event):
@@ -350,42 +351,34 @@ class _Delivery:
         post = self._process.webhooks.post
         return await post(claim.record, claim.now_ms, message_id, body)
 
-    async def _pass_over(self) -> bool:
-        """Go to where there is something to read, and not too much of it.
+    # -- gaps --------------------------------------------------------------------------
 
-        Return False if the receiver could not be told yet.
-        """
-        claim, events = self._claim, self._process.events
-        state = await events.current_state(self._topic, claim.position)
-        first = max(claim.position, await events.load_floor())
-        if state.last[self._topic] - first > MAX_WAITING and await self._is_flooded():
-            first = state.newest
-        if first > claim.position:
-            if not await self._tell_gap(first):
-                return False
-            claim.position = first
-        return True
-
-    async def _is_flooded(self) -> bool:
-        count, is_more, position = 0, self._process.limits.rates, self._claim.position
+    async def _shorten(self) -> bool:
+        """Go to the newest if too much waits; False if that cannot be told yet."""
+        claim, count = self._claim, 0
+        state = await self._process.events.current_state(self._topic, claim.position)
+        last, position = state.last[self._topic], claim.position
+        is_more = self._process.limits.rates and last - position > MAX_WAITING
         while is_more and count <= MAX_WAITING:
             batch = await self._read(position, MAX_POLL_EVENTS)
             count += len(batch.events)
             position, is_more = batch.position, batch.has_more
-        return count > MAX_WAITING
+        return count <= MAX_WAITING or await self._pass_over(state.newest)
 
-    async def _tell_gap(self, position: int) -> bool:
-        """Say that something is left out before a position; False if nobody hears."""
-        claim = self._claim
-        if not self._dialect.posts_gaps:
+    async def _pass_over(self, position: int) -> bool:
+        """Leave out all before a position, and say so; False if nobody hears it."""
+        claim, is_over = self._claim, True
+        if self._dialect.posts_gaps:
+            mark = rows.watermark(position, claim.retries)
+            cursor = cursor_at(self._exchange, self._subscription.entry, mark)
+            answer = await self._post_control("gap", webhooks.gap_body(cursor))
+            claim.note_state(answer.error)
+            is_over = not answer.error or answer.status in FINAL
+        else:
             claim.state["truncated"] = True
-            return True
-        mark = rows.watermark(position, claim.retries)
-        cursor = cursor_at(self._exchange, self._subscription.entry, mark)
-        answer = await self._post_control("gap", webhooks.gap_body(cursor))
-        claim.note_state(answer.error)
-        is_over = not answer.error or answer.status in FINAL
-        if not is_over:
+        if is_over:
+            claim.position = position
+        else:
             claim.hold(FAILED_MS)
         return is_over
 
