@@ -62,7 +62,7 @@ LOOK_S: Final = 1.0
 BATCH_SIZE: Final = 50
 MAX_WAITING: Final = 1_000
 """Of more than that a subscriber is only told that they were passed over."""
-GONE_S: Final = 600.0
+GONE_S: Final = 540.0
 """A type may be away for so long, as in a deploy; then its subscriptions end."""
 STOPPED_MS: Final = 10_000
 FAILED_MS: Final = 60_000
@@ -101,8 +101,9 @@ class EventDelivery:
         self._delivers = self._is_claiming = self._claims_again = False
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
-        self.gone: dict[int, float] = {}
-        """Subscriptions whose type is not there, and since when."""
+        self._begun = time.monotonic()
+        self._offered: dict[tuple[str, str], float] = {}
+        """When an event type was there last, by server and name."""
 
     def __len__(self) -> int:
         return self._count
@@ -114,6 +115,9 @@ class EventDelivery:
 
     async def maintain(self) -> None:
         """With each heartbeat: see whether anybody subscribes."""
+        now, catalogs = time.monotonic(), self._process.catalogs.by_slug
+        for slug, catalog in catalogs.items():
+            self._offered.update(((slug, name), now) for name in catalog.events)
         wanted = self._delivers and not self._process.stopping and self._topics()
         self.is_looking = bool(wanted) and await reader.run(rows.has_subscriptions)
         if self.is_looking and self._timer is None:
@@ -138,6 +142,11 @@ class EventDelivery:
         if self._claims_again and not self._is_claiming:
             self._is_claiming = True
             self._process.spawn_task(self._claim_all())
+
+    def has_gone(self, server: str, event_type: str) -> bool:
+        """Whether a type that is not there has been away for long."""
+        last = self._offered.get((server, event_type), self._begun)
+        return time.monotonic() - last >= GONE_S
 
     def _topics(self) -> set[str]:
         catalogs = self._process.catalogs.by_slug.values()
@@ -177,7 +186,7 @@ class EventDelivery:
         """Deliver what is due and some of what is new; then let others have it."""
         try:
             try:
-                await _Delivery(self._process, self.gone, claim).run()
+                await _Delivery(self._process, self, claim).run()
             except SwitchedOff:
                 claim.hold(STOPPED_MS)
             except (DatabaseError, Unavailable, Ended):
@@ -205,9 +214,9 @@ class _Delivery:
     _subscription: Subscription
 
     def __init__(
-        self, process: DeliveringProcess, gone: dict[int, float], claim: Claim
+        self, process: DeliveringProcess, own: EventDelivery, claim: Claim
     ) -> None:
-        self._process, self._gone, self._claim = process, gone, claim
+        self._process, self._own, self._claim = process, own, claim
         self._caller: dict[str, Any] = read_json(claim.record.caller)
         self._dialect = DIALECTS[self._caller["dialect"]]
         self._generation = process.generation
@@ -275,7 +284,6 @@ class _Delivery:
             raise SwitchedOff("The event type is stopped.")
         if entry is None:
             return await self._wait_for_type()
-        self._gone.pop(row.pk, None)
         if not exchange.sees(entry.definition):
             await self._end("forbidden", REVOKED, reason="revoked")
         try:
@@ -288,9 +296,8 @@ class _Delivery:
 
     async def _wait_for_type(self) -> bool:
         """Hold what has no type now; end it if that lasts."""
-        row, now = self._claim.record, time.monotonic()
-        if now - self._gone.setdefault(row.pk, now) >= GONE_S:
-            del self._gone[row.pk]
+        row = self._claim.record
+        if self._own.has_gone(row.server, row.event_type):
             message = f"There is no event {row.event_type} any more."
             await self._end("not_found", message, kind="event")
         self._claim.hold(FAILED_MS)
