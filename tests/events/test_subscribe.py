@@ -295,7 +295,8 @@ async def test_what_else_is_refused(
     unknown, hidden = [await refuse(name=f"order.{each}") for each in ("x", "secret")]
     assert (unknown["code"], unknown["data"]) == (-32023, {"kind": "event"})
     assert str(unknown).replace("order.x", "order.secret") == str(hidden)
-    assert (await refuse(arguments={"color": "red"}))["code"] == -32602
+    for arguments in ({"color": "red"}, {"shop": "ulm" * 6_000}):
+        assert (await refuse(arguments=arguments))["code"] == -32602
     error = await refuse(delivery={"mode": "poll"})
     assert error["code"] == -32026
     assert error["data"] == {"feature": "delivery.mode", "value": "poll"}

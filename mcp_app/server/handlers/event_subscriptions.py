@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from mcp_app.egress.callbacks import Callback, UnusableCallback, read_callback
 from mcp_app.interface.call_record import Outcome
@@ -31,6 +31,9 @@ from mcp_app.server.round_trip import now_ms
 from mcp_app.server.stored_callers import caller_of
 from mcp_app.streams.event_deliveries import Pace
 from mcp_app.streams.event_subscriptions import Refusal
+
+MAX_STORED: Final = 16 * 1024
+"""Characters of arguments and caller: rows stay for days."""
 
 
 async def subscribe_events(exchange: Exchange) -> JsonObject:
@@ -66,6 +69,11 @@ async def subscribe_events(exchange: Exchange) -> JsonObject:
         position=position,
         ttl_ms=ttl_ms,
     )
+    if len(new.caller) + len(new.arguments) > MAX_STORED:
+        raise InvalidParams(
+            f"params.arguments, with what your client says of itself, must have at most"
+            f" {MAX_STORED:,} characters."
+        )
     stored = await webhooks.subscribe(callback, new)
     if isinstance(stored, Refusal):
         _refuse_more(exchange, stored)
