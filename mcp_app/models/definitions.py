@@ -168,6 +168,8 @@ class DefinitionRow(PublishedRow, CheckedRow):
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
+        if self.IDENTITY == "name" and (problem := name_problem(self.name)):
+            yield "name", problem
         yield from tag_problems(self.tags)
         yield from self.json_problems("icons", icons_from_json)
         yield from demand_problems(self)
@@ -227,8 +229,6 @@ class Tool(DefinitionRow):
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
-        if problem := name_problem(self.name):
-            yield "name", problem
         yield from self.json_problems("input_schema", _check_input_schema)
         yield from self.json_problems("output_schema", _check_schema)
 
@@ -388,8 +388,6 @@ class Prompt(DefinitionRow):
 
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
-        if problem := name_problem(self.name):
-            yield "name", problem
         yield from self.json_problems("arguments", arguments_from_json)
 
 
@@ -415,8 +413,3 @@ class EventType(DefinitionRow):
                 violation_error_message=_("Another event type has this name."),
             )
         ]
-
-    def problems(self) -> Iterator[tuple[str, str]]:
-        yield from super().problems()
-        if problem := name_problem(self.name):
-            yield "name", problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, ClassVar, Final, cast
 
@@ -32,7 +32,7 @@ from mcp_app.admin.editors.lookup_lines import (
 from mcp_app.admin.editors.lookup_values import REDRAW, Person, RowTexts
 from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, put_member
 from mcp_app.admin.editors.rows import NotRepresentable, Rows
-from mcp_app.catalog.open_models import OpenModel, OpenModels, rows_of_everybody
+from mcp_app.catalog.open_models import OpenModels, rows_of_everybody
 from mcp_app.kinds.kind import Incomplete
 from mcp_app.kinds.query.config import GROUPS, MAX_ROWS, ONE, ROWS, SCHEMA, USUAL_ROWS
 from mcp_app.kinds.query.description import QueryText
@@ -168,7 +168,7 @@ class LookupForm(OneForm):
             del self.fields[name]
         self.lines: dict[str, Lines] = {}
         if self.open_model is None:
-            offered = [(each.label, each.title) for each in self.offered_models()]
+            offered = [(each.label, each.title) for each in self.opened.values()]
             self.offer_choices("model", [NONE, *offered])
             return
         members = {
@@ -197,9 +197,6 @@ class LookupForm(OneForm):
                 self.open_model, self.opened, field_entries, columns
             )
             self.offer_choices("columns", choices)
-
-    def offered_models(self) -> Iterable[OpenModel]:
-        return self.opened.values()
 
     @property
     def _usual_limit(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.admin.editors.lookup import LookupForm, LookupSheet
 from mcp_app.admin.editors.lookup_lines import put_columns, usual_columns
 from mcp_app.admin.editors.one_form import put_member
-from mcp_app.catalog.open_models import OpenModel, OpenModels
+from mcp_app.catalog.open_models import OpenModels
 from mcp_app.invalidation.row_events import CHANGED
 from mcp_app.kinds.query.changes import WHEN, ChangeKind, read_change_config
 from mcp_app.kinds.query.labels import field_label
@@ -63,9 +63,6 @@ class ChangeForm(LookupForm):
         fields = model.all_fields
         labels = [(n, field_label(fields[n]) if n in fields else n) for n in watched]
         self.offer_choices("watched", labels)
-
-    def offered_models(self) -> Iterable[OpenModel]:
-        return [each for each in self.opened.values() if each.events]
 
     def _put_fields(self, config: JsonObject, values: Mapping[str, Any]) -> None:
         put_columns(config, values.get("columns", ()))

@@ -42,7 +42,6 @@ from mcp_app.models import (
 __all__ = [
     "ConfigForm",
     "DefinitionForm",
-    "EventTypeForm",
     "PromptForm",
     "ResourceForm",
     "ResourceTemplateForm",

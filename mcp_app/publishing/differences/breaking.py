@@ -34,14 +34,10 @@ def _reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
         yield from _schema_reasons(
             *(s.get("input_schema", {}) for s in (before, after))
         )
-    for name in _payload(before):
-        if name not in _payload(after):
+    was, now = (each.get("payload_schema", {}) for each in (before, after))
+    for name in was.get("properties", {}):
+        if name not in now.get("properties", {}):
             yield _("what reads “%(name)s”") % {"name": name}
-
-
-def _payload(content: JsonObject) -> JsonObject:
-    properties: JsonObject = content.get("payload_schema", {}).get("properties", {})
-    return properties
 
 
 def _arguments_schema(arguments: list[JsonObject]) -> JsonObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -333,7 +333,12 @@ class _Run:
             outbox.mark_stale()
             await outbox.current_state(plan.topic)
             latest = [*await outbox.load_latest(plan.topic, LATEST_EVENTS)]
-            plan = replace(plan, params={**plan.params, **_poll_of(plan, latest)})
+        if latest:
+            place = latest[0].number - 1
+            cursor = Cursor(plan.server, LISTING, place, plan.params["name"])
+            sealed = seal_cursor(cursor, process().adapters.cursor_keys[0])
+            begin = {"cursor": sealed, "maxEvents": LATEST_EVENTS}
+            plan = replace(plan, params={**plan.params, **begin})
         began = time.monotonic()
         try:
             text = await client.send_request(plan.method, plan.params)
@@ -380,16 +385,6 @@ class _Run:
             return decline_question(method, params) if rejected else answer
         self._open_questions.append(question)
         return decline_question(method, params)
-
-
-def _poll_of(plan: Plan, latest: Sequence[Occurred]) -> JsonObject:
-    """Return what lets a poll begin with these occurrences; without any, from now."""
-    if not latest:
-        return {}
-    name = plan.params["name"]
-    cursor = Cursor(plan.server, LISTING, latest[0].number - 1, name)
-    text = seal_cursor(cursor, process().adapters.cursor_keys[0])
-    return {"cursor": text, "maxEvents": LATEST_EVENTS}
 
 
 def _with_less_time(plan: Plan, limits: Limits, catalog: Catalog) -> Catalog:

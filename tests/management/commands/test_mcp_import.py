@@ -48,7 +48,7 @@ def test_nothing_is_written_unless_it_is_asked_for(saved: Save) -> None:
     clear()
     for arguments in ([path], [path, "--check"], [path, "--check", "--publish"]):
         said = run(*arguments)
-        assert "8 new · 0 changed · 0 the same · 0 not in the file (unchanged)" in said
+        assert "9 new · 0 changed · 0 the same · 0 not in the file (unchanged)" in said
         assert "New: tool “hours”" in said
         assert "  title: (not there) -> “Öffnungszeiten”" in said
         assert "Broken here: the code does not declare it." in said
@@ -60,7 +60,7 @@ def test_it_is_shown_and_applied(saved: Save) -> None:
     fill()
     path = saved(bundle.export_bundle(bundle.everything()))
     clear()
-    assert "8 imported." in run(path, "--apply")
+    assert "9 imported." in run(path, "--apply")
     assert Tool.objects.get(name="hours").published is None
     said = run(path)
     assert "0 new · 0 changed · 8 the same" in said
