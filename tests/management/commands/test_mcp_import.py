@@ -63,7 +63,7 @@ def test_it_is_shown_and_applied(saved: Save) -> None:
     assert "9 imported." in run(path, "--apply")
     assert Tool.objects.get(name="hours").published is None
     said = run(path)
-    assert "0 new · 0 changed · 8 the same" in said
+    assert "0 new · 0 changed · 9 the same" in said
     assert "tool" not in said
     said = run(path, "--apply", "--publish")
     assert "Changed: tool “hours”" in said
