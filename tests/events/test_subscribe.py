@@ -300,6 +300,7 @@ async def test_what_else_is_refused(
     error = await refuse(delivery={"mode": "poll"})
     assert error["code"] == -32026
     assert error["data"] == {"feature": "delivery.mode", "value": "poll"}
+    assert (await refuse(delivery={"mode": None}))["code"] == -32602
     server = await writer.run(
         lambda: published(Server(slug="watched", access="public"))
     )

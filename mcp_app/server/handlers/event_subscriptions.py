@@ -42,8 +42,9 @@ async def subscribe_events(exchange: Exchange) -> JsonObject:
     subscription = await find_subscription(exchange, exchange.params)
     entry = subscription.entry
     delivery = _delivery_member(exchange)
-    if delivery.get("mode") != WEBHOOK:
-        _refuse_mode(exchange, str(delivery.get("mode"))[:80])
+    mode = coercion.string_member(delivery, "mode", "params.delivery")
+    if mode != WEBHOOK:
+        _refuse_mode(exchange, mode[:80])
     url = _url_member(exchange)
     callback = _read_callback(url)
     secret = check_secret(delivery.get("secret"))
