@@ -129,17 +129,19 @@ class EventStreams:
             batch = await self._read(stream)
         except EventError as error:
             stream.terminate(error)
+            return
         except (DatabaseError, Unavailable):
             # The next heartbeat tries again.
-            return
+            pass
         except ProtocolError as error:
             stream.write_error(error)
         else:
             stream.write_batch(batch)
-            if beat:
-                stream.write_heartbeat()
             if batch.has_more:
                 self.look_soon(stream)
+        if beat:
+            # In outages and stops, too: a client that hears none comes back.
+            stream.write_heartbeat()
 
     async def _read(self, stream: Push) -> Batch:
         exchange = await self._renewed_exchange(stream.exchange)

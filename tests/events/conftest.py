@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NotRequired, TypeAlias, TypedDict
@@ -159,3 +160,17 @@ async def receiver(
 async def emit(event: object, **more: Any) -> str:
     identifier: str = await sync_to_async(registry.emit)(event, **more)
     return identifier
+
+
+@contextmanager
+def stopped_type(process: Process, name: str = "order.paid") -> Iterator[None]:
+    """Let a process know that an event type is stopped."""
+    catalogs, slug = process.catalogs, "private"
+    catalog = catalogs.by_slug[slug]
+    stopped = {"events": {name: catalog.events[name]}}
+    changed = catalog.with_changes({"events": {name: None}}, stopped)
+    catalogs.by_slug = {**catalogs.by_slug, slug: changed}
+    try:
+        yield
+    finally:
+        catalogs.by_slug = {**catalogs.by_slug, slug: catalog}

@@ -30,7 +30,7 @@ from mcp_app.streams.event_subscriptions import store_webhook
 from tests.asgi_client import JsonObject
 from tests.egress.certificates import write_certificate
 from tests.egress.peer import LOOPBACK
-from tests.events.conftest import HEARS_EVENTS, OrderPaid, emit
+from tests.events.conftest import HEARS_EVENTS, OrderPaid, emit, stopped_type
 from tests.events.receiver import Answer, Receiver, serve
 from tests.serving import RATES, until
 from tests.statements import READING, counted
@@ -59,6 +59,16 @@ def mcp(receiver: Receiver) -> dict[str, Any]:
     options = {"receivers": [receiver.url], "networks": LOOPBACK}
     certificate = str(receiver.folder / "certificate.pem")
     return {"EVENTS": {**options, "ca": certificate}, "LIMITS": {**RATES}}
+
+
+async def deliver(process: Process) -> None:
+    """Let it deliver until nothing is left to do now."""
+    own = process.event_delivery
+    process.gate.mark_stale()
+    own.is_looking = True
+    own.wake()
+    await until(lambda: not len(own) and not own._is_claiming)
+    own.is_looking = False
 
 
 class Deliveries:
@@ -111,13 +121,7 @@ class Deliveries:
         return await EventSubscription.objects.aget()
 
     async def deliver(self) -> None:
-        """Let it deliver until nothing is left to do now."""
-        own = self.process.event_delivery
-        self.process.gate.mark_stale()
-        own.is_looking = True
-        own.wake()
-        await until(lambda: not len(own) and not own._is_claiming)
-        own.is_looking = False
+        await deliver(self.process)
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
@@ -432,16 +436,11 @@ async def test_each_attempt_is_a_line_of_the_call_log(
 
 async def test_what_is_stopped_waits(own: Deliveries) -> None:
     await own.subscribe()
-    entry = {"events": {"order.paid": None}}
-    slug, catalogs = "private", own.process.catalogs
-    catalog = catalogs.by_slug[slug]
-    stopped = {"events": {"order.paid": catalog.events["order.paid"]}}
-    catalogs.by_slug = {**catalogs.by_slug, slug: catalog.with_changes(entry, stopped)}
-    await own.change(due_ms=0)
-    await emit(OrderPaid("1"))
-    await own.deliver()
-    assert own.numbers == []
-    catalogs.by_slug = {**catalogs.by_slug, slug: catalog}
+    with stopped_type(own.process):
+        await own.change(due_ms=0)
+        await emit(OrderPaid("1"))
+        await own.deliver()
+        assert own.numbers == []
     await own.change(due_ms=0, paced_ms=0)
     await own.deliver()
     assert own.numbers == ["1"]
