@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from mcp_project.shop import mcp
 from mcp_project.shop.models import (
     Customer,
     Delivery,
@@ -62,7 +63,7 @@ class OrderAdmin(OrderBase):
     def mark_paid(self, request: HttpRequest, orders: QuerySet[Order]) -> None:
         """Mark open orders as paid, and tell whoever subscribes to that."""
         for order in orders.filter(status=Order.Status.OPEN):
-            order.mark_paid()
+            mcp.mark_paid(order)
 
 
 @admin.register(Invoice)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Annotated, Literal
 
+from django.db import transaction
 from django.db.models import Count, Sum
 from pydantic import Field
 
@@ -52,6 +53,14 @@ class OrderPaid:
     number: int
     customer: str
     total: float
+
+
+@transaction.atomic
+def mark_paid(order: Order) -> None:
+    """Note that an order was paid, and tell whoever subscribes to that."""
+    order.status = Order.Status.PAID
+    order.save(update_fields=["status"])
+    mcp.emit(OrderPaid(order.number, order.customer.name, float(order.total)))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import models, transaction
-
-from mcp_app import mcp
+from django.db import models
 
 
 class Product(models.Model):
@@ -50,15 +48,6 @@ class Order(models.Model):
 
     def __str__(self) -> str:
         return f"Order {self.number}"
-
-    @transaction.atomic
-    def mark_paid(self) -> None:
-        """Note that it was paid, and tell whoever subscribes to that."""
-        from mcp_project.shop.mcp import OrderPaid  # noqa: PLC0415 - it imports this
-
-        self.status = self.Status.PAID
-        self.save(update_fields=["status"])
-        mcp.emit(OrderPaid(self.number, self.customer.name, float(self.total)))
 
 
 class OrderLine(models.Model):

@@ -9,6 +9,7 @@ from django.test import TestCase
 
 from mcp_app import Declined
 from mcp_app.test import Client, ToolFailed
+from mcp_project.shop.mcp import mark_paid
 from mcp_project.shop.models import Customer, Invoice, Order
 
 
@@ -47,8 +48,7 @@ class ShopTools(TestCase):
         client = Client(self.ana)
         waiting = {"name": "order.paid", "wait": 0}
         cursor = client.call("wait_for_event", **waiting).data["cursor"]
-        order = Order.objects.get()
-        order.mark_paid()
+        mark_paid(Order.objects.get())
         told = client.call("wait_for_event", cursor=cursor, **waiting).data["events"]
         data = {"number": 1042, "customer": "Grace", "total": 0.0}
         self.assertEqual([each["data"] for each in told], [data])
