@@ -283,14 +283,14 @@ def _moment_findings(definition: EventDefinition) -> Iterator[Finding]:
 
 
 def _event_schema_findings(definition: EventDefinition) -> Iterator[Finding]:
-    fields: Mapping[str, Any] = definition.payload_schema.get("properties", {})  # type: ignore[assignment]
-    if len(fields) > MANY_FIELDS:
+    schema: Any = definition.payload_schema
+    if len(schema.get("properties", {})) > MANY_FIELDS:
         message = _(
             "More than %(limit)s fields are told. Tell the key: the client reads the"
             " rest with a tool."
         )
         yield advice("event-large", "config", message % {"limit": MANY_FIELDS})
-    schema: Any = definition.input_schema
+    schema = definition.input_schema
     properties = schema.get("properties", {})
     required = {name: properties.get(name, {}) for name in schema.get("required", ())}
     names = [name for name, each in required.items() if not each.get("description")]

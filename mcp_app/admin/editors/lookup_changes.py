@@ -14,7 +14,7 @@ from mcp_app.admin.editors.one_form import put_member
 from mcp_app.catalog.open_models import OpenModels
 from mcp_app.invalidation.row_events import CHANGED
 from mcp_app.kinds.query.changes import WHEN, ChangeKind, read_change_config
-from mcp_app.kinds.query.labels import field_label
+from mcp_app.kinds.query.labels import label_and_field
 from mcp_app.protocol.json_types import JsonObject
 
 
@@ -30,7 +30,7 @@ def begin_change(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonOb
     model = opened.get(config.get("model", ""))
     if model is None:
         return config
-    on = [CHANGED] if CHANGED in model.events else [*model.events][:1]
+    on = [each for each in (CHANGED, *WHEN) if each in model.events][:1]
     return {"model": model.label, "on": on, "fields": usual_columns(model), **config}
 
 
@@ -56,13 +56,11 @@ class ChangeForm(LookupForm):
         chosen = {name: self.base.get(name, []) for name in ("on", "watched")}
         self.initial = {**self.initial, **chosen}
         # What is not open any more stays, with an error, until somebody unticks it.
-        opened = [each for each in WHEN if each in model.events]
-        on = dict.fromkeys((*opened, *chosen["on"]))
-        self.offer_choices("on", [(each, WHEN.get(each, each)) for each in on])
-        watched = dict.fromkeys((*model.watch, *chosen["watched"]))
-        fields = model.all_fields
-        labels = [(n, field_label(fields[n]) if n in fields else n) for n in watched]
-        self.offer_choices("watched", labels)
+        on = {*model.events, *chosen["on"]}
+        self.offer_choices("on", [each for each in WHEN.items() if each[0] in on])
+        names = dict.fromkeys((*model.watch, *chosen["watched"]))
+        labels = [label_and_field(each, model, self.opened)[0] for each in names]
+        self.offer_choices("watched", [*zip(names, labels, strict=True)])
 
     def _put_fields(self, config: JsonObject, values: Mapping[str, Any]) -> None:
         put_columns(config, values.get("columns", ()))

@@ -274,10 +274,9 @@ RESOURCE_TEMPLATE: Words = {
 }
 
 EVENT_TYPE: Words = {
-    **DRAFTED,
+    **LOOKUP,
     "name": (_("Name"), PROGRAM_NAME),
     "config": (_("When it happens, and what is told"), ""),
-    "now": (_("Preview"), ""),
     "input_schema": (_("What a subscriber may say"), ""),
     "payload_schema": (_("What is told"), ""),
 }

@@ -154,9 +154,8 @@ def _events_sentence(trial: Trial) -> str:
         return ""
     if not trial.occurrences:
         return _("Nothing has happened yet. Let it happen once, then press Run again.")
-    values = {"count": trial.occurrences, "told": len(trial.result["events"])}
     sentence = _("Of the last %(count)d that happened, %(told)d would be told.")
-    return sentence % values
+    return sentence % {"count": trial.occurrences, "told": len(trial.result["events"])}
 
 
 # -- the parts ----------------------------------------------------------------------

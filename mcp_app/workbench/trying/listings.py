@@ -67,8 +67,7 @@ async def read_lists(server: str, caller: Caller) -> ServerLists:
     client = InProcessClient(current, server, caller)
     try:
         await client.check_served()
-        catalog = current.catalogs.by_slug.get(server)
-        has_events = catalog is not None and catalog.has_events
+        has_events = getattr(current.catalogs.by_slug.get(server), "has_events", False)
         return ServerLists(
             {
                 name: [

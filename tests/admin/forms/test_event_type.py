@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from mcp_app.catalog.open_models import open_model
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import EventSubscription, EventType, Server
 from tests.admin.pages import (
@@ -22,8 +21,6 @@ from tests.admin.pages import (
     text_of,
     words_of,
 )
-from tests.drill.functions.shop import FIELDS
-from tests.drill.models import Order
 from tests.kinds.query import shop
 from tests.published import published
 
@@ -45,15 +42,9 @@ SENT_ALONE = {
 
 @pytest.fixture(autouse=True)
 def _opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    watched = open_model(
-        Order,
-        fields=FIELDS[Order],
-        rows="all",
-        permission="mcp_app.view_task",
-        events=["created", "changed", "deleted"],
-        watch=["state"],
-    )
-    monkeypatch.setattr(mcp, "open_models", {**shop.shop(), watched.label: watched})
+    options = {"rows": "all", "permission": "mcp_app.view_task"}
+    opened = shop.watched_shop(events=["created", "changed", "deleted"], **options)
+    monkeypatch.setattr(mcp, "open_models", opened)
 
 
 def _paid(client: Client) -> EventType:
@@ -111,15 +102,6 @@ def test_what_cannot_be_told_is_said_at_the_form(
 ) -> None:
     row = _paid(admin_client)
     assert sentence in errors(fill_in(admin_client, page_of(row), **typed))["config"]
-
-
-def test_what_is_not_open_any_more_is_named(
-    admin_client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = _paid(admin_client)
-    monkeypatch.setattr(mcp, "open_models", shop.shop())
-    found = errors(fill_in(admin_client, page_of(row), title="Paid"))["config"]
-    assert "No code opens drill.Order with “changed”." in found
 
 
 def test_a_subscriber_is_asked(admin_client: Client) -> None:

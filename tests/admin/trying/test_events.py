@@ -10,7 +10,6 @@ from asgiref.sync import sync_to_async
 from django.test import AsyncClient
 from django.utils.timezone import now
 
-from mcp_app.catalog.open_models import OpenModel, open_model
 from mcp_app.catalog.registry import mcp
 from mcp_app.invalidation.events import record_occurrence
 from mcp_app.models import Counter, EventType, Occurrence, Server
@@ -18,8 +17,8 @@ from mcp_app.process.runtime import Process
 from tests import behaviours
 from tests.admin.pages import page_of
 from tests.admin.trying.console import label_of, run, text_of
-from tests.drill.functions.shop import FIELDS
 from tests.drill.models import Order
+from tests.kinds.query import shop
 from tests.published import end_stops, published, stopped, stops
 
 CONFIG = {
@@ -34,17 +33,6 @@ CONFIG = {
 }
 
 
-def _opened() -> OpenModel:
-    return open_model(
-        Order,
-        fields=FIELDS[Order],
-        rows=lambda request: Order.objects.filter(hidden=False),
-        permission="",
-        events=["changed"],
-        watch=["state"],
-    )
-
-
 def _made() -> EventType:
     config = json.dumps(CONFIG)
     row = EventType(name="order.sent", kind="change", config=config, tags="private")
@@ -56,7 +44,7 @@ async def sent(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[EventType]:
     """An event type *order is sent*, published."""
-    opened = {"drill.Order": _opened()}
+    opened = shop.watched_shop()
     for registry in (mcp, behaviours.registry):
         monkeypatch.setattr(registry, "open_models", opened)
     before = await sync_to_async(stops)()

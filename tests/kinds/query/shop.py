@@ -41,6 +41,13 @@ def shop(**rows: Rows) -> OpenModels:
     return {each.label: each for each in models}
 
 
+def watched_shop(**options: Any) -> OpenModels:
+    """Return the open models, of which changes of orders are told."""
+    usual = {"rows": _not_hidden(Order), "permission": "", "events": ["changed"]}
+    members: Any = {"fields": FIELDS[Order], "watch": ["state"], **usual, **options}
+    return {**shop(), "drill.Order": open_model(Order, **members)}
+
+
 def _not_hidden(model: Any) -> Rows:
     return lambda request: model.objects.filter(hidden=False)
 
