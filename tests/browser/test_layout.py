@@ -40,7 +40,8 @@ ALL: Final = (
         "call/1/",
         "tool/",
     ),
-    *("accesstoken/", "accesstoken/add/", "task/"),
+    *("accesstoken/", "accesstoken/add/", "task/", "eventtype/"),
+    "eventtype/add/?kind=change&model=shop.Order",
 )
 PHONE: Final = {"width": 390, "height": 844}
 
