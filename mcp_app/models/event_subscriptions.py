@@ -16,7 +16,6 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.models.expiry import claim_rows
 from mcp_app.models.fields import DigestField, ExactCharField
-from mcp_app.models.occurrences import Occurrence
 from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ LEASE_MS: Final = 30_000
 """After so long without a word of its worker any other one may deliver."""
 HOUR_MS: Final = 3_600_000
 LATE_MS: Final = 120_000
-"""After so long somebody should have delivered."""
 REFRESH: Final = {
     **{"active": True, "failed_since_ms": None, "truncated": False, "ending": False}
 }
@@ -108,15 +106,8 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         return self.living().filter(failed_since_ms__lt=NowMilliseconds() - HOUR_MS)
 
     def late(self) -> EventSubscriptionQuerySet:
-        """Those with something to tell that no worker has looked at for minutes."""
-        since_ms = NowMilliseconds() - LATE_MS
-        waiting = Occurrence.objects.filter(
-            topic=models.OuterRef("topic"),
-            number__gt=models.OuterRef("position"),
-            created_ms__lt=since_ms,
-        )
-        rows = self.living().filter(models.Exists(waiting), created_ms__lt=since_ms)
-        return rows.filter(active=True, failed_since_ms=None, lease_ms__lt=since_ms)
+        """Those that some worker should have looked at minutes ago."""
+        return self.living().filter(due_ms__lt=NowMilliseconds() - LATE_MS)
 
     def stop(self, pk: int) -> bool:
         """Let nothing more be delivered than the word that it is over."""

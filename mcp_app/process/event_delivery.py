@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 from django.db import Error as DatabaseError
 
 from mcp_app.conf import Limits
-from mcp_app.egress.callbacks import CallbackAnswer
+from mcp_app.egress.callbacks import CallbackAnswer, UnusableCallback, read_callback
 from mcp_app.interface.call_record import Outcome
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.event_changes import EventChanges
@@ -35,6 +35,7 @@ from mcp_app.protocol.events import (
     event_to_wire,
 )
 from mcp_app.protocol.tasks import read_json
+from mcp_app.protocol.webhooks import Webhook
 from mcp_app.server.events import (
     LISTING,
     Batch,
@@ -70,6 +71,9 @@ FAILED_MS: Final = 60_000
 ENDING_PAUSES_S: Final = (0, 1, 4)
 FINAL: Final = (HTTPStatus.GONE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 """After these an event is not posted again."""
+TOO_LARGE: Final = CallbackAnswer(
+    error=webhooks.HTTP_4XX, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+)
 REVOKED: Final = "The access of the subscriber was taken away."
 STOPPED: Final = "This subscription was ended at the site."
 
@@ -201,6 +205,24 @@ class EventDelivery:
         finally:
             self._count -= 1
             self.wake()
+
+
+async def post_signed(
+    store: WebhookStore, record: Webhook, now_ms: int, message_id: str, body: bytes
+) -> CallbackAnswer:
+    """Post a message to the receiver of a subscription."""
+    if len(body) > webhooks.MAX_BODY:
+        return TOO_LARGE
+    try:
+        callback = read_callback(record.url)
+    except UnusableCallback:
+        # The settings, or the keys that sealed it, are others now.
+        return CallbackAnswer(error=webhooks.REFUSED)
+    signing = record.current_secrets(now_ms)
+    headers = webhooks.message_headers(
+        record.public_id, signing, message_id, now_ms // 1_000, body
+    )
+    return await store.callbacks.post_message(callback, headers, body)
 
 
 class Ended(Exception):
@@ -354,9 +376,8 @@ class _Delivery:
         return await self._post(message_id, body)
 
     async def _post(self, message_id: str, body: bytes) -> CallbackAnswer:
-        claim = self._claim
-        post = self._process.webhooks.post
-        return await post(claim.record, claim.now_ms, message_id, body)
+        claim, store = self._claim, self._process.webhooks
+        return await post_signed(store, claim.record, claim.now_ms, message_id, body)
 
     # -- gaps --------------------------------------------------------------------------
 

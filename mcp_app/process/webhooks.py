@@ -7,30 +7,19 @@ import hmac
 import secrets
 import time
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Final
 
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import Limits
-from mcp_app.egress.callbacks import (
-    Callback,
-    CallbackAnswer,
-    Callbacks,
-    UnusableCallback,
-    read_callback,
-)
+from mcp_app.egress.callbacks import Callback, Callbacks
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.rates import MinuteLimit
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
 from mcp_app.protocol.webhooks import (
     CHALLENGE_FAILED,
-    HTTP_4XX,
-    MAX_BODY,
-    REFUSED,
     TIMEOUT,
     NewWebhook,
-    Webhook,
     control_id,
     message_headers,
     verification_body,
@@ -44,9 +33,6 @@ MAX_FOR_PERSON: Final = 20
 """So many challenges a minute; in each process."""
 TOO_OFTEN: Final = "Receivers are asked too often. Try again in a minute."
 ID_BYTES: Final = 16
-TOO_LARGE: Final = CallbackAnswer(
-    error=HTTP_4XX, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-)
 
 
 class WebhookStore:
@@ -97,23 +83,6 @@ class WebhookStore:
             return TIMEOUT
         agreed = hmac.compare_digest(_echo_of(answer.body), challenge.encode())
         return answer.error or ("" if agreed else CHALLENGE_FAILED)
-
-    async def post(
-        self, record: Webhook, now_ms: int, message_id: str, body: bytes
-    ) -> CallbackAnswer:
-        """Post a signed message to a subscription, and return what became of it."""
-        if len(body) > MAX_BODY:
-            return TOO_LARGE
-        try:
-            callback = read_callback(record.url)
-        except UnusableCallback:
-            # The settings, or the keys that sealed it, are others now.
-            return CallbackAnswer(error=REFUSED)
-        secrets_now = record.current_secrets(now_ms)
-        headers = message_headers(
-            record.public_id, secrets_now, message_id, now_ms // 1_000, body
-        )
-        return await self.callbacks.post_message(callback, headers, body)
 
     async def end(self, public_id: str) -> bool:
         return await writer.run(rows.end_webhook, public_id)
