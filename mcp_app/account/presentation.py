@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from django.apps import apps
 from django.contrib.auth.models import AbstractBaseUser
-from django.db.models import OuterRef, QuerySet, Subquery, Value
+from django.db.models import Model, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
 from django.http import HttpRequest
 from django.utils import timezone
@@ -53,7 +53,7 @@ def log_action(
 
 
 def log_actions(
-    by: AbstractBaseUser | None, rows: Sequence[AccessToken], action: int, message: str
+    by: AbstractBaseUser | None, rows: Sequence[Model], action: int, message: str
 ) -> None:
     """Write the same message of several rows, with one statement."""
     if by is None or not rows or not apps.is_installed("django.contrib.admin"):

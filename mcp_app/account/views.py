@@ -26,7 +26,12 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
-from mcp_app.account import connected_apps, presentation, token_issuance
+from mcp_app.account import (
+    connected_apps,
+    event_subscriptions,
+    presentation,
+    token_issuance,
+)
 from mcp_app.account.connected_apps import NO_CALLS, AppForm, ChangedMeanwhile
 from mcp_app.account.forms import (
     NameForm,
@@ -37,7 +42,7 @@ from mcp_app.account.forms import (
 from mcp_app.account.presentation import end_words
 from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
 from mcp_app.auth.rights import AppEnded, Choice
-from mcp_app.models import AccessToken, Server
+from mcp_app.models import AccessToken, EventSubscription, Server
 from mcp_app.models.tokens import Secret
 from mcp_app.process.visible import visible_to
 from mcp_app.site_time import time_html
@@ -272,6 +277,20 @@ def connected_app_page(request: HttpRequest, key: int) -> HttpResponse:
 
 @own_page
 @require_POST
+def end_subscription(request: HttpRequest, key: int, subscription: int) -> HttpResponse:
+    """End what an app of the user watches."""
+    app = get_object_or_404(own_tokens(request), pk=key)
+    rows = EventSubscription.objects.open().filter(principal=app.principal_key)
+    row = get_object_or_404(rows, pk=subscription)
+    event_subscriptions.end_subscriptions(request.user, [row])
+    message = _("Stopped: this app is not told of “%(event)s” any more.")
+    words = message % {"event": row.event_type}
+    messages.success(request, words, fail_silently=True)
+    return redirect("mcp_account:app", key)
+
+
+@own_page
+@require_POST
 def end_all_apps(request: HttpRequest) -> HttpResponse:
     """End all connected apps of the user."""
     user: Any = request.user
@@ -328,5 +347,6 @@ def _render_app_page(
         "line": line,
         "claim": connected_apps.identity_claim(connection),
         "asked": connected_apps.permission_words(connection.may_ask),
+        "watches": event_subscriptions.lines_of(row.principal_key),
     }
     return render(request, "mcp_app/account/app.html", both)

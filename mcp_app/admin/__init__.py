@@ -9,7 +9,7 @@ from mcp_app.admin.calls import log
 from mcp_app.admin.definitions import definition_admin
 from mcp_app.admin.operations import session_admin
 from mcp_app.admin.servers import server_admin
-from mcp_app.admin.tasks import task_admin
+from mcp_app.admin.tasks import subscription_admin, task_admin
 from mcp_app.admin.tokens import token_admin
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "register",
     "server_admin",
     "session_admin",
+    "subscription_admin",
     "task_admin",
     "token_admin",
 ]

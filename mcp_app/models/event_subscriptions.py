@@ -101,6 +101,9 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         lease = {"lease_ms": NowMilliseconds() + LEASE_MS}
         return self._change(models.Q(pk=pk, owner=owner), **{**lease, **values})
 
+    def open(self) -> EventSubscriptionQuerySet:
+        return self.living().filter(ending=False)
+
     def failing(self) -> EventSubscriptionQuerySet:
         """Those whose receiver has failed for an hour."""
         return self.living().filter(failed_since_ms__lt=NowMilliseconds() - HOUR_MS)
@@ -180,6 +183,8 @@ class EventSubscription(models.Model):
     created_ms = models.BigIntegerField()
 
     objects = EventSubscriptionQuerySet.as_manager()
+    waiting = 0
+    """How many events wait, once somebody has counted them."""
 
     class Meta:
         verbose_name = _("event subscription")

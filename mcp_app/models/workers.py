@@ -58,6 +58,8 @@ class Report:
     tasks: int = 0
     places: int = 0
     """Tasks that run, and how many of those that wait may run at a time."""
+    delivers: bool = False
+    """Whether it posts events to subscribers."""
 
     def as_text(self) -> str:
         # `asdict` would make other mappings anew, such as a Counter, and wrongly.

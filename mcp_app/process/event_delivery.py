@@ -102,7 +102,7 @@ class EventDelivery:
     def __init__(self, process: DeliveringProcess) -> None:
         self._process = process
         self._pace = Pace(process.limits)
-        self._delivers = self._is_claiming = self._claims_again = False
+        self.delivers = self._is_claiming = self._claims_again = False
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
         self._begun = time.monotonic()
@@ -114,7 +114,7 @@ class EventDelivery:
 
     def offer(self) -> None:
         """Deliver, from the next heartbeat on."""
-        self._delivers = True
+        self.delivers = True
         self._process.events.add_reader(lambda _topics: self.wake())
 
     async def maintain(self) -> None:
@@ -122,7 +122,7 @@ class EventDelivery:
         now, catalogs = time.monotonic(), self._process.catalogs.by_slug
         for slug, catalog in catalogs.items():
             self._offered.update(((slug, name), now) for name in catalog.events)
-        wanted = self._delivers and not self._process.stopping and self._topics()
+        wanted = self.delivers and not self._process.stopping and self._topics()
         self.is_looking = bool(wanted) and await reader.run(rows.has_subscriptions)
         if self.is_looking and self._timer is None:
             self._look()
@@ -136,7 +136,7 @@ class EventDelivery:
             self.wake()
 
     def stop(self) -> None:
-        self.is_looking = self._delivers = False
+        self.is_looking = self.delivers = False
         if self._timer is not None:
             self._timer.cancel()
 

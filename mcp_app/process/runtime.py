@@ -421,6 +421,7 @@ class Process:
             sessions=tuple(self.sessions.streaming()[:MOST_SESSIONS]),
             tasks=len(self.tasks),
             places=self.tasks.places,
+            delivers=self.event_delivery.delivers,
             lost=self.threads.lost_threads,
             dropped=self.dropped,
             secrets=log_secrets.count,

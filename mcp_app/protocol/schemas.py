@@ -146,6 +146,18 @@ def with_example(sentence: str, schema: JsonObject) -> str:
     return sentence + such
 
 
+def example_of(schema: Mapping[str, Any]) -> Any:
+    """Return a value that should be right by a schema; None where nothing tells it."""
+    schema = schema.get("anyOf", [schema])[0]
+    known = [schema[each] for each in ("default", "const") if each in schema]
+    known += [*schema.get("examples", ()), *schema.get("enum", ())]
+    if not known and "properties" in schema:
+        members = schema["properties"].items()
+        return {name: example_of(each) for name, each in members}
+    name = str(schema.get("format", schema.get("type")))
+    return known[0] if known else {"string": "", "array": [], **EXAMPLES}.get(name)
+
+
 # -- schemas ---------------------------------------------------------------------------
 
 __all__ = ["SchemaError", "SchemaLimits", "Validator", "Violation", "check_schema"]

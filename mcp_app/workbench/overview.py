@@ -39,6 +39,7 @@ from mcp_app.models import (
     Call,
     CallStatistic,
     DefinitionRow,
+    EventSubscription,
     PublishedRow,
     Server,
     Session,
@@ -161,6 +162,7 @@ class Overview:
     paces: Paces
     connected: bool
     late_tasks: int = 0
+    failing_receivers: int = 0
 
     @property
     def call_count(self) -> int:
@@ -176,7 +178,7 @@ class Overview:
 
 
 def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overview:
-    """Return how the site does; at most eight statements.
+    """Return how the site does; at most nine statements.
 
     `processes` is how many live, `broken_here` the condition for the rows of a model
     that they cannot serve.
@@ -193,6 +195,7 @@ def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overvi
         failed=_sum_of_calls(outcome__in=FAILED),
     )
     hours = [Hour(*map(int, each)) for each in counted] if viewer.calls else []
+    failing = EventSubscription.objects.failing().values("url_digest").distinct()
     return Overview(
         rows=rows,
         processes=processes,
@@ -204,6 +207,7 @@ def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overvi
         # Counters tell of clients that opened no session, however long ago.
         connected=was_connected or bool(hours) or CallStatistic.objects.exists(),
         late_tasks=Task.objects.late().count() if viewer.tasks else 0,
+        failing_receivers=failing.count() if viewer.subscriptions else 0,
     )
 
 

@@ -48,6 +48,7 @@ class Viewer:
     users: bool = False
     tokens: bool = False
     tasks: bool = False
+    subscriptions: bool = False
 
 
 def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
@@ -65,6 +66,7 @@ def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
         users=_may_view_model(user, users.app_label, str(users.model_name)),
         tokens=user.has_perm("mcp_app.manage_tokens"),
         tasks=user.has_perm("mcp_app.view_task"),
+        subscriptions=user.has_perm("mcp_app.view_eventsubscription"),
     )
 
 

@@ -15,8 +15,10 @@ from django.test import Client, override_settings
 from django.utils import timezone
 
 from mcp_app import models
+from mcp_app.models import EventSubscription
 from tests.account.apps import app, end, many_apps
 from tests.account.conftest import Make, account, filled, made, shown
+from tests.admin.tasks.test_subscription_admin import subscription
 from tests.audit.rows import call
 from tests.published import published, stopped
 
@@ -532,6 +534,30 @@ def test_all_apps_are_ended(hers: Client, ana: User, bert: User, token: Make) ->
     assert {each.pk for each in ended} == {each.pk for each in apps}
 
 
+def test_what_an_app_watches_is_ended_by_its_owner(
+    client: Client, ana: User, bert: User, token: Make
+) -> None:
+    own, principal = app(ana), app(ana).principal_key
+    key = own.principal_key
+    row = subscription(person=f"u{ana.pk}", principal=key, arguments={"shop": "ulm"})
+    subscription("ticket.opened", person=f"u{ana.pk}", principal=principal)
+    place = (own.pk, row.pk)
+    client.force_login(bert)
+    assert client.post(account("end_subscription", *place)).status_code == 404
+    client.force_login(ana)
+    text = client.get(account("app", own.pk)).content.decode()
+    for words in ("order.paid", "shop: ulm", "hooks.example.com", "up to date"):
+        assert words in text
+    assert "ticket.opened" not in text
+    assert f'action="{account("end_subscription", *place)}"' in text
+    answer = client.post(account("end_subscription", *place), follow=True)
+    assert "not told of “order.paid” any more" in answer.content.decode()
+    assert "What it watches" not in answer.content.decode()
+    assert client.post(account("end_subscription", *place)).status_code == 404
+    assert EventSubscription.objects.get(pk=row.pk).ending
+    assert LogEntry.objects.get().change_message == "Ended this event subscription."
+
+
 def test_an_app_is_not_replaced(hers: Client, ana: User) -> None:
     row = app(ana)
     sent = {"overlap": "0", "once": "0" * 32}
@@ -562,5 +588,5 @@ def test_the_pages_ask_no_more_for_many(
     with django_assert_max_num_queries(7):
         page = hers.get(account("tokens")).content.decode()
     assert ("Older apps" in page) == (count > 50)
-    with django_assert_max_num_queries(15):
+    with django_assert_max_num_queries(17):
         hers.get(account("app", first.pk))

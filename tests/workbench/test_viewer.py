@@ -29,6 +29,7 @@ def test_each_right_alone() -> None:
         "change_user": {"users": True},
         "manage_tokens": {"tokens": True},
         "view_task": {"tasks": True},
+        "view_eventsubscription": {"subscriptions": True},
         "publish": {},
         "delete_tool": {},
         "add_server": {},
@@ -44,7 +45,7 @@ def test_each_right_alone() -> None:
 def test_superusers_and_nobody() -> None:
     admin = User.objects.create_superuser("admin")
     every: dict[str, Any] = dict.fromkeys(
-        ("calls", "sessions", "users", "tokens", "tasks"), True
+        ("calls", "sessions", "users", "tokens", "tasks", "subscriptions"), True
     )
     assert viewer_of(admin) == Viewer(key=admin.pk, models=MODELS, **every)
     assert viewer_of(AnonymousUser()) == Viewer(key=None)

@@ -117,6 +117,7 @@ def list_concerns(
         *_state_concerns(viewer, overview, State.BROKEN),
         *map(_failing_concern, overview.paces.failing),
         *_task_concerns(overview.late_tasks),
+        *_receiver_concerns(overview.failing_receivers),
         *_stop_concerns(request, viewer),
         *_state_concerns(viewer, overview, State.CHANGED),
         *_state_concerns(viewer, overview, State.UNPUBLISHED),
@@ -141,6 +142,19 @@ def _task_concerns(count: int) -> Iterator[Concern]:
     links = [Link(_("Show the tasks"), url)]
     values = {"count": count, "reason": reason}
     yield Concern("warn", _("Waiting"), sentence % values, links)
+
+
+def _receiver_concerns(count: int) -> Iterator[Concern]:
+    if count:
+        sentence = ngettext(
+            "%(count)d receiver of events has failed for an hour.",
+            "%(count)d receivers of events have failed for an hour.",
+            count,
+        )
+        url = f"{reverse('admin:mcp_app_eventsubscription_changelist')}?state=failing"
+        links = [Link(_("Show the subscriptions"), url)]
+        look = LOOKS[State.BROKEN]
+        yield Concern(look, _("Failing"), sentence % {"count": count}, links)
 
 
 def _failing_concern(pace: Pace) -> Concern:

@@ -16,7 +16,12 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.operations.live_parts import age_text
-from mcp_app.admin.page.concurrency import NoBulkDeletion, SettledAdmin, has_right
+from mcp_app.admin.page.concurrency import (
+    AnyRow,
+    NoBulkDeletion,
+    SettledAdmin,
+    has_right,
+)
 from mcp_app.admin.page.header import render_page, render_part
 from mcp_app.admin.trying.tabs import NoVariables
 from mcp_app.interface.call_record import Outcome
@@ -33,10 +38,6 @@ CANCEL: Final = "cancel_task"
 """The permission to cancel tasks."""
 BY_STAFF: Final = "The people who run this site cancelled this task."
 LOOKS: Final = {"input_required": "warn", "completed": "good", "failed": "bad"}
-FACTS: Final = (
-    *("tool", "who", "client", "server", "revision", "done"),
-    *("worker", "dead_workers", "began", "took", "expires"),
-)
 
 
 @admin.action(
@@ -59,8 +60,57 @@ def cancel_tasks(page: TaskAdmin, request: HttpRequest, tasks: QuerySet[Task]) -
     page.message_user(request, message % {"count": count}, level)
 
 
+class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
+    """Shows rows that keep who called, and that nobody edits."""
+
+    facts: tuple[str, ...] = ()
+    """Columns that the page of a row has."""
+
+    def list_facts(self, row: AnyRow) -> list[tuple[object, object]]:
+        facts = (
+            (label_for_field(name, self.model, self), lookup_field(name, row, self)[2])
+            for name in self.facts
+        )
+        return [(label, value) for label, value in facts if value]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: AnyRow | None = None
+    ) -> bool:
+        return False
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: AnyRow | None = None
+    ) -> bool:
+        return False
+
+    @admin.display(description=gettext_lazy("user"))
+    def who(self, row: Any) -> str:
+        principal = parse_json(row.caller)["principal"]
+        return visible(str(principal["user_name"])) or _("nobody")
+
+    @admin.display(description=gettext_lazy("client"))
+    def client(self, row: Any) -> str:
+        client = parse_json(row.caller)["client"]
+        return visible(f"{client['name']} {client['version']}".strip())
+
+    @admin.display(description=gettext_lazy("user and client"))
+    def who_calls(self, row: Any) -> str:
+        return format_html("{}<br>{}", self.who(row), self.client(row))
+
+    @admin.display(description=gettext_lazy("began"), ordering="created_ms")
+    def began(self, row: Any) -> str:
+        return time_html(unix_time(row.created_ms / 1_000))
+
+
 @admin.register(Task)
-class TaskAdmin(NoBulkDeletion[Task], SettledAdmin[Task]):
+class TaskAdmin(CallerAdmin[Task]):
+    facts = (
+        *("tool", "who", "client", "server", "revision", "done"),
+        *("worker", "dead_workers", "began", "took", "expires"),
+    )
     change_list_template = "admin/mcp_app/tasks.html"
     list_display = ["tool", "condition", "done", "who_calls", "took", "began"]
     list_filter = ["status"]
@@ -90,16 +140,12 @@ class TaskAdmin(NoBulkDeletion[Task], SettledAdmin[Task]):
         return response
 
     def _task_context(self, request: HttpRequest, task: Task) -> dict[str, Any]:
-        facts = (
-            (label_for_field(name, Task, self), lookup_field(name, task, self)[2])
-            for name in FACTS
-        )
         is_own = task.person == f"u{request.user.pk}"
         return {
             "media": MEDIA,
             "task": task,
             "condition": self.condition(task),
-            "facts": [(label, value) for label, value in facts if value],
+            "facts": self.list_facts(task),
             "who": self.who(task),
             "client": self.client(task),
             "is_trial": parse_json(task.caller)["principal"].get("kind") == CONSOLE,
@@ -108,19 +154,6 @@ class TaskAdmin(NoBulkDeletion[Task], SettledAdmin[Task]):
             "handle": task_handle(task.public_id),
             "shown": _present_result(task) if is_own else None,
         }
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: Task | None = None
-    ) -> bool:
-        return False
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Task | None = None
-    ) -> bool:
-        return False
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
         return has_right(request, CANCEL)
@@ -133,20 +166,6 @@ class TaskAdmin(NoBulkDeletion[Task], SettledAdmin[Task]):
         look = LOOKS.get(task.status, "")
         return format_html('<span class="mcp-state {}">{}</span>', look, word)
 
-    @admin.display(description=gettext_lazy("user"))
-    def who(self, task: Task) -> str:
-        principal = parse_json(task.caller)["principal"]
-        return visible(str(principal["user_name"])) or _("nobody")
-
-    @admin.display(description=gettext_lazy("client"))
-    def client(self, task: Task) -> str:
-        client = parse_json(task.caller)["client"]
-        return visible(f"{client['name']} {client['version']}".strip())
-
-    @admin.display(description=gettext_lazy("user and client"))
-    def who_calls(self, task: Task) -> str:
-        return format_html("{}<br>{}", self.who(task), self.client(task))
-
     @admin.display(description=gettext_lazy("progress"), empty_value="")
     def done(self, task: Task) -> str:
         text = format_html("<span>{}</span>", visible(task.message, None))
@@ -155,10 +174,6 @@ class TaskAdmin(NoBulkDeletion[Task], SettledAdmin[Task]):
         bar = '<progress max="{}" value="{}" aria-label="{}"></progress> {}'
         label = _("progress of %(tool)s") % {"tool": task.tool}
         return format_html(bar, task.total, task.progress, label, text)
-
-    @admin.display(description=gettext_lazy("began"), ordering="created_ms")
-    def began(self, task: Task) -> str:
-        return time_html(unix_time(task.created_ms / 1_000))
 
     @admin.display(description=gettext_lazy("took"))
     def took(self, task: Task) -> str:

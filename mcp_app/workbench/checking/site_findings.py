@@ -21,14 +21,16 @@ from django.utils.translation import gettext as _
 from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
 from mcp_app.auth.connections import allows_sign_in
 from mcp_app.auth.resources import oauth_settings, site_origin
+from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
+from mcp_app.egress.callbacks import event_settings
 from mcp_app.egress.documents import Bounds, fetch
 from mcp_app.egress.resolving import EgressError, TooLarge, Unreadable
 from mcp_app.interface.errors import is_installed
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import VERSION
 from mcp_app.invalidation.doorbell import why_unreachable
-from mcp_app.models import Server, Stop, Task, Worker
+from mcp_app.models import EventSubscription, EventType, Server, Stop, Task, Worker
 from mcp_app.models.stops import Scope
 from mcp_app.models.workers import Report
 from mcp_app.process.queues import has_queue
@@ -168,6 +170,7 @@ def _processes() -> Iterator[Finding]:
         message = _("All processes run the same code with the same keys: %(count)d.")
         yield Finding(rule, Grade.GOOD, message % {"count": len(live)})
     yield from _task_findings(reports)
+    yield from _event_findings(reports)
     if silent := max(0, Worker.objects.count() - len(live)):
         message = _("Processes that have ended without a word: %(count)d.")
         why = _("They were killed, or the machine was. Their rows go by themselves.")
@@ -184,6 +187,30 @@ def _task_findings(reports: Sequence[Report]) -> Iterator[Finding]:
         why = _('MCP["TASKS"] is “%(value)s”.') % {"value": mcp_settings.tasks}
         line = "mcp_worker" if mcp_settings.tasks == "worker" else ""
         yield Finding("tasks", Grade.PROBLEM, what, why, line)
+
+
+def _event_findings(reports: Sequence[Report]) -> Iterator[Finding]:
+    """Yield why nobody subscribes by webhook, or subscribers are told nothing."""
+    rule, rows = "events", EventSubscription.objects
+    published = EventType.objects.filter(published__isnull=False)
+    if mcp.events or published.exists():
+        if not is_installed("httpcore2"):
+            line = 'pip install "django-mcp-app[http]"'
+            what = _("The site cannot post events to clients.")
+            yield Finding(rule, Grade.ADVICE, what, line=line)
+        if not (mcp_settings.public_url or "").startswith("https:"):
+            what = _('ChatGPT subscribes only if MCP["PUBLIC_URL"] begins with https.')
+            yield Finding(rule, Grade.ADVICE, what)
+    deliver = event_settings().deliver
+    idle = deliver == "worker" and not any(each.delivers for each in reports)
+    if count := (rows.living() if idle else rows.late()).count():
+        what = _("Nobody delivers events to subscriptions: %(count)d.")
+        why = _('MCP["EVENTS"]["deliver"] is “%(value)s”.') % {"value": deliver}
+        line = "mcp_worker" if deliver == "worker" else ""
+        yield Finding(rule, Grade.PROBLEM, what % {"count": count}, why, line)
+    if count := rows.failing().count():
+        what = _("Subscriptions whose receiver has failed for an hour: %(count)d.")
+        yield Finding(rule, Grade.ADVICE, what % {"count": count})
 
 
 def _system_checks() -> Iterator[Finding]:

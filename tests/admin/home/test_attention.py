@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from html import unescape
 
@@ -27,6 +28,7 @@ from tests.account.apps import many_apps
 from tests.admin.calls.rows import MINUTE, crash, write
 from tests.admin.page.test_broken_rows import working
 from tests.admin.pages import Staff, home, page, page_of
+from tests.admin.tasks.test_subscription_admin import subscription
 from tests.admin.tasks.test_task_admin import task
 from tests.published import published, stopped
 from tests.streams.logging_rows import own_session
@@ -75,6 +77,25 @@ def test_tasks_that_nobody_takes(admin_client: Client, settings: Settings) -> No
         assert sentence.startswith("1 task waits for more than two minutes: no worker")
         assert sentence.endswith(remedy)
     assert links(admin_client) == [f"{page('task')}?status=working"]
+
+
+def test_receivers_that_have_failed_for_an_hour(staff: Staff) -> None:
+    now_ms = int(time.time() * 1_000)
+    subscription("order.paid", failed_since_ms=now_ms)
+    client = staff("view_eventsubscription", "view_tool")
+    assert told(client) == []
+    # Two of one receiver.
+    for name in ("ticket.opened", "stock.low"):
+        subscription(name, failed_since_ms=now_ms - 3_700_000)
+    [(word, _, sentence)] = told(client)
+    assert (word, sentence) == (
+        "Failing",
+        "1 receiver of events has failed for an hour.",
+    )
+    assert links(client) == [f"{page('eventsubscription')}?state=failing"]
+    assert "order.paid" in client.get(links(client)[0]).content.decode()
+    User.objects.get().user_permissions.clear()
+    assert "receiver of events" not in home(client).content.decode()
 
 
 SAID = "published, but no client sees them: their pages say why."

@@ -10,7 +10,8 @@ import pytest
 from django.core import checks
 from pytest_django import Settings
 
-from mcp_app.models import Server, Stop, Worker
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import EventSubscription, Server, Stop, Worker
 from mcp_app.models.stops import By, Scope
 from mcp_app.workbench.checking import site_findings
 from mcp_app.workbench.checking.findings import Grade
@@ -19,7 +20,9 @@ from mcp_app.workbench.checking.site_findings import (
     server_findings,
     site_at_address,
 )
+from tests.admin.tasks.test_subscription_admin import subscription
 from tests.admin.tasks.test_task_admin import task
+from tests.events.conftest import registry
 from tests.oauth.web import web as serving
 from tests.published import published, stopped
 
@@ -160,6 +163,44 @@ def test_tasks_that_nobody_runs(settings: Settings) -> None:
         }
     worker("runs", code="x", places=2)
     assert "tasks" not in {each.rule for each in process_findings()}
+
+
+def event_findings() -> list[tuple[Grade, str, str]]:
+    return [
+        (each.grade, each.what.partition(":")[0], each.line)
+        for each in process_findings()
+        if each.rule == "events"
+    ]
+
+
+def test_what_keeps_events_from_subscribers(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert event_findings() == []
+    row = subscription(due_ms=1)
+    nobody = "Nobody delivers events to subscriptions"
+    assert event_findings() == [(Grade.PROBLEM, nobody, "")]
+    settings.MCP = {"EVENTS": {"deliver": "worker"}}
+    EventSubscription.objects.update(due_ms=2**50)
+    assert event_findings() == [(Grade.PROBLEM, nobody, "mcp_worker")]
+    worker("posts", code="x", delivers=True)
+    assert event_findings() == []
+    EventSubscription.objects.update(failed_since_ms=1)
+    [(grade, what, _line)] = event_findings()
+    assert (grade, what) == (
+        Grade.ADVICE,
+        "Subscriptions whose receiver has failed for an hour",
+    )
+    row.delete()
+    name = "order.paid"
+    monkeypatch.setitem(mcp.events, name, registry.events[name])
+    monkeypatch.setitem(mcp.origins, ("event", name), registry.origins["event", name])
+    [(grade, what, _line)] = event_findings()
+    assert "https" in what
+    monkeypatch.setattr(site_findings, "is_installed", lambda _name: False)
+    assert event_findings()[0][2] == 'pip install "django-mcp-app[http]"'
+    settings.MCP = {"PUBLIC_URL": "https://mcp.example.com/mcp"}
+    assert len(event_findings()) == 1
 
 
 def test_a_system_check_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:

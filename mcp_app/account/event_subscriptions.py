@@ -1,0 +1,138 @@
+"""Event subscriptions in words, their end, and a test event for their receivers.
+
+`by` is the person who does it, whom the log of the admin names.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied
+from django.db import router
+from django.utils.translation import gettext as _
+
+from mcp_app.account.presentation import CHANGE, State, log_actions
+from mcp_app.interface.rules import visible
+from mcp_app.models import EventSubscription, Occurrence
+from mcp_app.models.fields import parse_json
+from mcp_app.models.transactions import own_transaction, persistently
+from mcp_app.process.background import process
+from mcp_app.process.event_delivery import post_signed
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.events import DIALECTS, Occurred, event_to_wire
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.schemas import example_of
+from mcp_app.protocol.webhooks import message_id
+from mcp_app.site_time import time_text, unix_time
+from mcp_app.streams.event_subscriptions import record_of
+
+RIGHT: Final = "end_eventsubscription"
+MAX_WAITING: Final = 1_000
+
+
+def end_subscriptions(by: Any, rows: Collection[EventSubscription]) -> int:
+    """End one's own subscriptions, or those of others with the right.
+
+    Return how many had not ended before; their receivers are told.
+    """
+    if any(each.person != f"u{by.pk}" for each in rows):
+        _check_right(by)
+    return persistently(partial(_end_in_transaction, by, rows))
+
+
+def _end_in_transaction(by: Any, rows: Collection[EventSubscription]) -> int:
+    with own_transaction(router.db_for_write(EventSubscription)):
+        ended = [each for each in rows if EventSubscription.objects.stop(each.pk)]
+        log_actions(by, ended, CHANGE, _("Ended this event subscription."))
+    return len(ended)
+
+
+def send_test_event(
+    by: Any, row: EventSubscription, data: JsonObject, run_on_loop: Callable[..., str]
+) -> str:
+    """Post an event that has not happened; return what is wrong, or ""."""
+    _check_right(by)
+    error = run_on_loop(partial(_post_test_event, row, data))
+    message = _("Sent a test event: %(outcome)s.")
+    outcome = error or _("acknowledged")
+    log_actions(by, [row], CHANGE, message % {"outcome": outcome})
+    return error
+
+
+def _check_right(by: Any) -> None:
+    if not by.has_perm(f"mcp_app.{RIGHT}"):
+        raise PermissionDenied
+
+
+async def _post_test_event(row: EventSubscription, data: JsonObject) -> str:
+    now_ms, identifier = int(time.time() * 1_000), f"evt_{secrets.token_hex(16)}"
+    event = Occurred(number=0, event_id=identifier, created_ms=now_ms, data=data)
+    wire = {**event_to_wire(event, row.event_type), "_meta": {"mcp_app/test": True}}
+    dialect = DIALECTS[parse_json(row.caller)["dialect"]]
+    message, body = message_id(dialect, row.public_id, identifier), jsonrpc.write(wire)
+    store = process().webhooks
+    return (await post_signed(store, record_of(row), now_ms, message, body)).error
+
+
+async def example_data(row: EventSubscription) -> JsonObject:
+    """Return what an event of the type may tell; {} if there is no such type now."""
+    current = process()
+    await current.gate.wait_for_check()
+    catalog = current.catalogs.by_slug.get(row.server)
+    entry = catalog and catalog.events.get(row.event_type)
+    example: JsonObject = example_of(entry.definition.payload_schema) if entry else {}
+    return example
+
+
+# -- words -----------------------------------------------------------------------------
+
+
+def count_waiting(rows: Collection[EventSubscription]) -> None:
+    """Note in these rows how many events wait; a statement for each topic."""
+    for topic in {each.topic for each in rows}:
+        numbered = Occurrence.objects.filter(topic=topic, number__gt=0)
+        last = numbered.order_by("-number").values_list("number", flat=True)
+        numbers = [each or 0 for each in last[: MAX_WAITING + 1]]
+        for row in [each for each in rows if each.topic == topic]:
+            row.waiting = sum(each > row.position for each in numbers)
+            row.waiting += len(parse_json(row.retries))
+
+
+def state_of(row: EventSubscription) -> State:
+    """Return how it goes, once its events are counted."""
+    since = row.failed_since_ms and time_text(unix_time(row.failed_since_ms / 1_000))
+    failure = {"error": row.last_error, "since": since}
+    if not row.active:
+        why = _("Nothing is posted until its client subscribes again.")
+        return State("stopped", _("paused, %(error)s since %(since)s") % failure, why)
+    if since:
+        return State("bad", _("retrying, %(error)s since %(since)s") % failure, "")
+    if row.waiting:
+        more = row.waiting > MAX_WAITING
+        words = _("more than 1,000 waiting") if more else _("%(count)d waiting")
+        return State("warn", words % {"count": row.waiting}, "")
+    return State("good", _("up to date"), "")
+
+
+def arguments_words(row: EventSubscription) -> str:
+    """Return which events it is for, "all" without arguments."""
+    parts = (
+        f"{name}: {each if type(each) is str else jsonrpc.write(each).decode()}"
+        for name, each in parse_json(row.arguments).items()
+    )
+    return visible("; ".join(parts), None) or _("all")
+
+
+def lines_of(principal: str) -> list[dict[str, object]]:
+    """Return what a page shows of the subscriptions of one app."""
+    rows = EventSubscription.objects.open().filter(principal=principal)
+    rows_in_order = list(rows.order_by("event_type", "pk"))
+    count_waiting(rows_in_order)
+    return [
+        {"row": each, "arguments": arguments_words(each), "state": state_of(each)}
+        for each in rows_in_order
+    ]

@@ -1,0 +1,151 @@
+"""The admin pages of event subscriptions: who is told of what, and how it goes.
+
+Of a receiver's address only the host is shown.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.timezone import now
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from mcp_app.account import event_subscriptions as subscriptions
+from mcp_app.admin.editors.json_texts import parse_strict_json
+from mcp_app.admin.operations.live import MEDIA
+from mcp_app.admin.page.concurrency import has_right
+from mcp_app.admin.page.header import render_page
+from mcp_app.admin.tasks.task_admin import CallerAdmin
+from mcp_app.admin.trying.tabs import NoVariables
+from mcp_app.models import EventSubscription
+from mcp_app.protocol import jsonrpc
+from mcp_app.site_time import time_html, unix_time
+
+
+@admin.action(
+    description=gettext_lazy("Stop the chosen subscriptions"), permissions=["end"]
+)
+def end_chosen(
+    page: SubscriptionAdmin, request: HttpRequest, rows: QuerySet[EventSubscription]
+) -> None:
+    count = subscriptions.end_subscriptions(request.user, list(rows))
+    message = ngettext(
+        "Stopped: %(count)d event subscription. Its receiver is told so.",
+        "Stopped: %(count)d event subscriptions. Their receivers are told so.",
+        count,
+    )
+    page.message_user(request, message % {"count": count}, messages.SUCCESS)
+
+
+class SubscriptionList(ChangeList):
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = list(self.result_list)
+        subscriptions.count_waiting(self.result_list)
+
+
+class StateFilter(admin.SimpleListFilter):
+    title, parameter_name = gettext_lazy("state"), "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("failing", _("Failing")), ("paused", _("Paused"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "failing":
+            return queryset.exclude(failed_since_ms=None)
+        return queryset.filter(active=False) if self.value() == "paused" else queryset
+
+
+@admin.register(EventSubscription)
+class SubscriptionAdmin(CallerAdmin[EventSubscription]):
+    change_list_template = "admin/mcp_app/tasks.html"
+    list_display = [
+        *("event_type", "asks_for", "who_calls", "host", "condition"),
+        *("last_delivery", "ends"),
+    ]
+    facts = (
+        *("event_type", "asks_for", "who", "client", "server", "host"),
+        *("began", "last_delivery", "sent", "ends"),
+    )
+    list_filter = [StateFilter]
+    search_fields = ["event_type", "host", "server"]
+    ordering = ["-pk"]
+    show_full_result_count = False
+    actions = [end_chosen]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[EventSubscription]:
+        return EventSubscription.objects.open()
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
+        return SubscriptionList
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, *more: object, **named: object
+    ) -> HttpResponse:
+        """Show a subscription, and the form of a test event; send one on POST."""
+        request.exception_reporter_filter = NoVariables()
+        row = self.get_object(request, object_id)
+        if row is None or not self.has_view_permission(request):
+            raise Http404(_("There is no such subscription, or you may not see them."))
+        subscriptions.count_waiting([row])
+        context = {
+            "media": MEDIA,
+            "subscription": row,
+            "state": subscriptions.state_of(row),
+            "facts": self.list_facts(row),
+            "may_end": self.has_end_permission(request),
+            **self._test_context(request, row),
+        }
+        response = render_page(self, request, "subscription", str(row), context)
+        response["Cache-Control"] = "no-store"
+        return response
+
+    def _test_context(
+        self, request: HttpRequest, row: EventSubscription
+    ) -> dict[str, object]:
+        # Processes that serve clients load the admin, and never need this.
+        from mcp_app.workbench.viewer import run_on_loop  # noqa: PLC0415
+
+        on_loop, text = partial(run_on_loop, request), request.POST.get("data", "")
+        if request.method != "POST":
+            if "test" not in request.GET or not self.has_end_permission(request):
+                return {}
+            data = on_loop(partial(subscriptions.example_data, row))
+            return {"data": jsonrpc.pretty_text(data)}
+        try:
+            data = parse_strict_json(text)
+            if type(data) is not dict:
+                raise ValueError(_("It must be a JSON object."))
+        except ValueError as problem:
+            return {"data": text, "problem": str(problem)}
+        error = subscriptions.send_test_event(request.user, row, data, on_loop)
+        return {"data": text, "error": error, "at": time_html(now())}
+
+    def has_end_permission(self, request: HttpRequest) -> bool:
+        return has_right(request, subscriptions.RIGHT)
+
+    @admin.display(description=gettext_lazy("arguments"))
+    def asks_for(self, row: EventSubscription) -> str:
+        return subscriptions.arguments_words(row)
+
+    @admin.display(description=gettext_lazy("state"))
+    def condition(self, row: EventSubscription) -> str:
+        state = subscriptions.state_of(row)
+        pill = '<span class="mcp-state {}">{}</span>'
+        return format_html(pill, state.look, state.word)
+
+    @admin.display(description=gettext_lazy("last delivery"), ordering="last_ok_ms")
+    def last_delivery(self, row: EventSubscription) -> str:
+        last = row.last_ok_ms
+        return _("never") if last is None else time_html(unix_time(last / 1_000))
+
+    @admin.display(description=gettext_lazy("ends"), ordering="expires_ms")
+    def ends(self, row: EventSubscription) -> str:
+        return time_html(unix_time(row.expires_ms / 1_000))
