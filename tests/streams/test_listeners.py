@@ -86,7 +86,7 @@ def wanted(
     [
         ([], []),
         ([("tool", "1"), ("tool", "2"), ("list", "tools:*")], ["tools"]),
-        ([("server", "1")], ["tools", "prompts", "resources"]),
+        ([("server", "1")], ["tools", "prompts", "resources", "events"]),
         ([("resourcetemplate", "1")], ["resources"]),
         ([("resource", "1")], ["resources"]),
         ([("list", "tools:staff")], []),
