@@ -103,14 +103,15 @@ def count_waiting(rows: Collection[EventSubscription]) -> None:
 
 
 def state_of(row: EventSubscription) -> State:
-    """Return how it goes, once its events are counted."""
-    since = row.failed_since_ms and time_text(unix_time(row.failed_since_ms / 1_000))
-    failure = {"error": row.last_error, "since": since}
-    if not row.active:
-        why = _("Nothing is posted until its client subscribes again.")
-        return State("stopped", _("paused, %(error)s since %(since)s") % failure, why)
-    if since:
-        return State("bad", _("retrying, %(error)s since %(since)s") % failure, "")
+    """Return how it goes, once its events are counted; the sentence says why."""
+    if (since_ms := row.failed_since_ms) is not None:
+        values = {
+            "error": row.last_error,
+            "since": time_text(unix_time(since_ms / 1_000)),
+        }
+        why = _("%(error)s since %(since)s") % values
+        look, word = ("bad", _("retrying")) if row.active else ("stopped", _("paused"))
+        return State(look, word, why)
     if row.waiting:
         more = row.waiting > MAX_WAITING
         words = _("more than 1,000 waiting") if more else _("%(count)d waiting")

@@ -66,12 +66,9 @@ class StateFilter(admin.SimpleListFilter):
 @admin.register(EventSubscription)
 class SubscriptionAdmin(CallerAdmin[EventSubscription]):
     change_list_template = "admin/mcp_app/tasks.html"
-    list_display = [
-        *("event_type", "asks_for", "who_calls", "host", "condition"),
-        *("last_delivery", "ends"),
-    ]
+    list_display = ["event_type", "which", "receiver", "condition", "last_delivery"]
     facts = (
-        *("event_type", "asks_for", "who", "client", "server", "host"),
+        *("event_type", "which", "who", "client", "server", "host"),
         *("began", "last_delivery", "sent", "ends"),
     )
     list_filter = [StateFilter]
@@ -131,21 +128,25 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
     def has_end_permission(self, request: HttpRequest) -> bool:
         return has_right(request, subscriptions.RIGHT)
 
-    @admin.display(description=gettext_lazy("arguments"))
-    def asks_for(self, row: EventSubscription) -> str:
+    @admin.display(description=gettext_lazy("which"))
+    def which(self, row: EventSubscription) -> str:
         return subscriptions.arguments_words(row)
+
+    @admin.display(description=gettext_lazy("user, client and host"), ordering="host")
+    def receiver(self, row: EventSubscription) -> str:
+        return format_html("{}<br>{}", self.who_calls(row), row.host)
 
     @admin.display(description=gettext_lazy("state"))
     def condition(self, row: EventSubscription) -> str:
         state = subscriptions.state_of(row)
-        pill = '<span class="mcp-state {}">{}</span>'
-        return format_html(pill, state.look, state.word)
+        pill = '<span class="mcp-state {}">{}</span> {}'
+        return format_html(pill, state.look, state.word, state.sentence)
 
     @admin.display(description=gettext_lazy("last delivery"), ordering="last_ok_ms")
     def last_delivery(self, row: EventSubscription) -> str:
         last = row.last_ok_ms
         return _("never") if last is None else time_html(unix_time(last / 1_000))
 
-    @admin.display(description=gettext_lazy("ends"), ordering="expires_ms")
+    @admin.display(description=gettext_lazy("ends"))
     def ends(self, row: EventSubscription) -> str:
         return time_html(unix_time(row.expires_ms / 1_000))
