@@ -61,6 +61,8 @@ PER_HOST: Final = 4
 LOOK_S: Final = 1.0
 """Commands and queues ring no doorbell: so often a process looks what is new."""
 BATCH_SIZE: Final = 50
+TURN_S: Final = 10.0
+"""After so long others have their turn, however slowly a receiver answers."""
 MAX_WAITING: Final = 1_000
 """Of more than that a subscriber is only told that they were passed over."""
 GONE_S: Final = 540.0
@@ -242,6 +244,7 @@ class _Delivery:
         self._caller: dict[str, Any] = read_json(claim.record.caller)
         self._dialect = DIALECTS[self._caller["dialect"]]
         self._generation = process.generation
+        self._ends = 0.0
 
     async def run(self) -> None:
         claim = self._claim
@@ -343,14 +346,16 @@ class _Delivery:
         """Post an event and store what became of it; return whether to go on."""
         claim, process = self._claim, self._process
         is_as_before = self._generation == process.generation
-        if process.stopping or not claim.has_lease or not is_as_before:
+        began = time.monotonic()
+        self._ends = self._ends or began + TURN_S
+        is_over = began > self._ends or not claim.has_lease
+        if process.stopping or is_over or not is_as_before:
             # Rights may have changed: another claim looks at them.
             return False
         entry, key = self._subscription.entry, claim.record.public_id
         cursor = cursor_at(self._exchange, entry, claim.watermark_at(event.number))
         body = jsonrpc.write(event_to_wire(event, entry.identity, cursor))
         message_id = webhooks.message_id(self._dialect, key, event.event_id)
-        began = time.monotonic()
         answer = await self._post(message_id, body)
         self._log_attempt(began, answer)
         is_final = answer.status in FINAL
@@ -391,6 +396,9 @@ class _Delivery:
             batch = await self._read(position, MAX_POLL_EVENTS)
             count += len(batch.events)
             position, is_more = batch.position, batch.has_more
+            if not count and not batch.truncated:
+                # The next claim need not look at it again.
+                claim.position = position
         return count <= MAX_WAITING or await self._pass_over(state.newest)
 
     async def _pass_over(self, position: int) -> bool:

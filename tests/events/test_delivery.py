@@ -14,7 +14,7 @@ from django.utils import timezone
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import Limits
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
-from mcp_app.models import AccessToken, Call, EventSubscription, Occurrence
+from mcp_app.models import AccessToken, Call, Counter, EventSubscription, Occurrence
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import cursors
@@ -27,6 +27,7 @@ from mcp_app.streams.event_deliveries import (
     watermark,
 )
 from mcp_app.streams.event_subscriptions import store_webhook
+from mcp_app.streams.occurrences import Portion, load_occurrences
 from tests.asgi_client import JsonObject
 from tests.egress.certificates import write_certificate
 from tests.egress.peer import LOOPBACK
@@ -271,6 +272,56 @@ async def test_who_has_too_much_to_read_is_told_so_and_begins_anew(
     row = await own.row()
     assert own.position_of(gap) == row.position
     assert len(own.numbers) == 20
+
+
+def insert_rows(count: int) -> None:
+    data = '{"number":"1","shop":"ulm","total":0.0}'
+    rows = (
+        Occurrence(
+            number=each, topic="order.paid", event_id=str(each), data=data, created_ms=1
+        )
+        for each in range(1, count + 1)
+    )
+    Occurrence.objects.bulk_create(rows)
+    Counter.objects.update_or_create(name="occurrences", defaults={"value": count})
+
+
+async def test_many_that_do_not_fit_are_looked_at_twice_at_most(
+    own: Deliveries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_app.process.event_delivery.MAX_WAITING", 30)
+    await own.subscribe(arguments={"shop": "bonn"})
+    await sync_to_async(insert_rows)(6_000)
+    loads = []
+
+    def load(topic: str, after: int, most: int) -> Portion:
+        loads.append(after)
+        return load_occurrences(topic, after, most)
+
+    monkeypatch.setattr("mcp_app.streams.occurrences.load_occurrences", load)
+    own.process.events.mark_stale()
+    await own.deliver()
+    assert (await own.row()).position == 6_000
+    assert 30 <= len(loads) <= 60
+
+
+async def test_a_slow_receiver_lets_others_have_their_turn(
+    own: Deliveries, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_app.process.event_delivery.TURN_S", 0.1)
+    await own.subscribe()
+    owners = set()
+
+    def answer(_post: object) -> Answer:
+        owners.add(EventSubscription.objects.values_list("owner", flat=True).get())
+        return Answer(wait_s=0.2)
+
+    receiver.way = answer
+    for number in range(3):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    # Each claim has an owner of its own, and posts at least once.
+    assert (own.numbers, len(owners)) == (["0", "1", "2"], 3)
 
 
 async def test_what_the_outbox_has_forgotten_is_a_gap(own: Deliveries) -> None:
