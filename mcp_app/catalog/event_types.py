@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypedDict, cast
 
+from django.contrib.auth import get_user_model
 from django.db import DatabaseError
+from django.db.models import Model
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError
 
@@ -29,6 +31,7 @@ from mcp_app.pools.connections import is_outage
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.events import Occurred
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.schemas import compile_schema
 
 logger = logging.getLogger("mcp_app.events")
 
@@ -80,7 +83,7 @@ class DeclaredEvent:
             plain = self.types.dump_python(
                 event, mode="json", by_alias=True, warnings="error"
             )
-        except (PydanticSerializationError, TypeError, UnicodeDecodeError) as error:
+        except (PydanticSerializationError, *_UNFIT) as error:
             raise ValueError(f"This is no event {name!r}: {error}") from error
         data = jsonrpc.write(plain)
         most = mcp_settings.limits.event_size
@@ -90,12 +93,26 @@ class DeclaredEvent:
                 f' MCP["LIMITS"]["EVENT_SIZE"] allows {most:,}. Tell its key alone:'
                 " clients read the rest with a tool."
             )
+        schema = compile_schema(self.definition.payload_schema)
+        for each in schema.violations(plain, 1):
+            text = f"{each.path}: {each.message}"
+            raise ValueError(f"This is no event {name!r}: {text}")
+        if self.run.context is not None:
+            # A match that cannot read it would tell it to nobody.
+            self.types.validate_json(data)
         return data
 
 
 def audience_keys(to: Iterable[object]) -> list[str]:
     """Return the keys of users, or of their rows; raise ValueError for too many."""
-    keys = [str(getattr(each, "pk", each)) for each in to]
+    if isinstance(to, (str, bytes)):
+        # Each of its characters would be the key of somebody else.
+        raise ValueError(f"to is {to!r:.80}. It must be a list of users or their keys.")
+    users = [*to]
+    for each in users:
+        if isinstance(each, Model) and not isinstance(each, get_user_model()):
+            raise ValueError(f"to names {each!r:.80}, which is no user.")
+    keys = [str(getattr(each, "pk", each)) for each in users]
     if len(keys) > MAX_AUDIENCE:
         raise ValueError(
             f"to names {len(keys):,} users; {MAX_AUDIENCE:,} are allowed. Leave it out,"
@@ -106,12 +123,23 @@ def audience_keys(to: Iterable[object]) -> list[str]:
 
 def check_event_id(event_id: str) -> None:
     """Raise ValueError for what cannot be the source's own id of an event."""
+<<<<<<< HEAD
     if event_id and not _EVENT_ID.fullmatch(event_id):
         raise ValueError(
             f"The id of the event is {event_id!r:.80}. Webhooks send it as a header: it"
             " must be at most 255 characters of printable ASCII, without a space at an"
             " end."
         )
+=======
+    problem = rules.text_problem(event_id)
+    if not event_id.isascii() or event_id != event_id.strip():
+        # It is a header of what is posted.
+        problem = "Use ASCII alone, and no blank at its ends."
+    if len(event_id) > MAX_EVENT_ID_LENGTH:
+        problem = f"It has more than {MAX_EVENT_ID_LENGTH} characters."
+    if problem:
+        raise ValueError(f"The id of the event is {event_id!r:.80}. {problem}")
+>>>>>>> c6c7c674 (Refuse events that nobody could be told of, and keys that are none)
 
 
 def declared_event(cls: type, name: str, options: EventOptions) -> DeclaredEvent:
@@ -252,7 +280,7 @@ class _MatchingChooser:
     def _is_match(self, occurred: Occurred, request: AccessRequest) -> bool:
         """Ask; an event on which the function fails is told to nobody."""
         try:
-            event = self.types.validate_python(occurred.data)
+            event = self.types.validate_json(jsonrpc.write(occurred.data))
             return self.match(event, request) is True
         except Exception as error:
             if isinstance(error, DatabaseError) and is_outage(error):
