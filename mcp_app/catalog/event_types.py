@@ -31,11 +31,11 @@ from mcp_app.pools.connections import is_outage
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.events import Occurred
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.schemas import compile_schema
 
 logger = logging.getLogger("mcp_app.events")
 
 MAX_AUDIENCE: Final = 1_000
+_UNFIT: Final = (TypeError, UnicodeDecodeError, OverflowError)
 _EVENT_ID: Final = re.compile("[!-~](?:[ -~]{0,253}[!-~])?")
 Match: TypeAlias = Callable[[Any, AccessRequest], bool]
 """Whether a subscriber is told of an event, an instance of the class."""
@@ -93,7 +93,7 @@ class DeclaredEvent:
                 f' MCP["LIMITS"]["EVENT_SIZE"] allows {most:,}. Tell its key alone:'
                 " clients read the rest with a tool."
             )
-        schema = compile_schema(self.definition.payload_schema)
+        schema = schemas.compile_schema(self.definition.payload_schema)
         for each in schema.violations(plain, 1):
             text = f"{each.path}: {each.message}"
             raise ValueError(f"This is no event {name!r}: {text}")
@@ -123,23 +123,12 @@ def audience_keys(to: Iterable[object]) -> list[str]:
 
 def check_event_id(event_id: str) -> None:
     """Raise ValueError for what cannot be the source's own id of an event."""
-<<<<<<< HEAD
     if event_id and not _EVENT_ID.fullmatch(event_id):
         raise ValueError(
             f"The id of the event is {event_id!r:.80}. Webhooks send it as a header: it"
             " must be at most 255 characters of printable ASCII, without a space at an"
             " end."
         )
-=======
-    problem = rules.text_problem(event_id)
-    if not event_id.isascii() or event_id != event_id.strip():
-        # It is a header of what is posted.
-        problem = "Use ASCII alone, and no blank at its ends."
-    if len(event_id) > MAX_EVENT_ID_LENGTH:
-        problem = f"It has more than {MAX_EVENT_ID_LENGTH} characters."
-    if problem:
-        raise ValueError(f"The id of the event is {event_id!r:.80}. {problem}")
->>>>>>> c6c7c674 (Refuse events that nobody could be told of, and keys that are none)
 
 
 def declared_event(cls: type, name: str, options: EventOptions) -> DeclaredEvent:

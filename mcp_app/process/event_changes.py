@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from django.db import Error as DatabaseError
 
 from mcp_app.pools.database import reader, writer
+from mcp_app.process.callers import RecognisingProcess
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.protocol.events import Occurred
+from mcp_app.protocol.events import EventError, Occurred
+from mcp_app.server.events import dialect_for, subscriber_exchange
+from mcp_app.server.exchange import Exchange
 from mcp_app.streams import occurrences as rows
 from mcp_app.streams.occurrences import OutboxState, Portion
 
@@ -19,7 +23,10 @@ MAX_LOADS: Final = 16
 RETRY_S: Final = 0.25
 
 
-class EventProcess(Protocol):
+REVOKED: Final = "You may not use this server any more."
+
+
+class EventProcess(RecognisingProcess, Protocol):
     """The parts of a process that events need."""
 
     def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
@@ -115,7 +122,7 @@ class EventChanges:
             if topic not in self._last:
                 self._unknown.add(topic)
             await self._read_changes()
-        return OutboxState(self._state.newest, {topic: self._last[topic]})
+        return replace(self._state, last={topic: self._last[topic]})
 
     async def load(self, topic: str, after: int, most: int) -> Portion:
         key = topic, after, most
@@ -151,3 +158,14 @@ class EventChanges:
                 self._waiters[topic].discard(event)
                 if not self._waiters[topic]:
                     del self._waiters[topic]
+
+    async def renew_exchange(self, exchange: Exchange) -> Exchange:
+        process, principal = self._process, exchange.principal
+        slug, dialect = exchange.catalog.server.slug, dialect_for(exchange)
+        catalog = process.catalogs.find_catalog(slug)
+        if catalog is None:
+            raise EventError(dialect, "not_found", "The server is gone.", kind="event")
+        rights = await process.rights.find(principal, slug, catalog.demands)
+        if rights.gone or not rights.meets_demands(catalog.server.demands):
+            raise EventError(dialect, "forbidden", REVOKED, reason="revoked")
+        return subscriber_exchange(exchange, catalog, rights)

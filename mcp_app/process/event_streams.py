@@ -13,13 +13,7 @@ from mcp_app.process.callers import RecognisingProcess
 from mcp_app.process.event_changes import EventChanges
 from mcp_app.protocol.errors import InvalidParams, ProtocolError, Unavailable
 from mcp_app.protocol.events import EventError
-from mcp_app.server.events import (
-    Batch,
-    dialect_for,
-    find_subscription,
-    read_batch,
-    subscriber_exchange,
-)
+from mcp_app.server.events import Batch, dialect_for, find_subscription, read_batch
 from mcp_app.server.exchange import Exchange
 
 MAX_AT_ONCE: Final = 20
@@ -28,7 +22,6 @@ BATCH_SIZE: Final = 200
 """Events that one stream gets before others have their turn."""
 FULL_S: Final = 0.25
 """After so long a stream is tried again whose reader is slow."""
-REVOKED: Final = "You may not use this server any more."
 
 
 class Push(Protocol):
@@ -43,7 +36,7 @@ class Push(Protocol):
         """Whether its reader has to take what was written before."""
 
     def write_batch(self, batch: Batch) -> None:
-        """Write events, and take their position."""
+        """Write events until it is full, and take the position of the last."""
 
     def write_heartbeat(self) -> None:
         """Write up to where everything was looked at."""
@@ -137,14 +130,14 @@ class EventStreams:
             stream.write_error(error)
         else:
             stream.write_batch(batch)
-            if batch.has_more:
+            if batch.has_more or stream.position < batch.position:
                 self.look_soon(stream)
         if beat:
             # In outages and stops, too: a client that hears none comes back.
             stream.write_heartbeat()
 
     async def _read(self, stream: Push) -> Batch:
-        exchange = await self._renewed_exchange(stream.exchange)
+        exchange = await self._process.events.renew_exchange(stream.exchange)
         try:
             subscription = await find_subscription(exchange, exchange.params)
         except InvalidParams as error:
@@ -153,15 +146,3 @@ class EventStreams:
             message = error.message
             raise EventError(dialect, "unsupported", message, reason=reason) from None
         return await read_batch(exchange, subscription, stream.position, BATCH_SIZE)
-
-    async def _renewed_exchange(self, exchange: Exchange) -> Exchange:
-        """Return the request of a stream as it would come now; raise if it may not."""
-        process, principal = self._process, exchange.principal
-        slug, dialect = exchange.catalog.server.slug, dialect_for(exchange)
-        catalog = process.catalogs.find_catalog(slug)
-        if catalog is None:
-            raise EventError(dialect, "not_found", "The server is gone.", kind="event")
-        rights = await process.rights.find(principal, slug, catalog.demands)
-        if rights.gone or not rights.meets_demands(catalog.server.demands):
-            raise EventError(dialect, "forbidden", REVOKED, reason="revoked")
-        return subscriber_exchange(exchange, catalog, rights)

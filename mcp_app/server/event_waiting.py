@@ -157,6 +157,9 @@ async def _next_events(
             {entry.definition.topic}, 0 if batch.has_more else min(left, LOOK_S)
         )
         core.send_progress(loop.time() - began, wait, None)
+        # Rights, or the type, may have changed meanwhile.
+        exchange = await exchange.adapters.events.renew_exchange(exchange)
+        subscription = await find_subscription(exchange, params)
     answer: JsonObject = {
         "events": [event_to_wire(each, entry.identity) for each in batch.events],
         "cursor": cursor_at(exchange, entry, position),

@@ -28,6 +28,8 @@ STREAM: Final = "events/stream"
 LISTING: Final = "events"
 MAX_LOOK: Final = 1_000
 """So many occurrences are looked at for one answer."""
+MAX_AGE_MS: Final = 2**53
+"""Whatever is older is of the same age to a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +143,10 @@ async def first_position(
 def age_member(params: JsonObject) -> int | None:
     """Return `maxAgeMs`, None where it is absent."""
     age_ms = params.get("maxAgeMs")
-    if age_ms is None or (type(age_ms) is int and age_ms >= 0):
-        return age_ms
+    if age_ms is None:
+        return None
+    if type(age_ms) is int and age_ms >= 0:
+        return min(age_ms, MAX_AGE_MS)
     raise InvalidParams("params.maxAgeMs must be a whole number of at least 0.")
 
 
@@ -191,7 +195,9 @@ async def read_batch(
     outbox, topic = exchange.adapters.events, subscription.entry.definition.topic
     state = await outbox.current_state(topic)
     if position >= state.last[topic]:
-        return Batch((), max(position, state.newest), False)
+        # Of a type that is forgotten whole nobody knows the last number.
+        missed = position < state.floor
+        return Batch((), max(position, state.newest), False, missed)
     told: list[Occurred] = []
     truncated = False
     for _look in range(MAX_LOOK // events.MAX_POLL_EVENTS):

@@ -233,6 +233,9 @@ class Events(Protocol):
     async def wait(self, topics: Collection[str], seconds: float) -> None:
         """Return when something happened of these topics, or after so long."""
 
+    async def renew_exchange(self, exchange: Exchange) -> Exchange:
+        """Return a request as it would come now; raise `EventError` if it may not."""
+
 
 class Webhooks(Protocol):
     """Keeps webhook subscriptions."""

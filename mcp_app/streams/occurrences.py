@@ -28,6 +28,8 @@ class OutboxState:
     last: Mapping[str, int] = field(default_factory=dict)
     more: bool = False
     """Whether something still waits for its number: another process gives them out."""
+    floor: int = 0
+    """Up to which number all may be forgotten."""
 
 
 def _own_rows() -> OccurrenceQuerySet:
@@ -69,7 +71,9 @@ def load_state(known: Set[str], since: int) -> OutboxState:
     for topic in known - last.keys():
         newest = visible.filter(topic=topic).aggregate(last=Max("number"))["last"]
         last[topic] = newest or 0
-    return OutboxState(counter.value, last, more)
+    # Afterwards: what was forgotten meanwhile is not among the last ones.
+    floor = load_floor() if known else counter.floor
+    return OutboxState(counter.value, last, more, floor)
 
 
 class Portion(NamedTuple):

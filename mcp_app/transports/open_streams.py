@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from mcp_app.catalog.snapshot import EventEntry
 from mcp_app.interface.principal import Principal
-from mcp_app.process.event_streams import REVOKED
+from mcp_app.process.event_changes import REVOKED
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.events import EventError, error_to_wire
@@ -396,12 +396,16 @@ class PushStream(OpenStream):
 
     def write_batch(self, batch: Batch) -> None:
         self._failed = ""
-        self.position = batch.position
+        if batch.truncated:
+            self._write("active", {**self._cursor, "truncated": True})
         for event in batch.events:
             message = events.event_message(self.exchange, self.entry, event)
             self._stream.queue_message(message)
-        if batch.truncated:
-            self._write("active", {**self._cursor, "truncated": True})
+            self.position = event.number
+            if self.is_full:
+                # The rest is read again once this is sent.
+                return
+        self.position = batch.position
 
     def write_heartbeat(self) -> None:
         self._write("heartbeat", self._cursor)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from json import loads
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import transaction
+from pydantic import BaseModel, ConfigDict, Field
 
-from mcp_app.models import Occurrence
+from mcp_app.catalog.event_types import declared_event
+from mcp_app.models import Occurrence, Server
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.events import EXTENSION
+from mcp_app.protocol.events import EXTENSION, Occurred
 from mcp_app.protocol.revisions import REVISIONS
 from tests.asgi_client import Client
 from tests.events.conftest import EventClient, Hear, OrderPaid, StockLow, emit, registry
@@ -238,10 +242,25 @@ async def test_old_events_are_left_out_if_the_client_wants_that(
     await ana.told(cursor=start)
     oldest = Occurrence.objects.filter(data__contains='"0"')
     await sync_to_async(oldest.update)(created_ms=0)
+    # More than a database can reckon with.
+    assert not (await ana.poll(cursor=start, maxAgeMs=10**30))["truncated"]
     answer = await ana.poll(cursor=start, maxAgeMs=60_000)
     assert answer["truncated"]
     assert [each["data"]["number"] for each in answer["events"]] == ["1", "2"]
     assert not (await ana.poll(cursor=answer["cursor"], maxAgeMs=0))["truncated"]
+
+
+async def test_what_was_forgotten_whole_is_a_gap_to_a_process_that_begins(
+    ana: EventClient, process: Process
+) -> None:
+    start = (await ana.poll())["cursor"]
+    await emit(OrderPaid("0"))
+    end = (await ana.told(cursor=start))["cursor"]
+    assert await sync_to_async(Occurrence.objects.all().forget)() == 1
+    process.events._last.clear()
+    process.events.mark_stale()
+    assert (await ana.poll(cursor=start))["truncated"]
+    assert not (await ana.poll(cursor=end))["truncated"]
 
 
 # -- refusals ----------------------------------------------------------------------
@@ -318,7 +337,7 @@ async def test_an_idle_poll_asks_no_statement(
     assert work != []
 
 
-async def test_the_outbox_refuses_what_cannot_be_told() -> None:
+async def test_the_outbox_refuses_what_cannot_be_told(shop_events: None) -> None:
     with pytest.raises(ValueError, match=r"no event 'order\.absent'"):
         registry.emit(OrderPaid("1"), name="order.absent")
     with pytest.raises(ValueError, match="Say which event"):
@@ -329,7 +348,44 @@ async def test_the_outbox_refuses_what_cannot_be_told() -> None:
         registry.emit(OrderPaid("x" * 65_600))
     with pytest.raises(ValueError, match="1,001 users"):
         registry.emit(OrderPaid("1"), to=range(1_001))
+    for total in (None, 10**400):
+        with pytest.raises(ValueError, match=r"no event 'order\.paid'"):
+            registry.emit(OrderPaid("1", total=total))  # type: ignore[arg-type]
+    other = await Server.objects.afirst()
+    for to in ("12", [other]):
+        with pytest.raises(ValueError, match=r"to (is|names)"):
+            await emit(OrderPaid("1"), to=to)
     # A header of webhooks has it.
     for identifier in ("a\nb", "x" * 256, "Auftrag-é", "a "):
         with pytest.raises(ValueError, match="The id of the event"):
             registry.emit(OrderPaid("1"), id=identifier)
+
+
+class Strict(BaseModel):
+    """Something of which the time is important."""
+
+    model_config = ConfigDict(strict=True)
+    at: datetime
+
+
+class Renamed(BaseModel):
+    """Something that no match can read again."""
+
+    number: str = Field(serialization_alias="orderNumber")
+
+
+def test_a_match_reads_what_was_told_as_json() -> None:
+    options: Any = {"match": lambda event, _request: event.at.year == 2026}
+    declared = declared_event(Strict, "clock.struck", options)
+    rows = [
+        Occurred(number=1, event_id="1", created_ms=0, data=loads(declared.dump(each)))
+        for each in (Strict(at=datetime(year, 1, 1)) for year in (2025, 2026))
+    ]
+    chooser = declared.run.run.__self__  # type: ignore[attr-defined]
+    request: Any = None
+    assert [chooser._is_match(each, request) for each in rows] == [False, True]
+    with pytest.raises(ValueError, match="Field required"):
+        declared_event(Renamed, "order.renamed", options).dump(Renamed(number="1"))
+    assert b"orderNumber" in declared_event(Renamed, "order.renamed", {}).dump(
+        Renamed(number="1")
+    )

@@ -22,11 +22,13 @@ from mcp_app.protocol.negotiation import (
     PROTOCOL_VERSION,
     SUBSCRIPTION_ID,
 )
+from mcp_app.transports.open_streams import MAX_UNREAD_BYTES, PushStream
 from mcp_app.transports.stdio.connection import Connection
 from tests.asgi_client import JsonObject, Visit
 from tests.events.conftest import HEARS_EVENTS, EventClient, Hear, OrderPaid, emit
 from tests.published import start, stopped
 from tests.scripting import STATELESS
+from tests.serving import until
 
 NAME = {"name": "order.paid"}
 
@@ -232,6 +234,43 @@ async def test_a_client_that_knows_no_events_waits_with_a_tool(
     for wrong in ({"name": "order.secret"}, {**NAME, "arguments": {"town": 1}}):
         outcome = await ana.client.call(WAIT_FOR_EVENT, **wrong)
         assert outcome.result["isError"]
+
+
+async def test_who_waits_for_what_is_taken_away_meanwhile_is_told_nothing(
+    ana: EventClient, process: Process
+) -> None:
+    waiting = asyncio.create_task(ana.client.call(WAIT_FOR_EVENT, **NAME, wait=50))
+    await until(lambda: "order.paid" in process.events._waiters)
+    catalogs = process.catalogs
+    catalog = catalogs.by_slug["private"]
+    without = catalog.with_changes({"events": {"order.paid": None}}, {})
+    catalogs.by_slug = {**catalogs.by_slug, "private": without}
+    await emit(OrderPaid("1"))
+    outcome = await waiting
+    catalogs.by_slug = {**catalogs.by_slug, "private": catalog}
+    assert outcome.result["isError"]
+    assert "Unknown event" in outcome.result["content"][0]["text"]
+
+
+async def test_a_stream_of_large_events_waits_for_its_reader(
+    ana: EventClient, process: Process
+) -> None:
+    async with pushing(ana) as stream:
+        await stream.next("active")
+        (listener,) = process.listeners
+        assert isinstance(listener, PushStream)
+        stream.visit.stalled.clear()
+        for number in range(40):
+            await emit(OrderPaid(str(number), shop="x" * 60_000))
+        await until(lambda: listener.is_full)
+        await process.events.current_state("order.paid", 40)
+        await asyncio.sleep(0.5)
+        # What one event is beyond the limit may wait, too.
+        output: Any = listener._stream
+        assert output.waiting <= MAX_UNREAD_BYTES + 2**16
+        stream.visit.stalled.set()
+        numbers = [(await stream.next("event"))["data"]["number"] for _ in range(40)]
+        assert numbers == [str(number) for number in range(40)]
 
 
 async def test_the_tool_is_there_for_who_sees_an_event_type(hear: Hear) -> None:

@@ -37,13 +37,15 @@ class Cancellable(Protocol):
 class Channel:
     """One client at the end of a two-way channel; used on the loop only.
 
-    A message is written with `write` once it is whole.
+    A message is written with `write` once it is whole; `count_waiting` returns how
+    many bytes the reader has to take yet.
     """
 
     def __init__(
         self, current: Process, slug: str, principal: Principal, write: Write
     ) -> None:
         self.write = write
+        self.count_waiting: Callable[[], int] = int
         self.current = current
         self.slug = slug
         self.principal = principal
@@ -144,11 +146,21 @@ logger = logging.getLogger("mcp_app.transports")
 class SharedChannel:
     """The output of a stream on a channel that other messages share."""
 
-    def __init__(self, write: Write, last: bytes | None = None) -> None:
+    def __init__(
+        self,
+        write: Write,
+        last: bytes | None = None,
+        count_waiting: Callable[[], int] = int,
+    ) -> None:
         """Write `last` at the end."""
         self._write = write
+        self._count_waiting = count_waiting
         self._last = last
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def waiting(self) -> int:
+        return self._count_waiting()
 
     def queue_message(self, data: bytes, event_id: str | None = None) -> None:
         if not self.closed.done():
@@ -234,7 +246,9 @@ class Listening:
         """Push events from now on; raise 503 or 429 if it may not."""
         channel, exchange = self._channel, self._exchange
         stream = SharedChannel(
-            channel.write, subscriptions.cancelled_message(exchange.request_id)
+            channel.write,
+            subscriptions.cancelled_message(exchange.request_id),
+            channel.count_waiting,
         )
         push = PushStream(stream, channel.current, exchange, entry, position)
         self._begin(push, self._push_until_closed(push, truncated, stream.closed))

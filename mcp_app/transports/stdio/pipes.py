@@ -194,6 +194,10 @@ class Output:
                 self._waiting += len(data)
             self._queue.put(data)
 
+    def count_waiting(self) -> int:
+        """Return how many bytes are queued."""
+        return self._waiting
+
     def _takes_more(self) -> bool:
         """Whether the pipe has room for `ATOMIC_WRITE_SIZE` bytes."""
         return self._poll is not None and bool(self._poll.poll(0))

@@ -44,6 +44,7 @@ async def serve_client(
     try:
         output = Output(outgoing, stopped.set)
         connection = Connection(current, slug, principal, output.write_message)
+        connection.count_waiting = output.count_waiting
         await current.gate.wait_until_fresh(time.monotonic())
         await _check_served(connection)
         taking = asyncio.create_task(_take_lines(connection, incoming))
