@@ -56,6 +56,7 @@ _DESCRIBE = (
 _IN_CODE = {
     "hidden-character": "Write the text again, without the character.",
     "description-missing": "Write a docstring, or description=….",
+    "moment-unsaid": "Write a docstring that says when it happens.",
     "changes-unsaid": "Set read_only=True, or read_only=False and destructive=….",
     "deleting-unsaid": "Set destructive=True or destructive=False.",
     "parameter-description-missing": _DESCRIBE,

@@ -72,7 +72,7 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     mine = tool("mine")
     response = look(admin_client, file)
     text = words(response)
-    assert "8 new · 0 changed · 0 the same · 1 not in the file (unchanged)" in text
+    assert "9 new · 0 changed · 0 the same · 1 not in the file (unchanged)" in text
     assert "Broken here: the code does not declare it." in text
     assert "It is not published here, and stays unpublished until you" in text
     assert "5 versions are published." in text
@@ -80,7 +80,7 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     own = response.content.decode().partition('id="content-main"')[2]
     assert not re.search(r"<script| style=| on[a-z]+=", own.partition("<footer")[0])
     done = admin_client.post(URL, sent(response, publish="on"), follow=True)
-    assert "8 were imported." in words(done)
+    assert "9 were imported." in words(done)
     row = Tool.objects.get(name="hours")
     assert row.published is not None
     assert row.published.author == admin_user
@@ -89,7 +89,7 @@ def test_staging_to_production(admin_client: Client, admin_user: User) -> None:
     assert "Imported from staging.json. Published version 1, imported from" in (
         logged.change_message
     )
-    assert LogEntry.objects.count() == 8
+    assert LogEntry.objects.count() == 9
     # What was kept between the two pages is gone.
     assert Blob.objects.count() == 1
     # A server is published by hand: before, nobody could come in.
@@ -267,7 +267,7 @@ def test_many_entries_are_named(
     text = words(look(admin_client, file))
     assert "Not shown field by field" in text
     assert text.count('<section class="mcp-box">') == 3
-    assert "Import all 8" in text
+    assert "Import all 9" in text
 
 
 def test_the_page_takes_few_queries_however_large_the_file(
@@ -282,7 +282,7 @@ def test_the_page_takes_few_queries_however_large_the_file(
         Tool.objects.filter(name__startswith="tool_1").delete()
         Tool.objects.filter(name__startswith="code_2").update(title="Other")
         files.delete_user_file(User.objects.get())
-        with django_assert_num_queries(12):
+        with django_assert_num_queries(13):
             look(admin_client, file)
 
 
@@ -312,7 +312,7 @@ def test_whoever_has_the_right_needs_few_queries_whatever_the_file_changes(
     client = staff("bundle", "publish")
     # The second look takes the place of what was kept after the first.
     for _ in range(2):
-        with django_assert_max_num_queries(15):
+        with django_assert_max_num_queries(16):
             response = look(client, file)
     changed = response.context["comparison"].entries_with_outcome(Outcome.CHANGED)
     assert len(changed) == 12
@@ -365,7 +365,7 @@ def test_a_right_that_is_missing_refuses_the_whole_file(
 def test_publishing_needs_its_own_right(staff: Staff) -> None:
     fill()
     file = exported()
-    for kind in ("servers", "resources", "resource_templates", "prompts", "blobs"):
+    for kind in file.keys() - {"format", "version", "tools"}:
         file[kind] = []
     file["tools"] = [entry(file, "tools", "hours")]
     clear()
