@@ -25,6 +25,7 @@ from tests.events.receivers import Receiver, receiver_in
 from tests.scripting import STATELESS, TAG, scripted_registry
 from tests.serving import PATIENCE_S, Connect
 
+ANA: Final = {"x-user": "ana"}
 HEARS_EVENTS: Final[JsonObject] = {"extensions": {EXTENSION: {}}}
 
 
@@ -155,6 +156,15 @@ async def receiver(
         settings.MCP = {**settings.MCP, "EVENTS": opened.settings()}
         yield opened
     await close_connections()
+
+
+async def capabilities_of(client: Client) -> JsonObject:
+    """Return what the server says that ana can use."""
+    new = Client(client.application, client.version, path=client.path, headers=ANA)
+    stateless = client.revision.stateless
+    hello = new.message("server/discover") if stateless else new.initialize()
+    capabilities: JsonObject = (await new.sent(hello)).result["capabilities"]
+    return capabilities
 
 
 async def emit(event: object, **more: Any) -> str:

@@ -16,8 +16,15 @@ from mcp_app.models import Occurrence, Server
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.events import EXTENSION, Occurred
 from mcp_app.protocol.revisions import REVISIONS
-from tests.asgi_client import Client
-from tests.events.conftest import EventClient, Hear, OrderPaid, StockLow, emit, registry
+from tests.events.conftest import (
+    EventClient,
+    Hear,
+    OrderPaid,
+    StockLow,
+    capabilities_of,
+    emit,
+    registry,
+)
 
 SECRETS = {"x-permissions": "shop.see_secrets"}
 
@@ -31,15 +38,10 @@ async def test_who_reads_either_dialect_sees_that_there_are_events(
 ) -> None:
     client = (await hear(version)).client
     stateless = client.revision.stateless
-    if stateless:
-        told = (await client.request("server/discover")).result["capabilities"]
-        assert told["extensions"] == {EXTENSION: {"listChanged": True}}
-    else:
-        other = Client(
-            client.application, version, path=client.path, headers={"x-user": "ana"}
-        )
-        told = (await other.sent(other.initialize())).result["capabilities"]
+    told = await capabilities_of(client)
     assert told["events"] == {}
+    if stateless:
+        assert told["extensions"] == {EXTENSION: {"listChanged": True}}
     pages = [(await client.request("events/list")).result]
     while "nextCursor" in pages[-1]:
         params = {"cursor": pages[-1]["nextCursor"]}
