@@ -19,12 +19,13 @@ from mcp_app.auth import (
 )
 from mcp_app.catalog import decorators, form_fields, outputs
 from mcp_app.checks import settings
-from mcp_app.egress import sites
+from mcp_app.egress import callbacks, sites
 from mcp_app.interface import log_secrets, rules
 from mcp_app.models import fields
 from mcp_app.models.tasks import TaskQuerySet
 from mcp_app.oauth import consent, endpoints
 from mcp_app.process import rates
+from mcp_app.process import webhooks as webhook_process
 from mcp_app.protocol import (
     content,
     cursors,
@@ -39,6 +40,7 @@ from mcp_app.protocol import (
     schemas,
     tasks,
     uri_templates,
+    webhooks,
 )
 from mcp_app.protocol import texts as plain_text
 from mcp_app.protocol.oauth import addresses as redirects
@@ -55,13 +57,20 @@ from mcp_app.server import (
     subscriptions,
 )
 from mcp_app.server import tasks as task_calls
-from mcp_app.server.handlers import HANDLERS, definitions, tools
+from mcp_app.server.handlers import HANDLERS, definitions, event_subscriptions, tools
 from mcp_app.server.handlers import tasks as task_methods
-from mcp_app.streams import claims, event_ids, open_session, session_store
+from mcp_app.streams import (
+    claims,
+    event_deliveries,
+    event_ids,
+    open_session,
+    session_store,
+)
 from mcp_app.streams import questions as open_questions
 from mcp_app.streams import tasks as task_rows
 from mcp_app.transports import client_messages, open_streams
 from mcp_app.transports.http import (
+    call_handler,
     handler,
     host_and_origin,
     logged_replies,
@@ -93,7 +102,11 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         settings._public_url,
         "S-AUTH-019 S-AUTH-097 S-AUTH-098 L-AUTH-069 L-AUTH-070 L-AUTH-113",
     ),
-    Guard(sites.is_allowed, "S-AUTH-108 L-AUTH-078 L-SEC-030", returns=True),
+    Guard(
+        sites.is_allowed, "S-AUTH-108 L-AUTH-078 L-SEC-030 L-EVENTS-044", returns=True
+    ),
+    Guard(sites.Site.authority, "L-EVENTS-045"),
+    Guard(callbacks.read_callback, "L-EVENTS-023"),
     Guard(fields.digest, "S-AUTH-094 L-AUTH-066", returns="argument"),
     Guard(consent.program_words, "S-AUTH-112 L-AUTH-082 L-SEC-010"),
     Guard(consent._answer_address, "L-AUTH-112"),
@@ -235,7 +248,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         exchange.Exchange.sees,
         "S-TOOLS-047 S-COMPL-018 S-COMPL-019 L-CACHE-009 L-CACHE-017 L-CACHE-018 "
         "L-TOOLS-003 L-TOOLS-049 L-RES-004 L-PROMPT-003 L-COMPL-017 L-COMPL-018 "
-        "L-CACHE-020",
+        "L-CACHE-020 L-EVENTS-049",
         returns=True,
     ),
     GuardEntry(HANDLERS, "initialize", "S-BASE-002 S-LIFE-003"),
@@ -244,6 +257,12 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(definitions.list_hint, "L-CACHE-013 L-CACHE-015"),
     Guard(definitions.check_arguments, "S-PROMPT-024 L-PROMPT-023"),
     Guard(definitions._resource_hint, "L-CACHE-006"),
+    Guard(event_subscriptions._find_webhooks, "L-EVENTS-022"),
+    Guard(webhooks.check_secret, "L-EVENTS-024", returns="argument"),
+    Guard(webhooks.category_of, "L-EVENTS-033 L-EVENTS-046", returns="argument"),
+    Guard(webhook_process.WebhookStore._ask_receiver, "L-EVENTS-047"),
+    Guard(event_deliveries.claim_subscriptions, "L-EVENTS-030"),
+    Guard(event_deliveries.Claim.note_answer, "L-EVENTS-039"),
     Guard(tools._add_structured, "L-TOOLS-054"),
     Guard(tools._check_structured, "S-TOOLS-038 L-TOOLS-040"),
     Guard(plain_text.clean_text, "S-TOOLS-049 L-TOOLS-051", returns="argument"),
@@ -370,6 +389,9 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(
         open_streams.ListenStream.watched, "L-SUBS-001 L-SUBS-017", returns="argument"
     ),
+    Guard(open_streams.OpenStream.__exit__, "L-EVENTS-021"),
+    Guard(open_streams.PushStream.write_heartbeat, "L-EVENTS-015"),
+    Guard(call_handler.CallHandler._push_events, "L-EVENTS-020"),
     Guard(open_streams.OpenStream._begun_with, "L-SUBS-006", returns=True),
     Guard(
         open_streams.StandingStream._is_newest, "S-HTTP-044 S-HTTP-045", returns=True

@@ -9,7 +9,7 @@ from tests.apart import ROOT
 from tests.conformance import demands
 from tests.conformance.disabling import all_guards
 
-TAKEN = {"S": 731, "L": 855}
+TAKEN = {"S": 731, "L": 921}
 """How many rows the two lists of requirements have: none may get lost."""
 
 MOST_UNENFORCED = 29
