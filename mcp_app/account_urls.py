@@ -16,11 +16,7 @@ urlpatterns = [
     path("", views.token_list, name="tokens"),
     path("add/", views.add_token, name="add"),
     path("apps/<int:key>/", views.connected_app_page, name="app"),
-    path(
-        "apps/<int:key>/watches/<int:subscription>/end/",
-        views.end_subscription,
-        name="end_subscription",
-    ),
+    path("apps/<int:key>/watches/<int:pk>/end/", views.end_watch, name="end_watch"),
     path("apps/end/", views.end_all_apps, name="end_all"),
     path("<int:key>/", views.token_page, name="token"),
     path("<int:key>/replace/", views.replace_token, name="replace"),

@@ -19,7 +19,7 @@ from mcp_app.account.presentation import CHANGE, State, log_actions
 from mcp_app.interface.rules import visible
 from mcp_app.models import EventSubscription, Occurrence
 from mcp_app.models.fields import parse_json
-from mcp_app.models.transactions import own_transaction, persistently
+from mcp_app.models.transactions import own_transaction
 from mcp_app.process.background import process
 from mcp_app.process.event_delivery import post_signed
 from mcp_app.protocol import jsonrpc
@@ -41,10 +41,6 @@ def end_subscriptions(by: Any, rows: Collection[EventSubscription]) -> int:
     """
     if any(each.person != f"u{by.pk}" for each in rows):
         _check_right(by)
-    return persistently(partial(_end_in_transaction, by, rows))
-
-
-def _end_in_transaction(by: Any, rows: Collection[EventSubscription]) -> int:
     with own_transaction(router.db_for_write(EventSubscription)):
         ended = [each for each in rows if EventSubscription.objects.stop(each.pk)]
         log_actions(by, ended, CHANGE, _("Ended this event subscription."))

@@ -26,13 +26,9 @@ from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
-from mcp_app.account import (
-    connected_apps,
-    event_subscriptions,
-    presentation,
-    token_issuance,
-)
+from mcp_app.account import connected_apps, presentation, token_issuance
 from mcp_app.account.connected_apps import NO_CALLS, AppForm, ChangedMeanwhile
+from mcp_app.account.event_subscriptions import end_subscriptions, lines_of
 from mcp_app.account.forms import (
     NameForm,
     NewTokenForm,
@@ -277,12 +273,12 @@ def connected_app_page(request: HttpRequest, key: int) -> HttpResponse:
 
 @own_page
 @require_POST
-def end_subscription(request: HttpRequest, key: int, subscription: int) -> HttpResponse:
+def end_watch(request: HttpRequest, key: int, pk: int) -> HttpResponse:
     """End what an app of the user watches."""
     app = get_object_or_404(own_tokens(request), pk=key)
     rows = EventSubscription.objects.open().filter(principal=app.principal_key)
-    row = get_object_or_404(rows, pk=subscription)
-    event_subscriptions.end_subscriptions(request.user, [row])
+    row = get_object_or_404(rows, pk=pk)
+    end_subscriptions(request.user, [row])
     message = _("Stopped: this app is not told of “%(event)s” any more.")
     words = message % {"event": row.event_type}
     messages.success(request, words, fail_silently=True)
@@ -347,6 +343,6 @@ def _render_app_page(
         "line": line,
         "claim": connected_apps.identity_claim(connection),
         "asked": connected_apps.permission_words(connection.may_ask),
-        "watches": event_subscriptions.lines_of(row.principal_key),
+        "watches": lines_of(row.principal_key),
     }
     return render(request, "mcp_app/account/app.html", both)

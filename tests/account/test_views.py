@@ -543,17 +543,17 @@ def test_what_an_app_watches_is_ended_by_its_owner(
     subscription("ticket.opened", person=f"u{ana.pk}", principal=principal)
     place = (own.pk, row.pk)
     client.force_login(bert)
-    assert client.post(account("end_subscription", *place)).status_code == 404
+    assert client.post(account("end_watch", *place)).status_code == 404
     client.force_login(ana)
     text = client.get(account("app", own.pk)).content.decode()
     for words in ("order.paid", "shop: ulm", "hooks.example.com", "up to date"):
         assert words in text
     assert "ticket.opened" not in text
-    assert f'action="{account("end_subscription", *place)}"' in text
-    answer = client.post(account("end_subscription", *place), follow=True)
+    assert f'action="{account("end_watch", *place)}"' in text
+    answer = client.post(account("end_watch", *place), follow=True)
     assert "not told of “order.paid” any more" in answer.content.decode()
     assert "What it watches" not in answer.content.decode()
-    assert client.post(account("end_subscription", *place)).status_code == 404
+    assert client.post(account("end_watch", *place)).status_code == 404
     assert EventSubscription.objects.get(pk=row.pk).ending
     assert LogEntry.objects.get().change_message == "Ended this event subscription."
 

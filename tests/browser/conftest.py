@@ -49,6 +49,8 @@ PASSWORD: Final = "a-Long-enough-1"
 MADE: Final = f"""
 from django.contrib.auth.models import Permission, User
 from mcp_app.models import AccessToken, Server
+from tests.admin.tasks.test_subscription_admin import subscription
+subscription(position=2**50, due_ms=2**50)
 for slug, title, access in (
     ({CLOSED!r}, "For tokens", "token"),
     ({SIGNED!r}, "For programs", "oauth token"),

@@ -41,6 +41,7 @@ ALL: Final = (
         "tool/",
     ),
     *("accesstoken/", "accesstoken/add/", "task/", "eventtype/"),
+    *("eventsubscription/", "eventsubscription/1/change/?test"),
     "eventtype/add/?kind=change&model=shop.Order",
 )
 PHONE: Final = {"width": 390, "height": 844}

@@ -11,19 +11,16 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
 from mcp_app.account import event_subscriptions as subscriptions
 from mcp_app.admin.editors.json_texts import parse_strict_json
-from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.page.concurrency import has_right
-from mcp_app.admin.page.header import render_page
 from mcp_app.admin.tasks.task_admin import CallerAdmin
-from mcp_app.admin.trying.tabs import NoVariables
 from mcp_app.models import EventSubscription
 from mcp_app.protocol import jsonrpc
 from mcp_app.site_time import time_html, unix_time
@@ -36,11 +33,7 @@ def end_chosen(
     page: SubscriptionAdmin, request: HttpRequest, rows: QuerySet[EventSubscription]
 ) -> None:
     count = subscriptions.end_subscriptions(request.user, list(rows))
-    message = ngettext(
-        "Stopped: %(count)d event subscription. Its receiver is told so.",
-        "Stopped: %(count)d event subscriptions. Their receivers are told so.",
-        count,
-    )
+    message = _("Subscriptions stopped: %(count)d. The receivers are told so.")
     page.message_user(request, message % {"count": count}, messages.SUCCESS)
 
 
@@ -65,6 +58,7 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(EventSubscription)
 class SubscriptionAdmin(CallerAdmin[EventSubscription]):
+    template = "subscription"
     change_list_template = "admin/mcp_app/tasks.html"
     list_display = ["event_type", "which", "receiver", "condition", "last_delivery"]
     facts = (
@@ -83,26 +77,17 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
         return SubscriptionList
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, *more: object, **named: object
-    ) -> HttpResponse:
-        """Show a subscription, and the form of a test event; send one on POST."""
-        request.exception_reporter_filter = NoVariables()
-        row = self.get_object(request, object_id)
-        if row is None or not self.has_view_permission(request):
-            raise Http404(_("There is no such subscription, or you may not see them."))
+    def row_context(
+        self, request: HttpRequest, row: EventSubscription
+    ) -> dict[str, object]:
+        """Return the state, and the form of a test event; send one on POST."""
         subscriptions.count_waiting([row])
-        context = {
-            "media": MEDIA,
+        return {
             "subscription": row,
             "state": subscriptions.state_of(row),
-            "facts": self.list_facts(row),
             "may_end": self.has_end_permission(request),
             **self._test_context(request, row),
         }
-        response = render_page(self, request, "subscription", str(row), context)
-        response["Cache-Control"] = "no-store"
-        return response
 
     def _test_context(
         self, request: HttpRequest, row: EventSubscription

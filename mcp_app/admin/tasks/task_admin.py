@@ -63,15 +63,36 @@ def cancel_tasks(page: TaskAdmin, request: HttpRequest, tasks: QuerySet[Task]) -
 class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
     """Shows rows that keep who called, and that nobody edits."""
 
-    facts: tuple[str, ...] = ()
-    """Columns that the page of a row has."""
+    template: str
+    facts: tuple[str, ...]
+    """The template of the page of a row, and columns that it has."""
 
-    def list_facts(self, row: AnyRow) -> list[tuple[object, object]]:
+    def row_context(self, request: HttpRequest, row: AnyRow) -> dict[str, Any]:
+        """Return what else the template needs."""
+        raise NotImplementedError
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, *more: object, **named: object
+    ) -> HttpResponse:
+        """Show a row, or the part that its page loads again."""
+        request.exception_reporter_filter = NoVariables()
+        row = self.get_object(request, object_id)
+        if row is None or not self.has_view_permission(request):
+            raise Http404(_("It is not there, or you may not see such rows."))
         facts = (
             (label_for_field(name, self.model, self), lookup_field(name, row, self)[2])
             for name in self.facts
         )
-        return [(label, value) for label, value in facts if value]
+        context = {
+            "media": MEDIA,
+            "facts": [(label, value) for label, value in facts if value],
+            **self.row_context(request, row),
+        }
+        if "part" in request.GET:
+            return render_part(request, self.template, context)
+        response = render_page(self, request, self.template, str(row), context)
+        response["Cache-Control"] = "no-store"
+        return response
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -107,6 +128,7 @@ class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
 
 @admin.register(Task)
 class TaskAdmin(CallerAdmin[Task]):
+    template = "task"
     facts = (
         *("tool", "who", "client", "server", "revision", "done"),
         *("worker", "dead_workers", "began", "took", "expires"),
@@ -124,28 +146,11 @@ class TaskAdmin(CallerAdmin[Task]):
         long = ("arguments", "state", "result", "error")
         return super().get_queryset(request).defer(*long)
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, *more: object, **named: object
-    ) -> HttpResponse:
-        """Show a task, or the part that its page loads again."""
-        request.exception_reporter_filter = NoVariables()
-        task = self.get_object(request, object_id)
-        if task is None or not self.has_view_permission(request):
-            raise Http404(_("There is no such task, or you may not see tasks."))
-        context = self._task_context(request, task)
-        if "part" in request.GET:
-            return render_part(request, "task", context)
-        response = render_page(self, request, "task", str(task), context)
-        response["Cache-Control"] = "no-store"
-        return response
-
-    def _task_context(self, request: HttpRequest, task: Task) -> dict[str, Any]:
+    def row_context(self, request: HttpRequest, task: Task) -> dict[str, Any]:
         is_own = task.person == f"u{request.user.pk}"
         return {
-            "media": MEDIA,
             "task": task,
             "condition": self.condition(task),
-            "facts": self.list_facts(task),
             "who": self.who(task),
             "client": self.client(task),
             "is_trial": parse_json(task.caller)["principal"].get("kind") == CONSOLE,

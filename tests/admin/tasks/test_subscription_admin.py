@@ -83,7 +83,10 @@ def test_states_in_words(
     happen("order.paid", 3)
     row = subscription(**columns)
     pill = f'<span class="mcp-state {look}">{word}</span> {why}'
-    for url in (page("eventsubscription"), page_of(row)):
+    for url in (
+        *(page("eventsubscription"), page_of(row)),
+        f"{page_of(row)}?part=subscription",
+    ):
         assert pill in text_of(admin_client, url)
 
 
@@ -131,7 +134,7 @@ def test_subscriptions_are_ended_by_who_may(staff: Staff) -> None:
     client.force_login(rights)
     assert "Stop" in text_of(client, page_of(rows[0]))
     answer = client.post(page("eventsubscription"), chosen, follow=True)
-    assert "Stopped: 2 event subscriptions." in answer.content.decode()
+    assert "Subscriptions stopped: 2." in answer.content.decode()
     assert not EventSubscription.objects.open().exists()
     assert LogEntry.objects.filter(user=rights).count() == 2
     assert event_subscriptions.end_subscriptions(rights, rows) == 0
