@@ -103,12 +103,12 @@ class Callback:
 
 def read_callback(url: str) -> Callback:
     """Return the parts of an address; raise `UnusableCallback`."""
-    # Most secrets stand in the query, which no sentence repeats.
+    # It may hold a secret, anywhere: no sentence repeats it.
     address, _mark, query = url.partition("?")
     if len(url) > webhooks.MAX_URL_LENGTH:
         raise UnusableCallback(
-            f"{address[:40]!r}… with {len(url):,} characters: at most"
-            f" {webhooks.MAX_URL_LENGTH:,} are allowed."
+            f"has {len(url):,} characters: at most {webhooks.MAX_URL_LENGTH:,} are"
+            " allowed."
         )
     options = event_settings()
     try:
@@ -121,7 +121,7 @@ def read_callback(url: str) -> Callback:
         target_of(site, request, Secrets({}, {}))
     except (UnusableSite, Forbidden):
         raise UnusableCallback(
-            f"{address[:200]!r}: it must be https:// with the name of a host, a path"
+            "must be https:// with the name of a host, a path"
             " and perhaps a query; without a user and a fragment, and with all other"
             " characters encoded."
         ) from None
@@ -129,7 +129,7 @@ def read_callback(url: str) -> Callback:
     trusted = any(begins.startswith(each) for each in options.receivers)
     own = bool(options.networks) and is_on_loopback(site.host)
     if site.port != PORTS[SCHEME] and not trusted and not own:
-        raise UnusableCallback(f"{address[:200]!r}: its port must be 443.")
+        raise UnusableCallback("must have the port 443.")
     return Callback(site.host, site.port, path, query, trusted)
 
 

@@ -205,7 +205,7 @@ URLS: Final = {
     "http://hooks.example.com/a": "https://",
     "https://ana@hooks.example.com/a": "without a user",
     "https://hooks.example.com/a#b": "a fragment",
-    "https://hooks.example.com:8443/a": "port must be 443",
+    "https://hooks.example.com:8443/a": "the port 443",
     "https://hooks.example.com:0/a": "https://",
     "https://hooks.example.com/a/../b": "https://",
     "https://hooks.example.com/a b": "encoded",
@@ -232,9 +232,8 @@ async def test_urls_that_nothing_is_posted_to(
     for url, rule in URLS.items():
         error = await refuse(delivery={"url": url})
         assert error["code"] == -32602, url
-        place, _, query = url.partition("?")
-        assert repr(place[:40])[:-1] in error["message"]
-        assert not query or query not in error["message"]
+        # The call log has the message: parts of an address may be secret.
+        assert "hooks" not in error["message"]
         assert rule in error["message"], url
         assert len(error["message"]) < 500
 

@@ -144,7 +144,7 @@ def _read_callback(url: str) -> Callback:
     try:
         return read_callback(url)
     except UnusableCallback as error:
-        raise InvalidParams(f"params.delivery.url is {error}") from None
+        raise InvalidParams(f"params.delivery.url {error}") from None
 
 
 def _refuse_more(exchange: Exchange, refusal: Refusal) -> NoReturn:
