@@ -16,6 +16,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import REVISIONS, STATELESS
+from mcp_app.server.events import STREAM
 from mcp_app.server.handlers import HANDLERS
 from mcp_app.server.subscriptions import METHOD as LISTEN
 from mcp_app.transports.stdio.connection import NotServed
@@ -110,11 +111,10 @@ def served(application: WireCheck) -> Callable[[str], WireCheck]:
 
 def test_every_method_has_a_row() -> None:
     spoken = frozenset[str]().union(*(each.methods for each in REVISIONS.values()))
-    assert spoken == {*HANDLERS, LISTEN}
-    # For those of tasks tests/tasks has its own, because they need a task.
-    assert set(matrix.REQUESTS) == {
-        each for each in spoken if not each.startswith("tasks/")
-    }
+    assert spoken == {*HANDLERS, LISTEN, STREAM}
+    # tests/tasks and tests/events have their own, with a task and an event type.
+    others = {each for each in spoken if each.startswith(("tasks/", "events/"))}
+    assert set(matrix.REQUESTS) == spoken - others
 
 
 def test_cells_that_cannot_be_name_cells() -> None:
