@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
@@ -16,7 +17,7 @@ from mcp_app.protocol.events import EventError
 from mcp_app.server.events import Batch, dialect_for, find_subscription, read_batch
 from mcp_app.server.exchange import Exchange
 
-MAX_AT_ONCE: Final = 20
+MAX_AT_ONCE, MAX_OF_TYPE = 20, 10
 """Streams whose rights and events are looked at together."""
 BATCH_SIZE: Final = 200
 """Events that one stream gets before others have their turn."""
@@ -110,7 +111,10 @@ class EventStreams:
             self._workers -= 1
 
     def _next_stream(self) -> Push | None:
-        return next((each for each in self._due if each not in self._busy), None)
+        # A slow match holds up none but the streams of its own type.
+        busy = Counter(each.topic for each in self._busy)
+        free = (each for each in self._due if busy[each.topic] < MAX_OF_TYPE)
+        return next((each for each in free if each not in self._busy), None)
 
     async def _tell(self, stream: Push, *, beat: bool) -> None:
         """Write what has happened, or why the subscription is over."""

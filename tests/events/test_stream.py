@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from json import dumps, loads
 from typing import Any
 
@@ -25,7 +26,15 @@ from mcp_app.protocol.negotiation import (
 from mcp_app.transports.open_streams import MAX_UNREAD_BYTES, PushStream
 from mcp_app.transports.stdio.connection import Connection
 from tests.asgi_client import JsonObject, Visit
-from tests.events.conftest import HEARS_EVENTS, EventClient, Hear, OrderPaid, emit
+from tests.events.conftest import (
+    HEARS_EVENTS,
+    EventClient,
+    Hear,
+    OrderPaid,
+    StockLow,
+    emit,
+    is_for_manager,
+)
 from tests.published import start, stopped
 from tests.scripting import STATELESS
 from tests.serving import until
@@ -271,6 +280,41 @@ async def test_a_stream_of_large_events_waits_for_its_reader(
         stream.visit.stalled.set()
         numbers = [(await stream.next("event"))["data"]["number"] for _ in range(40)]
         assert numbers == [str(number) for number in range(40)]
+
+
+async def test_a_slow_match_holds_up_its_own_type_alone(
+    hear: Hear, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_app.process.event_streams.MAX_AT_ONCE", 2)
+    monkeypatch.setattr("mcp_app.process.event_streams.MAX_OF_TYPE", 1)
+    over = threading.Event()
+
+    def hold(*_arguments: object) -> bool:
+        return over.wait(60)
+
+    async with AsyncExitStack() as stack:
+        opened = [
+            await stack.enter_async_context(pushing(await hear(), name=name))
+            for name in ("stock.low", "stock.low", "order.paid")
+        ]
+        for each in opened:
+            await each.next("active")
+        (entry,) = (
+            each
+            for each in process.catalogs.by_slug["private"].events.values()
+            if each.identity == "stock.low"
+        )
+        chooser = entry.runnable.run.__self__  # type: ignore[attr-defined]
+        object.__setattr__(chooser, "match", hold)
+        await emit(StockLow(product="nail", left=1))
+        await until(lambda: len(process.event_streams._busy) > 0)
+        await emit(OrderPaid("1"))
+        async with asyncio.timeout(10):
+            await opened[-1].next("event")
+        over.set()
+        for each in opened[:-1]:
+            await each.next("event")
+        object.__setattr__(chooser, "match", is_for_manager)
 
 
 async def test_the_tool_is_there_for_who_sees_an_event_type(hear: Hear) -> None:
