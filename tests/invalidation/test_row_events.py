@@ -215,6 +215,40 @@ def test_an_import_that_saves_each_row_is_told_in_part(
     assert written() == [*happened, more, (first.pk, "changed")]
 
 
+class Watched(list[Any]):
+    """Counts how often somebody looks at one of it."""
+
+    looks = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(at)
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in super().__iter__():
+            self.looks += 1
+            yield each
+
+    def __reversed__(self) -> Iterator[Any]:
+        for each in super().__reversed__():
+            self.looks += 1
+            yield each
+
+
+def test_a_save_does_not_look_at_all_that_a_commit_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with transaction.atomic():
+        waiting = Watched(connection.run_on_commit)
+        monkeypatch.setattr(connection, "run_on_commit", waiting)
+        saved = order("1")
+        before = waiting.looks
+        for _row in range(100):
+            transaction.on_commit(int)
+            saved.save()
+        assert waiting.looks - before < 1_000
+
+
 @isolate_apps("tests.drill")
 def test_a_row_of_a_subclass_is_one_of_the_model(
     elsewhere: str,  # noqa: F811
