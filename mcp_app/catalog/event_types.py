@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias, TypedDict, cast
 
-from django.contrib.auth import get_user_model
 from django.db import DatabaseError
-from django.db.models import Model
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError
 
@@ -108,6 +106,10 @@ def audience_keys(to: Iterable[object]) -> list[str]:
     if isinstance(to, (str, bytes)):
         # Each of its characters would be the key of somebody else.
         raise ValueError(f"to is {to!r:.80}. It must be a list of users or their keys.")
+    # They can be imported only where the app registry is ready.
+    from django.contrib.auth import get_user_model  # noqa: PLC0415
+    from django.db.models import Model  # noqa: PLC0415
+
     users = [*to]
     for each in users:
         if isinstance(each, Model) and not isinstance(each, get_user_model()):
