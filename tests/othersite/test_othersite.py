@@ -29,10 +29,11 @@ from tests.othersite.using import main; main()
 OF_A_STATE: Final = re.compile(
     "_(cancel|delete|fetch|fetch_new|forget|preview|replace|reset|rollback|unpublish|version)$"
     "|session_add$|(task|eventsubscription)_(add|change|history)$"
+    "|eventtype_(change|history|publish|stop|try|who)$"
 )
 """Pages that only a row in some state links to, and what a script or a form asks.
 
-Nothing of this site runs as a task, and nobody subscribes.
+Nothing of this site runs as a task, and it has no events.
 """
 BEGINS: Final = "2026-11-18T06:00:00"
 TIMES: Final = {"moment": BEGINS, "day": "2026-11-18", "time": "09:30:00"}
