@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.db.models.signals import post_save, pre_save
+from pytest_django import Settings
 
 from mcp_app.catalog.open_models import connect_row_events
 from mcp_app.interface.principal import AccessRequest
@@ -17,6 +18,7 @@ from mcp_app.invalidation.changes import WatchedQuerySet
 from mcp_app.models import EventType
 from tests.drill.models import Order
 from tests.events.conftest import Hear, registry
+from tests.invalidation.test_changes import elsewhere  # noqa: F401 - a fixture
 from tests.kinds.query import shop
 from tests.published import published
 from tests.scripting import TAG
@@ -124,3 +126,26 @@ async def test_too_many_rows_are_a_gap(
     assert answer["events"] == []
     later = await ana.poll("order.moves", answer["cursor"])
     assert (later["events"], later["truncated"]) == ([], False)
+
+
+class LateReplica:
+    """Reads orders where there are none."""
+
+    def db_for_read(self, model: type[Any], **_hints: Any) -> str | None:
+        return "elsewhere" if model is Order else None
+
+    def db_for_write(self, model: type[Any], **_hints: Any) -> str | None:
+        return "default" if model is Order else None
+
+
+async def test_a_row_is_read_where_it_was_written(
+    hear: Hear,
+    settings: Settings,
+    elsewhere: str,  # noqa: F811
+) -> None:
+    ana = await hear()
+    cursor = (await ana.poll("order.any"))["cursor"]
+    settings.DATABASE_ROUTERS = [LateReplica()]
+    await sync_to_async(shop.order)("1", note="ana")
+    (event,) = (await ana.told("order.any", cursor))["events"]
+    assert event["data"] == {"number": "1"}

@@ -307,21 +307,25 @@ class Lookup:
         values: Mapping[str, Any],
         arguments: JsonObject,
     ) -> Mapping[Any, JsonObject]:
-        """Return which rows with these keys the caller sees, as `answer_call` does."""
-        with self._query_time_limit(ctx, arguments):
-            scopes = self._build_scopes(ctx, arguments)
+        """Return which rows with these keys the caller sees, as `answer_call` does.
+
+        They are read where they are written: a replica may not have them yet.
+        """
+        using = router.db_for_write(self.query.model.model)
+        with self._query_time_limit(ctx, arguments, using):
+            scopes = self._build_scopes(ctx, arguments, using)
             return self._row_reader(scopes, values).rows_by_key(keys)
 
     @contextmanager
     def _query_time_limit(
-        self, ctx: SyncContext, arguments: JsonObject
+        self, ctx: SyncContext, arguments: JsonObject, using: str = ""
     ) -> Iterator[None]:
         """End statements after the setting `query_time`, or with the call's time."""
         seconds, left = mcp_settings.limits.query_time, ctx.deadline
         if left is not None:
             seconds = min(seconds, max(left, 0.001))
         try:
-            with time_limit(database_of(self.query), seconds):
+            with time_limit(using or database_of(self.query), seconds):
                 yield
         except TimeIsUp as error:
             missing = [name for name in self.query.parameters if name not in arguments]
@@ -337,7 +341,9 @@ class Lookup:
                 "The database is busy or cannot be reached. Try again later."
             ) from error
 
-    def _build_scopes(self, ctx: SyncContext, arguments: JsonObject) -> Scopes:
+    def _build_scopes(
+        self, ctx: SyncContext, arguments: JsonObject, using: str = ""
+    ) -> Scopes:
         request = AccessRequest(
             principal=ctx.principal,
             server=ctx.server,
@@ -345,7 +351,7 @@ class Lookup:
             name=self.name,
             arguments=arguments,
         )
-        return Scopes(request, database_of(self.query))
+        return Scopes(request, using or database_of(self.query))
 
     def _row_reader(self, scopes: Scopes, values: Mapping[str, Any]) -> RowReader:
         limits = mcp_settings.limits

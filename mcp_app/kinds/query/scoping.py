@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from django.core.exceptions import EmptyResultSet
+from django.db import router
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
 from mcp_app.catalog.open_models import ALL, FieldKind, OpenField, OpenModel, OpenModels
@@ -260,7 +261,9 @@ def _check_rows(rows: object, model: OpenModel, using: str) -> None:
         raise TypeError(f"{prefix} a {how}. Filter the rows instead.")
     if getattr(rows, "_fields", None) is not None:
         raise TypeError(f"{prefix} values(), which are no whole rows.")
-    if rows._db not in (None, using):  # type: ignore[attr-defined]
+    # Events read where is written, whatever other queries read.
+    fitting = (None, using, router.db_for_read(model.model))
+    if rows._db not in fitting:  # type: ignore[attr-defined]
         raise TypeError(
             f"{prefix} rows of the database “{rows.db}”, but “{using}” is read."
         )
