@@ -7,7 +7,7 @@ key would, as long transactions commit late.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from django.db import connections, models, router
@@ -22,7 +22,7 @@ EVENT: Final = "event"
 """The kind of a change that tells of new occurrences; the ref is their topic."""
 OCCURRENCES: Final = "occurrences"
 """The name of their counter."""
-BATCH_SIZE: Final = 500
+MAX_KEYS: Final = 500
 """So many get their numbers, or go, in one transaction."""
 MAX_ID_LENGTH: Final = 255
 
@@ -55,13 +55,15 @@ class OccurrenceQuerySet(models.QuerySet["Occurrence"]):
             counter = _locked_counter(using)
             if counter is None:
                 return 0
-            rows = list(waiting.only("pk").order_by("pk")[:BATCH_SIZE])
-            for number, row in enumerate(rows, counter.value + 1):
-                row.number = number
-            self.using(using).bulk_update(rows, ["number"])
+            keys = list(waiting.order_by("pk").values_list("pk", flat=True)[:MAX_KEYS])
+            number = counter.value + 1
+            for first, last in _runs(keys):
+                run = waiting.filter(pk__range=(first, last))
+                run.update(number=models.F("pk") + (number - first))
+                number += last - first + 1
             counters = Counter.objects.using(using).filter(name=OCCURRENCES)
-            counters.update(value=counter.value + len(rows))
-        return len(rows)
+            counters.update(value=number - 1)
+        return len(keys)
 
     def forget(self) -> int:
         """Delete some of these; cursors before the last of them have missed something.
@@ -71,13 +73,22 @@ class OccurrenceQuerySet(models.QuerySet["Occurrence"]):
         using = router.db_for_write(Occurrence)
         with own_transaction(using):
             numbered = self.using(using).exclude(number=None).order_by("number")
-            rows = list(numbered.values_list("pk", "number")[:BATCH_SIZE])
+            rows = list(numbered.values_list("pk", "number")[:MAX_KEYS])
             if rows:
                 delete_rows(using, Occurrence, [pk for pk, _number in rows])
                 floor = rows[-1][1]
                 counters = Counter.objects.using(using).filter(name=OCCURRENCES)
                 counters.filter(floor__lt=floor).update(floor=floor)
         return len(rows)
+
+
+def _runs(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of keys that follow each other: few statements."""
+    first = 0
+    for at, key in enumerate(keys, 1):
+        if at == len(keys) or keys[at] != key + 1:
+            yield keys[first], key
+            first = at
 
 
 def _locked_counter(using: str) -> Counter | None:

@@ -12,7 +12,7 @@ from django.db.models import Max
 from mcp_app.conf import Limits
 from mcp_app.models import Counter, Occurrence
 from mcp_app.models.expiry import ExpiredRows
-from mcp_app.models.occurrences import BATCH_SIZE, OCCURRENCES, OccurrenceQuerySet
+from mcp_app.models.occurrences import MAX_KEYS, OCCURRENCES, OccurrenceQuerySet
 from mcp_app.models.transactions import NowMilliseconds, persistently
 from mcp_app.protocol.events import Occurred
 from mcp_app.protocol.tasks import read_json
@@ -51,7 +51,7 @@ def load_floor() -> int:
 def number_occurrences() -> None:
     """Give numbers to all that are committed, unless another process does."""
     rows = _own_rows()
-    while persistently(rows.number_some) >= BATCH_SIZE:
+    while persistently(rows.number_some) >= MAX_KEYS:
         continue
 
 
