@@ -220,6 +220,9 @@ async def post_signed(
     except UnusableCallback:
         # The settings, or the keys that sealed it, are others now.
         return CallbackAnswer(error=webhooks.REFUSED)
+    if not callback.trusted and record.verified_ms is None:
+        # The settings trusted it once, so nobody has asked it.
+        return CallbackAnswer(error=webhooks.CHALLENGE_FAILED)
     signing = record.current_secrets(now_ms)
     headers = webhooks.message_headers(
         record.public_id, signing, message_id, now_ms // 1_000, body

@@ -152,6 +152,7 @@ class Webhook(_Subscription):
     """
 
     pk: int
+    verified_ms: int | None
     old_secret: str = field(repr=False)
     old_until_ms: int
     retries: Sequence[tuple[int, int, int]]

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from django.db import IntegrityError, router
+from django.db.models import Max
 from django.db.models.functions import Least
 
 from mcp_app.conf import Limits, secret_keys
@@ -131,8 +132,11 @@ def _store_once(
         "url_digest": digest(new.url),
         "secret": _seal(new.secret, new.public_id),
         "expires_ms": expires if end_ms is None else Least(expires, end_ms),
-        **({"verified_ms": now} if new.verified else {}),
     }
+    agreements = rows.agreements(new.principal, digest(new.url))
+    agreed_ms = agreements.aggregate(last=Max("verified_ms"))["last"]
+    if new.verified or agreed_ms is not None:
+        values["verified_ms"] = now if new.verified else agreed_ms
     before = None
     if live is None:
         values |= {**BEGINNING, "position": new.position}

@@ -222,6 +222,22 @@ async def test_an_event_that_is_refused_for_good_comes_once(
     assert own.position_of(own.bodies[1]) == row.position
 
 
+async def test_a_receiver_that_is_trusted_no_more_has_to_agree_first(
+    own: Deliveries, settings: Any
+) -> None:
+    await own.subscribe()
+    options = {**settings.MCP["EVENTS"], "receivers": []}
+    settings.MCP = {**settings.MCP, "EVENTS": options}
+    await emit(OrderPaid("1"))
+    await own.deliver()
+    assert own.bodies == []
+    assert (await own.row()).last_error == "challenge_failed"
+    await own.change(verified_ms=1)
+    await due_now()
+    await own.deliver()
+    assert own.numbers == ["1"]
+
+
 @pytest.mark.parametrize(
     ("position", "waiting", "expected"),
     [
