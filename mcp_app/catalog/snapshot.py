@@ -228,14 +228,20 @@ class VisibilityKey(NamedTuple):
 class Listing:
     """The entries of one list in their order, page by page."""
 
-    def __init__(self, entries: Iterable[Entry[Any, Any]], page_size: int) -> None:
+    def __init__(
+        self,
+        entries: Iterable[Entry[Any, Any]],
+        page_size: int,
+        also: Iterable[AccessRequirements] = (),
+    ) -> None:
+        """Show these; what is seen of them depends on the demands `also`, too."""
         places = {entry.place_in_list: entry for entry in entries}
         self._places = sorted(places)
         self._entries = [places[place] for place in self._places]
         self._page_size = page_size
         self._pages: dict[tuple[str, int], Page] = {}
         self._selections: dict[VisibilityKey, Listing] = {}
-        self._demands = Counter(map(_entry_demands, self._entries))
+        self._demands = Counter([*map(_entry_demands, self._entries), *also])
 
     @property
     def is_restricted(self) -> bool:
@@ -432,6 +438,8 @@ class Catalog:
         visible_tools = Listing(
             [each for each in listed if each.identity not in own] + [*own.values()],
             self.server.page_size,
+            # Whoever sees no event type sees no tool that waits for them.
+            self.offered["events"].demands,
         )
         self.listings = {**self.offered, "tools": visible_tools}
         self.tools = {**self.tools, **own}

@@ -121,9 +121,9 @@ def read_callback(url: str) -> Callback:
         target_of(site, request, Secrets({}, {}))
     except (UnusableSite, Forbidden):
         raise UnusableCallback(
-            "must be https:// with the name of a host, a path"
-            " and perhaps a query; without a user and a fragment, and with all other"
-            " characters encoded."
+            "must be https:// with the name of a host on the public web, a path and"
+            " perhaps a query; without a user and a fragment, with the port 443, and"
+            " with all other characters encoded."
         ) from None
     begins = f"{site.url}{path}"
     trusted = any(begins.startswith(each) for each in options.receivers)

@@ -317,6 +317,7 @@ def _page_context(
             "changing": len(visible.tools) - reading,
             "prompts": visible.prompts,
             "resources": visible.resources,
+            "events": visible.events,
         },
         "others": {"count": len(others), "used": max(used, default=None)},
         "idle_days": max(1, round(mcp_settings.limits.oauth_idle / DAY_S)),

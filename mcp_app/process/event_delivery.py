@@ -124,7 +124,10 @@ class EventDelivery:
         now, catalogs = time.monotonic(), self._process.catalogs.by_slug
         for slug, catalog in catalogs.items():
             self._offered.update(((slug, name), now) for name in catalog.events)
-        wanted = self.delivers and not self._process.stopping and self._topics()
+        # What is stopped comes back: nobody else may look for that here.
+        has_types = any(each.has_events for each in catalogs.values())
+        there = self.is_looking or has_types or self._process.catalogs.stopped
+        wanted = self.delivers and not self._process.stopping and there
         self.is_looking = bool(wanted) and await reader.run(rows.has_subscriptions)
         if self.is_looking and self._timer is None:
             self._look()

@@ -30,6 +30,7 @@ class Visible:
     tools: Sequence[ToolDefinition]
     prompts: int
     resources: int
+    events: int
 
 
 def visible_to(user: AbstractBaseUser, slug: str) -> Visible | None:
@@ -81,4 +82,5 @@ def _visible_of_catalog(catalog: Catalog, rights: Rights) -> Visible | None:
         prompts=len(allowed_definitions("prompts")),
         resources=len(allowed_definitions("resources"))
         + len(allowed_definitions("templates")),
+        events=len(allowed_definitions("events")),
     )

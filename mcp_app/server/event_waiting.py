@@ -147,6 +147,9 @@ async def _next_events(
     )
     began, wait = loop.time(), params.get("wait", USUAL_WAIT_S)
     position, truncated = await first_position(exchange, entry, params)
+    if truncated:
+        # Whoever has missed something must know it now.
+        wait = 0
     while True:
         batch = await read_batch(exchange, subscription, position, MAX_EVENTS)
         position, left = batch.position, began + wait - loop.time()

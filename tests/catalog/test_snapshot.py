@@ -17,12 +17,14 @@ from mcp_app.catalog.snapshot import (
     Entry,
     Listing,
     VisibilityKey,
+    event_entry,
     prompt_entry,
     resource_entry,
     template_entry,
     tool_entry,
 )
 from mcp_app.interface.definitions import (
+    EventDefinition,
     PromptDefinition,
     ResourceDefinition,
     ResourceTemplateDefinition,
@@ -407,3 +409,19 @@ def test_a_server_that_lists_has_no_tools_of_its_own() -> None:
     catalog = Catalog(ServerDefinition(slug="s"), own_tools=own_tools)
     assert catalog.tools == {}
     assert catalog.listings is catalog.offered
+
+
+def test_who_sees_no_event_type_sees_no_tool_for_them() -> None:
+    """Whether the tool is seen follows from the demands of the event types, too."""
+    definition = EventDefinition(name="order.paid", topic="order.paid", demands=AUDIT)
+    catalog = Catalog(
+        ServerDefinition(slug="s"),
+        events=[event_entry(definition, tool("any").runnable)],
+        own_tools=lambda *_: [tool("wait_for_event")],
+    )
+    tools = catalog.listings["tools"]
+    assert tools.demands == {AUDIT}
+    none: frozenset[AccessRequirements] = frozenset()
+    for_all = tools.visible_part(VisibilityKey(none | {AUDIT}, None), lambda _: True)
+    for_nobody = tools.visible_part(VisibilityKey(none, None), lambda _: False)
+    assert (names_in(for_all), names_in(for_nobody)) == (["wait_for_event"], [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any, Final
 
 import pytest
@@ -220,6 +221,21 @@ async def test_an_event_that_is_refused_for_good_comes_once(
     assert own.numbers == ["0", "1"]
     assert (row.retries, len(json.loads(row.given_up)), row.sent) == ("[]", 1, 1)
     assert own.position_of(own.bodies[1]) == row.position
+
+
+async def test_what_was_stopped_is_looked_for_until_it_goes_on(
+    own: Deliveries,
+) -> None:
+    """A process without requests hears of a start only if it looks itself."""
+    await own.subscribe()
+    delivery = own.process.event_delivery
+    delivery.offer()
+    with ExitStack() as stops:
+        for name in own.process.catalogs.by_slug["private"].events:
+            stops.enter_context(stopped_type(own.process, name))
+        await delivery.maintain()
+        assert delivery.is_looking
+    delivery.stop()
 
 
 async def test_a_receiver_that_is_trusted_no_more_has_to_agree_first(
@@ -569,8 +585,10 @@ async def test_what_a_process_asks_in_quiet_times(own: Deliveries) -> None:
         await delivery.maintain()
         assert len(asked) == 1
         some, catalogs.by_slug = catalogs.by_slug, {}
+        # A server that is stopped may have event types.
+        stopped, catalogs.stopped = catalogs.stopped, frozenset()
         await delivery.maintain()
-        catalogs.by_slug = some
+        catalogs.by_slug, catalogs.stopped = some, stopped
     assert (len(asked), delivery.is_looking) == (1, False)
     await own.subscribe()
     await own.deliver()
