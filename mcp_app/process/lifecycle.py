@@ -201,6 +201,7 @@ class Drainable(Protocol):
     """The process that is drained and closed."""
 
     loop: asyncio.AbstractEventLoop
+    at_close: Callable[[], None] | None
 
     async def drain(self) -> None: ...
     def close(self) -> None: ...
@@ -265,6 +266,9 @@ class _Drain:
         try:
             await self._process.drain()
         finally:
+            # A request that comes before the server has gone is refused: a process of
+            # its own would leave a row behind.
+            self._process.at_close = None
             self._process.close()
             if not self._done:
                 self._forward_signals()

@@ -108,7 +108,7 @@ OTHER_QUEUES = {
     [
         ("worker", {}, ""),
         ("celery", {}, "and this process has no Celery app."),
-        ("tests.drill.functions.jobs.enqueue", {}, ""),
+        ("tests.drill.queue.enqueue", {}, ""),
         ("Celery", {}, 'MCP["TASKS"] is \'Celery\': it must be "here", "worker",'),
         ("no.such", {}, "No module named 'no'."),
         ("tests.drill.running.ROOT", {}, "which is no function."),

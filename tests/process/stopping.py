@@ -29,6 +29,8 @@ DRAIN_S: Final = 0.2
 class Drained:
     """What is stopped: it says so."""
 
+    at_close: Callable[[], None] | None = None
+
     def __init__(self, name: str = "process", seconds: float = DRAIN_S) -> None:
         self.loop = asyncio.get_running_loop()
         self._name = name

@@ -49,7 +49,7 @@ def test_the_workers_of_a_site_run_tasks(who: str) -> None:
 def test_any_queue_and_a_worker_that_rests(tmp_path: Path) -> None:
     queue = tmp_path / "queue"
     queue.touch()
-    path = "tests.drill.functions.jobs.enqueue"
+    path = "tests.drill.queue.enqueue"
     with site("alone", MCP_TASKS=path, QUEUE=str(queue)) as own:
         tasks = [own.begin("running", rerun=False, seconds=1) for _ in range(2)]
         wait_until(lambda: len(queue.read_text().split()) == 2)

@@ -19,12 +19,6 @@ NAME: Final = {"type": "object", "properties": {"name": {"type": "string"}}}
 YES: Final = {"type": "object", "properties": {"confirm": {"type": "boolean"}}}
 
 
-def enqueue(task_id: str) -> None:
-    """Stand for any queue: a file has a line for each message."""
-    with Path(os.environ["QUEUE"]).open("a") as queue:
-        queue.write(f"{task_id}\n")
-
-
 @mcp.tool(read_only=True)
 def greet(name: str) -> str:
     """Greet somebody."""
