@@ -258,7 +258,7 @@ class _Delivery:
             await self._end("forbidden", STOPPED, reason="ended")
         if not await self._find_subscriber() or not claim.state["active"]:
             return
-        if not await self._post_again() or not await self._shorten():
+        if not await self._post_again() or not await self._skip_backlog():
             return
         if most := claim.free_places(BATCH_SIZE):
             batch = await self._read(claim.position, most)
@@ -392,7 +392,7 @@ class _Delivery:
 
     # -- gaps --------------------------------------------------------------------------
 
-    async def _shorten(self) -> bool:
+    async def _skip_backlog(self) -> bool:
         """Go to the newest if too much waits; False if that cannot be told yet."""
         claim, count = self._claim, 0
         state = await self._process.events.current_state(self._topic, claim.position)

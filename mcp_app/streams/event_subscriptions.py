@@ -65,11 +65,11 @@ def _sealer() -> Sealer:
     return Sealer(secret_keys(), "event subscriptions", size=MAX_SEALED_LENGTH)
 
 
-def _seal(text: str, public_id: str) -> str:
+def _seal_text(text: str, public_id: str) -> str:
     return _sealer().seal({"text": text}, public_id.encode())
 
 
-def _open(sealed: str, public_id: str) -> str:
+def _open_text(sealed: str, public_id: str) -> str:
     value = _sealer().open(sealed, public_id.encode()) if sealed else None
     return "" if value is None else str(value["text"])
 
@@ -78,7 +78,7 @@ def record_of(row: EventSubscription) -> Webhook:
     """Return what a row says, opened."""
     columns: dict[str, Any] = {name: getattr(row, name) for name in _COLUMNS}
     for name in _SEALED:
-        columns[name] = _open(columns[name], row.public_id)
+        columns[name] = _open_text(columns[name], row.public_id)
     for name in _LISTS:
         columns[name] = read_json(columns[name])
     return Webhook(**columns)
@@ -128,9 +128,9 @@ def _store_once(
     expires: Any = now + new.ttl_ms
     values = {name: getattr(new, name) for name in _SAME}
     values |= {
-        "url": _seal(new.url, new.public_id),
+        "url": _seal_text(new.url, new.public_id),
         "url_digest": digest(new.url),
-        "secret": _seal(new.secret, new.public_id),
+        "secret": _seal_text(new.secret, new.public_id),
         "expires_ms": expires if end_ms is None else Least(expires, end_ms),
     }
     agreements = rows.agreements(new.principal, digest(new.url))

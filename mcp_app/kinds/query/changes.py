@@ -106,7 +106,7 @@ class ChangeKind(QueryKind):
         )
 
     def describe(self, definition: Definition, config: JsonObject) -> Description:
-        parts = [(gettext("When a row"), _when(config))]
+        parts = [(gettext("When a row"), _moments_text(config))]
         if labels := self._watched_labels(config):
             parts.append((gettext("Only if one of these changed"), labels))
         text = QueryText(_as_query(config), self.registry.open_models)
@@ -124,7 +124,7 @@ class ChangeKind(QueryKind):
         told = gettext("It is told when a row %(when)s.")
         if labels:
             told = gettext("It is told when a row %(when)s: its %(labels)s.")
-        told %= {"when": _when(config), "labels": labels}
+        told %= {"when": _moments_text(config), "labels": labels}
         return f"{plain_text(text)} {told}"
 
     def event_runnable(
@@ -165,7 +165,7 @@ def _as_query(config: JsonObject) -> JsonObject:
     return {**config, "answer": ONE}
 
 
-def _when(config: JsonObject) -> str:
+def _moments_text(config: JsonObject) -> str:
     words = [str(WHEN[each]) for each in config.get("on", ())]
     return get_text_list(words, gettext("or"))
 
