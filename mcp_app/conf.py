@@ -170,6 +170,8 @@ class McpSettings:
     oauth: Mapping[str, Any] = field(default_factory=dict)
     events: Mapping[str, Any] = field(default_factory=dict)
     alerts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tracing: Mapping[str, Any] | None = None
+    metrics: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def is_lenient(self) -> bool:
@@ -184,7 +186,7 @@ LISTS = frozenset(
     | {"state_keys", "trusted_proxies"}
 )
 """Keys of which no text is a value."""
-SECRET = frozenset({"state_keys", "http"})
+SECRET = frozenset({"state_keys", "http", "metrics"})
 """Keys whose values no message may show."""
 CREDENTIALS = ("authorization", "proxy-authorization", "cookie", "mcp-session-id")
 """Headers that no user code gets."""

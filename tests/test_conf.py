@@ -43,6 +43,8 @@ VALUES: dict[str, object] = {
     "OAUTH": {"clients": ["claude.ai"]},
     "EVENTS": {"receivers": ["https://hooks.example.com/"], "deliver": "worker"},
     "ALERTS": {"mail": ["ops@example.com"]},
+    "TRACING": {"sample": 0.05},
+    "METRICS": {"token": "a-token-of-the-scraper"},
 }
 
 

@@ -81,6 +81,8 @@ EXTRAS: Final = {
     "drf_spectacular": "drf",
     "httpcore2": "http",
     "jwt": "oauth",
+    "opentelemetry": "otel",
+    "prometheus_client": "metrics",
     "rest_framework": "drf",
     "yaml": "openapi",
 }
