@@ -76,7 +76,7 @@ class TaskRunner:
         """`owner` is the key of this worker; it runs tasks after `offer_places`."""
         self._process = process
         self._owner = owner
-        self._places = self._places_in_use = 0
+        self._places = self._places_in_use = self._places_to_fill = 0
         self._claims = False
         self._runs: dict[int, TaskCall] = {}
         self.run_count = 0
@@ -105,7 +105,7 @@ class TaskRunner:
         return await asyncio.shield(self._process.spawn_task(self._create(new)))
 
     async def _create(self, new: NewTask) -> TaskRecord | str:
-        is_here = self._takes_more
+        is_here = self._takes_more and not self._places_to_fill
         self._places_in_use += is_here
         record: TaskRecord | str = ""
         try:
@@ -212,10 +212,15 @@ class TaskRunner:
             self._is_claiming = False
 
     async def _fill_places(self) -> None:
-        places = self._places - self._places_in_use
+        # What clients begin meanwhile does not take them: it waits.
+        self._places_to_fill = places = self._places - self._places_in_use
         tools = sorted(set[str]().union(*(each.task_tools for each in self._catalogs)))
-        for record in await writer.run(rows.claim_tasks, self._owner, places, tools):
-            self._start(record)
+        try:
+            claim = writer.run(rows.claim_tasks, self._owner, places, tools)
+            for record in await claim:
+                self._start(record)
+        finally:
+            self._places_to_fill = 0
 
     async def _tell_queue(self) -> None:
         while keys := await writer.run(rows.claim_sending, BATCH_SIZE):

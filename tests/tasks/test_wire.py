@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from functools import partial
 from typing import Any, Final
@@ -19,6 +20,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError
 from mcp_app.protocol.tasks import RELATED_TASK
 from mcp_app.server.dispatch import STOPPED
+from mcp_app.streams import tasks as rows
 from tests.asgi_client import JsonObject
 from tests.audit.reading import kept
 from tests.scripting import STATEFUL, STATELESS
@@ -497,6 +499,44 @@ async def test_what_finds_no_place_waits(ana: TaskClient) -> None:
         found = await ana.until(task)
         assert found["result"]["content"][0]["text"] == name
     assert order == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tasks_per_process": 1}}])
+async def test_no_place_is_taken_while_a_claim_is_under_way(
+    ana: TaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims, goes_on, released = asyncio.Event(), threading.Event(), asyncio.Event()
+    loop, order = asyncio.get_running_loop(), list[str]()
+    claim_tasks = rows.claim_tasks
+
+    def claim(*arguments: Any) -> Any:
+        loop.call_soon_threadsafe(claims.set)
+        goes_on.wait(60)
+        return claim_tasks(*arguments)
+
+    def work(name: str) -> Any:
+        async def run(ctx: Any) -> str:
+            order.append(name)
+            if name == "a":
+                await released.wait()
+                return name
+            return await wait_long(ctx)
+
+        return run
+
+    for name in "ab":
+        await ana.begin("task", work(name))
+    monkeypatch.setattr(rows, "claim_tasks", claim)
+    released.set()
+    await claims.wait()
+    third = asyncio.create_task(ana.begin("task", work("c")))
+    async with asyncio.timeout(60):
+        while writer._queue.empty():
+            await asyncio.sleep(0)
+    goes_on.set()
+    row = await Task.objects.aget(public_id=await third)
+    await ana.ask("get", row.public_id)
+    assert (order, row.owner) == (["a", "b"], "")
 
 
 async def test_a_stream_is_told_of_tasks(
