@@ -1,8 +1,8 @@
 """A hook of MkDocs: pages beside `docs/` belong to the site, and links lead to them.
 
-In the repository a link names a file, from the folder of its page.  On the site all
-pages are in one folder, and files that are no pages have no place: their links become
-plain text.  Links to files that are missing stay, so that `--strict` fails.
+In the repository a link names a file, from the folder of its page.  On the site
+`docs/` is the top, and files that are no pages have no place: their links become plain
+text.  Links to files that are missing stay, so that `--strict` fails.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from posixpath import dirname, join, normpath
+from posixpath import dirname, join, normpath, relpath
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -51,15 +51,19 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 def relink(path: str, markdown: str) -> str:
     """Return the text of a page of the repository with the links of the site."""
-    return LINK.sub(partial(_relinked, dirname(path)), markdown)
+    return LINK.sub(partial(_relinked, path), markdown)
 
 
-def _relinked(folder: str, link: re.Match[str]) -> str:
+def _relinked(page: str, link: re.Match[str]) -> str:
     path, hash_sign, anchor = link["target"].partition("#")
     if not path or ":" in path:
         return link[0]
-    target = normpath(join(folder, path))
-    name = PAGES.get(target) or target.removeprefix("docs/")
-    if name == target:
+    target = normpath(join(dirname(page), path))
+    if target not in PAGES and not target.startswith("docs/"):
         return link["label"] if (ROOT / target).exists() else link[0]
+    name = relpath(_site_path(target), dirname(_site_path(page)) or ".")
     return f"[{link['label']}]({name}{hash_sign}{anchor})"
+
+
+def _site_path(path: str) -> str:
+    return PAGES.get(path) or path.removeprefix("docs/")

@@ -19,7 +19,7 @@ PUBLIC = {
     *("account_urls", "admin", "asgi", "authentication", "kind_forms", "kinds", "logs"),
     *("models", "oauth_urls", "signals", "tasks", "test", "urls", "wsgi"),
 }
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def paths(text: str) -> set[tuple[str, str]]:

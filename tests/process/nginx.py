@@ -1,4 +1,4 @@
-"""nginx in front of a server, with the configuration of docs/deploy.md."""
+"""nginx in front of a server, with the configuration of docs/deploy/proxies.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.drill.programs import Program
 from tests.drill.running import ROOT
 
 START_S: Final = 60
-DOCUMENT: Final = ROOT / "docs" / "deploy.md"
+DOCUMENT: Final = ROOT / "docs/deploy/proxies.md"
 _FRAME: Final = """\
 daemon off;
 worker_processes 1;
@@ -109,7 +109,7 @@ class Nginx:
 
 
 def documented(language: str, holds: str) -> str:
-    """Return the block of docs/deploy.md in this language that has this text."""
+    """Return the block of DOCUMENT in this language that has this text."""
     text = DOCUMENT.read_text(encoding="utf-8")
     blocks = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
     (found,) = (each for each in blocks if holds in each)

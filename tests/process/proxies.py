@@ -1,4 +1,4 @@
-"""Apache and HAProxy in front of a server, configured as docs/deploy.md says."""
+"""Apache and HAProxy in front of a server, as docs/deploy/proxies.md says."""
 
 from __future__ import annotations
 
