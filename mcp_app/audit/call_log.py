@@ -33,6 +33,7 @@ from mcp_app.audit.writing import (
 from mcp_app.interface.call_record import CallValues
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 from mcp_app.pools.database import call_writer
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.protocol.errors import Unavailable
 
 logger = logging.getLogger("mcp_app.audit")
@@ -197,7 +198,7 @@ class CallLog:
     def _start_writing(self) -> None:
         self._stop_timer()
         self._room = self._most
-        self._task = self._loop.create_task(self._write_all())
+        self._task = start_background_task(self._write_all(), self._loop)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

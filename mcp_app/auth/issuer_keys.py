@@ -20,6 +20,7 @@ from mcp_app.conf import KIB
 from mcp_app.egress.documents import Bounds, fetch
 from mcp_app.egress.resolving import EgressError, Unreadable
 from mcp_app.interface.principal import AuthenticationFailed, AuthenticationUnavailable
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.site_time import unix_time
 
 # -- key ends --------------------------------------------------------------------------
@@ -109,7 +110,7 @@ class KeySet:
             return key
         wait = AGAIN_S if self._seconds_since_read() < GOOD_S else AWAY_S
         if self._reading is None and monotonic() - self._tried_at >= wait:
-            self._reading = asyncio.create_task(self._read_key_set())
+            self._reading = start_background_task(self._read_key_set())
         # Known keys do not wait for an issuer that was away the last time.
         if self._reading is not None and (key is None or not self._is_away):
             # Whoever asked first may go; the others still wait.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from mcp_app.pools.loop_thread import settle_future
+from mcp_app.pools.loop_thread import settle_future, start_background_task
 
 # -- errors ----------------------------------------------------------------------------
 # What can become of a call to another site, if it is no answer.
@@ -85,7 +85,7 @@ class Resolver:
         """
         task = self._running.get((host, port))
         if task is None:
-            task = asyncio.create_task(self._look_up_name(host, port))
+            task = start_background_task(self._look_up_name(host, port))
             self._running[host, port] = task
             task.add_done_callback(partial(self._forget_lookup, (host, port)))
         try:

@@ -18,6 +18,7 @@ from channels.layers import InMemoryChannelLayer, get_channel_layer
 from django.core.exceptions import ImproperlyConfigured
 
 from mcp_app.interface.errors import with_remedy
+from mcp_app.pools.loop_thread import start_background_task
 
 logger = logging.getLogger("mcp_app.invalidation")
 
@@ -48,13 +49,13 @@ class Doorbell:
     def listen(self) -> None:
         if self._layer is not None and self._hearing is None:
             self._loop = asyncio.get_running_loop()
-            self._hearing = asyncio.create_task(self._hear_always())
+            self._hearing = start_background_task(self._hear_always())
             LAYERS_LOG.addFilter(self._is_worth_logging)
 
     def ring(self) -> None:
         """Wake the others, unless a message to them is already on its way."""
         if self._layer is not None and self._ringing is None:
-            self._ringing = asyncio.create_task(self._send_ring())
+            self._ringing = start_background_task(self._send_ring())
 
     def close(self) -> None:
         LAYERS_LOG.removeFilter(self._is_worth_logging)

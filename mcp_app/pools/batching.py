@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from mcp_app.pools.database import MAX_ABANDONED, NEVER, POOLS, DatabaseThreads
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.pools.user_threads import SUBSTITUTES
 from mcp_app.protocol.errors import Unavailable
 
@@ -57,7 +58,7 @@ class Batches(Generic[Key, Value]):
         if future is None:
             future = self._waiting[key] = loop.create_future()
         if self._task is None or self._task.done():
-            self._task = loop.create_task(self._run_batches())
+            self._task = start_background_task(self._run_batches())
             self._task.add_done_callback(self._refuse_waiting)
         # Others may wait for the same key.
         return await asyncio.shield(future)

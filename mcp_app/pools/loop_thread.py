@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from asgiref.sync import SyncToAsync
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+Value = TypeVar("Value")
 
 # -- futures ---------------------------------------------------------------------------
 # Hands results from a thread to the loop that waits for them.
@@ -33,6 +36,17 @@ _MORE: Final = (
     KeyboardInterrupt,
 )
 """Exceptions of one function that would harm more than the caller that waits for it."""
+
+
+def start_background_task(
+    work: Awaitable[Value], loop: asyncio.AbstractEventLoop | None = None
+) -> asyncio.Task[Value]:
+    """Start a coroutine as a task that belongs to no request.
+
+    It begins in an empty context: not in the trace, the language or whatever else the
+    code has set during whose request it happens to begin.
+    """
+    return Context().run(asyncio.ensure_future, work, loop=loop)
 
 
 def settle_future(

@@ -23,6 +23,7 @@ from mcp_app.invalidation.change_reader import (
 from mcp_app.invalidation.compaction import compact
 from mcp_app.invalidation.workers import FRESHNESS, WorkerRow
 from mcp_app.pools.database import reader, writer
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.listeners import LISTS, Announcement, Listener, Listeners, Personal
 
@@ -297,7 +298,7 @@ class Announcements:
 
     def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]:
         """Start a task, and hold it until it is done: the loop refers to it weakly."""
-        task = asyncio.ensure_future(work)
+        task = start_background_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._discard_task)
         return task

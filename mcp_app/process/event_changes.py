@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from django.db import Error as DatabaseError
 
 from mcp_app.pools.database import reader, writer
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.process.callers import RecognisingProcess
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.events import EventError, Occurred
@@ -81,7 +82,7 @@ class EventChanges:
         self._is_stale, unknown = False, self._unknown
         self._unknown = set()
         work = writer.run(rows.load_state, unknown, self._state.newest)
-        self._reading = reading = asyncio.ensure_future(work)
+        self._reading = reading = start_background_task(work)
         try:
             # Whoever began may leave: the others wait for the same.
             state = await asyncio.shield(reading)
@@ -130,7 +131,7 @@ class EventChanges:
             if len(self._loads) >= MAX_LOADS:
                 self._loads.clear()
             work = reader.run(rows.load_occurrences, topic, after, most)
-            self._loads[key] = asyncio.ensure_future(work)
+            self._loads[key] = start_background_task(work)
         try:
             return await asyncio.shield(self._loads[key])
         except (DatabaseError, Unavailable):

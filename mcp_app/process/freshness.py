@@ -26,6 +26,7 @@ from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.pools.database import reader, writer
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.callers import Revocation
 from mcp_app.process.loading import Catalogs
@@ -142,7 +143,7 @@ class FreshnessGate:
     def _start_check(self) -> asyncio.Task[bool]:
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._running_since = time.monotonic()
-        self._running = asyncio.create_task(self._run_check(self._running_since))
+        self._running = start_background_task(self._run_check(self._running_since))
         self._running.add_done_callback(_log_exception)
         return self._running
 

@@ -14,6 +14,7 @@ from django.db import Error as DatabaseError
 
 from mcp_app.invalidation.workers import HEARTBEAT, TRUSTED, Report, WorkerRow
 from mcp_app.pools.database import writer
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.process.freshness import NEVER, FreshnessGate
 from mcp_app.protocol.errors import Unavailable
 
@@ -53,7 +54,7 @@ class Health:
         look = self._look
         if look is None or (look.done() and now - self._began >= SHARED_S):
             self._began = now
-            self._look = look = asyncio.create_task(self._find_failing_part(now))
+            self._look = look = start_background_task(self._find_failing_part(now))
         # A cancelled caller must not cancel the check of the others.
         return await asyncio.shield(look)
 

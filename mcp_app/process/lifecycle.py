@@ -43,6 +43,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.egress.client import close_connections
 from mcp_app.invalidation.doorbell import Doorbell
 from mcp_app.pools.database import POOLS, give_up_everything
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.process.heartbeat import Heartbeat
 from mcp_app.process.quotas import Uploads
 from mcp_app.process.running import RunningCalls
@@ -260,7 +261,7 @@ class _Drain:
             self._forward_signals()
 
     def _start_drain(self) -> None:
-        self._task = asyncio.ensure_future(self._drain_process())
+        self._task = start_background_task(self._drain_process())
 
     async def _drain_process(self) -> None:
         try:

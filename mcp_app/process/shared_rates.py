@@ -24,6 +24,7 @@ from typing import Final
 
 from django.db import Error as DatabaseError
 
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.process.rates import Bucket
 from mcp_app.protocol.errors import Unavailable
 
@@ -235,7 +236,9 @@ class SharedRates:
             if living == 1:
                 self._keys.set_shares((), living)
             elif self._keys.hot and (self._task is None or self._task.done()):
-                self._task = self._loop.create_task(self._exchange_demand(living))
+                self._task = start_background_task(
+                    self._exchange_demand(living), self._loop
+                )
         if not self._keys.is_window_empty:
             self._timer = self._loop.call_later(TICK_S, self._count_on_tick)
 

@@ -19,6 +19,7 @@ from mcp_app.invalidation.workers import PeerMonitor
 from mcp_app.models import Event, Stream, Worker
 from mcp_app.models.appends import OPEN
 from mcp_app.pools.database import reader
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.streams import event_ids
 from mcp_app.streams.claims import Trouble
 from mcp_app.streams.request_log import COMPLETED, OwnedStream, Reader
@@ -124,7 +125,7 @@ class Followers:
         """Send what follows a place, until the block or the stream ends."""
         self._places[place] = to
         if self._task is None:
-            self._task = asyncio.create_task(self._poll_places())
+            self._task = start_background_task(self._poll_places())
         try:
             yield
         finally:

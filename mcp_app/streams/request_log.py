@@ -20,6 +20,7 @@ from mcp_app.models.appends import OPEN, NewStream
 from mcp_app.models.streams import Stream
 from mcp_app.models.transactions import persistently
 from mcp_app.pools.database import log_writer
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import event_ids
@@ -355,7 +356,7 @@ class RequestLog:
 
     def _start_committing(self) -> None:
         if self._task is None:
-            self._task = asyncio.create_task(self._commit_all())
+            self._task = start_background_task(self._commit_all())
 
     async def _commit_all(self) -> None:
         try:

@@ -22,6 +22,7 @@ from mcp_app.models.fields import digest as digest_of
 from mcp_app.models.sessions import Subscription
 from mcp_app.pools.batching import Batches
 from mcp_app.pools.database import NEVER, lookups, reader, writer
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams import open_session as queries
 from mcp_app.streams.event_ids import SeenEvents
@@ -118,7 +119,7 @@ class SessionStore:
         if len(surplus) <= FEW:
             await queries.delete_sessions(Session.objects.filter(pk__in=surplus))
         elif self._closer is None:
-            self._closer = asyncio.create_task(self._delete_many([*surplus]))
+            self._closer = start_background_task(self._delete_many([*surplus]))
 
     async def _delete_many(self, keys: list[int]) -> None:
         try:

@@ -27,6 +27,7 @@ from mcp_app.models import Event, Stream, Worker
 from mcp_app.models.appends import OPEN
 from mcp_app.models.streams import EventQuerySet
 from mcp_app.pools.database import reader, writer
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.streams.claims import Trouble
 
 logger = logging.getLogger("mcp_app.streams")
@@ -139,7 +140,7 @@ class SseReader:
         self._sessions[session] = _SessionMessages(sink)
         self._idle.clear()
         if self._task is None:
-            self._task = asyncio.create_task(self._poll_sessions())
+            self._task = start_background_task(self._poll_sessions())
         try:
             yield
         finally:
@@ -278,7 +279,7 @@ class SseReader:
         """Start to delete what was read, without waiting: the writer may be busy."""
         due = time.monotonic() - self._thrown >= THROW_S
         if due and self._throwing is None:
-            self._throwing = asyncio.create_task(self._throw_away())
+            self._throwing = start_background_task(self._throw_away())
 
     async def _throw_away(self) -> None:
         """Delete what was read; calls that must not run twice keep their rows."""
