@@ -26,7 +26,9 @@ from mcp_app.auth.authenticators import sign_in_names
 from mcp_app.auth.issuer_options import UnusableIssuer, read_options
 from mcp_app.auth.resources import WELL_KNOWN, oauth_problems
 from mcp_app.egress.callbacks import event_problems
+from mcp_app.egress.sites import option_problems
 from mcp_app.egress.sites import setting_problems as site_problems
+from mcp_app.interface.errors import is_installed, with_remedy
 from mcp_app.interface.server import OWN_TOOLS, PUBLIC
 from mcp_app.invalidation.doorbell import shared_layer
 from mcp_app.kinds.registry import unusable_kinds
@@ -157,6 +159,7 @@ def _unusable_values(current: conf.McpSettings) -> Messages:
             )
             for each in event_problems(current.events)
         ),
+        *_tracing_messages(current.tracing),
         *(checks.Warning(each, id="mcp_app.W002") for each in _pointless(current)),
     ]
 
@@ -195,6 +198,28 @@ def _queue_errors(setting: str) -> Iterator[checks.CheckMessage]:
             find_queue(setting)
         except UnusableQueue as error:
             yield checks.Error(str(error), id="mcp_app.E023")
+
+
+def _tracing_messages(options: object) -> Iterator[checks.CheckMessage]:
+    if options is None:
+        return
+    try:
+        from mcp_app.server.tracing import TracingOptions  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        sentence = with_remedy('MCP["TRACING"] needs a package', error)
+        yield checks.Error(sentence, id="mcp_app.E028")
+        return
+    for each in option_problems("TRACING", TracingOptions, options):
+        sentence = f"{each} Until then nothing is traced."
+        yield checks.Error(sentence, id="mcp_app.E027")
+    if not is_installed("opentelemetry.sdk"):
+        yield checks.Warning(
+            'MCP["TRACING"] is set, but OpenTelemetry\'s SDK is not installed, so spans'
+            " go nowhere.",
+            hint="pip install opentelemetry-sdk, with an exporter: docs/deploy/"
+            "telemetry.md has an example.",
+            id="mcp_app.W033",
+        )
 
 
 def _unusable_kinds() -> Iterator[checks.CheckMessage]:

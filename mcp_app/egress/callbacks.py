@@ -169,7 +169,9 @@ class Callbacks:
         )
         site = await self._find_site(callback)
         try:
-            answer = await connections().call_site(site, request, NOBODY)
+            answer = await connections().call_site(
+                site, request, NOBODY, is_delivery=True
+            )
         except EgressError as error:
             if error.status:
                 # What it says is of no use, but it has answered.

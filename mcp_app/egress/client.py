@@ -16,10 +16,10 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from mcp_app.egress import resolving
@@ -145,20 +145,52 @@ _CONNECTED: Final = "connection.connect_tcp.started"
 _SENDING: Final = "http11.send_request_headers.started"
 
 
+class SiteSpans(Protocol):
+    """Records calls of other sites, and says whose trace they are part of."""
+
+    def record_site_call(
+        self, site: Site, request: SiteRequest, *, is_delivery: bool
+    ) -> AbstractContextManager[Callable[[int], None] | None]:
+        """Record a call; its block gets what takes the status of the answer."""
+
+    def outgoing_headers(self) -> list[tuple[str, str]]:
+        """Return the headers that carry the current trace."""
+
+
 class Connections:
     """The connections of one loop to all sites, by site."""
+
+    tracing: SiteSpans | None = None
 
     def __init__(self, lookup: resolving.Lookup = resolving.system_lookup) -> None:
         self._resolver = resolving.Resolver(lookup)
         self._pools: dict[Site, AsyncConnectionPool] = {}
 
     async def call_site(
-        self, site: Site, request: SiteRequest, access_request: AccessRequest
+        self,
+        site: Site,
+        request: SiteRequest,
+        access_request: AccessRequest,
+        *,
+        is_delivery: bool = False,
     ) -> SiteAnswer:
         """Send a request with the site's secrets, and return the whole answer.
 
-        Raises `EgressError`; no traceback shows what it holds.
+        Raises `EgressError`; no traceback shows what it holds.  A delivery may have a
+        span without being part of a call.
         """
+        if self.tracing is None:
+            return await self._call_and_log(site, request, access_request)
+        recorder = self.tracing.record_site_call(site, request, is_delivery=is_delivery)
+        with recorder as note_status:
+            answer = await self._call_and_log(site, request, access_request)
+            if note_status is not None:
+                note_status(answer.status)
+        return answer
+
+    async def _call_and_log(
+        self, site: Site, request: SiteRequest, access_request: AccessRequest
+    ) -> SiteAnswer:
         progress = _Progress()
         try:
             answer = await self._call_in_time(site, request, access_request, progress)
@@ -203,6 +235,8 @@ class Connections:
                 secrets = progress.secrets = await secrets_for(site, access_request)
                 target = target_of(site, request, secrets)
                 headers = headers_of(site, request, secrets)
+                if site.trace and self.tracing is not None:
+                    headers += self.tracing.outgoing_headers()
                 send = partial(
                     self._send_request, site, request, target, headers, progress
                 )

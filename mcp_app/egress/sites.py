@@ -120,6 +120,8 @@ class Site:
     timeout: float = 30.0
     connections: int = 10
     answer: int = 4 * MIB
+    trace: bool = False
+    """Whether it gets the trace that a call is part of."""
 
     @property
     def url(self) -> str:
@@ -188,6 +190,7 @@ class SiteOptions(Options):
     timeout: Timeout = 30.0
     connections: int = Field(10, ge=1, le=MAX_CONNECTIONS)
     answer: int = Field(4 * MIB, ge=1, le=MAX_ANSWER_BYTES)
+    trace: bool = False
 
 
 Shape = TypeVar("Shape", bound=Options)
@@ -201,7 +204,7 @@ def read_shape(shape: type[Shape], options: Mapping[str, Any]) -> Shape:
         raise UnusableSite(next(shape_problems(shape, error))) from None
 
 
-def shape_problems(shape: type[Options], error: ValidationError) -> Iterator[str]:
+def shape_problems(shape: type[BaseModel], error: ValidationError) -> Iterator[str]:
     """Yield a sentence for each option that is wrong; none repeats a secret."""
     for each in error.errors(include_url=False, include_context=False):
         name, *inner = each["loc"] or ("",)
@@ -220,7 +223,7 @@ def shape_problems(shape: type[Options], error: ValidationError) -> Iterator[str
             yield f'has the "{name}" {value!r}: {rule}.'
 
 
-def option_problems(key: str, shape: type[Options], options: object) -> Iterator[str]:
+def option_problems(key: str, shape: type[BaseModel], options: object) -> Iterator[str]:
     """Yield a sentence for each option of a key of `MCP` that cannot be used."""
     if not isinstance(options, Mapping):
         yield f'MCP["{key}"] is {options!r}: it must be a dict.'

@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from importlib.util import find_spec
 from itertools import islice
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django.utils.module_loading import import_string
+from pydantic import ValidationError
 
 from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog, Reason, TurnedAway
 from mcp_app.auth.permissions import RightsCache, UserRows
@@ -23,6 +24,7 @@ from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.conf import mcp_settings, secret_keys
 from mcp_app.egress.callbacks import event_settings
+from mcp_app.egress.client import connections
 from mcp_app.interface.log_secrets import log_secrets
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
@@ -80,6 +82,9 @@ from mcp_app.streams.replay import Followers
 from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.session_store import SessionStore
 from mcp_app.streams.sse_reader import SseReader
+
+if TYPE_CHECKING:
+    from mcp_app.server.tracing import Tracing
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -147,7 +152,7 @@ class Process:
         self.watch = self._ticker.start_ticking
         self._quotas = Quotas(self.limits, self.listeners, self.running, self.catalogs)
         self.admit = self._quotas.admit
-        self.audit = self._build_call_log()
+        self.audit, self.tracing = self._build_call_log(), _build_tracing()
         self.adapters = self._build_adapters()
         self._build_services()
 
@@ -190,6 +195,7 @@ class Process:
             rates=self.rates,
             coerce=mcp_settings.coerce,
             audit=self.audit,
+            tracing=self.tracing,
             tasks=self.tasks,
             events=self.events,
             webhooks=self.webhooks if find_spec("httpcore2") else None,
@@ -476,6 +482,20 @@ class Process:
         self.threads.close()
         for pool in POOLS:
             pool.close()
+
+
+def _build_tracing() -> Tracing | None:
+    if mcp_settings.tracing is None:
+        return None
+    try:
+        from mcp_app.server import tracing as spans  # noqa: PLC0415 - an extra
+
+        tracing = spans.Tracing(spans.TracingOptions(**mcp_settings.tracing))
+    except (ImportError, ValidationError):
+        logger.error("Nothing is traced: `manage.py check` says why.")
+        return None
+    connections().tracing = tracing
+    return tracing
 
 
 def _replace_threads() -> None:

@@ -58,7 +58,14 @@ async def answer_request(
     `handler` takes the place of its method's; `began` is when it began (monotonic), if
     that was earlier.  Raises `asyncio.CancelledError` if the call ended without one.
     """
-    audit = exchange.adapters.audit
+    audit, tracing = exchange.adapters.audit, exchange.adapters.tracing
+    if (
+        tracing is not None
+        and exchange.span is None
+        and (span := tracing.start_request(exchange)) is not None
+    ):
+        with tracing.record_request(exchange, span):
+            return await answer_request(exchange, handler, began)
     if audit is None or exchange.method not in recording.KINDS:
         return await _run_handler(exchange, handler)
     if began is None:

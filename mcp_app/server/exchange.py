@@ -23,6 +23,8 @@ from mcp_app.protocol.revisions import Revision
 from mcp_app.protocol.tasks import declares_tasks
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
     from mcp_app.audit.call_log import CallLog
     from mcp_app.auth.permissions import RightsCache, UserRows
     from mcp_app.catalog.runnable import Runnable
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from mcp_app.protocol.tasks import NewTask, TaskRecord
     from mcp_app.protocol.webhooks import NewWebhook
     from mcp_app.server.conversation import QuestionPlaces, RequestState, StateSealer
+    from mcp_app.server.tracing import Tracing
     from mcp_app.streams.claims import StoredSteps
     from mcp_app.streams.event_subscriptions import Refusal, Stored
     from mcp_app.streams.log_writer import Beside
@@ -102,6 +105,8 @@ Value = TypeVar("Value")
 
 UNKNOWN_ADDRESS: Final = "@"
 """The key of the rate that all share whose address is not known (`auth.addresses`)."""
+IS_DRAWN: Final = "mcp_app.is_drawn"
+"""The key of a connection's scope that has what was drawn for the span of a request."""
 SEVERITY: Mapping[str, int] = {level: index for index, level in enumerate(LEVELS)}
 
 
@@ -333,6 +338,8 @@ class Adapters:
     """None where calls do not run in the background, such as in *Try it*."""
     webhooks: Webhooks | None = None
     """None there, too, and where nothing can be posted."""
+    tracing: Tracing | None = None
+    """None if nothing is recorded."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -393,6 +400,12 @@ class Exchange:
     """The error message for the client."""
     failure: str = field(init=False, default="")
     """The id of a failure in the log."""
+    error_code: int | None = field(init=False, default=None)
+    """The code of the JSON-RPC error that it ended with."""
+    span: Span | None = field(init=False, default=None)
+    """Its span if it is recorded."""
+    is_drawn: bool | None = field(init=False, default=None)
+    """What was drawn for its span already, None for nothing."""
     _on_end: tuple[Callable[[], object], ...] = field(init=False, default=())
 
     @property

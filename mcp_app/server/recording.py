@@ -70,6 +70,7 @@ def record_refusal(exchange: Exchange, error: ProtocolError) -> None:
     """Record a protocol error, unless there is an outcome already."""
     outcomes = (_REFUSALS[each] for each in type(error).__mro__ if each in _REFUSALS)
     exchange.record_outcome(next(outcomes), error.message)
+    exchange.error_code = error.code
 
 
 def record_end(exchange: Exchange, error: BaseException) -> None:

@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import sha256
@@ -295,7 +295,11 @@ class RoundTrip:
             in_thread=in_thread and not self._clock.is_question_open,
             give_up=partial(_expire_timeout, until),
         )
-        with adapters.places.hold_place(place), self._clock.pause_for_question():
+        with (
+            adapters.places.hold_place(place),
+            self._clock.pause_for_question(),
+            self._record_questions(prepared),
+        ):
             try:
                 async with until:
                     return await self._wait_for_results(prepared)
@@ -304,6 +308,16 @@ class RoundTrip:
                     raise TooManyQuestions(QUESTION_WITHDRAWN) from None
                 keys = ", ".join(each.key for each in prepared)
                 raise TimedOut(f"The client did not answer {keys} in time.") from None
+
+    def _record_questions(
+        self, prepared: Sequence[PreparedQuestion]
+    ) -> AbstractContextManager[None]:
+        exchange = self._exchange
+        tracing = exchange.adapters.tracing
+        if tracing is None or exchange.span is None:
+            return nullcontext()
+        methods = [each.method for each in prepared]
+        return tracing.record_questions(exchange.span, methods)
 
     def parse_results(
         self, prepared: Sequence[PreparedQuestion], results: Sequence[JsonObject]

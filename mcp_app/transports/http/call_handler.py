@@ -98,7 +98,7 @@ class CallHandler(HttpRequestHandler):
         self, request: Request, revision: Revision, meta: dict[str, Any]
     ) -> Awaitable[None]:
         self.process.refuse_if_stopping()
-        if self.accepts.json:
+        if self.accepts.json and not self._is_recorded(meta):
             ready = dispatch.ready_list_page(
                 self._catalog, revision, request, self._principal
             )
@@ -111,6 +111,13 @@ class CallHandler(HttpRequestHandler):
         if request.method == STREAM and self._streams:
             return self._push_events(exchange)
         return self._run_call(exchange)
+
+    def _is_recorded(self, meta: dict[str, Any]) -> bool:
+        tracing, raw = self.process.tracing, self._headers.raw
+        return tracing is not None and (
+            tracing.wants_meta(meta, self._principal)
+            or tracing.wants_headers(raw, self._principal, self._scope)
+        )
 
     def _run_call(self, exchange: Exchange) -> Awaitable[None]:
         """Run a call; in the stateless era here, else in its own task."""

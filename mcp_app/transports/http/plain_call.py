@@ -73,6 +73,7 @@ class PlainCall(Exchange):
     method = METHOD
     started = True
     """Nothing else can be sent once it runs."""
+    is_drawn = False
     value: object = UNREAD
     sign = b""
     """What the body has if it is worth reading; headers may describe it, too."""
@@ -139,6 +140,11 @@ class PlainCall(Exchange):
             self.known, self.caller, self.process = known, caller, current
             self.generation = current.generation
             self.principal = principal = caller.principal
+            tracing = current.tracing
+            if tracing is not None and tracing.wants_headers(
+                raw, principal, self.scope
+            ):
+                return False
             self.person = principal.person or (
                 current.addresses.address_key(
                     peer_address(self.scope), raw[b"x-forwarded-for"].decode("latin-1")
@@ -234,6 +240,7 @@ class PlainCall(Exchange):
                 and negotiation.is_plain_id(request_id)
                 and self._is_in_turn()
                 and self._is_of_its_era(params, body)
+                and not self._is_recorded()
             ):
                 return False
             tool = self._known_tool(params["name"])
@@ -245,6 +252,11 @@ class PlainCall(Exchange):
         except Exception:
             # It is raised again where there is an answer for it.
             return False
+
+    def _is_recorded(self) -> bool:
+        """Whether its `_meta` lets it have a span, which a plain call never has."""
+        tracing = self.process.tracing
+        return tracing is not None and tracing.wants_meta(self.meta, self.principal)
 
     def _check_depth(self, body: bytes) -> None:
         jsonrpc.check_depth(body, self.process.read_limits)

@@ -42,7 +42,7 @@ from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revisi
 from mcp_app.server import conversation, dispatch
 from mcp_app.server.call import runs_once
 from mcp_app.server.conversation import Batch, MixedEras
-from mcp_app.server.exchange import UNKNOWN_ADDRESS, Exchange, NoWayBack
+from mcp_app.server.exchange import IS_DRAWN, UNKNOWN_ADDRESS, Exchange, NoWayBack
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports import client_messages
@@ -451,6 +451,7 @@ class HttpRequestHandler:
             renew=self._renew,
         )
         exchange.wide = self._is_wide
+        exchange.is_drawn = self._scope.get(IS_DRAWN)
         resolve_called_tool(exchange)
         return exchange
 

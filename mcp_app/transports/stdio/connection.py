@@ -237,7 +237,7 @@ class Connection(Channel):
         ready = dispatch.ready_list_page(
             exchange.catalog, exchange.revision, request, exchange.principal
         )
-        if ready is not None:
+        if ready is not None and self._adapters.tracing is None:
             self.write(ready)
         elif exchange.method == subscriptions.METHOD:
             accepted = await subscriptions.accept_subscription(exchange)

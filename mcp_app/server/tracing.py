@@ -1,0 +1,307 @@
+"""Spans of requests, by OpenTelemetry's conventions for MCP.
+
+The names and attributes are those of semantic-conventions-genai (`gen-ai/mcp.md`, in
+development): what it changes is a change of this file.  It needs the extra `otel`, and
+is imported only if `MCP["TRACING"]` is set.
+
+A recorded call costs some five times the instructions of one that is not.  So it is
+decided before a request is served: by the trace that it is part of, else by a draw.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from opentelemetry import context, trace
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.trace.status import StatusCode
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcp_app.interface.call_record import FINE
+from mcp_app.interface.server import VERSION
+from mcp_app.server import recording
+from mcp_app.server.exchange import IS_DRAWN
+
+if TYPE_CHECKING:
+    from mcp_app.egress.requests import SiteRequest
+    from mcp_app.egress.sites import Site
+    from mcp_app.interface.principal import Principal
+    from mcp_app.server.exchange import Exchange
+
+MAX_ID_LENGTH: Final = 64
+"""Characters of a request's id in its span."""
+TRACEPARENT: Final = "traceparent"
+TRACESTATE: Final = "tracestate"
+_FLAGS: Final = 54
+"""Where a `traceparent` has the last digit of its flags (W3C Trace Context, 3.2)."""
+_SAMPLED: Final = frozenset("13579bdf")
+_TARGETS: Final = {
+    "tools/call": "gen_ai.tool.name",
+    "prompts/get": "gen_ai.prompt.name",
+    "resources/read": "mcp.resource.uri",
+}
+"""The attribute of what a method is about; an address stands in no span's name."""
+_HTTP: Final = {"network.transport": "tcp", "network.protocol.name": "http"}
+_PIPE: Final = {"network.transport": "pipe"}
+_FINE: Final = frozenset(each.value for each in FINE)
+
+Attributes: TypeAlias = dict[str, str | int]
+Note: TypeAlias = Callable[[int], None]
+
+_propagator: Final = TraceContextTextMapPropagator()
+
+
+class TracingOptions(BaseModel):
+    """`MCP["TRACING"]`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    sample: float = Field(0.01, ge=0, le=1)
+    parents: Literal["signed-in", "all", "none"] = "signed-in"
+    user: bool = False
+
+
+class Tracing:
+    """Decides what is recorded, and records it; used from any thread."""
+
+    def __init__(self, options: TracingOptions) -> None:
+        self._sample = options.sample
+        self._parents = options.parents
+        self._user = options.user
+        self._tracer = trace.get_tracer("mcp_app", VERSION)
+
+    # -- before a request is read ----------------------------------------------------
+
+    def wants_headers(
+        self,
+        raw: Mapping[bytes, bytes],
+        principal: Principal,
+        scope: MutableMapping[str, Any],
+    ) -> bool:
+        """Whether a request is recorded, as far as is known before its body.
+
+        What is drawn is kept in the `scope` of the connection: nothing draws twice.
+        """
+        if b"traceparent" in raw and self._trusts(principal, remote=True):
+            return _may_be_sampled(raw[b"traceparent"].decode("latin-1"))
+        if context.get_current():
+            ambient = trace.get_current_span().get_span_context()
+            if ambient.is_valid:
+                return ambient.trace_flags.sampled
+        scope[IS_DRAWN] = is_drawn = random.random() < self._sample  # noqa: S311
+        return is_drawn
+
+    def wants_meta(self, meta: Mapping[str, Any], principal: Principal) -> bool:
+        """Whether the `_meta` of a request lets it be recorded."""
+        parent = meta.get(TRACEPARENT)
+        return (
+            type(parent) is str
+            and _may_be_sampled(parent)
+            and self._trusts(principal, remote=True)
+        )
+
+    def _trusts(self, principal: Principal, *, remote: bool) -> bool:
+        """Whether somebody's trace goes on here: a stranger could have all recorded."""
+        if self._parents == "signed-in":
+            # Who starts a process and writes into its pipe is no stranger.
+            return not (remote and principal.anonymous)
+        return self._parents == "all"
+
+    # -- requests --------------------------------------------------------------------
+
+    def start_request(self, exchange: Exchange) -> Span | None:
+        """Start the span of a request, None if it is not recorded.
+
+        Its parent is the context in its `_meta` (SEP-414), else in its header, else the
+        span that is current.  The others are links.
+        """
+        remote = self._remote_contexts(exchange)
+        ambient = trace.get_current_span().get_span_context()
+        around = [ambient] if ambient.is_valid else []
+        trusted = self._trusts(exchange.principal, remote=exchange.headers is not None)
+        known = [*(remote if trusted else ()), *around]
+        if known:
+            is_sampled = known[0].trace_flags.sampled
+        elif exchange.is_drawn is None:
+            is_sampled = random.random() < self._sample  # noqa: S311 - no secret
+        else:
+            is_sampled = exchange.is_drawn
+        if not is_sampled:
+            return None
+        parent = context.Context()
+        if known:
+            parent = trace.set_span_in_context(NonRecordingSpan(known[0]), parent)
+        others = [each for each in (*remote, *around) if each not in known[:1]]
+        return self._tracer.start_span(
+            exchange.method,
+            parent,
+            SpanKind.SERVER,
+            self._request_attributes(exchange),
+            [Link(_without_state(each)) for each in others],
+            record_exception=False,
+            set_status_on_exception=False,
+        )
+
+    def _remote_contexts(self, exchange: Exchange) -> list[SpanContext]:
+        meta, headers = exchange.meta, exchange.headers
+        pairs = [(meta.get(TRACEPARENT), meta.get(TRACESTATE))]
+        if headers is not None:
+            pairs.append((headers.get(b"traceparent"), headers.get(b"tracestate")))
+        contexts = (_read_context(*each) for each in pairs)
+        return [each for each in contexts if each is not None]
+
+    def _request_attributes(self, exchange: Exchange) -> Attributes:
+        principal, session = exchange.principal, exchange.session
+        attributes: Attributes = {
+            "mcp.method.name": exchange.method,
+            "mcp.protocol.version": exchange.revision.version,
+            "jsonrpc.request.id": str(exchange.request_id)[:MAX_ID_LENGTH],
+            "mcp_app.server": exchange.catalog.server.slug,
+            "mcp_app.principal": principal.kind,
+        }
+        if exchange.task_run is None:
+            transport = _PIPE if exchange.headers is None else _HTTP
+            attributes.update(transport)
+        if session is not None:
+            handle = session.digest[: recording.SESSION_HANDLE]
+            attributes["mcp.session.id"] = handle
+        if exchange.method == "tools/call":
+            attributes["gen_ai.operation.name"] = "execute_tool"
+        if self._user and principal.user_id:
+            attributes["user.id"] = principal.user_id
+        return attributes
+
+    @contextmanager
+    def record_request(self, exchange: Exchange, span: Span) -> Iterator[None]:
+        """Make a span the current one, and end it with what became of the request."""
+        exchange.span = span
+        token = context.attach(trace.set_span_in_context(span))
+        try:
+            yield
+        except BaseException as error:
+            recording.record_end(exchange, error)
+            raise
+        finally:
+            context.detach(token)
+            _describe_end(span, exchange)
+            span.end()
+
+    # -- what a request waits for ----------------------------------------------------
+
+    @contextmanager
+    def record_questions(self, request: Span, methods: Sequence[str]) -> Iterator[None]:
+        """Record questions to the client, from their sending to their answers."""
+        parent = trace.set_span_in_context(request)
+        with ExitStack() as spans:
+            for method in methods:
+                spans.enter_context(
+                    self._record_client(method, {"mcp.method.name": method}, parent)
+                )
+            yield
+
+    @contextmanager
+    def record_site_call(
+        self, site: Site, request: SiteRequest, *, is_delivery: bool
+    ) -> Iterator[Note | None]:
+        """Record a call of another site; yield what takes the status of its answer.
+
+        It is a child of the current span.  A delivery of events may be without one:
+        then it has its own draw.
+        """
+        current = trace.get_current_span()
+        if not current.is_recording() and not (
+            is_delivery
+            and not current.get_span_context().is_valid
+            and random.random() < self._sample  # noqa: S311 - no secret
+        ):
+            yield None
+            return
+        attributes: Attributes = {
+            "http.request.method": request.method,
+            "server.address": site.host,
+            "server.port": site.port,
+            "url.template": request.log_path,
+        }
+        name = f"{request.method} {site.key}"
+        with self._record_client(name, attributes, None) as span:
+
+            def note_status(status: int) -> None:
+                span.set_attribute("http.response.status_code", status)
+                if status >= 400:  # noqa: PLR2004 - the first error of HTTP
+                    _set_error(span, str(status))
+
+            yield note_status
+
+    def outgoing_headers(self) -> list[tuple[str, str]]:
+        """Return the headers that carry the current trace to another site."""
+        carrier: dict[str, str] = {}
+        _propagator.inject(carrier)
+        return [*carrier.items()]
+
+    @contextmanager
+    def _record_client(
+        self, name: str, attributes: Attributes, parent: context.Context | None
+    ) -> Iterator[Span]:
+        span = self._tracer.start_span(name, parent, SpanKind.CLIENT, attributes)
+        token = context.attach(trace.set_span_in_context(span))
+        try:
+            yield span
+        except BaseException as error:
+            _set_error(span, type(error).__name__)
+            raise
+        finally:
+            context.detach(token)
+            span.end()
+
+
+def _may_be_sampled(parent: str) -> bool:
+    """Whether a `traceparent` says that its trace is recorded, if it is none at all."""
+    return parent[_FLAGS : _FLAGS + 1] in _SAMPLED
+
+
+def _read_context(parent: Any, state: Any) -> SpanContext | None:
+    """Return the context of `_meta` or of headers, None without one, or for a bad one.
+
+    Baggage is not read: it is text of the caller, which libraries of the site would
+    send on.
+    """
+    if type(parent) is not str:
+        return None
+    texts = {TRACEPARENT: parent}
+    if type(state) is str:
+        texts[TRACESTATE] = state
+    extracted = _propagator.extract(texts, context.Context())
+    found = trace.get_current_span(extracted).get_span_context()
+    return found if found.is_valid else None
+
+
+def _without_state(link: SpanContext) -> SpanContext:
+    return SpanContext(link.trace_id, link.span_id, link.is_remote, link.trace_flags)
+
+
+def _describe_end(span: Span, exchange: Exchange) -> None:
+    if not span.is_recording():
+        return
+    entry, target = exchange.entry, _TARGETS.get(exchange.method)
+    # A name that nobody has given to anything is text of the caller.
+    if entry is not None and target is not None:
+        span.set_attribute(target, entry.identity)
+        span.set_attribute("mcp_app.version", entry.version)
+        if exchange.method != "resources/read":
+            span.update_name(f"{exchange.method} {entry.identity}")
+    if exchange.failure:
+        span.set_attribute("mcp_app.failure", exchange.failure)
+    if exchange.error_code is not None:
+        span.set_attribute("rpc.response.status_code", str(exchange.error_code))
+    if exchange.outcome not in _FINE:
+        _set_error(span, exchange.outcome)
+
+
+def _set_error(span: Span, kind: str) -> None:
+    # Without a description: messages have values of callers and texts of tools.
+    span.set_attribute("error.type", kind)
+    span.set_status(StatusCode.ERROR)

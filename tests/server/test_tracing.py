@@ -1,0 +1,351 @@
+"""Spans: whose parent is whose, what is recorded, and what is in no span."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, Final
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from mcp_app import Context
+from mcp_app.interface.questions import Elicit
+from mcp_app.server import recording
+from tests.asgi_client import Client, JsonObject
+from tests.scripting import STATEFUL, STATELESS, TAG, Play, task_registry
+from tests.serving import Connect
+from tests.tasks.conftest import TakeTasks, take_tasks
+from tests.wire.middleware import WireCheck
+
+__all__ = ["take_tasks"]
+
+ALWAYS: Final = {"TRACING": {"sample": 1}}
+NEVER: Final = {"TRACING": {"sample": 0}}
+TRACE: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
+OTHER: Final = "0af7651916cd43dd8448eb211c80319c"
+SPAN: Final = "00f067aa0ba902b7"
+CANARY: Final = "canary"
+
+
+def parent(trace_id: str = TRACE, flags: str = "01") -> str:
+    return f"00-{trace_id}-{SPAN}-{flags}"
+
+
+async def typed(count: int) -> int:
+    return count
+
+
+async def open_to_all(ctx: Context) -> str:
+    return ctx.principal.user_name
+
+
+async def cellar(rest: str) -> str:
+    if rest == "broken":
+        raise ValueError(CANARY)
+    return rest
+
+
+async def hall() -> str:
+    return "open"
+
+
+@pytest.fixture(autouse=True)
+def _registry(scripted_tasks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = task_registry()
+    registry.tool(typed)
+    registry.tool(tags=[TAG])(open_to_all)
+    registry.resource("cellar://{+rest}", tags=[TAG])(cellar)
+    registry.resource("hall://list", tags=[TAG])(hall)
+    monkeypatch.setattr("tests.behaviours.registry", registry)
+
+
+Exported = Callable[[], list[ReadableSpan]]
+
+
+@pytest.fixture(autouse=True)
+def exported(monkeypatch: pytest.MonkeyPatch) -> Exported:
+    """Return what takes the spans that were exported since the last time."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+
+    def take() -> list[ReadableSpan]:
+        spans = exporter.get_finished_spans()
+        exporter.clear()
+        return [*spans]
+
+    return take
+
+
+def parent_of(span: ReadableSpan) -> int | None:
+    return None if span.parent is None else span.parent.trace_id
+
+
+def name_of(span: ReadableSpan) -> str:
+    return span.name
+
+
+def only(spans: list[ReadableSpan], name: str) -> ReadableSpan:
+    (found,) = (each for each in spans if each.name == name)
+    return found
+
+
+async def answer(ctx: Any) -> str:
+    return "done"
+
+
+# -- parents ---------------------------------------------------------------------------
+
+META: Final = "meta"
+HEADER: Final = "header"
+NOTHING: Final = "nothing"
+ALL: Final = {"TRACING": {"sample": 0, "parents": "all"}}
+NONE: Final = {"TRACING": {"sample": 1, "parents": "none"}}
+
+
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+@pytest.mark.parametrize(
+    ("mcp", "user", "said", "expected", "links"),
+    [
+        (NEVER, "ana", {META: parent()}, TRACE, []),
+        (NEVER, "ana", {HEADER: parent()}, TRACE, []),
+        (NEVER, "ana", {META: parent(), HEADER: parent(OTHER)}, TRACE, [OTHER]),
+        (NEVER, "ana", {META: parent(flags="03")}, TRACE, []),
+        # The caller's trace is not recorded: nothing is drawn.
+        (ALWAYS, "ana", {META: parent(flags="00")}, NOTHING, []),
+        (ALWAYS, "ana", {HEADER: parent(flags="00")}, NOTHING, []),
+        (ALWAYS, "ana", {META: parent(flags="00"), HEADER: parent()}, NOTHING, []),
+        # A stranger does not decide what is recorded.
+        (NEVER, "", {META: parent()}, NOTHING, []),
+        (NEVER, "", {HEADER: parent()}, NOTHING, []),
+        (ALWAYS, "", {META: parent(flags="00")}, None, [TRACE]),
+        (ALWAYS, "", {META: parent(), HEADER: parent(OTHER)}, None, [TRACE, OTHER]),
+        (ALL, "", {META: parent()}, TRACE, []),
+        (NONE, "ana", {META: parent()}, None, [TRACE]),
+        (NEVER, "ana", {}, NOTHING, []),
+        (ALWAYS, "ana", {}, None, []),
+        # What is no trace context is none.
+        (ALWAYS, "ana", {META: "00-1-2-01"}, None, []),
+        (ALWAYS, "ana", {HEADER: parent("0" * 32)}, None, []),
+        (ALWAYS, "ana", {META: 7}, None, []),
+        (ALWAYS, "ana", {META: "x" * 100_000}, None, []),
+        (NEVER, "ana", {META: f"ff-{TRACE}-{SPAN}-01"}, NOTHING, []),
+        ({}, "ana", {META: parent(), HEADER: parent()}, NOTHING, []),
+    ],
+)
+async def test_the_trace_that_a_call_is_part_of(
+    connect: Connect,
+    exported: Exported,
+    version: str,
+    user: str,
+    said: JsonObject,
+    expected: str | None,
+    links: list[str],
+) -> None:
+    headers = {"x-user": user} if user else {}
+    path = "/mcp/private" if user else "/mcp"
+    client = await connect(version, path=path, headers=headers)
+    meta = {"traceparent": said[META]} if META in said else {}
+    more = {"traceparent": said[HEADER]} if HEADER in said else {}
+    exported()
+    # Of the first calls the form of a client's calls is learnt.
+    for _ in range(3):
+        params = {"name": "open_to_all", "arguments": {}, "_meta": meta}
+        await client.request("tools/call", params, headers=more)
+    spans = exported()
+    assert len(spans) == (0 if expected == NOTHING else 3)
+    for each in spans:
+        assert parent_of(each) == (expected and int(expected, 16))
+        assert [f"{link.context.trace_id:032x}" for link in each.links] == links
+
+
+@pytest.mark.parametrize("mcp", [NEVER])
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+@pytest.mark.parametrize("is_sampled", [True, False])
+async def test_what_the_site_records_around_a_call(
+    connect: Connect, exported: Exported, version: str, is_sampled: bool
+) -> None:
+    client = await connect(version)
+    exported()
+    flags = trace.TraceFlags(is_sampled)
+    around = trace.SpanContext(int(TRACE, 16), int(SPAN, 16), False, flags)
+    with trace.use_span(trace.NonRecordingSpan(around)):
+        await client.call("typed", count=1)
+        await client.request("tools/list")
+    spans = exported()
+    assert [*map(name_of, spans)] == ["tools/call typed", "tools/list"] * is_sampled
+    assert {*map(parent_of, spans)} <= {int(TRACE, 16)}
+
+
+# -- what a span has -------------------------------------------------------------------
+
+PRIVATE: Final[JsonObject] = {"path": "/mcp/private", "headers": {"x-user": "ana"}}
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+@pytest.mark.parametrize(
+    ("method", "params", "name", "attributes"),
+    [
+        (
+            "tools/call",
+            {"name": "open_to_all", "arguments": {}},
+            "tools/call open_to_all",
+            {
+                "gen_ai.tool.name": "open_to_all",
+                "gen_ai.operation.name": "execute_tool",
+                "mcp_app.version": 0,
+            },
+        ),
+        (
+            "tools/call",
+            {"name": "made_up", "arguments": {}},
+            "tools/call",
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "error.type": "unknown",
+                "rpc.response.status_code": "-32602",
+            },
+        ),
+        (
+            "resources/read",
+            {"uri": "cellar://a/b"},
+            "resources/read",
+            {"mcp.resource.uri": "cellar://{+rest}", "mcp_app.version": 0},
+        ),
+        (
+            "resources/read",
+            {"uri": "hall://list"},
+            "resources/read",
+            {"mcp.resource.uri": "hall://list", "mcp_app.version": 0},
+        ),
+        ("tools/list", {}, "tools/list", {}),
+    ],
+)
+async def test_names_and_attributes(
+    connect: Connect,
+    exported: Exported,
+    version: str,
+    method: str,
+    params: JsonObject,
+    name: str,
+    attributes: JsonObject,
+) -> None:
+    client = await connect(version, **PRIVATE)
+    exported()
+    message = client.message(method, params)
+    await client.sent(message)
+    (span,) = exported()
+    session = {} if client.session is None else {"mcp.session.id": handle_of(client)}
+    assert (span.name, span.kind) == (name, trace.SpanKind.SERVER)
+    assert span.attributes == {
+        "mcp.method.name": method,
+        "mcp.protocol.version": version,
+        "jsonrpc.request.id": str(message["id"]),
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "mcp_app.server": "private",
+        "mcp_app.principal": "user",
+        **session,
+        **attributes,
+    }
+    assert span.status.is_ok is ("error.type" not in attributes)
+    assert span.status.description is None
+    assert not span.events
+
+
+def handle_of(client: Client) -> str:
+    assert client.session is not None
+    return sha256(client.session.encode()).hexdigest()[: recording.SESSION_HANDLE]
+
+
+@pytest.mark.parametrize("mcp", [{"TRACING": {"sample": 1, "user": True}}])
+async def test_what_a_site_says_itself(
+    connect: Connect, play: Play, exported: Exported
+) -> None:
+    async def on_loop(ctx: Any) -> str:
+        trace.get_current_span().set_attribute("shop", "Paris")
+        return "done"
+
+    def in_thread(ctx: Any) -> str:
+        trace.get_current_span().set_attribute("shop", "Rome")
+        return "done"
+
+    client = await connect(STATELESS, **PRIVATE)
+    await play("async", on_loop, client=client)
+    await play("sync", in_thread, client=client)
+    both = [each.attributes or {} for each in exported()]
+    assert [(each["shop"], each["user.id"]) for each in both] == [
+        ("Paris", "ana"),
+        ("Rome", "ana"),
+    ]
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+async def test_initialize_and_discover(
+    application: WireCheck, exported: Exported
+) -> None:
+    client = Client(application, STATEFUL)
+    await client.open()
+    await Client(application, STATELESS).request("server/discover")
+    assert {"initialize", "server/discover"} <= {*map(name_of, exported())}
+
+
+# -- what a request waits for ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+@pytest.mark.parametrize("tool", ["async", "sync"])
+async def test_questions(
+    connect: Connect, play: Play, exported: Exported, tool: str
+) -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+    async def on_loop(ctx: Any) -> str:
+        await ctx.ask(a=Elicit("Who?", schema), b=Elicit("Where?", schema))
+        return "done"
+
+    def in_thread(ctx: Any) -> str:
+        ctx.ask(a=Elicit("Who?", schema), b=Elicit("Where?", schema))
+        return "done"
+
+    client = await connect(STATEFUL, **PRIVATE)
+    exported()
+    script = on_loop if tool == "async" else in_thread
+    reply = {"action": "accept", "content": {"name": "Bo"}}
+    await play(tool, script, client=client, answer=lambda *_: reply)
+    spans = exported()
+    call = only(spans, f"tools/call {tool}")
+    questions = [each for each in spans if each.name == "elicitation/create"]
+    assert [each.kind for each in questions] == [trace.SpanKind.CLIENT] * 2
+    for each in questions:
+        assert each.parent is not None
+        assert each.parent.span_id == call.context.span_id
+        assert (call.start_time or 0) < (each.start_time or 0)
+        assert (each.end_time or 0) < (call.end_time or 0)
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+async def test_the_run_of_a_task_has_a_trace_of_its_own(
+    take_tasks: TakeTasks, exported: Exported
+) -> None:
+    begun = asyncio.Event()
+
+    async def work(ctx: Any) -> str:
+        await begun.wait()
+        return "done"
+
+    ana = await take_tasks()
+    exported()
+    task = await ana.begin("task_required", work, _meta={"traceparent": parent()})
+    begun.set()
+    await ana.until(task)
+    spans = [each for each in exported() if each.name.endswith("task_required")]
+    call, run = sorted(spans, key=lambda each: each.parent is None)
+    assert (parent_of(call), parent_of(run)) == (int(TRACE, 16), None)
+    assert "network.transport" not in (run.attributes or {})
