@@ -19,7 +19,7 @@ TRUE_WORDS: Final = frozenset({"1", "on", "true", "yes"})
 FALSE_WORDS: Final = frozenset({"", "0", "false", "no", "off"})
 
 
-SECRET: Final = frozenset({"MCP_HTTP", "MCP_STATE_KEYS"})
+SECRET: Final = frozenset({"MCP_HTTP", "MCP_METRICS", "MCP_STATE_KEYS"})
 """Variables whose values no message shows."""
 COMMANDS = frozenset({"MCP_TOKEN", "MCP_USER"})
 """What begins like a setting, and is read by a command (`mcp_check`, `mcp_stdio`)."""
@@ -88,9 +88,11 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "HOSTS": _words,
     "HTTP": _json_object,
     "LIMITS": _limits,
+    "METRICS": _json_object,
     "OAUTH": _json_object,
     "ORIGINS": _words,
     "STATE_KEYS": _words,
     "THREADS": int,
+    "TRACING": _json_object,
     "TRUSTED_PROXIES": _proxies,
 }

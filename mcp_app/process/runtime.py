@@ -490,7 +490,9 @@ def _build_tracing() -> Tracing | None:
     try:
         from mcp_app.server import tracing as spans  # noqa: PLC0415 - an extra
 
-        tracing = spans.Tracing(spans.TracingOptions(**mcp_settings.tracing))
+        tracing = spans.Tracing(
+            spans.TracingOptions.model_validate(mcp_settings.tracing)
+        )
     except (ImportError, ValidationError):
         logger.error("Nothing is traced: `manage.py check` says why.")
         return None
