@@ -144,6 +144,11 @@ class CallLog:
     def has_pending(self) -> bool:
         return bool(self._pending or self._tallies or self._task is not None)
 
+    @property
+    def waiting_calls(self) -> int:
+        """How many calls wait for their commit."""
+        return self._batched_so_far - self._written_so_far + len(self._pending)
+
     def write_pending(self) -> None:
         if self._task is None and self.has_pending:
             self._start_writing()

@@ -29,7 +29,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.rules import visible
-from mcp_app.interface.server import PUBLIC, ServerDefinition
+from mcp_app.interface.server import METRICS_SLUG, PUBLIC, ServerDefinition
 from mcp_app.kinds import survey
 from mcp_app.kinds.survey import SurveyFinding
 from mcp_app.models import Server
@@ -302,6 +302,10 @@ def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Me
         return []
     messages: Messages = [*_searchless_errors(rows)]
     for row in rows:
+        if row.slug == METRICS_SLUG:
+            sentence = "The server “metrics” has the address of the site's metrics."
+            hint = "Give it another address."
+            messages.append(checks.Error(sentence, hint=hint, id="mcp_app.E029"))
         lacking = [each for each in row.access_names if each not in (*known, PUBLIC)]
         if lacking:
             names = ", ".join(f"“{visible(name)}”" for name in lacking)

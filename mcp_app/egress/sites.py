@@ -235,7 +235,7 @@ def option_problems(key: str, shape: type[BaseModel], options: object) -> Iterat
             yield f'MCP["{key}"] {problem}'
 
 
-SECRET_OPTIONS: Final = ("secret_headers", "secret_query")
+SECRET_OPTIONS: Final = ("secret_headers", "secret_query", "token")
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.db import models
-from django.db.models.expressions import CombinedExpression
+from django.db.models.expressions import Combinable, CombinedExpression
 
 from mcp_app.models.appends import OPEN
 from mcp_app.models.changes import Change
@@ -42,10 +42,16 @@ class QuestionQuerySet(models.QuerySet["Question"]):
 
         Another process may let its questions wait for longer than this one would.
         """
-        calls = Stream.objects.filter(session=models.OuterRef("session"))
-        running = calls.filter(ended_ms=None, state=OPEN)
-        waits = models.Q(answer="") & models.Exists(running)
-        return self.filter(~waits, created_ms__lt=created_ms)
+        return self.filter(~_waits(), created_ms__lt=created_ms)
+
+    def waiting(self) -> QuestionQuerySet:
+        return self.filter(_waits())
+
+
+def _waits() -> Combinable:
+    calls = Stream.objects.filter(session=models.OuterRef("session"))
+    running = calls.filter(ended_ms=None, state=OPEN)
+    return models.Q(answer="") & models.Exists(running)
 
 
 class Question(models.Model):

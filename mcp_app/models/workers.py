@@ -60,6 +60,13 @@ class Report:
     """Tasks that run, and how many of those that wait may run at a time."""
     delivers: bool = False
     """Whether it posts events to subscribers."""
+    release: str = ""
+    waiting: int = 0
+    """Calls that wait to be written to the call log."""
+    memory: int = 0
+    """Bytes that are resident, 0 where the system does not tell."""
+    delay: float = 0.0
+    """Seconds that the event loop was late at most, since the heartbeat before."""
 
     def as_text(self) -> str:
         # `asdict` would make other mappings anew, such as a Counter, and wrongly.

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import math
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -26,11 +26,13 @@ from mcp_app.conf import mcp_settings, secret_keys
 from mcp_app.egress.callbacks import event_settings
 from mcp_app.egress.client import connections
 from mcp_app.interface.log_secrets import log_secrets
+from mcp_app.interface.server import VERSION
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.invalidation.doorbell import Doorbell
 from mcp_app.invalidation.workers import (
     FRESHNESS,
+    HEARTBEAT,
     MAX_REASON_LENGTH,
     MOST_BROKEN,
     MOST_SESSIONS,
@@ -56,7 +58,7 @@ from mcp_app.process.event_changes import EventChanges
 from mcp_app.process.event_delivery import EventDelivery
 from mcp_app.process.event_streams import EventStreams
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate, refresh_caches
-from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat
+from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat, resident_bytes
 from mcp_app.process.janitor import Janitor, Ticker, Upkeep, freeze_heap
 from mcp_app.process.lifecycle import drain_process, retry_seconds
 from mcp_app.process.loading import Catalogs
@@ -223,6 +225,7 @@ class Process:
         """Begin with what goes on by itself."""
         here.register_process(self._row, self.gate.mark_stale, self._wake_after_commit)
         self._janitor = Janitor(self.loop, self.limits, self.spawn_task)
+        self._delays = deque[float](maxlen=int(HEARTBEAT / LOOK_S))
         self._look_for_hanging()
 
     @cached_property
@@ -307,9 +310,12 @@ class Process:
     def deliveries(self) -> Deliveries:
         return Deliveries()
 
-    def _look_for_hanging(self) -> None:
+    def _look_for_hanging(self, due: float = math.inf) -> None:
         """Each second cut what the database has not answered for too long."""
-        self._hanging = self.loop.call_later(LOOK_S, self._look_for_hanging)
+        now = self.loop.time()
+        self._delays.append(max(0.0, now - due))
+        due = now + LOOK_S
+        self._hanging = self.loop.call_at(due, self._look_for_hanging, due)
         give_up_hanging()
         if self.running.in_threads:
             # Nothing else sees that one of them lasts.
@@ -428,6 +434,10 @@ class Process:
             tasks=len(self.tasks),
             places=self.tasks.places,
             delivers=self.event_delivery.delivers,
+            release=VERSION,
+            waiting=0 if self.audit is None else self.audit.waiting_calls,
+            memory=resident_bytes(),
+            delay=max(self._delays),
             lost=self.threads.lost_threads,
             dropped=self.dropped,
             secrets=log_secrets.count,

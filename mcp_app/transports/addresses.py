@@ -6,10 +6,10 @@ import re
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
-from mcp_app.interface.server import HEALTH_SLUG, MESSAGES_PART, SSE_PART
+from mcp_app.interface.server import HEALTH_SLUG, MESSAGES_PART, METRICS_SLUG, SSE_PART
 from mcp_app.protocol.headers import SESSION_HEADER
 from mcp_app.transports.asgi_types import Receive, Scope, Send
-from mcp_app.transports.http import responses
+from mcp_app.transports.http import metrics, responses
 from mcp_app.transports.http.handler import EndpointHandler
 from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.probe import NAME as PROBE
@@ -28,7 +28,7 @@ NEEDLESS: Final = re.compile(
 
 
 class Endpoint:
-    """Serves the endpoint of one server, named by its slug, and the health check.
+    """Serves the endpoint of one server, named by its slug, health check and metrics.
 
     Without `streams` each answer is one JSON document.  `parts` says how the addresses
     below it are served, by their last part; "" is the endpoint itself.
@@ -55,6 +55,8 @@ class Endpoint:
             slug, part = raw_path.decode("latin-1"), ""
         if slug == HEALTH_SLUG and not part:
             return responses.answer_health_check(scope, send)
+        if slug == METRICS_SLUG and not part and metrics.may_read(scope):
+            return metrics.answer_scrape(scope, send)
         if not part and streams and scope["method"] == "POST":
             plain = _plain_call(scope, receive, send, slug)
             if plain is not None:

@@ -327,6 +327,13 @@ def test_the_servers_that_are_closed() -> None:
 
 
 @pytest.mark.django_db
+def test_a_server_where_the_metrics_are() -> None:
+    Server.objects.create(slug="metrics", access="public")
+    [found] = check_access(None, databases=["default"])
+    assert found.id == "mcp_app.E029"
+
+
+@pytest.mark.django_db
 def test_a_server_that_cannot_search(monkeypatch: pytest.MonkeyPatch) -> None:
     Server.objects.create(slug="shop", listing="search")
     Server.objects.create(slug="other")

@@ -14,7 +14,9 @@ from django.views.generic import TemplateView
 from mcp_app.checks.deployment import check_deployment
 from mcp_app.checks.settings import advising_check, check_settings, check_sign_in
 from mcp_app.egress.callbacks import EventSettings, event_settings
+from mcp_app.interface import errors
 from mcp_app.process import queues
+from mcp_app.telemetry.options import metrics_options
 from tests.oauth.program import ORIGIN, WAYS
 
 ISSUER = {
@@ -154,6 +156,40 @@ def test_where_events_are_posted_to(message: str) -> None:
         assert event_settings() == EventSettings()
     assert error.id == "mcp_app.E024"
     assert message in error.msg
+
+
+METRICS: Final = {"token": "of-the-scraper-01"}
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (METRICS, ""),
+        ({"networks": ["10.0.0.0/8"], "names": 9}, ""),
+        ({}, "E027"),
+        ({"token": "too-short"}, "E027"),
+        ({"token": None}, "E027"),
+        ({**METRICS, "networks": ["ten"]}, "E027"),
+        ({**METRICS, "names": 0, "tokens": []}, "E027 E027"),
+    ],
+)
+def test_who_reads_metrics(
+    options: Any, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"METRICS": options}
+    assert ids(given) == found
+    with override_settings(MCP=given):
+        assert "short" not in str(check_settings(None))
+        assert (metrics_options() is None) is bool(found)
+        monkeypatch.setattr(errors, "find_spec", lambda name: None)
+        assert metrics_options() is None
+        missing = check_settings(None)[-1]
+    assert missing.id == "mcp_app.E028"
+    assert missing.msg.endswith('pip install "django-mcp-app[metrics]"')
+
+
+def test_without_call_log_metrics_tell_little() -> None:
+    assert ids({"METRICS": METRICS, "AUDIT": "off"}) == "W034"
 
 
 def test_a_site_with_tenants_names_a_manager() -> None:

@@ -28,6 +28,7 @@ def test_the_migrations_make_a_default_server_for_who_has_a_token() -> None:
         ({"slug": "sse"}, "slug", "cannot be used here"),
         ({"slug": "messages"}, "slug", "cannot be used here"),
         ({"slug": "health"}, "slug", "cannot be used here"),
+        ({"slug": "metrics"}, "slug", "cannot be used here"),
         ({"slug": "Shop"}, "slug", "small letters"),
         ({"slug": "-a"}, "slug", "small letters"),
         ({"slug": "a\n"}, "slug", "small letters"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import time
@@ -23,6 +24,7 @@ from tests.process.streaming import JSON, Answer, Session, called, stateless_req
 from tests.process.trying import Trier, fields_of
 
 PATIENCE_S: Final = 60
+TOKEN: Final = "of-the-scraper-01"
 CALL: Final = {"name": "drill_add", "arguments": {"a": 1, "b": 2}}
 
 
@@ -46,6 +48,7 @@ class Both:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     file = prepared(tmp_path_factory.mktemp("both"))
     database = {"DATABASE_URL": f"sqlite:///{file}", **THERE}
+    database["MCP_METRICS"] = json.dumps({"token": TOKEN})
     found = Both(file, started("uvicorn", database), started("gunicorn", database))
     yield found
     servers = found.whole, found.streaming
@@ -141,6 +144,18 @@ def test_odd_requests_are_answered_as_under_asgi(both: Both) -> None:
 
 def test_health(server: DrillServer) -> None:
     assert asked(server, "GET", "/mcp/health")[::2] == (200, {"status": "ok"})
+
+
+def test_metrics_are_those_of_both(both: Both) -> None:
+    def told(server: DrillServer, token: str) -> Answer:
+        headers = {"Authorization": f"Bearer {token}"}
+        return Answer(f"{server.url}/metrics", "GET", headers).whole()
+
+    for each in (both.whole, both.streaming):
+        text = told(each, TOKEN).raw.decode()
+        assert [*re.findall(r"^mcp_workers (.*)", text, re.MULTILINE)] == ["2.0"]
+    whole, streaming = told(both.whole, "no"), told(both.streaming, "no")
+    assert (whole.status, whole.raw) == (404, streaming.raw)
 
 
 def test_a_foreign_host(server: DrillServer) -> None:

@@ -1,0 +1,1 @@
+"""What monitoring reads of the whole site, from the database."""
