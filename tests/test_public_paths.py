@@ -17,7 +17,7 @@ from tests.apart import ROOT
 
 PUBLIC = {
     *("account_urls", "admin", "asgi", "authentication", "kind_forms", "kinds", "logs"),
-    *("models", "oauth_urls", "signals", "tasks", "test", "urls", "wsgi"),
+    *("metrics", "models", "oauth_urls", "signals", "tasks", "test", "urls", "wsgi"),
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 

@@ -27,6 +27,7 @@ SAID_DEFAULTS: Final = {
     "CALL_CONTEXT_MANAGERS": "`[]`",
     "CALL_CONTEXT_HEADERS": "`[]`",
     "DISABLED_TOOLS": "`[]`: all are on",
+    **dict.fromkeys(("TRACING", "METRICS"), "none: off"),
 }
 
 
