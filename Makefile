@@ -166,6 +166,31 @@ docs: $(DOCS_STAMP) ## Write the pages of docs/ as a site to site/.
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "The site is in site/: open site/index.html, or run .venv-docs/bin/mkdocs serve."
 
+BASE ?= python:3.13-slim
+IMAGE ?= django-mcp-app
+# Docker where its daemon answers, unless this names buildah; else buildah.
+BUILDAH ?=
+# What pip is told on this machine is lent to the build, and is not in the image.
+LENT := $(foreach path,$(wildcard /etc/pip.conf /etc/ssl/certs),--volume $(path):$(path):ro)
+APT_SOURCES = $(firstword $(wildcard $(addprefix /etc/apt/,sources.list.d/debian.sources sources.list.d/ubuntu.sources sources.list)))
+
+.PHONY: image
+image: ## Build the image of the example site (BASE=python:3.13-slim, IMAGE=django-mcp-app).
+	@if [ -z "$(BUILDAH)" ] && docker info > /dev/null 2>&1; \
+	then docker build --build-arg BASE=$(BASE) --tag $(IMAGE) .; \
+	else $(or $(BUILDAH),buildah) build --isolation chroot --format docker $(LENT) --build-arg BASE=$(BASE) --tag $(IMAGE) .; fi
+
+.PHONY: image-base
+image-base: ## Make a base for it of packages of this Debian or Ubuntu (BASE=localhost/python), where none can be pulled.
+	@folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; . /etc/os-release; \
+	mmdebstrap --quiet --variant=minbase --include=ca-certificates,python3-venv "$$VERSION_CODENAME" "$$folder/base.tar" $(APT_SOURCES); \
+	printf 'FROM scratch\nADD base.tar /\n' > "$$folder/Dockerfile"; \
+	$(or $(BUILDAH),buildah) build --quiet --tag $(BASE) "$$folder"
+
+.PHONY: image-check
+image-check: $(VENV_STAMP) ## Build the image from nothing and run it: migrate, serve, a call, SIGTERM (BASE=...).
+	@pytest -q tests/newcomer/test_image.py
+
 .PHONY: audit
 audit: $(VENV_STAMP) ## Look up known holes in all pins; fails if no database answers, too.
 	pip-audit --strict --no-deps --disable-pip $(addprefix -r ,$(wildcard requirements*.txt))
@@ -186,6 +211,7 @@ lint: $(VENV_STAMP) ## Check format, imports and types.
 	@ruff format --check .
 	@lint-imports
 	@mypy
+	@hadolint Dockerfile
 
 .PHONY: check
 check: lint ## The same, and what Django says of the migrations and of a deployment.
@@ -218,7 +244,7 @@ projects-if-possible:
 	@$(MAKE) --no-print-directory projects || echo "The projects that tests add the app to were not made."
 
 .PHONY: test-all
-test-all: check node-if-possible projects-if-possible coverage ## Run everything: all databases, servers and clients, coverage, secrets.
+test-all: check docs node-if-possible projects-if-possible coverage ## Run everything: all databases, servers and clients, coverage, secrets.
 	SECRECY=results/secrecy pytest -n $(JOBS) -m programs
 	python -m tests.secrecy
 	$(ON_POSTGRESQL) pytest -n $(JOBS) -m databases
