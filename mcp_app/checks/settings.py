@@ -36,7 +36,7 @@ from mcp_app.models.fields import split_words
 from mcp_app.oauth import endpoints
 from mcp_app.process.queues import BY_US, UnusableQueue, find_queue
 from mcp_app.protocol.headers import is_loopback_host
-from mcp_app.telemetry.options import metrics_problems
+from mcp_app.telemetry.options import MetricsOptions
 
 # -- advice ----------------------------------------------------------------------------
 # Where advice is given: by `check`, and not by every other management command.
@@ -161,15 +161,15 @@ def _unusable_values(current: conf.McpSettings) -> Messages:
             for each in event_problems(current.events)
         ),
         *_tracing_messages(current.tracing),
-        *_telemetry_messages(current),
+        *_metrics_messages(current),
         *(checks.Warning(each, id="mcp_app.W002") for each in _pointless(current)),
     ]
 
 
-def _telemetry_messages(current: conf.McpSettings) -> Iterator[checks.CheckMessage]:
+def _metrics_messages(current: conf.McpSettings) -> Iterator[checks.CheckMessage]:
     if current.metrics is None:
         return
-    for sentence in metrics_problems(current.metrics):
+    for sentence in option_problems("METRICS", MetricsOptions, current.metrics):
         yield checks.Error(f"{sentence} Until then they are off.", id="mcp_app.E027")
     if not is_installed("prometheus_client"):
         missing = ModuleNotFoundError(name="prometheus_client")

@@ -5,7 +5,6 @@ If one option is wrong, a check says so, and nobody reads them until it is mende
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Self
 
 from pydantic import BaseModel, Field, model_validator
@@ -29,15 +28,10 @@ class MetricsOptions(BaseModel, extra="forbid", strict=True):
         return self
 
 
-def metrics_problems(options: object) -> Iterator[str]:
-    """Yield a sentence for each option that cannot be used."""
-    return option_problems("METRICS", MetricsOptions, options)
-
-
 def metrics_options() -> MetricsOptions | None:
     """Return the options in force, None where there are no metrics."""
     options = mcp_settings.metrics
-    is_off = options is None or not is_installed("prometheus_client")
-    if is_off or any(metrics_problems(options)):
+    if options is None or not is_installed("prometheus_client"):
         return None
-    return MetricsOptions.model_validate(options)
+    is_wrong = any(option_problems("METRICS", MetricsOptions, options))
+    return None if is_wrong else MetricsOptions.model_validate({**options})
