@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mcp_app.interface.principal import Principal
     from mcp_app.server.exchange import Exchange
 
+OTHER_METHOD: Final = "_OTHER"
+"""What stands for a method that there is not, as for one of HTTP."""
 MAX_ID_LENGTH: Final = 64
 """Characters of a request's id in its span."""
 TRACEPARENT: Final = "traceparent"
@@ -136,11 +138,14 @@ class Tracing:
         if known:
             parent = trace.set_span_in_context(NonRecordingSpan(known[0]), parent)
         others = [each for each in (*remote, *around) if each not in known[:1]]
+        # What is no method is text of the caller.
+        is_known = exchange.method in exchange.revision.methods
+        method = exchange.method if is_known else OTHER_METHOD
         return self._tracer.start_span(
-            exchange.method,
+            method,
             parent,
             SpanKind.SERVER,
-            self._request_attributes(exchange),
+            self._request_attributes(exchange, method),
             [Link(_without_state(each)) for each in others],
             record_exception=False,
             set_status_on_exception=False,
@@ -154,10 +159,10 @@ class Tracing:
         contexts = (_read_context(*each) for each in pairs)
         return [each for each in contexts if each is not None]
 
-    def _request_attributes(self, exchange: Exchange) -> Attributes:
+    def _request_attributes(self, exchange: Exchange, method: str) -> Attributes:
         principal, session = exchange.principal, exchange.session
         attributes: Attributes = {
-            "mcp.method.name": exchange.method,
+            "mcp.method.name": method,
             "mcp.protocol.version": exchange.revision.version,
             "jsonrpc.request.id": str(exchange.request_id)[:MAX_ID_LENGTH],
             "mcp_app.server": exchange.catalog.server.slug,
@@ -169,7 +174,7 @@ class Tracing:
         if session is not None:
             handle = session.digest[: recording.SESSION_HANDLE]
             attributes["mcp.session.id"] = handle
-        if exchange.method == "tools/call":
+        if method == "tools/call":
             attributes["gen_ai.operation.name"] = "execute_tool"
         if self._user and principal.user_id:
             attributes["user.id"] = principal.user_id

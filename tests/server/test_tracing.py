@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final
 
 import pytest
+from django.contrib.auth.models import User
+from django.db.backends.utils import CursorWrapper
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mcp_app import Context
+from mcp_app.egress.client import close_connections, connections
+from mcp_app.egress.documents import NOBODY
+from mcp_app.egress.requests import SiteRequest
+from mcp_app.egress.sites import usable_sites
+from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import Elicit
+from mcp_app.process.runtime import Process
 from mcp_app.server import recording
 from tests.asgi_client import Client, JsonObject
+from tests.egress.conftest import peer
+from tests.egress.peer import Peer
+from tests.egress.peer import answer as reply
 from tests.scripting import STATEFUL, STATELESS, TAG, Play, task_registry
-from tests.serving import Connect
+from tests.serving import Connect, all_logged
 from tests.tasks.conftest import TakeTasks, take_tasks
 from tests.wire.middleware import WireCheck
 
-__all__ = ["take_tasks"]
+__all__ = ["peer", "take_tasks"]
 
 ALWAYS: Final = {"TRACING": {"sample": 1}}
 NEVER: Final = {"TRACING": {"sample": 0}}
@@ -349,3 +362,141 @@ async def test_the_run_of_a_task_has_a_trace_of_its_own(
     call, run = sorted(spans, key=lambda each: each.parent is None)
     assert (parent_of(call), parent_of(run)) == (int(TRACE, 16), None)
     assert "network.transport" not in (run.attributes or {})
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_calls_of_other_sites(
+    connect: Connect, play: Play, peer: Peer, exported: Exported, is_told: bool
+) -> None:
+    peer.send = reply(status=418)
+    site = replace(usable_sites()["peer"], trace=is_told)
+    request = SiteRequest(
+        method="GET", path="/tickets/7", query="key=canary", log_path="/tickets/{id}"
+    )
+
+    async def work(ctx: Any) -> str:
+        return str((await connections().call_site(site, request, NOBODY)).status)
+
+    client = await connect(STATELESS, **PRIVATE)
+    assert (await play("async", work, client=client)).text == "418"
+    call, sent = reversed(exported())
+    assert (sent.name, sent.kind) == ("GET peer", trace.SpanKind.CLIENT)
+    assert sent.parent is not None
+    assert sent.parent.span_id == call.context.span_id
+    assert sent.attributes == {
+        "http.request.method": "GET",
+        "server.address": "127.0.0.1",
+        "server.port": peer.port,
+        "url.template": "/tickets/{id}",
+        "http.response.status_code": 418,
+        "error.type": "418",
+    }
+    context = sent.context
+    told = [each[:52] for each in peer.received[0].header("traceparent")]
+    expected = f"00-{context.trace_id:032x}-{context.span_id:016x}"
+    assert told == [expected] * is_told
+    await close_connections()
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+async def test_deliveries_are_recorded_by_themselves(
+    process: Process, peer: Peer, exported: Exported
+) -> None:
+    peer.send = reply()
+    site, request = usable_sites()["peer"], SiteRequest(method="POST", path="/")
+    await connections().call_site(site, request, NOBODY)
+    await connections().call_site(site, request, NOBODY, is_delivery=True)
+    (span,) = exported()
+    assert (span.name, span.parent) == ("POST peer", None)
+    await close_connections()
+
+
+# -- what is in no span ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_no_span_has_what_callers_send_or_get(
+    connect: Connect, play: Play, exported: Exported, version: str
+) -> None:
+    headers = {"x-user": "canary-user", "authorization": "Bearer canary-token"}
+    client = await connect(version, path="/mcp/private", headers=headers)
+    name = {"type": "object", "properties": {CANARY: {"type": "string"}}}
+
+    async def fail(ctx: Any) -> str:
+        raise ValueError(CANARY)
+
+    async def refuse(ctx: Any) -> str:
+        raise ToolError(CANARY)
+
+    async def ask(ctx: Any) -> str:
+        ctx.progress(1, 2, CANARY)
+        return str(await ctx.elicit(CANARY, name, key="canary-key"))
+
+    accepted = {"action": "accept", "content": {CANARY: CANARY}}
+    for script in fail, refuse, ask:
+        await play("async", script, client=client, answer=lambda *_: accepted)
+    for method, params in (
+        ("tools/call", {"name": "open_to_all", "arguments": {}}),
+        ("tools/call", {"name": "open_to_all", "arguments": {CANARY: CANARY}}),
+        ("tools/call", {"name": CANARY, "arguments": {CANARY: CANARY}}),
+        ("resources/read", {"uri": f"cellar://{CANARY}"}),
+        ("resources/read", {"uri": "cellar://broken"}),
+        ("resources/read", {"uri": f"{CANARY}://"}),
+        ("prompts/get", {"name": CANARY, "arguments": {CANARY: CANARY}}),
+        ("tools/list", {"cursor": CANARY}),
+        (CANARY, {}),
+    ):
+        meta = {"baggage": f"{CANARY}=1", CANARY: CANARY}
+        await client.request(method, {**params, "_meta": meta})
+    text = "".join(each.to_json() for each in exported())
+    assert text.count("tools/call async") > 2
+    assert CANARY not in text
+    assert client.session is None or client.session not in text
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+async def test_background_work_is_part_of_no_request(
+    connect: Connect,
+    play: Play,
+    process: Process,
+    exported: Exported,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    execute = CursorWrapper.execute
+
+    def recorded(cursor: Any, *arguments: Any) -> Any:
+        # As a package does that records statements.
+        with trace.get_tracer("sql").start_as_current_span("sql") as span:
+            span.set_attribute("thread", threading.current_thread().name)
+            return execute(cursor, *arguments)
+
+    monkeypatch.setattr(CursorWrapper, "execute", recorded)
+    client = await connect(STATEFUL, **PRIVATE)
+
+    def change(ctx: Any) -> str:
+        ctx.changed("tools")
+        ctx.log("error", "first")
+        return str(User.objects.count())
+
+    for _ in range(3):
+        await play("sync", change, client=client)
+        await process.gate.wait_for_check()
+    assert process.audit is not None
+    await process.audit.wait_until_written()
+    await client.visit("DELETE").done()
+    await all_logged(process.log)
+    spans = exported()
+    requests = {each.context.trace_id: each for each in spans if each.name != "sql"}
+    statements = [each for each in spans if each.name == "sql"]
+    assert len(requests) == 4
+    threads = {str((each.attributes or {})["thread"]) for each in statements}
+    assert {"mcp-checks", "mcp-calls", "mcp-writer"} <= threads
+    assert any(each.parent for each in statements)
+    for each in statements:
+        if each.parent is None:
+            continue
+        call = requests[each.parent.trace_id]
+        assert (call.start_time or 0) <= (each.start_time or 0)
+        assert (each.end_time or 0) <= (call.end_time or 0)
