@@ -16,7 +16,9 @@ from prometheus_client import parser as text
 from prometheus_client.openmetrics import parser as open_metrics
 
 from mcp_app.audit.tallies import Tallies
+from mcp_app.conf import MIB
 from mcp_app.interface.call_record import FAILED
+from mcp_app.interface.server import VERSION
 from mcp_app.invalidation.workers import database_ms
 from mcp_app.metrics import Collector
 from mcp_app.models import CallStatistic, Occurrence, Question, Stop, Task
@@ -167,6 +169,15 @@ async def test_calls(application: WireCheck, process: Process, count: int) -> No
     assert (times["drill_add", "+Inf"], times["", "+Inf"]) == (3, count)
     # Few such calls of strangers get rows.
     assert 0 < values(after, "mcp_calls_without_row", "error_type")["unknown",] < count
+
+
+async def test_what_a_process_reports(application: WireCheck, process: Process) -> None:
+    await Client(application, STATELESS).call("drill_add", a=1, b=2)
+    process._look_for_hanging(process.loop.time() - 2)
+    report = process.build_report()
+    assert (report.release, report.waiting) == (VERSION, 1)
+    assert report.memory > 10 * MIB
+    assert 2 <= report.delay < 60
 
 
 async def test_while_everything_is_stopped(
