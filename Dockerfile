@@ -30,6 +30,7 @@ EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
     CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['PORT'] + '/mcp/health', timeout=4)"]
-# exec: the signal reaches the server. With MCP_TRACING, spans go where OTEL_* say.
+# With MCP_TRACING, spans of all that runs here go where OTEL_* say. exec: signals arrive.
+ENTRYPOINT ["sh", "-c", "exec ${MCP_TRACING:+opentelemetry-instrument} \"$@\"", "--"]
 # No log of accesses: URLs of HTTP+SSE hold session ids, and the proxy has one.
-CMD ["sh", "-c", "exec ${MCP_TRACING:+opentelemetry-instrument} uvicorn mcp_project.asgi:application --host 0.0.0.0 --port $PORT --workers $WEB_CONCURRENCY --timeout-graceful-shutdown 30 --timeout-worker-healthcheck 60 --no-proxy-headers --no-access-log"]
+CMD ["sh", "-c", "exec uvicorn mcp_project.asgi:application --host 0.0.0.0 --port $PORT --workers $WEB_CONCURRENCY --timeout-graceful-shutdown 30 --timeout-worker-healthcheck 60 --no-proxy-headers --no-access-log"]

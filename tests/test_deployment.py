@@ -39,7 +39,7 @@ def compare(name: str = "", line: str = "", instead: str = "") -> None:
     [unit_s] = re.findall(r"^TimeoutStopSec=(\d+)$", texts[UNIT], re.MULTILINE)
     stops_s = (int(unit_s), pod_s - pause_s, grace_s(services["web"]))
     assert Limits().drain < int(server_s) < min(stops_s), "calls are cut"
-    assert int(worker["command"][-1]) < tasks_s, "tasks are cut"
+    assert int(worker["args"][-1]) < tasks_s, "tasks are cut"
     tasks_s = grace_s(services["worker"])
     assert int(services["worker"]["command"][-1]) < tasks_s, "tasks are cut"
 

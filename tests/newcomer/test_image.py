@@ -80,7 +80,7 @@ async def test_it_migrates_serves_and_ends(
         here([*manage, "shell", "-c", ADMIN])
         token = here([*manage, "mcp_token", "new", "eve", "laptop"]).split()[0]
         check = [*apart, *config["Healthcheck"]["Test"][1:]]
-        with Program([*apart, *config["Cmd"]]) as web:
+        with Program([*apart, *config["Entrypoint"], *config["Cmd"]]) as web:
             web.wait_until(
                 lambda: not ended(check, CHECKOUT, os.environ).returncode, START_S
             )
