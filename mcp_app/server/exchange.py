@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from mcp_app.protocol.tasks import NewTask, TaskRecord
     from mcp_app.protocol.webhooks import NewWebhook
     from mcp_app.server.conversation import QuestionPlaces, RequestState, StateSealer
-    from mcp_app.server.tracing import Tracing
     from mcp_app.streams.claims import StoredSteps
     from mcp_app.streams.event_subscriptions import Refusal, Stored
     from mcp_app.streams.log_writer import Beside
@@ -252,6 +251,23 @@ class Webhooks(Protocol):
 
     async def end(self, public_id: str) -> bool:
         """Delete it; return whether there was one."""
+
+
+class Tracing(Protocol):
+    """Records requests, and what they wait for, as spans."""
+
+    def start_request(self, exchange: Exchange) -> Span | None:
+        """Start the span of a request, None if it is not recorded."""
+
+    def record_request(
+        self, exchange: Exchange, span: Span
+    ) -> AbstractContextManager[None]:
+        """Make a span the current one, and end it with what became of the request."""
+
+    def record_questions(
+        self, request: Span, methods: Sequence[str]
+    ) -> AbstractContextManager[None]:
+        """Record questions to the client, from their sending to their answers."""
 
 
 class TaskRun(Protocol):

@@ -10,12 +10,13 @@ decided before a request is served: by the trace that it is part of, else by a d
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager
+from random import random
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from opentelemetry import context, trace
+from opentelemetry.context import get_current
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.trace.status import StatusCode
@@ -90,11 +91,11 @@ class Tracing:
         """
         if b"traceparent" in raw and self._trusts(principal, remote=True):
             return _may_be_sampled(raw[b"traceparent"].decode("latin-1"))
-        if context.get_current():
+        if get_current():
             ambient = trace.get_current_span().get_span_context()
             if ambient.is_valid:
                 return ambient.trace_flags.sampled
-        scope[IS_DRAWN] = is_drawn = random.random() < self._sample  # noqa: S311
+        scope[IS_DRAWN] = is_drawn = random() < self._sample  # noqa: S311
         return is_drawn
 
     def wants_meta(self, meta: Mapping[str, Any], principal: Principal) -> bool:
@@ -129,7 +130,7 @@ class Tracing:
         if known:
             is_sampled = known[0].trace_flags.sampled
         elif exchange.is_drawn is None:
-            is_sampled = random.random() < self._sample  # noqa: S311 - no secret
+            is_sampled = random() < self._sample  # noqa: S311 - no secret
         else:
             is_sampled = exchange.is_drawn
         if not is_sampled:
@@ -221,7 +222,7 @@ class Tracing:
         if not current.is_recording() and not (
             is_delivery
             and not current.get_span_context().is_valid
-            and random.random() < self._sample  # noqa: S311 - no secret
+            and random() < self._sample  # noqa: S311 - no secret
         ):
             yield None
             return

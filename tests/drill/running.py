@@ -45,7 +45,7 @@ OWN: Final = frozenset(
         *("DJANGO_SETTINGS_MODULE", "FAULTS", "HAPPENINGS", "JANITOR", "LEDGER"),
         *("MCP_USER", "MOUNT"),
         *("NOISE", "NTOOLS", "PATIENCE", "PORT", "RECORD", "REDIS_URL", "ROWS"),
-        *("SECRET_KEY", "SERVER", "TASK_TOOLS", "UNFOLD", "WIRE"),
+        *("SECRET_KEY", "SERVER", "SPANS", "TASK_TOOLS", "UNFOLD", "WIRE"),
         "WIRE_REPORT",
     }
 )

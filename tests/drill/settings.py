@@ -56,3 +56,11 @@ if level := os.environ.get("LOG_ROOT"):
         "django": {"level": level},
         "django.db.backends": {"level": "INFO"},
     }
+
+# Where spans go.
+if spans := os.environ.get("SPANS"):
+    from pathlib import Path
+
+    from tests.drill.spans import write_spans_into
+
+    write_spans_into(Path(spans))

@@ -162,7 +162,8 @@ class EndpointHandler(CallHandler):
         revision = None if header is None else (await self._find_session()).revision
         conversation.check_turn(request.method, revision)
         self.process.refuse_if_stopping()
-        exchange = self._build_exchange(request, LATEST_STATEFUL, {})
+        meta = negotiation.meta_of(request.params) or {}
+        exchange = self._build_exchange(request, LATEST_STATEFUL, meta)
         status, body = await dispatch.answer_request(exchange)
         headers = with_retry(status, self.cors)
         if exchange.opened_session is not None:
