@@ -56,7 +56,8 @@ def _run(*arguments: str, **options: Any) -> str:
         check=True,
         **({"env": options["environment"]} if options else {}),
     )
-    return done.stdout
+    output: str = done.stdout
+    return output
 
 
 def _spans(text: str) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from tests.drill.spans import write_spans
 
 async def call_tools(server: str | StdioServerParameters) -> None:
     for era in (STATEFUL, STATELESS):
-        async with Client(server, mode=MODES[era]) as client:  # type: ignore[arg-type]
+        async with Client(server, mode=MODES[era]) as client:
             await client.list_tools()
             for _ in range(3):
                 await client.call_tool("drill_add", {"a": 1, "b": 2})
