@@ -12,6 +12,7 @@ from mcp_app.auth.site_requests import client_address, is_in_networks
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.sites import Network
 from mcp_app.pools.database import reader
+from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.process.background import process
 from mcp_app.protocol.errors import RequestRefused, Unavailable
 from mcp_app.protocol.headers import Headers
@@ -81,7 +82,7 @@ async def _share_text(*, is_open: bool) -> bytes:
     began, task = _results.get(is_open, (now, None))
     is_old = task is not None and task.done() and now - began >= SHARED_S
     if task is None or task.get_loop() is not loop or is_old:
-        task = loop.create_task(_write_text(is_open=is_open))
+        task = start_background_task(_write_text(is_open=is_open))
         _results[is_open] = now, task
     # Who leaves must not cancel what others wait for.
     return await asyncio.shield(task)
