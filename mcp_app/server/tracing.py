@@ -10,6 +10,7 @@ decided before a request is served: by the trace that it is part of, else by a d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager
 from random import random
@@ -42,6 +43,11 @@ TRACESTATE: Final = "tracestate"
 _FLAGS: Final = 54
 """Where a `traceparent` has the last digit of its flags (W3C Trace Context, 3.2)."""
 _SAMPLED: Final = frozenset("13579bdf")
+MAX_CONTEXT: Final = 512
+"""Characters of a `traceparent`, and of a `tracestate` (W3C Trace Context, 3.3.1.5)."""
+_KEY: Final = "[a-z][a-z0-9_*/-]{0,240}(?:@[a-z][a-z0-9_*/-]{0,13})?"
+_MEMBER: Final = f"{_KEY}=[!-+.-<>-~-]{{1,256}}"
+_STATE: Final = re.compile(f"{_MEMBER}(?:, ?{_MEMBER}){{0,31}}")
 _TARGETS: Final = {
     "tools/call": "gen_ai.tool.name",
     "prompts/get": "gen_ai.prompt.name",
@@ -95,7 +101,9 @@ class Tracing:
             ambient = trace.get_current_span().get_span_context()
             if ambient.is_valid:
                 return ambient.trace_flags.sampled
-        scope[IS_DRAWN] = is_drawn = random() < self._sample  # noqa: S311
+        is_drawn: bool | None = scope.get(IS_DRAWN)
+        if is_drawn is None:
+            scope[IS_DRAWN] = is_drawn = random() < self._sample  # noqa: S311
         return is_drawn
 
     def wants_meta(self, meta: Mapping[str, Any], principal: Principal) -> bool:
@@ -275,10 +283,11 @@ def _read_context(parent: Any, state: Any) -> SpanContext | None:
     Baggage is not read: it is text of the caller, which libraries of the site would
     send on.
     """
-    if type(parent) is not str:
+    if type(parent) is not str or len(parent) > MAX_CONTEXT:
         return None
     texts = {TRACEPARENT: parent}
-    if type(state) is str:
+    # The propagator writes what it cannot read into the log, and is slow with much.
+    if type(state) is str and len(state) <= MAX_CONTEXT and _STATE.fullmatch(state):
         texts[TRACESTATE] = state
     extracted = _propagator.extract(texts, context.Context())
     found = trace.get_current_span(extracted).get_span_context()

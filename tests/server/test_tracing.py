@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -25,11 +26,12 @@ from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import Elicit
 from mcp_app.process.runtime import Process
-from mcp_app.server import recording
+from mcp_app.server import recording, tracing
 from tests.asgi_client import Client, JsonObject
 from tests.egress.conftest import peer
 from tests.egress.peer import Peer
 from tests.egress.peer import answer as reply
+from tests.old_client import OldClient
 from tests.scripting import STATEFUL, STATELESS, TAG, Play, task_registry
 from tests.serving import Connect, all_logged
 from tests.tasks.conftest import TakeTasks, take_tasks
@@ -195,6 +197,46 @@ async def test_what_the_site_records_around_a_call(
     assert {*map(parent_of, spans)} <= {int(TRACE, 16)}
 
 
+@pytest.mark.parametrize("mcp", [{"TRACING": {"sample": 0.5}}])
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+async def test_a_request_is_drawn_once(
+    connect: Connect,
+    exported: Exported,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+) -> None:
+    client = await connect(version)
+    exported()
+    call = "tools/call", {"name": "typed", "arguments": {"count": 1}}
+    # The second one is of a known caller.
+    for method, params in (call, call, ("tools/list", {})):
+        draws = [0.1, 0.9]
+        monkeypatch.setattr(tracing, "random", partial(draws.pop, 0))
+        await client.request(method, params)
+        assert draws == [0.9]
+        assert len(exported()) == 1
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+async def test_no_state_of_a_trace_is_logged(
+    connect: Connect, exported: Exported, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect(STATELESS, **PRIVATE)
+    for state, kept in (
+        ("rojo=00f067aa0ba902b7, fw@dt=t-61.rc", "rojo=00f067aa0ba902b7,fw@dt=t-61.rc"),
+        ("x\nERROR forged", ""),
+        ("a=1,CANARY=1", ""),
+        # The floor of the extra would take a minute for it.
+        (" " * 100_000, ""),
+    ):
+        exported()
+        meta = {"traceparent": parent(), "tracestate": state}
+        await client.request("prompts/list", {"_meta": meta})
+        (span,) = exported()
+        assert span.context.trace_state.to_header() == kept
+    assert "opentelemetry" not in caplog.text
+
+
 # -- what a span has -------------------------------------------------------------------
 
 PRIVATE: Final[JsonObject] = {"path": "/mcp/private", "headers": {"x-user": "ana"}}
@@ -307,6 +349,17 @@ async def test_initialize_and_discover(
     await client.open()
     await Client(application, STATELESS).request("server/discover")
     assert {"initialize", "server/discover"} <= {*map(name_of, exported())}
+
+
+@pytest.mark.parametrize("mcp", [NEVER])
+async def test_initialize_over_sse(application: WireCheck, exported: Exported) -> None:
+    client = OldClient(application, path="/mcp/private/sse", headers={"x-user": "ana"})
+    await client.connect()
+    hello = {**client.hello(None), "_meta": {"traceparent": parent()}}
+    await client.request("initialize", hello)
+    (span,) = exported()
+    assert (span.name, parent_of(span)) == ("initialize", int(TRACE, 16))
+    await client.leave()
 
 
 # -- what a request waits for ----------------------------------------------------------

@@ -204,7 +204,8 @@ class MessagesHandler(Address):
         if session.negotiated:
             return self._session_exchange(session, request)
         self.process.refuse_if_stopping()
-        exchange = self._build_exchange(request, LATEST_STATEFUL, {})
+        meta = negotiation.meta_of(request.params) or {}
+        exchange = self._build_exchange(request, LATEST_STATEFUL, meta)
         exchange.adapters = replace(exchange.adapters, handshakes=Negotiation(session))
         return exchange
 
