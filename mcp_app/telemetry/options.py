@@ -5,9 +5,10 @@ If one option is wrong, a check says so, and nobody reads them until it is mende
 
 from __future__ import annotations
 
+import re
 from typing import Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.sites import Networks, option_problems
@@ -20,6 +21,14 @@ class MetricsOptions(BaseModel, extra="forbid", strict=True):
     token: str = Field("", min_length=16, repr=False)
     networks: Networks = []
     names: int = Field(500, ge=1)
+
+    @field_validator("token")
+    @classmethod
+    def _check_token(cls, token: str) -> str:
+        if not re.fullmatch("[!-~]*", token):
+            # Such as the newline at the end of a file.
+            raise ValueError("no header can show spaces, newlines or other letters")
+        return token
 
     @model_validator(mode="after")
     def _check_readers(self) -> Self:

@@ -169,6 +169,8 @@ METRICS: Final = {"token": "of-the-scraper-01"}
         ({}, "E027"),
         ({"token": "too-short"}, "E027"),
         ({"token": None}, "E027"),
+        # As a file has it.
+        ({"token": "too-short-of-a-file\n"}, "E027"),
         ({**METRICS, "networks": ["ten"]}, "E027"),
         ({**METRICS, "names": 0, "tokens": []}, "E027 E027"),
     ],
