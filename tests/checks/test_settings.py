@@ -190,6 +190,34 @@ def test_who_reads_metrics(
     assert missing.msg.endswith('pip install "django-mcp-app[metrics]"')
 
 
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, ""),
+        ({"sample": 1, "parents": "all", "user": True}, ""),
+        ({"sample": 1.5}, 'MCP["TRACING"] has the "sample" 1.5'),
+        ({"sample": "0.1"}, 'MCP["TRACING"] has the "sample" \'0.1\''),
+        ({"parents": "some"}, "'signed-in', 'all' or 'none'"),
+        ({"user": 1}, 'MCP["TRACING"] has the "user" 1'),
+        ({"rate": 1}, "has no option 'rate'."),
+    ],
+)
+def test_what_is_traced(
+    options: Any, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with override_settings(MCP={"TRACING": options}):
+        messages = check_settings(None)
+        assert [each.id for each in messages] == ["mcp_app.E027"] * bool(found)
+        assert found in "".join(each.msg for each in messages)
+        monkeypatch.setattr(errors, "find_spec", lambda name: None)
+        assert check_settings(None)[-1].id == "mcp_app.W033"
+        monkeypatch.delitem(sys.modules, "mcp_app.server.tracing")
+        monkeypatch.setitem(sys.modules, "opentelemetry", None)
+        (missing,) = check_settings(None)
+    assert missing.id == "mcp_app.E028"
+    assert missing.msg.endswith('pip install "django-mcp-app[otel]"')
+
+
 def test_without_call_log_metrics_tell_little() -> None:
     assert ids({"METRICS": METRICS, "AUDIT": "off"}) == "W034"
 
