@@ -20,6 +20,7 @@ from mcp_app.interface.call_record import Outcome
 from mcp_app.invalidation.workers import database_ms
 from mcp_app.models import CallStatistic, Occurrence, Task, Worker
 from mcp_app.models.calls import BOUNDS_MS, DURATIONS, HOUR_S
+from mcp_app.models.fields import parse_json
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import LIVE_MS
 from mcp_app.telemetry.options import MetricsOptions, metrics_options
@@ -240,12 +241,26 @@ def _add_rows(figures: Figures) -> None:
         topic=OuterRef("topic"), number__gt=OuterRef("position")
     )
     next_ms = later.order_by("number").values("created_ms")[:1]
-    for name, rows in (
-        ("task", tasks.annotate(since=Case(When(**_WAITS, then=F("updated_ms"))))),
-        ("event", posts.filter(active=True, ending=False).annotate(since=next_ms)),
+    posts, now_ms = posts.filter(active=True, ending=False), figures.now_ms
+    for name, rows, others in (
+        ("task", tasks.annotate(since=Case(When(**_WAITS, then=F("updated_ms")))), {}),
+        ("event", posts.annotate(since=next_ms), _retried_events(posts)),
     ):
         grouped = rows.order_by().values_list("server").annotate(Min("since"))
         for server, since_ms in grouped:
-            age_s = max(0, figures.now_ms - (since_ms or figures.now_ms)) / 1_000
+            begin_ms = min(since_ms or now_ms, others.get(server, now_ms))
+            age_s = max(0, now_ms - begin_ms) / 1_000
             metric = f"mcp_oldest_waiting_{name}_seconds"
             figures.add(metric, age_s, {"mcp_server": server})
+
+
+def _retried_events(posts: Any) -> dict[str, int]:
+    """Return of each server when its oldest event happened that is posted again."""
+    oldest: dict[str, int] = {}
+    rows = posts.exclude(retries="[]").values_list("server", "retries")
+    for server, retries in rows.order_by():
+        for number, *_times in parse_json(retries):
+            oldest[server] = min(number, oldest.get(server, number))
+    events = Occurrence.objects.filter(number__in=oldest.values())
+    times = dict(events.values_list("number", "created_ms"))
+    return {each: times[number] for each, number in oldest.items() if number in times}

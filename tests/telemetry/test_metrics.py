@@ -258,8 +258,16 @@ def told(db: None) -> dict[str, Metric]:
     Task.objects.filter(pk=waiting.pk).update(updated_ms=an_hour_ago)
     subscription("paid")
     subscription("paid", person="2", principal="2", active=False)
-    occurred = {"topic": "paid", "event_id": "e", "data": "{}"}
-    Occurrence.objects.create(number=1, created_ms=an_hour_ago, **occurred)
+    # Its receiver fails: all is posted once, and the first one is posted again.
+    again: dict[str, Any] = {
+        "position": 2,
+        "retries": "[[2,1,0],[1,3,0]]",
+        "failed_since_ms": 1,
+    }
+    subscription("paid", person="3", principal="3", server="team", **again)
+    for number, when_ms in ((1, an_hour_ago), (2, database_ms())):
+        occurred = {"topic": "paid", "event_id": f"e{number}", "data": "{}"}
+        Occurrence.objects.create(number=number, created_ms=when_ms, **occurred)
     call_tools(database_ms(), "a")
     return parsed(collector.read_text(is_open=False))
 
@@ -284,11 +292,11 @@ def test_what_waits(told: dict[str, Metric]) -> None:
     tasks = dict.fromkeys([("waiting",), ("running",), ("completed",)], 1)
     assert values(told, "mcp_tasks", "state") == tasks
     states = values(told, "mcp_event_subscriptions", "state")
-    assert states == {("active",): 1, ("paused",): 1}
+    assert states == {("active",): 1, ("paused",): 1, ("retrying",): 1}
     assert values(told, "mcp_stops", "scope") == {("changes",): 1}
-    for name in ("task", "event"):
-        [age] = values(told, f"mcp_oldest_waiting_{name}_seconds").values()
-        assert age == pytest.approx(3_600, abs=60)
+    for name, servers in (("task", 1), ("event", 2)):
+        ages = values(told, f"mcp_oldest_waiting_{name}_seconds", "mcp_server")
+        assert [*ages.values()] == [pytest.approx(3_600, abs=60)] * servers
 
 
 def test_what_deploy_names_is_there(told: dict[str, Metric]) -> None:
