@@ -472,6 +472,8 @@ class Process:
         self.stopping = True
         patience = self.limits.drain if patience is None else patience
         await drain_process(self, patience, end)
+        if self.tracing is not None:
+            await self.tracing.send_spans()
 
     def stop_timers(self) -> None:
         self._ticker.stop()

@@ -10,10 +10,13 @@ decided before a request is served: by the trace that it is part of, else by a d
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from random import random
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from opentelemetry import context, trace
@@ -25,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_app.interface.call_record import FINE
 from mcp_app.interface.server import VERSION
+from mcp_app.pools.loop_thread import settle_future
 from mcp_app.server import recording
 from mcp_app.server.exchange import IS_DRAWN
 
@@ -43,6 +47,8 @@ TRACESTATE: Final = "tracestate"
 _FLAGS: Final = 54
 """Where a `traceparent` has the last digit of its flags (W3C Trace Context, 3.2)."""
 _SAMPLED: Final = frozenset("13579bdf")
+SEND_S: Final = 2.0
+"""So long an ending process waits until its last spans are sent."""
 MAX_CONTEXT: Final = 512
 """Characters of a `traceparent`, and of a `tracestate` (W3C Trace Context, 3.3.1.5)."""
 _KEY: Final = "[a-z][a-z0-9_*/-]{0,240}(?:@[a-z][a-z0-9_*/-]{0,13})?"
@@ -255,6 +261,23 @@ class Tracing:
         carrier: dict[str, str] = {}
         _propagator.inject(carrier)
         return [*carrier.items()]
+
+    async def send_spans(self) -> None:
+        """Have the SDK send what it collects: a process that a signal ends does not.
+
+        A collector that hangs keeps no process alive.
+        """
+        flush = getattr(trace.get_tracer_provider(), "force_flush", None)
+        if flush is None:
+            return
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[object] = loop.create_future()
+        send = partial(flush, int(SEND_S * 1_000))
+        work = (loop.call_soon_threadsafe, future, send)
+        Thread(target=settle_future, args=work, name="mcp-spans", daemon=True).start()
+        # Whatever an exporter raises, too.
+        with suppress(Exception):
+            await asyncio.wait_for(future, SEND_S)
 
     @contextmanager
     def _record_client(

@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.db.backends.utils import CursorWrapper
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mcp_app import Context
@@ -553,3 +553,20 @@ async def test_background_work_is_part_of_no_request(
         call = requests[each.parent.trace_id]
         assert (call.start_time or 0) <= (each.start_time or 0)
         assert (each.end_time or 0) <= (call.end_time or 0)
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+async def test_an_ending_process_sends_what_it_has_recorded(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    assert process.tracing is not None
+    monkeypatch.setattr(process.tracing, "_tracer", provider.get_tracer("mcp_app"))
+    await (await connect(STATELESS)).call("typed", count=1)
+    assert not exporter.get_finished_spans()
+    # A server may end by its signal: nothing that is to run at exit runs then.
+    await process.drain()
+    assert exporter.get_finished_spans()
+    provider.shutdown()
