@@ -178,6 +178,8 @@ APT_SOURCES = $(firstword $(wildcard $(addprefix /etc/apt/,sources.list.d/debian
 image: ## Build the image of the example site (BASE=python:3.13-slim, IMAGE=django-mcp-app).
 	@if [ -z "$(BUILDAH)" ] && docker info > /dev/null 2>&1; \
 	then docker build --build-arg BASE=$(BASE) --tag $(IMAGE) .; \
+	elif [ -z "$(BUILDAH)" ] && ! command -v buildah > /dev/null; \
+	then echo "No daemon of Docker answers, and there is no buildah: start the one, or install the other." >&2; exit 1; \
 	else $(or $(BUILDAH),buildah) build --isolation chroot --format docker $(LENT) --build-arg BASE=$(BASE) --tag $(IMAGE) .; fi
 
 .PHONY: image-base

@@ -115,3 +115,11 @@ def test_they_are_what_the_docs_say_and_the_tests_run() -> None:
     )
     assert {name: tried.get(name, pins[name]) for name in pins} == pins
     assert not pins.keys() & {*re.findall(r"^([\w-]+)", read("requirements.txt"), re.M)}
+
+
+def test_no_key_and_no_database_comes_into_the_image() -> None:
+    lines = read(".dockerignore").splitlines()
+    copied = max(index for index, each in enumerate(lines) if each.startswith("!"))
+    kept_out = {each.removeprefix("**/") for each in lines[copied:]}
+    # Those that git leaves out, too, in each folder that is copied.
+    assert {".env", ".secret_key", "db.sqlite3*"} <= kept_out
