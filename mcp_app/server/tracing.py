@@ -274,9 +274,10 @@ class Tracing:
         future: asyncio.Future[object] = loop.create_future()
         send = partial(flush, int(SEND_S * 1_000))
         work = (loop.call_soon_threadsafe, future, send)
-        Thread(target=settle_future, args=work, name="mcp-spans", daemon=True).start()
-        # Whatever an exporter raises, too.
+        thread = Thread(target=settle_future, args=work, name="mcp-spans", daemon=True)
+        # Whatever an exporter raises, and where no thread begins at exit (Python 3.12).
         with suppress(Exception):
+            thread.start()
             await asyncio.wait_for(future, SEND_S)
 
     @contextmanager
