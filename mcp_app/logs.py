@@ -42,10 +42,12 @@ def _redact_secrets(value: Any) -> Any:
 
 # -- json logs -------------------------------------------------------------------------
 # Each record is one line of JSON.  Whatever a client calls itself or sends, it makes no
-# second line, no control character, and no field of more than 2 KiB (CWE-117).
+# second line, no control character, and no field of more than 2 KiB (CWE-117).  An
+# exception may have more: the site's own line stands before a dozen of Django's.
 
 LARGEST: Final = 2048
 """Bytes of a field, as it is written."""
+LARGEST_EXCEPTION: Final = 8192
 CUT: Final = "..."
 _OWN: Final = frozenset(
     vars(logging.LogRecord("", 0, "", 0, "", (), None)).keys() | {"message", "asctime"}
@@ -71,7 +73,7 @@ class JsonFormatter(logging.Formatter):
                 fields[_bounded_text(name)] = _plain_value(value)
         if record.exc_info:
             whole = self.formatException(record.exc_info)
-            fields["exception"] = _bounded_text(whole[::-1])[::-1]
+            fields["exception"] = _bounded_text(whole[::-1], LARGEST_EXCEPTION)[::-1]
         return _json_text(fields)
 
 
@@ -83,11 +85,11 @@ def _plain_value(value: object) -> Any:
     return _bounded_text(value if isinstance(value, str) else repr(value))
 
 
-def _bounded_text(text: str) -> str:
+def _bounded_text(text: str, most: int = LARGEST) -> str:
     """Return a text, or as much of it as may be written."""
-    start = text[:LARGEST]
-    while len(_json_text(start)) - 2 > LARGEST:
-        start = start[: len(start) * LARGEST // len(_json_text(start))]
+    start = text[:most]
+    while len(_json_text(start)) - 2 > most:
+        start = start[: len(start) * most // len(_json_text(start))]
     return text if start == text else start[: -len(CUT)] + CUT
 
 

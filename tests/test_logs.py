@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from mcp_app.logs import LARGEST, JsonFormatter, WithoutSessionIds
+from mcp_app.logs import LARGEST, LARGEST_EXCEPTION, JsonFormatter, WithoutSessionIds
 from tests.drill.ports import HOST, free_port, has_listener
 from tests.drill.programs import Program
 
@@ -152,12 +152,15 @@ def test_values_of_all_kinds() -> None:
 
 
 def test_the_end_of_an_exception() -> None:
-    try:
-        raise ValueError("x" * 3_000 + "\nthe end")
-    except ValueError:
-        record = logging.LogRecord("a", 40, "", 0, "failed", (), sys.exc_info())
-    line = JsonFormatter().format(record)
-    assert len(line.splitlines()) == 1
-    told = json.loads(line)["exception"]
-    assert told.endswith("the end")
-    assert len(json.dumps(told)) - 2 <= LARGEST
+    # As deep as a query that fails in Django, below a line of the site.
+    for length, has_all in ((3_000, True), (10_000, False)):
+        try:
+            raise ValueError("x" * length + "\nthe end")
+        except ValueError:
+            record = logging.LogRecord("a", 40, "", 0, "failed", (), sys.exc_info())
+        line = JsonFormatter().format(record)
+        assert len(line.splitlines()) == 1
+        told = json.loads(line)["exception"]
+        assert told.endswith("the end")
+        assert ("in test_the_end_of_an_exception" in told) is has_all
+        assert len(json.dumps(told)) - 2 <= LARGEST_EXCEPTION

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.logs import LARGEST, JsonFormatter
+from mcp_app.logs import LARGEST, LARGEST_EXCEPTION, JsonFormatter
 from mcp_app.transports.http import host_and_origin
 from tests.asgi_client import PREFIX, Client, outcome
 from tests.marks import NEWEST_FIRST
@@ -48,7 +48,9 @@ def lines(log: StringIO) -> list[dict[str, Any]]:
     assert "\x1b" not in text
     found = [json.loads(each) for each in text.splitlines()]
     for record in found:
-        assert all(len(json.dumps(each)) - 2 <= LARGEST for each in record.values())
+        for name, each in record.items():
+            most = LARGEST_EXCEPTION if name == "exception" else LARGEST
+            assert len(json.dumps(each)) - 2 <= most
         assert record["logger"].startswith(("mcp_app", "django"))
     return found
 
