@@ -30,7 +30,10 @@ def compare(name: str = "", line: str = "", instead: str = "") -> None:
     if name:
         texts[name] = replaced(texts[name], {line: instead})
     services = yaml.safe_load(texts[COMPOSE])["services"]
-    plain, _, *deployments, _ = yaml.safe_load_all(texts[KUBERNETES])
+    plain, job, *deployments, _ = yaml.safe_load_all(texts[KUBERNETES])
+    both = [each["spec"]["template"]["spec"] for each in (job, *deployments)]
+    linked = [each.get("enableServiceLinks", True) for each in both]
+    assert not any(linked), "read as settings"
     pods = [each["spec"]["template"]["spec"] for each in deployments]
     [web], [worker] = (each["containers"] for each in pods)
     pod_s, tasks_s = (each["terminationGracePeriodSeconds"] for each in pods)
@@ -91,6 +94,7 @@ def test_they_agree() -> None:
             "probe",
         ),
         (KUBERNETES, "  ALLOWED_HOSTS:", "  HOSTS:", "nobody reads it"),
+        (KUBERNETES, "Never\n      enable", "Never\n      #", "read as settings"),
         (UNIT, "StopSec=40", "StopSec=20", "calls are cut"),
     ],
 )
