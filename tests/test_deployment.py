@@ -17,6 +17,7 @@ ROOT: Final = Path(__file__).parent.parent
 COMPOSE, KUBERNETES = "deploy/compose.yaml", "deploy/kubernetes.yaml"
 UNIT, EXAMPLE = "deploy/mcp.service", "deploy/.env.example"
 HEALTH: Final = "/mcp/health"
+ASKED: Final = {"path": HEALTH, "port": "http"}
 
 
 def read(name: str) -> str:
@@ -30,11 +31,9 @@ def compare(name: str = "", line: str = "", instead: str = "") -> None:
     if name:
         texts[name] = replaced(texts[name], {line: instead})
     services = yaml.safe_load(texts[COMPOSE])["services"]
-    plain, job, *deployments, _ = yaml.safe_load_all(texts[KUBERNETES])
-    both = [each["spec"]["template"]["spec"] for each in (job, *deployments)]
-    linked = [each.get("enableServiceLinks", True) for each in both]
-    assert not any(linked), "read as settings"
-    pods = [each["spec"]["template"]["spec"] for each in deployments]
+    plain, *jobs, _ = yaml.safe_load_all(texts[KUBERNETES])
+    _, *pods = own = [each["spec"]["template"]["spec"] for each in jobs]
+    assert {each.get("enableServiceLinks") for each in own} == {False}, "as settings"
     [web], [worker] = (each["containers"] for each in pods)
     pod_s, tasks_s = (each["terminationGracePeriodSeconds"] for each in pods)
     pause_s = int(web["lifecycle"]["preStop"]["exec"]["command"][-1])
@@ -47,9 +46,9 @@ def compare(name: str = "", line: str = "", instead: str = "") -> None:
     assert int(services["worker"]["command"][-1]) < tasks_s, "tasks are cut"
 
     assert HEALTH in texts["Dockerfile"], "probe"
-    probes = (web[f"{each}Probe"] for each in ("startup", "readiness", "liveness"))
-    asked = {"path": HEALTH, "port": "http"}
-    assert [each.get("httpGet") for each in probes] == [asked, asked, None], "probe"
+    kinds = ("startup", "readiness", "liveness")
+    probes = [web[f"{each}Probe"].get("httpGet") for each in kinds]
+    assert probes == [ASKED, ASKED, None], "probe"
     source = read("mcp_project/settings.py")
     known = {
         *re.findall(r'env\.\w+\(\s*"(\w+)"', source),
@@ -94,7 +93,7 @@ def test_they_agree() -> None:
             "probe",
         ),
         (KUBERNETES, "  ALLOWED_HOSTS:", "  HOSTS:", "nobody reads it"),
-        (KUBERNETES, "Never\n      enable", "Never\n      #", "read as settings"),
+        (KUBERNETES, "Never\n      enable", "Never\n      #", "as settings"),
         (UNIT, "StopSec=40", "StopSec=20", "calls are cut"),
     ],
 )
