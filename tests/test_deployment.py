@@ -32,8 +32,7 @@ def compare(name: str = "", line: str = "", instead: str = "") -> None:
         texts[name] = replaced(texts[name], {line: instead})
     services = yaml.safe_load(texts[COMPOSE])["services"]
     plain, *jobs, _ = yaml.safe_load_all(texts[KUBERNETES])
-    _, *pods = own = [each["spec"]["template"]["spec"] for each in jobs]
-    assert {each.get("enableServiceLinks") for each in own} == {False}, "as settings"
+    _, *pods = pods_of(jobs)
     [web], [worker] = (each["containers"] for each in pods)
     pod_s, tasks_s = (each["terminationGracePeriodSeconds"] for each in pods)
     pause_s = int(web["lifecycle"]["preStop"]["exec"]["command"][-1])
@@ -67,6 +66,12 @@ def compare(name: str = "", line: str = "", instead: str = "") -> None:
     }
     assert given.keys() - in_compose <= known, "nobody reads it"
     mcp_settings({variable: str(value) for variable, value in given.items()})
+
+
+def pods_of(jobs: list[Any]) -> list[Any]:
+    pods = [each["spec"]["template"]["spec"] for each in jobs]
+    assert {each.get("enableServiceLinks") for each in pods} == {False}, "as settings"
+    return pods
 
 
 def grace_s(service: Any) -> int:
