@@ -328,7 +328,11 @@ class Process:
 
     def refuse_if_stopping(self) -> None:
         if self.stopping:
-            raise Unavailable("This process is stopping.", retry_after=retry_seconds())
+            words, seconds = "This process is stopping.", retry_seconds()
+            refusal = Unavailable(words, retry_after=seconds)
+            # A proxy that keeps its connection would send all that follows here, too.
+            refusal.headers = {**refusal.headers, "Connection": "close"}
+            raise refusal
 
     async def failing_part(self) -> str:
         """Return which part keeps this process from serving, "" where none does."""

@@ -215,6 +215,9 @@ def _create_response(
     values: dict[str, str] = {}
     for name, value in headers:
         key, text = _decode_name(name), value.decode("latin-1")
+        if key == "connection":
+            # Under WSGI it is the server's alone (PEP 3333).
+            continue
         values[key] = f"{values[key]}, {text}" if key in values else text
     response = kind(content, status=status, headers=values)
     if "content-type" not in values:

@@ -49,13 +49,17 @@ async def test_a_part_is_sent_when_the_one_before_was_taken() -> None:
 
     async def three() -> None:
         nonlocal sent
-        await call.send(START)
+        await call.send({**START, "headers": [(b"connection", b"close")]})
         for _ in range(3):
             await call.send(PART)
             sent += 1
         await call.send({"type": "http.response.body"})
 
-    parts = await received(call, three())
+    response = await call.await_response(three())
+    # No application says that under WSGI (PEP 3333).
+    assert "connection" not in response.headers
+    assert isinstance(response, StreamingHttpResponse)
+    parts = aiter(response)
     for number in range(3):
         assert sent == number
         assert await anext(parts) == b"part"
