@@ -11,6 +11,7 @@ decided before a request is served: by the trace that it is part of, else by a d
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from mcp_app.egress.sites import Site
     from mcp_app.interface.principal import Principal
     from mcp_app.server.exchange import Exchange
+
+logger = logging.getLogger("mcp_app.server")
 
 OTHER_METHOD: Final = "_OTHER"
 """What stands for a method that there is not, as for one of HTTP."""
@@ -156,15 +159,19 @@ class Tracing:
         # What is no method is text of the caller.
         is_known = exchange.method in exchange.revision.methods
         method = exchange.method if is_known else OTHER_METHOD
-        return self._tracer.start_span(
-            method,
-            parent,
-            SpanKind.SERVER,
-            self._request_attributes(exchange, method),
-            [Link(_without_state(each)) for each in others],
-            record_exception=False,
-            set_status_on_exception=False,
-        )
+        try:
+            return self._tracer.start_span(
+                method,
+                parent,
+                SpanKind.SERVER,
+                self._request_attributes(exchange, method),
+                [Link(_without_state(each)) for each in others],
+                record_exception=False,
+                set_status_on_exception=False,
+            )
+        except Exception as error:
+            _log_fault(error)
+            return None
 
     def _remote_contexts(self, exchange: Exchange) -> list[SpanContext]:
         meta, headers = exchange.meta, exchange.headers
@@ -207,8 +214,11 @@ class Tracing:
             raise
         finally:
             context.detach(token)
-            _describe_end(span, exchange)
-            span.end()
+            try:
+                _describe_end(span, exchange)
+                span.end()
+            except Exception as error:
+                _log_fault(error)
 
     # -- what a request waits for ----------------------------------------------------
 
@@ -294,6 +304,11 @@ class Tracing:
         finally:
             context.detach(token)
             span.end()
+
+
+def _log_fault(error: Exception) -> None:
+    """Log what a sampler or processor of the site raised: the request is served."""
+    logger.error("A span could not be recorded: %r", error)
 
 
 def _may_be_sampled(parent: str) -> bool:

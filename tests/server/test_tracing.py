@@ -14,7 +14,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db.backends.utils import CursorWrapper
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -570,3 +570,26 @@ async def test_an_ending_process_sends_what_it_has_recorded(
     await process.drain()
     assert exporter.get_finished_spans()
     provider.shutdown()
+
+
+class Broken(SpanProcessor):
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def on_start(self, *_: object, **__: object) -> None:
+        assert self._where != "start"
+
+    def on_end(self, _: object) -> None:
+        assert self._where != "end"
+
+
+@pytest.mark.parametrize("mcp", [ALWAYS])
+@pytest.mark.parametrize("where", ["start", "end"])
+async def test_a_request_is_answered_though_its_span_fails(
+    connect: Connect, process: Process, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(Broken(where))
+    assert process.tracing is not None
+    monkeypatch.setattr(process.tracing, "_tracer", provider.get_tracer("mcp_app"))
+    await (await connect(STATELESS)).call("typed", count=1)
