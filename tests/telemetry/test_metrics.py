@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from django.db import connection
+from django.db import ProgrammingError, connection
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client import parser as text
 from prometheus_client.openmetrics import parser as open_metrics
@@ -205,6 +205,19 @@ async def test_while_the_database_is_away(application: WireCheck) -> None:
         visit = asked(application, **BEARER)
         assert await visit.body() == metrics.AWAY
     assert (visit.status, visit.headers["retry-after"]) == (503, "2")
+
+
+async def test_before_the_tables_are_there(
+    application: WireCheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> bytes:
+        raise ProgrammingError("column of the next release")
+
+    monkeypatch.setattr(collector, "read_text", fail)
+    metrics._results.clear()
+    visit = asked(application, **BEARER)
+    assert (await visit.body(), visit.status) == (metrics.AWAY, 503)
+    metrics._results.clear()
 
 
 # -- without a process -----------------------------------------------------------------

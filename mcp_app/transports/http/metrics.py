@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from django.db import Error as DatabaseError
+
 from mcp_app.auth.site_requests import client_address, is_in_networks
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.sites import Network
@@ -68,7 +70,7 @@ async def answer_scrape(scope: Scope, send: Send) -> None:
     is_open = "application/openmetrics-text" in accept
     try:
         status, body = responses.OK, await _share_text(is_open=is_open)
-    except (Unavailable, TimeoutError):
+    except (DatabaseError, Unavailable, TimeoutError):
         status, body, is_open = responses.UNAVAILABLE, AWAY, False
     about = [(b"content-type", TYPES[is_open]), (b"content-length", b"%d" % len(body))]
     headers = [*about, *responses.with_retry(status, responses.UNCACHED)]
