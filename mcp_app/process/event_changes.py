@@ -30,6 +30,8 @@ REVOKED: Final = "You may not use this server any more."
 class EventProcess(RecognisingProcess, Protocol):
     """The parts of a process that events need."""
 
+    stopping: bool
+
     def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
 
 
@@ -144,8 +146,11 @@ class EventChanges:
     async def last_before(self, topic: str, after: int, age_ms: int) -> int:
         return await reader.run(rows.last_before, topic, after, age_ms)
 
-    async def wait(self, topics: Collection[str], seconds: float) -> None:
-        """Return when something happened of these topics, or after so long."""
+    async def wait(self, topics: Collection[str], seconds: float) -> bool:
+        """Return when something happened of these topics, or after so long.
+
+        That is False if the process stops: the client goes on at another one.
+        """
         event = asyncio.Event()
         for topic in topics:
             self._waiters.setdefault(topic, set()).add(event)
@@ -153,12 +158,13 @@ class EventChanges:
             async with asyncio.timeout(seconds):
                 await event.wait()
         except TimeoutError:
-            return
+            return not self._process.stopping
         finally:
             for topic in topics:
                 self._waiters[topic].discard(event)
                 if not self._waiters[topic]:
                     del self._waiters[topic]
+        return not self._process.stopping
 
     async def renew_exchange(self, exchange: Exchange) -> Exchange:
         process, principal = self._process, exchange.principal

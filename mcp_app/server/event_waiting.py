@@ -156,9 +156,11 @@ async def _next_events(
         truncated |= batch.truncated
         if batch.events or batch.truncated or left <= 0:
             break
-        await exchange.adapters.events.wait(
+        goes_on = await exchange.adapters.events.wait(
             {entry.definition.topic}, 0 if batch.has_more else min(left, LOOK_S)
         )
+        if not goes_on:
+            break
         core.send_progress(loop.time() - began, wait, None)
         # Rights, or the type, may have changed meanwhile.
         exchange = await exchange.adapters.events.renew_exchange(exchange)

@@ -234,8 +234,11 @@ class Events(Protocol):
     async def last_before(self, topic: str, after: int, age_ms: int) -> int:
         """Return the last number after another one that is older, 0 if none."""
 
-    async def wait(self, topics: Collection[str], seconds: float) -> None:
-        """Return when something happened of these topics, or after so long."""
+    async def wait(self, topics: Collection[str], seconds: float) -> bool:
+        """Return when something happened of these topics, or after so long.
+
+        That is False if nobody should wait here any more.
+        """
 
     async def renew_exchange(self, exchange: Exchange) -> Exchange:
         """Return a request as it would come now; raise `EventError` if it may not."""

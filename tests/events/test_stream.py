@@ -23,6 +23,7 @@ from mcp_app.protocol.negotiation import (
     PROTOCOL_VERSION,
     SUBSCRIPTION_ID,
 )
+from mcp_app.server import event_waiting
 from mcp_app.transports.open_streams import MAX_UNREAD_BYTES, PushStream
 from mcp_app.transports.stdio.connection import Connection
 from tests.asgi_client import JsonObject, Visit
@@ -259,6 +260,23 @@ async def test_who_waits_for_what_is_taken_away_meanwhile_is_told_nothing(
     catalogs.by_slug = {**catalogs.by_slug, "private": catalog}
     assert outcome.result["isError"]
     assert "Unknown event" in outcome.result["content"][0]["text"]
+
+
+async def test_nobody_waits_at_a_process_that_stops(
+    ana: EventClient, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_waiting, "LOOK_S", 0.01)
+    waiting = asyncio.create_task(ana.client.call(WAIT_FOR_EVENT, **NAME, wait=50))
+    await until(lambda: "order.paid" in process.events._waiters)
+    process.stopping = True
+    async with asyncio.timeout(25):
+        result = (await waiting).result["structuredContent"]
+    process.stopping = False
+    # The client goes on at another one.
+    await emit(OrderPaid("1"))
+    more = await ana.client.call(WAIT_FOR_EVENT, **NAME, cursor=result["cursor"])
+    events = more.result["structuredContent"]["events"]
+    assert (result["events"], len(events)) == ([], 1)
 
 
 async def test_a_stream_of_large_events_waits_for_its_reader(
