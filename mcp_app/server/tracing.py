@@ -21,7 +21,6 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from opentelemetry import context, trace
-from opentelemetry.context import get_current
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.trace.status import StatusCode
@@ -91,6 +90,8 @@ class Tracing:
         self._parents = options.parents
         self._user = options.user
         self._tracer = trace.get_tracer("mcp_app", VERSION)
+        self._has_ambient = False
+        """Whether the site records requests, too: to look each time takes 1 %."""
 
     # -- before a request is read ----------------------------------------------------
 
@@ -106,13 +107,11 @@ class Tracing:
         """
         if b"traceparent" in raw and self._trusts(principal, remote=True):
             return _may_be_sampled(raw[b"traceparent"].decode("latin-1"))
-        if get_current():
+        if self._has_ambient:
             ambient = trace.get_current_span().get_span_context()
             if ambient.is_valid:
                 return ambient.trace_flags.sampled
-        is_drawn: bool | None = scope.get(IS_DRAWN)
-        if is_drawn is None:
-            scope[IS_DRAWN] = is_drawn = random() < self._sample  # noqa: S311
+        scope[IS_DRAWN] = is_drawn = random() < self._sample  # noqa: S311
         return is_drawn
 
     def wants_meta(self, meta: Mapping[str, Any], principal: Principal) -> bool:
@@ -142,6 +141,8 @@ class Tracing:
         remote = self._remote_contexts(exchange)
         ambient = trace.get_current_span().get_span_context()
         around = [ambient] if ambient.is_valid else []
+        # The first request of a client comes here, whatever is drawn.
+        self._has_ambient = self._has_ambient or ambient.is_valid
         trusted = self._trusts(exchange.principal, remote=exchange.headers is not None)
         known = [*(remote if trusted else ()), *around]
         if known:

@@ -19,7 +19,7 @@ from mcp_app.protocol.revisions import Revision
 from mcp_app.server import call, dispatch, subscriptions
 from mcp_app.server.call import runs_once
 from mcp_app.server.events import STREAM
-from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.exchange import IS_DRAWN, End, Exchange
 from mcp_app.server.handlers import events
 from mcp_app.streams.event_ids import storage_error
 from mcp_app.streams.log_writer import StreamFenced
@@ -113,11 +113,14 @@ class CallHandler(HttpRequestHandler):
         return self._run_call(exchange)
 
     def _is_recorded(self, meta: dict[str, Any]) -> bool:
-        tracing, raw = self.process.tracing, self._headers.raw
-        return tracing is not None and (
-            tracing.wants_meta(meta, self._principal)
-            or tracing.wants_headers(raw, self._principal, self._scope)
-        )
+        tracing, principal = self.process.tracing, self._principal
+        if tracing is None:
+            return False
+        is_drawn: bool | None = self._scope.get(IS_DRAWN)
+        if is_drawn is None:
+            raw = self._headers.raw
+            is_drawn = tracing.wants_headers(raw, principal, self._scope)
+        return is_drawn or tracing.wants_meta(meta, principal)
 
     def _run_call(self, exchange: Exchange) -> Awaitable[None]:
         """Run a call; in the stateless era here, else in its own task."""
