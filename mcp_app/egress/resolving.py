@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from mcp_app.pools.loop_thread import settle_future, start_background_task
+from mcp_app.pools.loop_thread import run_apart, start_background_task
 
 # -- errors ----------------------------------------------------------------------------
 # What can become of a call to another site, if it is no answer.
@@ -99,16 +98,7 @@ class Resolver:
 
     async def _look_up_name(self, host: str, port: int) -> Sequence[str]:
         async with self._places:
-            loop = asyncio.get_running_loop()
-            future: asyncio.Future[Sequence[str]] = loop.create_future()
-            look_up = partial(self._lookup, host, port)
-            threading.Thread(
-                target=settle_future,
-                args=(loop.call_soon_threadsafe, future, look_up),
-                name="mcp-lookup",
-                daemon=True,
-            ).start()
-            return await future
+            return await run_apart(partial(self._lookup, host, port), "mcp-lookup")
 
     def _forget_lookup(
         self, key: tuple[str, int], task: asyncio.Task[Sequence[str]]

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from functools import partial
+from threading import Thread
 from typing import Any, Final, TypeVar
 
 from asgiref.sync import SyncToAsync
@@ -67,6 +68,18 @@ def settle_future(
     except RuntimeError:
         # The loop is closed: the process is ending, and nobody waits.
         return
+
+
+async def run_apart(function: Callable[[], Value], name: str) -> Value:
+    """Run a function that may hang in a thread of its own; return what it returns.
+
+    The thread keeps no process alive.  Raise what the function raises.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Value] = loop.create_future()
+    work = (loop.call_soon_threadsafe, future, function)
+    Thread(target=settle_future, args=work, name=name, daemon=True).start()
+    return await future
 
 
 def outcome_of(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:

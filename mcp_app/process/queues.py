@@ -6,11 +6,9 @@ is lost, late or doubled loses nothing, and lets nothing run twice.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
-from threading import Thread
 from typing import Any, Final
 
 from django.core.exceptions import ImproperlyConfigured
@@ -18,7 +16,7 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from mcp_app.conf import mcp_settings
-from mcp_app.pools.loop_thread import settle_future
+from mcp_app.pools.loop_thread import run_apart
 
 BY_US: Final = frozenset(["here", "worker"])
 """Values of `MCP["TASKS"]` with which processes of ours run tasks."""
@@ -38,13 +36,9 @@ def has_queue() -> bool:
 async def tell_queue(keys: Sequence[int]) -> None:
     """Give tasks to the queue; raises whatever the queue raises.
 
-    A broker may hang for minutes: its thread keeps no process alive.
+    A broker may hang for minutes.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[None] = loop.create_future()
-    work = (loop.call_soon_threadsafe, future, partial(_tell_queue, keys))
-    Thread(target=settle_future, args=work, name="mcp-queue", daemon=True).start()
-    await future
+    await run_apart(partial(_tell_queue, keys), "mcp-queue")
 
 
 def _tell_queue(keys: Sequence[int]) -> None:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from random import random
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from opentelemetry import context, trace
@@ -28,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_app.interface.call_record import FINE
 from mcp_app.interface.server import VERSION
-from mcp_app.pools.loop_thread import settle_future
+from mcp_app.pools.loop_thread import run_apart
 from mcp_app.server import recording
 from mcp_app.server.exchange import IS_DRAWN
 
@@ -111,8 +110,11 @@ class Tracing:
             ambient = trace.get_current_span().get_span_context()
             if ambient.is_valid:
                 return ambient.trace_flags.sampled
-        scope[IS_DRAWN] = is_drawn = random() < self._sample  # noqa: S311
+        scope[IS_DRAWN] = is_drawn = self._draw()
         return is_drawn
+
+    def _draw(self) -> bool:
+        return random() < self._sample  # noqa: S311 - no secret
 
     def wants_meta(self, meta: Mapping[str, Any], principal: Principal) -> bool:
         """Whether the `_meta` of a request lets it be recorded."""
@@ -148,7 +150,7 @@ class Tracing:
         if known:
             is_sampled = known[0].trace_flags.sampled
         elif exchange.is_drawn is None:
-            is_sampled = random() < self._sample  # noqa: S311 - no secret
+            is_sampled = self._draw()
         else:
             is_sampled = exchange.is_drawn
         if not is_sampled:
@@ -245,9 +247,7 @@ class Tracing:
         """
         current = trace.get_current_span()
         if not current.is_recording() and not (
-            is_delivery
-            and not current.get_span_context().is_valid
-            and random() < self._sample  # noqa: S311 - no secret
+            is_delivery and not current.get_span_context().is_valid and self._draw()
         ):
             yield None
             return
@@ -274,22 +274,14 @@ class Tracing:
         return [*carrier.items()]
 
     async def send_spans(self) -> None:
-        """Have the SDK send what it collects: a process that a signal ends does not.
-
-        A collector that hangs keeps no process alive.
-        """
+        """Have the SDK send what it collects: a process that a signal ends does not."""
         flush = getattr(trace.get_tracer_provider(), "force_flush", None)
         if flush is None:
             return
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[object] = loop.create_future()
-        send = partial(flush, int(SEND_S * 1_000))
-        work = (loop.call_soon_threadsafe, future, send)
-        thread = Thread(target=settle_future, args=work, name="mcp-spans", daemon=True)
+        sending = run_apart(partial(flush, int(SEND_S * 1_000)), "mcp-spans")
         # Whatever an exporter raises, and where no thread begins at exit (Python 3.12).
         with suppress(Exception):
-            thread.start()
-            await asyncio.wait_for(future, SEND_S)
+            await asyncio.wait_for(sending, SEND_S)
 
     @contextmanager
     def _record_client(
