@@ -267,10 +267,13 @@ class FormParameter:
             for make_form in ways:
                 make_form()
         except (KeyError, TypeError) as error:
+            # No client sends a request of Django, and a tool has none.
+            option = "request" if "'request'" in str(error) else "user"
             return (
                 f"{self.owner}: the form {self.source.__name__} cannot be made of what"
-                f" a client sends ({error!r}). Take a subclass that passes it, such as"
-                " user=None, and set form.user = ctx.user() in the function."
+                f" a client sends ({error!r}). Take a subclass that passes"
+                f" {option}=None and reads self.user, and set form.user = ctx.user() in"
+                " the function."
             )
         except Exception:
             return ""  # Such as for want of a database.

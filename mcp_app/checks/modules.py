@@ -25,6 +25,8 @@ OURS: Final = b"mcp_app"
 """What a module with definitions imports; others of that name are not ours."""
 LIBRARIES: Final = frozenset(["site-packages", "dist-packages"])
 """Folders that are not the site's, even if they are in its folder."""
+SETUP_COMMANDS: Final = (["migrate"], ["createsuperuser"])
+"""What a site needs before its toolsets can read rows: a problem does not stop them."""
 MAX_FOLDERS: Final = 200
 """Folders beside apps in which a module is looked for."""
 
@@ -46,7 +48,8 @@ def check_toolsets(app_configs: object, **_: Any) -> Messages:
     # Asked for tools, the registry makes them.
     if not (mcp.tools or mcp.toolsets):
         return []
-    errors = (checks.Error(each, id="mcp_app.E022") for each in mcp.toolset_problems)
+    message = checks.Warning if sys.argv[1:2] in SETUP_COMMANDS else checks.Error
+    errors = (message(each, id="mcp_app.E022") for each in mcp.toolset_problems)
     remarks = (checks.Info(each, id="mcp_app.I004") for each in mcp.toolset_remarks)
     clashes = [
         checks.Warning(

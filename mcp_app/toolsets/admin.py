@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
+from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.contrib.admin import site as default_site
 from django.db.models import Model
@@ -73,6 +74,11 @@ def is_active_staff(request: AccessRequest) -> bool:
 def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool]:
     """Make the tools of a line `mcp.admin_tools()`."""
     site = toolset.options.get("site", default_site)
+    if site is default_site and not apps.is_installed("django.contrib.admin"):
+        raise RegistrationError(
+            'this site has no admin. Add "django.contrib.admin" to INSTALLED_APPS, and'
+            " its pages to the URLs."
+        )
     if not isinstance(site, AdminSite):
         raise RegistrationError(f"site is {site!r}, and no AdminSite.")
     change = _models_by_label(toolset.options.get("change", ()), site)

@@ -315,6 +315,11 @@ class WithUser(forms.Form):
         super().__init__(*positional, **named)
 
 
+class WithRequest(forms.Form):
+    def __init__(self, *positional: Any, request: object, **named: Any) -> None:
+        super().__init__(*positional, **named)
+
+
 class WithPhoto(forms.Form):
     photo = forms.ImageField()
 
@@ -323,6 +328,7 @@ def test_forms_that_no_client_can_fill() -> None:
     registry = Registry()
 
     def with_user(form: WithUser) -> None: ...
+    def with_request(form: WithRequest) -> None: ...
     def with_photo(form: WithPhoto) -> None: ...
     def with_two(form: TicketForm, other: TicketForm) -> None: ...
     def with_both(title: str, form: TicketForm) -> None: ...
@@ -330,6 +336,7 @@ def test_forms_that_no_client_can_fill() -> None:
 
     refused: dict[str, Any] = {
         r"the form WithUser cannot be made of what a client sends \(Type": with_user,
+        "Take a subclass that passes request=None": with_request,
         "the field photo of WithPhoto wants a file, which no client": with_photo,
         "with_two takes two forms: form, other.": with_two,
         "with_both: title is a parameter, and a field of TicketForm": with_both,

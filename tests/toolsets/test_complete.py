@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.core.checks import Error
+from django.core.checks import WARNING, Error
 from django.db import models
-from django.test.utils import isolate_apps
+from django.test.utils import isolate_apps, modify_settings
 
 from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.findings import collecting
@@ -143,6 +144,22 @@ def test_what_cannot_be_made_is_left_out_and_told(
     assert sentence in error.msg
     assert "test_complete.py" in error.msg
     assert error.msg.endswith("None of its tools is served.")
+    # A site without tables or staff yet must come to have them.
+    for command in ("migrate", "createsuperuser"):
+        monkeypatch.setattr(sys, "argv", ["manage.py", command])
+        [warning] = check_toolsets(None)
+        assert (warning.id, warning.level) == ("mcp_app.E022", WARNING)
+
+
+@modify_settings(INSTALLED_APPS={"remove": "django.contrib.admin"})
+def test_a_site_without_an_admin_is_told_so(
+    registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry.admin_tools()
+    assert registry.tools == {}
+    [sentence] = registry.toolset_problems
+    assert 'no admin. Add "django.contrib.admin" to INSTALLED_APPS' in sentence
+    assert not caplog.records
 
 
 @isolate_apps("tests.drill")
