@@ -13,8 +13,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from ipaddress import ip_network
 from typing import Annotated, Final, Literal
 
+from django.conf import settings
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 from pydantic import AfterValidator, Field
@@ -39,7 +41,8 @@ MAX_ANSWER: Final = 8 * KIB
 MAX_CONNECTIONS: Final = 4
 """To one host at a time."""
 MAX_SITES: Final = 256
-SCHEME: Final = "https"
+LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1"))
+"""Where receivers may do without TLS while `DEBUG` is on: a developer tries them."""
 
 
 # -- settings --------------------------------------------------------------------------
@@ -94,6 +97,7 @@ class Callback:
     Nobody has to verify a `trusted` one.
     """
 
+    scheme: str
     host: str
     port: int
     path: str = field(repr=False)
@@ -112,10 +116,13 @@ def read_callback(url: str) -> Callback:
         )
     options = event_settings()
     try:
-        if not url.startswith("https://"):
+        is_local = settings.DEBUG and url.startswith("http://")
+        if not (is_local or url.startswith("https://")):
             raise UnusableSite
-        parts = address_of(address, private=bool(options.networks))
-        site = _site_of(parts["host"], parts["port"], options)
+        parts = address_of(address, private=is_local or bool(options.networks))
+        if is_local and not is_on_loopback(parts["host"]):
+            raise UnusableSite
+        site = _site_of(parts["scheme"], parts["host"], parts["port"], options)
         path = parts["prefix"] + ("/" if address.endswith("/") else "") or "/"
         request = SiteRequest(method="POST", path=path, query=query)
         target_of(site, request, Secrets({}, {}))
@@ -123,14 +130,15 @@ def read_callback(url: str) -> Callback:
         raise UnusableCallback(
             "must be https:// with the name of a host on the public web, a path and"
             " perhaps a query; without a user and a fragment, with the port 443, and"
-            " with all other characters encoded."
+            " with all other characters encoded. While DEBUG is on, it may also be"
+            " http:// with 127.0.0.1 or localhost, and any port."
         ) from None
     begins = f"{site.url}{path}"
     trusted = any(begins.startswith(each) for each in options.receivers)
-    own = bool(options.networks) and is_on_loopback(site.host)
-    if site.port != PORTS[SCHEME] and not trusted and not own:
+    own = is_local or (bool(options.networks) and is_on_loopback(site.host))
+    if site.port != PORTS["https"] and not trusted and not own:
         raise UnusableCallback("must have the port 443.")
-    return Callback(site.host, site.port, path, query, trusted)
+    return Callback(site.scheme, site.host, site.port, path, query, trusted)
 
 
 # -- posts -----------------------------------------------------------------------------
@@ -153,7 +161,7 @@ class Callbacks:
     """The receivers that a process posts to; used on its loop only."""
 
     def __init__(self) -> None:
-        self._sites: OrderedDict[tuple[str, int], Site] = OrderedDict()
+        self._sites: OrderedDict[tuple[str, str, int], Site] = OrderedDict()
 
     async def post_message(
         self, callback: Callback, headers: Sequence[tuple[str, str]], body: bytes
@@ -182,7 +190,7 @@ class Callbacks:
         return CallbackAnswer(error=category, status=answer.status, body=answer.body)
 
     async def _find_site(self, callback: Callback) -> Site:
-        key = callback.host, callback.port
+        key = callback.scheme, callback.host, callback.port
         site = self._sites.get(key)
         if site is None:
             site = self._sites[key] = _site_of(*key, event_settings())
@@ -201,15 +209,15 @@ def _category_of(error: EgressError) -> str:
     return webhooks.REFUSED
 
 
-def _site_of(host: str, port: int, options: EventSettings) -> Site:
+def _site_of(scheme: str, host: str, port: int, options: EventSettings) -> Site:
     return Site(
         key=host,
         title=host,
-        scheme=SCHEME,
+        scheme=scheme,
         host=host,
         port=port,
         prefix="",
-        networks=options.networks,
+        networks=options.networks if scheme == "https" else LOOPBACK,
         ca=options.ca,
         timeout=TIMEOUT_S,
         connections=MAX_CONNECTIONS,

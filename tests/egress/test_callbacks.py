@@ -8,9 +8,14 @@ import pytest
 from pytest_django import Settings
 
 from mcp_app.egress import callbacks
-from mcp_app.egress.callbacks import CallbackAnswer, Callbacks, read_callback
+from mcp_app.egress.callbacks import (
+    CallbackAnswer,
+    Callbacks,
+    UnusableCallback,
+    read_callback,
+)
 from mcp_app.egress.client import close_connections, connections
-from tests.egress.peer import answer
+from tests.egress.peer import answer, peer_on, settled
 from tests.events.receivers import receiver_in
 
 
@@ -33,3 +38,24 @@ async def test_the_receivers_used_last_keep_their_connections(
         assert results[2] == CallbackAnswer(error="connection_refused")
         assert [each.host for each in connections()._pools] == ["::1"]
     await close_connections()
+
+
+async def test_a_receiver_on_this_machine_needs_no_certificate_under_debug(
+    settings: Settings,
+) -> None:
+    async with peer_on() as peer:
+        peer.send = answer()
+        url = f"http://127.0.0.1:{peer.port}/hooks"
+        with pytest.raises(UnusableCallback, match="While DEBUG is on, it may also be"):
+            read_callback(url)
+        settings.DEBUG = True
+        callback = read_callback(url)
+        assert not callback.trusted
+        sent = await Callbacks().post_message(callback, [], b"{}")
+        assert sent == CallbackAnswer(error="", status=200)
+        assert peer.received[0].target == "/hooks"
+        for elsewhere in ("http://10.0.0.1:80/a", "http://hooks.example.com/a"):
+            with pytest.raises(UnusableCallback):
+                read_callback(elsewhere)
+        await close_connections()
+    await settled()
