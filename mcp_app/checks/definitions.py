@@ -66,7 +66,6 @@ _IN_CODE = {
     "name-refused": "Give the decorator another name.",
 }
 """What a developer writes, by rule."""
-_IN_VIEWS = {"parameter-description-missing": "Write help_text, or @extend_schema(…)."}
 
 
 @advising_check
@@ -130,10 +129,9 @@ def _finding_message(each: SurveyFinding, more: int) -> checks.CheckMessage:
     rule, level = each.finding.rule, each.finding.level
     letter, kind = _SERIOUSNESS[level]
     others = f" And {more} more of this kind." if more else ""
-    is_view = each.source.startswith("mcp.rest(")
     return kind(
         _finding_sentence(each) + others,
-        hint=(_IN_CODE if each.in_code else _IN_VIEWS if is_view else {}).get(rule),
+        hint=_IN_CODE.get(rule) if each.in_code else None,
         id=f"mcp_app.{letter}{RULES[rule]}",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from mcp_app import kinds
 from mcp_app.catalog import form_urls, row_loader
@@ -25,6 +25,9 @@ from mcp_app.interface.server import Key, ServerDefinition
 
 Declared: TypeAlias = Declaration[Any] | DeclaredEvent
 """What code declares."""
+
+_NOT_OF_TOOLSETS: Final = {"deleting-unsaid", "parameter-description-missing"}
+"""Rules about what toolsets say: there is no line in which a developer could say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,10 @@ def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
                 yield SurveyFinding(each.definition, each.qualified_name, finding, True)
             continue
         source = each.function.qualified_name
+        in_code = not isinstance(each.function, ReadyTool)
         for finding in (*findings, *form_urls.findings_of(each.function)):
-            in_code = not isinstance(each.function, ReadyTool)
-            yield SurveyFinding(each.definition, source, finding, in_code)
+            if in_code or finding.rule not in _NOT_OF_TOOLSETS:
+                yield SurveyFinding(each.definition, source, finding, in_code)
 
 
 def row_findings(registry: Registry) -> Iterator[SurveyFinding]:

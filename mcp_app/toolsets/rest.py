@@ -257,7 +257,8 @@ class _Operation:
         of_view = get_doc(type(self.view))
         if own and (own != of_view or not isinstance(self.view, ViewSetMixin)):
             return own
-        sentence = self.action.replace("_", " ").capitalize() + "."
+        # The words of an action say little alone, and may be those of other views.
+        sentence = f"{self.action.replace('_', ' ').capitalize()} ({self.path})."
         if self._model is not None and self.action in _SENTENCES:
             names = self._model._meta
             values = {"one": names.verbose_name, "many": names.verbose_name_plural}
