@@ -121,10 +121,11 @@ def _refusal_text(visit: Visit, status: int) -> str:
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         wait = response.get("Retry-After", "")
         return f"Try again in {wait} seconds." if wait else "Try again later."
-    if sentence := _SENTENCES.get(status):
-        return sentence
     lines = _problem_lines(_json_body(visit)) if _is_json(response) else ()
-    return "\n".join(lines) or f"The site refused this request ({status})."
+    usual = _SENTENCES.get(status, f"The site refused this request ({status}).")
+    # Who may do what, the site says to people who can log in.
+    is_right = usual == NOT_ALLOWED
+    return usual if is_right else "\n".join(lines) or usual
 
 
 def _problem_lines(value: Any, place: str = "") -> Iterator[str]:
@@ -134,8 +135,9 @@ def _problem_lines(value: Any, place: str = "") -> Iterator[str]:
             inner = "" if name in ("detail", "non_field_errors") else name
             yield from _problem_lines(each, ".".join(filter(None, [place, inner])))
     elif isinstance(value, list):
-        for each in value:
-            yield from _problem_lines(each, place)
+        for at, each in enumerate(value):
+            inner = f"{place}[{at}]" if isinstance(each, dict) else place
+            yield from _problem_lines(each, inner)
     else:
         yield f"{place}: {value}" if place else str(value)
 

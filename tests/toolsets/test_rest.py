@@ -37,7 +37,6 @@ SENTENCES: Final[Mapping[int, str]] = {
     204: "Done.",
     401: "You may not do this.",
     403: "You may not do this.",
-    404: "There is no such thing, or it is not yours.",
 }
 
 CALLS: Final[list[tuple[str, dict[str, Any], str, str]]] = [
@@ -160,6 +159,8 @@ def check_alike(result: Result, response: Any) -> None:
     assert result.is_error == (status >= 400), result.text
     if status in SENTENCES:
         assert result.text == SENTENCES[status]
+    elif status == 404:
+        assert result.text == response.json()["detail"]
     elif response["Content-Type"] != "application/json":
         assert result.text == response.content.decode()
     elif status < 400:
@@ -281,8 +282,8 @@ def test_values_that_no_view_takes() -> None:
         ("orders_list", {"stat": "open"}, "Additional properties"),
         ("orders_list", {"state": None}, "state"),
         ("orders_list", {"search": "\x00"}, "Null characters are not allowed."),
-        ("orders_list", {"page": 10**400}, SENTENCES[404]),
-        ("orders_retrieve", {"id": 10**400}, SENTENCES[404]),
+        ("orders_list", {"page": 10**400}, "Invalid page."),
+        ("orders_retrieve", {"id": 10**400}, "No Order matches the given query."),
         ("orders_create", {**NEW, "number": "\x00"}, "number: Null characters are"),
         ("orders_create", {**NEW, "number": None}, "number"),
         ("orders_create", {**NEW, "created": "28.11.2026"}, "created"),

@@ -41,7 +41,7 @@ def visit(client: Client, address: str, **options: str) -> Any:
 
 SENTENCES = {
     "html": "/html answers with a page, which is not read.",
-    "wrong": "number: It is taken.\nlines.amount: No.",
+    "wrong": "number: It is taken.\nlines[0].amount: No.",
     "conflict": "Somebody was faster.",
     "unfit": "The site refused this request (422).",
     "unknown": "There is no such thing, or it is not yours.",
