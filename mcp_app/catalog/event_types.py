@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypedDict, cast
 
 from django.db import DatabaseError
+from django.utils.functional import Promise
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError
 
@@ -61,6 +62,12 @@ class EventOptions(TypedDict, total=False):
     own: bool
 
 
+def _lazy_text(value: object) -> str:
+    if isinstance(value, Promise):
+        return str(value)
+    raise TypeError(f"a {type(value).__qualname__} cannot be written as JSON")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DeclaredEvent:
     """An event type of a class: its definition, and what runs to choose events."""
@@ -78,8 +85,9 @@ class DeclaredEvent:
         """Return an event as JSON; raise ValueError for what cannot be told."""
         name = self.definition.name
         try:
+            # The schema below judges, so that a lazy text may stand for a text.
             plain = self.types.dump_python(
-                event, mode="json", by_alias=True, warnings="error"
+                event, mode="json", by_alias=True, warnings=False, fallback=_lazy_text
             )
         except (PydanticSerializationError, *_UNFIT) as error:
             raise ValueError(f"This is no event {name!r}: {error}") from error

@@ -7,7 +7,7 @@ gets it; the members are the same, and the same in both eras.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
@@ -52,6 +52,16 @@ class Client:
     capabilities: Mapping[str, object] = field(default_factory=dict)
 
 
+class Queued:
+    """What has been queued: there is nothing to wait for, and `await` may be written.
+
+    Other servers' contexts want it, and whoever knows them writes it here, too.
+    """
+
+    def __await__(self) -> Generator[None]:
+        yield from ()
+
+
 class _Common(ABC):
     """What never waits, and is the same on both faces."""
 
@@ -62,13 +72,13 @@ class _Common(ABC):
     request_id: str | int
 
     @abstractmethod
-    def log(self, level: Level, data: object, logger: str | None = None) -> None:
+    def log(self, level: Level, data: object, logger: str | None = None) -> Queued:
         """Queue a log message for the client, if it wants that level."""
 
     @abstractmethod
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
+    ) -> Queued:
         """Queue a progress notification, if the client gave a token."""
 
     @abstractmethod

@@ -18,6 +18,7 @@ from mcp_app.interface.context import (
     Answer,
     Context,
     Level,
+    Queued,
     SyncContext,
     User,
 )
@@ -349,15 +350,17 @@ class _Face:
         self.server = exchange.catalog.server.slug
         self.request_id = exchange.request_id
 
-    def log(self, level: Level, data: object, logger: str | None = None) -> None:
+    def log(self, level: Level, data: object, logger: str | None = None) -> Queued:
         self._core.check_running()
         self._core.send_log_message(level, data, logger)
+        return Queued()
 
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
+    ) -> Queued:
         self._core.check_running()
         self._core.send_progress(progress, total, message)
+        return Queued()
 
     def visited(self, key: str | None = None) -> None:
         self._core.check_running()

@@ -84,8 +84,9 @@ def seen(ctx: Context | SyncContext, *found: Any) -> dict[str, Any]:
 
 def everything(line: str) -> Script:
     async def script(ctx: Context) -> dict[str, Any]:
-        ctx.log("warning", {"mind": "the gap"}, "shop")
-        ctx.progress(1, 3, "one")
+        # Whoever knows other servers' contexts awaits these.
+        await ctx.log("warning", {"mind": "the gap"}, "shop")
+        await ctx.progress(1, 3, "one")
         ctx.changed(URI)
         ordered = await ctx.elicit("Which cake?", Order)
         visited = await ctx.elicit_url("Pay.", "https://example.org/pay")
