@@ -128,7 +128,7 @@ async def test_t28_what_json_cannot_say_is_an_error_for_the_model(
         (lambda: blocks(Text(half)), "has half of a surrogate pair"),
         (lambda: _raise(ToolError(half)), "has half of a surrogate pair"),
         (lambda: {"deep": [float("nan")]}, "is nan, which JSON cannot express"),
-        (lambda: "x" * most, "is too large"),
+        (lambda: "x" * most, '"TOOL_RESULT"] allows 1,048,576.'),
     ):
 
         def script(ctx: SyncContext, value: Callable[[], Any] = value) -> Any:
@@ -142,6 +142,17 @@ async def test_t28_what_json_cannot_say_is_an_error_for_the_model(
         )
         assert (found.status, found.result["isError"]) == (200, True)
         assert said in found.text
+
+
+async def test_t28_what_is_told_twice_counts_once(
+    play: Play, connect: Connect, process: Process
+) -> None:
+    async def script(ctx: Context) -> str:
+        return "x" * (process.limits.tool_result - 10_000)
+
+    found = await play("async", script, client=await connect(ERAS[0]))
+    assert "isError" not in found.result
+    assert len(found.text) == process.limits.tool_result - 10_000
 
 
 async def test_t28_the_call_log_has_that_error(play: Play, process: Process) -> None:

@@ -256,10 +256,15 @@ def check_and_encode(exchange: Exchange, entry: ToolEntry, output: ToolOutput) -
     except ToolError as error:
         exchange.record_outcome(Outcome.SHAPE, error.message)
         return _encode_error(exchange, error.message)
-    limit = exchange.adapters.limits.tool_result
-    if len(encoded) > limit:
-        size = f"{len(encoded)} of {limit} bytes"
-        message = f"The result of {entry.identity} is too large: {size}."
+    size, limit = len(encoded), exchange.adapters.limits.tool_result
+    if size > limit and output.structured and exchange.revision.structured_content:
+        # It is there once more, as text.
+        size -= len(jsonrpc.write(output.structured))
+    if size > limit:
+        message = (
+            f"The result of {entry.identity} is too large: it has {size:,} bytes, and"
+            f' MCP["LIMITS"]["TOOL_RESULT"] allows {limit:,}.'
+        )
         exchange.record_outcome(Outcome.TOO_LARGE, message)
         return _encode_error(exchange, message)
     return encoded

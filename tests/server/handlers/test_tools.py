@@ -350,7 +350,7 @@ async def test_an_error_promises_nothing(stateful: Client) -> None:
 async def test_t22_the_largest_result(client: Client) -> None:
     assert len((await client.call("large", size=200)).text) == 200
     told = failed(await client.call("large", size=1001))
-    assert re.search(r"\d{4} of 1000 bytes", told)
+    assert re.search(r"has \d,\d{3} bytes, .* allows 1,000", told)
 
 
 # -- failures -------------------------------------------------------------------
