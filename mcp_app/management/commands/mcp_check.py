@@ -30,6 +30,7 @@ from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
 from mcp_app.workbench.checking.judging import has_answer, judge_observations, report_in
 from mcp_app.workbench.checking.observing import observe_server
 from mcp_app.workbench.checking.site_findings import (
+    DOCUMENTS,
     Conversations,
     judge_revisions,
     process_findings,
@@ -160,8 +161,9 @@ def _try_clients(
     user: AbstractBaseUser | None,
     token: str,
 ) -> list[Finding]:
-    # Nobody but this site is spoken to as a client.
-    if has_problem(findings):
+    # Nobody but this site is spoken to as a client.  What only the documents of other
+    # sites lack hides nothing of this one.
+    if has_problem(each for each in findings if each.rule != DOCUMENTS):
         message = "Clients were not tried: first mend what is a problem."
         return [Finding("revisions", Grade.UNKNOWN, message)]
     if server.access_names == (PUBLIC,):

@@ -46,6 +46,8 @@ from mcp_app.workbench.checking.observing import messages_of
 
 TAG = "mcp"
 _MAX_TEXT_LENGTH = 300
+DOCUMENTS = "documents"
+"""The rule of findings about documents of programs that sign in."""
 TRIED_DOCUMENT = "https://claude.ai/oauth/claude-code-client-metadata"
 """The id of a program that many people use: if it can be had, so can others."""
 
@@ -107,7 +109,7 @@ def _document_findings(server: Server) -> Iterator[Finding]:
     options = oauth_settings()
     if not (options.documents and is_installed("httpcore2") and allows_sign_in(server)):
         return
-    rule, bounds = "documents", Bounds(networks=options.networks, ca=options.ca)
+    rule, bounds = DOCUMENTS, Bounds(networks=options.networks, ca=options.ca)
     try:
         async_to_sync(fetch)(TRIED_DOCUMENT, bounds, key="a client's document")
     except (TooLarge, Unreadable):

@@ -17,6 +17,7 @@ from pytest_django import Settings
 
 from mcp_app.management.commands import mcp_check
 from mcp_app.models import AccessToken, Server
+from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.site_findings import Conversations
 from tests.drill.ports import HOST, free_port
 from tests.published import published
@@ -167,7 +168,9 @@ def test_a_host_that_the_site_does_not_name(settings: Settings) -> None:
     got: list[bytes] = []
     with listening(forged(got)) as url:
         speaker = Conversations(url, ssl.create_default_context())
-        (found,) = mcp_check._try_clients([], speaker, server, user, "")
+        # That no document of another site can be had hides nothing of this one.
+        away = Finding("documents", Grade.PROBLEM, "It cannot be fetched.", "")
+        (found,) = mcp_check._try_clients([away], speaker, server, user, "")
     assert found.grade == "unknown"
     assert found.why.endswith("so no token of a user is sent to it.")
     assert not got
