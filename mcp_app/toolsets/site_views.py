@@ -10,6 +10,7 @@ import contextvars
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
@@ -20,6 +21,7 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends import signed_cookies
+from django.core.cache import caches
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.signals import setting_changed
@@ -114,6 +116,7 @@ class SiteViews(BaseHandler):
         visit.request = SiteRequest(_environ(call, ctx), visit)
         # What middleware activates and leaves, such as a language, ends with it.
         context = contextvars.copy_context()
+        context.run(_hide_cached_pages)
         visit.response = context.run(self.get_response, visit.request)
         try:
             yield visit
@@ -188,20 +191,11 @@ class SiteRequest(WSGIRequest):
             """What Django REST framework takes in the place of credentials."""
 
     @property
-    def _cache_update_cache(self) -> bool:
-        """Whether Django's caches take the response: where a view forgets to say that
-        it varies, browsers would get it."""
-        return False
-
-    @_cache_update_cache.setter
-    def _cache_update_cache(self, wanted: bool) -> None:
-        pass
-
-    @property
     def _cached_user(self) -> Any:
         """The user as Django's middleware finds it: with a look at the session.
 
-        So responses vary by Cookie, and no cache gives one caller's to another.
+        So responses vary by Cookie, and no cache of the site's own gives one caller's
+        to another.
         """
         if self._memory is not None:
             self._memory.get(SESSION_KEY)
@@ -224,6 +218,42 @@ class _MemorySession(signed_cookies.SessionStore):
 
     def save(self, must_create: bool = False) -> None:
         pass
+
+
+# -- caches ----------------------------------------------------------------------------
+
+
+def _hide_cached_pages() -> None:
+    """Let Django's caches have no pages in this context, whoever asks for one.
+
+    A view may forget to say that its answer varies, or that it is for one person.
+    """
+    for alias in caches:
+        # What cannot be made has no pages.
+        with suppress(Exception):
+            cache: Any = copy(caches[alias])
+            kind: Any = type(cache)
+            cache.__class__ = _without_pages(kind)
+            # Others have the cache of their own thread, or task.
+            caches[alias] = cache
+
+
+@cache
+def _without_pages(kind: Any) -> type:
+    """Return a class of caches in which `cache_page` finds and keeps nothing."""
+
+    class WithoutPages(kind):  # type: ignore[misc]
+        def get(self, key: Any, *values: Any, **options: Any) -> Any:
+            return None if _is_page(key) else super().get(key, *values, **options)
+
+        def set(self, key: Any, *values: Any, **options: Any) -> Any:
+            return None if _is_page(key) else super().set(key, *values, **options)
+
+    return WithoutPages
+
+
+def _is_page(key: object) -> bool:
+    return str(key).startswith("views.decorators.cache.cache_")
 
 
 def _identity(user: Any) -> tuple[object, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
-from django.core.cache import cache
+from django.core.cache import cache, caches
 from django.db import connection
 from django.test import Client as Browser
 from django.test.utils import CaptureQueriesContext
@@ -27,7 +28,12 @@ def _site(db: None, settings: Settings) -> None:
     settings.LOGIN_URL = "login"
     settings.MCP = {"PUBLIC_URL": "https://shop.example.com"}
     settings.ALLOWED_HOSTS = ["shop.example.com", "testserver"]
-    cache.clear()
+    memory = "django.core.cache.backends.locmem.LocMemCache"
+    names = ("default", "other")
+    made = {n: {"BACKEND": memory, "LOCATION": n} for n in names}
+    settings.CACHES = {**made, "broken": {"BACKEND": "no.such.Cache"}}
+    for name in names:
+        caches[name].clear()
 
 
 @pytest.fixture
@@ -201,23 +207,28 @@ CACHES = [
     [f"{DJANGOS}.UpdateCacheMiddleware", f"{DJANGOS}.FetchFromCacheMiddleware"],
     ["tests.toolsets.views.cache_by_vary"],
 ]
+PRIVATE = ("named", "cached_cookie", "fresh")
+"""What the site gives nobody else, in a browser either."""
+CACHED = ("cached", "cached_public", "cached_class", "cached_method", "cached_drf")
+"""What a browser may get from a cache of the site: nothing says that it varies."""
 
 
-@pytest.mark.parametrize("around", CACHES)
-def test_no_cache_gives_one_caller_the_answer_of_another(
-    settings: Settings, around: list[str]
-) -> None:
-    """Tools and browsers, with and without a login, in both orders."""
+Read = Callable[[str, str], str]
+
+
+@pytest.fixture(params=CACHES)
+def read(settings: Settings, request: pytest.FixtureRequest) -> Read:
+    """Return what somebody reads at an address, by a tool or in a browser."""
+    around = request.param
     settings.MIDDLEWARE = [*around[:1], *settings.MIDDLEWARE, *around[1:]]
-    people = {name: person(name) for name in ("maria", "joana")}
-    readers: dict[str, Any] = {}
     # They share an address: a host is part of what caches go by.
     host: Any = {"Host": "shop.example.com"}
-    for name, user in people.items():
+    readers: dict[str, Any] = {"browser of nobody": Browser(headers=host)}
+    for name in ("maria", "joana"):
+        user = person(name)
         readers[f"tool of {name}"] = client_of(user, registry)
         browser = readers[f"browser of {name}"] = Browser(headers=host)
         browser.force_login(user)
-    readers["browser of nobody"] = Browser(headers=host)
 
     def read(name: str, address: str) -> str:
         reader = readers[name]
@@ -225,18 +236,35 @@ def test_no_cache_gives_one_caller_the_answer_of_another(
             return reader.get(f"/{address}", secure=True).content.decode()
         return str(visit(reader, address).text)
 
-    for name in ("tool of maria", "tool of joana", "browser of nobody"):
-        # Browsers would share it: the site does not say that it varies.
-        assert read(name, "cached") == f"{name.split()[-1]} reads this"
-    for address in ("named", "cached_cookie", "fresh"):
-        for order in ([*readers], [*readers][::-1], [*readers]):
-            for name in order:
-                expected = f"{name.split()[-1]} reads this"
-                assert read(name, address) == expected, (address, name)
-        cache.clear()
-    tokens = {name: read(name, "cached_token") for name in readers if "tool" in name}
-    assert len({*tokens.values()}) == 2
+    return read
+
+
+def test_no_cache_gives_one_caller_the_answer_of_another(read: Read) -> None:
+    """Tools and browsers, with and without a login, in both orders."""
+    browsers = ["browser of nobody", "browser of maria", "browser of joana"]
+    readers = ["tool of maria", *browsers, "tool of joana"]
+    for address in PRIVATE:
+        for name in (*readers, *readers[::-1], *readers):
+            expected = f"{name.split()[-1]} reads this"
+            assert read(name, address) == expected, (address, name)
+    tokens = {read(name, "cached_token") for name in (readers[0], readers[-1])}
+    assert len(tokens) == 2
     assert read("browser of nobody", "cached_token") == "nobody reads this"
+
+
+@pytest.mark.parametrize("address", CACHED)
+def test_an_answer_to_a_call_is_in_no_cache(read: Read, address: str) -> None:
+    for name in ("tool of maria", "tool of joana", "browser of nobody"):
+        assert read(name, address) == f"{name.split()[-1]} reads this"
+    # What a browser left there is for browsers.
+    assert read("tool of joana", address) == "joana reads this"
+
+
+def test_a_view_uses_caches_as_ever(client: Client) -> None:
+    for alias in ("default", "other"):
+        assert visit(client, f"count?cache={alias}", view="count").text == "1 True"
+        assert visit(client, f"count?cache={alias}", view="count").text == "2 True"
+    assert cache.get("count") == caches["other"].get("count") == 2
 
 
 def test_the_door_asks_no_more_of_the_database_than_a_browser(client: Client) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
-from django.core.cache import cache
+from django.core.cache import cache, caches
+from django.core.cache.backends.locmem import LocMemCache
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import (
     FileResponse,
@@ -22,10 +23,14 @@ from django.http import (
 from django.urls import path
 from django.utils import translation
 from django.utils.cache import get_cache_key, learn_cache_key
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html
+from django.views import View
 from django.views.decorators.cache import cache_control, cache_page, never_cache
 from django.views.decorators.http import require_POST
 from django.views.decorators.vary import vary_on_cookie, vary_on_headers
+from rest_framework.request import Request
+from rest_framework.views import APIView
 
 from mcp_app import SyncContext, ToolOutput
 from mcp_app.catalog.registry import Registry
@@ -151,6 +156,32 @@ def named(request: HttpRequest) -> HttpResponse:
     return plain(f"{name} reads this")
 
 
+def count(request: HttpRequest) -> HttpResponse:
+    """Count its calls in a cache, and say whether the cache is what it was."""
+    known: Any = caches[request.GET["cache"]]
+    number = known.get_or_set("count", 0) + 1
+    known.set("count", number)
+    return plain(f"{number} {isinstance(known, LocMemCache) and 'count' in known}")
+
+
+class Named(View):
+    @method_decorator(cache_page(60))
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return named(request)
+
+
+class NamedRest(APIView):
+    """As the documentation of Django REST framework caches."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    @method_decorator(cache_page(60, cache="other"))
+    @method_decorator(cache_control(public=True))
+    def get(self, request: Request) -> HttpResponse:
+        return named(request._request)
+
+
 def by_token(request: HttpRequest) -> HttpResponse:
     return plain(f"{request.headers.get('Authorization', 'nobody')} reads this")
 
@@ -236,7 +267,12 @@ VIEWS: dict[str, Any] = {
     "file": file,
     "closing": lambda request: Closing(),
     "named": named,
-    "cached": cache_page(60)(cache_control(public=True)(named)),
+    "cached": cache_page(60)(named),
+    "cached_public": cache_page(60)(cache_control(public=True)(named)),
+    "cached_class": cache_page(60)(Named.as_view()),
+    "cached_method": Named.as_view(),
+    "cached_drf": NamedRest.as_view(),
+    "count": count,
     "cached_cookie": cache_page(60)(vary_on_cookie(named)),
     "cached_token": cache_page(60)(vary_on_headers("Authorization")(by_token)),
     "fresh": never_cache(named),
