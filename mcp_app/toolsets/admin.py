@@ -157,6 +157,7 @@ class AdminTools:
     def __init__(self, site: AdminSite, readable: Models, changeable: Models) -> None:
         self._site = site
         self._readable, self._changeable = readable, changeable
+        self._admins = {each: site._registry[each] for each in readable.values()}
         self.reading: Mapping[str, Callable[..., ToolOutput]] = {
             "models": self.list_models,
             "list": self.list_rows,
@@ -263,7 +264,8 @@ class AdminTools:
         pages = self._pages(ctx, model, key)
         row = pages.read("change", admin_forms.row_page)
         if history:
-            row["history"] = pages.read("history", admin_lists.history_page)
+            read = partial(admin_lists.history_page, self._admins)
+            row["history"] = pages.read("history", read)
         return object_output(row)
 
     def describe_form(
@@ -350,7 +352,8 @@ class AdminTools:
             confirm: What the first call gave.
         """
         with self._changing_pages(ctx, model, key) as pages:
-            rows = pages.read("delete", admin_lists.deletion_page)
+            read = partial(admin_lists.deletion_page, self._admins)
+            rows, texts = pages.read("delete", read)
             state = [ctx.principal.key, self._site.name, model, str(key), rows]
             seal = salted_hmac(__name__, json.dumps(state), algorithm="sha256")
             expected = seal.hexdigest()
@@ -358,7 +361,7 @@ class AdminTools:
                 with pages.submit("delete", [("post", "yes")]) as visit:
                     return message_output(visit, key=str(key))
         answer = {
-            "deletes": admin_lists.public_texts(rows[:MOST_ITEMS]),
+            "deletes": texts[:MOST_ITEMS],
             "total": len(rows),
             "confirm": expected,
             "note": "Nothing is deleted yet. Call again with this confirm.",

@@ -7,9 +7,10 @@ from datetime import datetime
 from itertools import chain, repeat
 from typing import Any, Final, TypeAlias
 
-from django.contrib.admin.utils import lookup_field
+from django.contrib.admin.utils import NestedObjects, lookup_field
 from django.contrib.admin.widgets import AutocompleteMixin
 from django.core.exceptions import ObjectDoesNotExist
+from django.db import router
 from django.db.models import ManyToManyField, Model, QuerySet
 from django.forms import FileField, ModelChoiceField
 from django.forms.formsets import DELETION_FIELD_NAME, TOTAL_FORM_COUNT
@@ -17,6 +18,7 @@ from django.forms.widgets import ChoiceWidget
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
+from django.utils.text import capfirst
 
 from mcp_app.catalog.form_filling import (
     Bound,
@@ -159,12 +161,30 @@ def problem_lines(_: SiteRequest, context: Context) -> list[str]:
     lines = [*form_problems(context["adminform"].form)]
     for inline in context["inline_admin_formsets"]:
         formset = inline.formset
-        lines += [f"{formset.prefix}: {each}" for each in formset.non_form_errors()]
+        lines += [f"{formset.prefix}: {each}" for each in _formset_problems(formset)]
         for index, form in enumerate(formset.forms):
             lines += [
                 f"{formset.prefix}[{index}].{each}" for each in form_problems(form)
             ]
     return lines
+
+
+def _formset_problems(formset: Any) -> Iterator[str]:
+    """Yield what is wrong with all rows of an inline; of what needs one its kind."""
+    for error in formset.non_form_errors().as_data():
+        if error.code == "deleting_protected":
+            row = error.params["instance"]
+            collector = NestedObjects(using=router.db_for_write(type(row)))
+            collector.collect([row])
+            kinds = sorted({kind_of(type(each)) for each in collector.protected})
+            yield f"{row} is needed by: {', '.join(kinds)}."
+        else:
+            yield from error.messages
+
+
+def kind_of(model: type[Model]) -> str:
+    """Return what the admin calls a row of a model."""
+    return str(capfirst(model._meta.verbose_name))
 
 
 # -- filling ---------------------------------------------------------------------------

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from typing import Any, TypeAlias
 from urllib.parse import parse_qsl
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.db import DataError
+from django.db.models import Model
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 
 from mcp_app.catalog.form_filling import Pair
 from mcp_app.catalog.secret_fields import is_secret_model, is_secret_name
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.toolsets.admin_forms import cell_value, plain_value, row_name
+from mcp_app.toolsets.admin_forms import cell_value, kind_of, plain_value, row_name
 from mcp_app.toolsets.answers import MOST_ITEMS, known_item, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
+
+Pages: TypeAlias = Mapping[type[Model], Any]
+"""The admins of models that a line lets clients read."""
 
 
 def list_page(changeable: bool, request: SiteRequest, context: Context) -> JsonObject:
@@ -134,39 +141,71 @@ def action_pairs(
     return [*fields.items(), *(("_selected_action", key) for key in keys)]
 
 
-def history_page(_: SiteRequest, context: Context) -> list[JsonObject]:
+def history_page(
+    pages: Pages, request: SiteRequest, context: Context
+) -> list[JsonObject]:
     """Return who changed what of a row."""
+    kinds = _readable_kinds(pages, request)
     return [
         {
             "time": plain_value(entry.action_time),
             "user": str(entry.user),
-            "change": plain_text(entry.get_change_message()),
+            "change": plain_text(_without_texts(entry, kinds).get_change_message()),
         }
         for entry in context["action_list"]
     ]
 
 
-def deletion_page(_: SiteRequest, context: Context) -> list[str]:
-    """Return what a deletion would take along; raise for what is in its way."""
+def _without_texts(entry: Any, kinds: Set[str]) -> Any:
+    """Return an entry of the history; of rows out of reach it tells the kind."""
+    # It may be a text of the site's own.
+    with suppress(ValueError, TypeError, AttributeError):
+        parts = json.loads(entry.change_message)
+        for about in (each for part in parts for each in part.values()):
+            if "object" in about and capfirst(gettext(about["name"])) not in kinds:
+                about["object"] = "…"
+        entry.change_message = json.dumps(parts)
+    return entry
+
+
+def deletion_page(
+    pages: Pages, request: SiteRequest, context: Context
+) -> tuple[list[str], list[str]]:
+    """Return what a deletion would take along, as the page and as clients have it.
+
+    Raises for what is in its way.  Of rows out of reach only their kind is told.
+    """
+    kinds = _readable_kinds(pages, request)
+    needing = dict.fromkeys(_public_text(each, kinds) for each in context["protected"])
     obstacles = [
         *(f"You may not delete: {plain_text(e)}." for e in context["perms_lacking"]),
-        *(f"It is needed by: {plain_text(each)}." for each in context["protected"]),
+        *(f"It is needed by: {each}." for each in needing),
     ]
     if obstacles:
         raise ToolError("\n".join(obstacles))
-    return [*_flat_texts(context["deleted_objects"])]
+    first, *others = rows = [*_flat_texts(context["deleted_objects"])]
+    return rows, [plain_text(first), *(_public_text(each, kinds) for each in others)]
 
 
-def public_texts(rows: list[str]) -> list[str]:
-    """Return what goes along with the first row; of what may be a secret its kind."""
-    kinds = {
-        capfirst(each._meta.verbose_name)
-        for each in apps.get_models(include_auto_created=True)
-        if is_secret_model(each)
-    }
-    first, *others = map(plain_text, rows)
-    parts = [each.partition(": ") for each in others]
-    return [first, *(p[0] if p[0] in kinds else "".join(p) for p in parts)]
+def _public_text(row: object, kinds: Set[str]) -> str:
+    """Return what the admin says of a row, “Order: A-1”, or its kind alone."""
+    text = plain_text(row)
+    kind = text.partition(": ")[0]
+    return text if kind in kinds else kind
+
+
+def _readable_kinds(pages: Pages, request: SiteRequest) -> Set[str]:
+    """Return what rows are called whose pages, or those they are part of, are read.
+
+    Texts of rows name nothing else: if two models have one name, both must be read.
+    """
+    readable = set[type[Model]]()
+    for model, model_admin in pages.items():
+        if model_admin.has_view_permission(request):
+            inlines = {e.model for e in model_admin.get_inline_instances(request)}
+            readable |= {model, *(e for e in inlines if not is_secret_model(e))}
+    others = {*apps.get_models(include_auto_created=True)} - readable
+    return {*map(kind_of, readable)}.difference(map(kind_of, others))
 
 
 def _flat_texts(nested: Iterable[Any]) -> Iterator[str]:

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
+from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group, User
-from django.db.models import Model
+from django.db.models import PROTECT, Model
 from django.urls import reverse
 from pytest_django import Settings
 from webtest import Form
@@ -16,9 +16,9 @@ from webtest import Form
 from mcp_app.catalog.registry import Registry
 from mcp_app.test import Client
 from mcp_app.test.results import Result
-from tests.drill.models import Country, Customer, Item, Ledger, Order, Stock
+from tests.drill.models import Country, Customer, Invoice, Item, Ledger, Order, Stock
 from tests.toolsets.browser import BERLIN, browser_of, rows_after, rows_of_site
-from tests.toolsets.office import MODELS
+from tests.toolsets.office import MODELS, office
 from tests.toolsets.people import client_of, person
 
 ORDER = "drill.order"
@@ -336,6 +336,46 @@ def test_what_is_in_the_way_of_a_deletion_is_told(
     tools = client_of(person("half", "view_order", "delete_order"), registry)
     result = tools.try_call("admin_delete", model=ORDER, key=order("A-2").pk)
     assert result.text == "You may not delete: invoice."
+
+
+@pytest.mark.parametrize("reach", [[], [Invoice]])
+def test_rows_out_of_reach_are_told_by_their_kind(
+    shop: None, monkeypatch: pytest.MonkeyPatch, reach: list[type[Model]]
+) -> None:
+    """In the way of a deletion, along with one, within an inline, and in a history."""
+    relation: Any = Invoice._meta.get_field("order")
+    row = order("A-2")
+    invoice, item, customer = row.invoice, row.items.get(), row.customer
+    assert customer is not None
+    added = {"name": "invoice", "object": str(invoice)}
+    changed = {"name": "item", "object": str(item), "fields": ["Amount"]}
+    message: Any = [{"added": {}}, {"added": added}, {"changed": changed}]
+    boss = person("boss", is_superuser=True)
+    LogEntry.objects.log_actions(
+        boss.pk, Order.objects.filter(pk=row.pk), CHANGE, message
+    )
+    registry = Registry()
+    registry.admin_tools(site=office, change=[Customer, Order], models=reach)
+    tools = client_of(boss, registry)
+    gone = {"orders": [{"key": row.pk, "delete": True}]}
+    key = str(row.pk)
+    entry = tools.call("admin_get", model=ORDER, key=key, history=True).data["history"]
+    along = tools.call("admin_delete", model=ORDER, key=key).data["deletes"]
+    monkeypatch.setattr(relation.remote_field, "on_delete", PROTECT)
+    needed = tools.try_call("admin_delete", model=ORDER, key=key).text
+    call = {"model": label(customer), "key": customer.pk, "inlines": gone}
+    refused = tools.try_call("admin_change", **call).text
+    text, change = (f"Invoice: {invoice}", invoice) if reach else ("Invoice", "…")
+    changes = f"Added. Added invoice “{change}”. Changed Amount for item “{item}”."
+    assert entry[0]["change"] == changes
+    assert [each for each in along if "country" not in each] == [
+        "Order: A-2",
+        f"Item: {item}",
+        text,
+    ]
+    assert "Order-country relationship" in along
+    assert needed == f"It is needed by: {text}."
+    assert "orders: A-2 is needed by: Invoice." in refused.split("\n")
 
 
 @pytest.mark.databases
