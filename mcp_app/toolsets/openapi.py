@@ -122,10 +122,8 @@ class ToolMaker:
         if offer.bar:
             self.remark_on(offer, f"is no tool: {offer.bar}")
             return
-        # What the view answers is answered, all of it.
-        config = {name: each for name, each in offer.config.items() if name != "keep"}
         names = offer.input_schema["properties"]
-        asked, problems = read_http_config(config, names, "parameter", self.site)
+        asked, problems = read_http_config(offer.config, names, "parameter", self.site)
         if asked is None:
             raise problems[0]
         definition = ToolDefinition(

@@ -291,7 +291,6 @@ def _offer_row(offer: Offer, tools: dict[str, Tool]) -> dict[str, Any]:
         "tool": tool,
         "tokens": about // 4,
         "can_be_made": can_be_made,
-        "kept": ", ".join(offer.config.get("keep", ())),
     }
 
 

@@ -303,13 +303,15 @@ def _select_result(call: HttpCall, value: object) -> object:
         value = _value_at_path(value, call.take) if call.take else value
     except LookupError:
         raise _shape_error(call, f"has no “{call.take}”") from None
-    if not isinstance(value, list):
-        return _pick_members(call, value)
-    entries = [_pick_members(call, each) for each in value[: call.limit]]
-    if len(entries) == len(value):
-        return entries
-    note = f"These are the first {len(entries)} of {len(value)}."
-    return {"result": entries, "note": note}
+    rows = value[: call.limit] if isinstance(value, list) else [value]
+    entries, notes = [_pick_members(call, each) for each in rows], []
+    if call.keep and any(rows) and not any(entries):
+        entries = rows
+        notes.append(f"Nothing is there of {', '.join(call.keep)}: this is all.")
+    if isinstance(value, list) and len(rows) < len(value):
+        notes.append(f"These are the first {len(rows)} of {len(value)}.")
+    result = entries if isinstance(value, list) else entries[0]
+    return {"result": result, "note": " ".join(notes)} if notes else result
 
 
 def _value_at_path(value: Any, path: str) -> object:

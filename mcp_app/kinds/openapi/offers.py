@@ -9,6 +9,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any, Final, TypeVar
@@ -222,7 +223,7 @@ class _OperationReader:
         self.config["path"] = self._path_with_placeholders(in_path)
         pairs = {"query": query, "headers": headers}
         self.config.update({name: each for name, each in pairs.items() if each})
-        self._answers(operation)
+        self._refuse_streams(operation)
         self._read_request_body(operation)
         self._remark_servers(item, operation)
         return self._finished_schema()
@@ -472,50 +473,18 @@ class _OperationReader:
 
     # -- the rest --------------------------------------------------------------------
 
-    def _answers(self, operation: JsonObject) -> None:
-        """Keep the members that good answers are said to have.
-
-        Refuse an operation whose only good answer is a stream of events.
-        """
+    def _refuse_streams(self, operation: JsonObject) -> None:
+        """Refuse an operation whose only good answer is a stream of events."""
         kinds: set[str] = set()
         responses = operation.get("responses")
         by_status = self._count_parts(responses) if isinstance(responses, dict) else {}
-        for status, each in by_status.items():
-            if not str(status).startswith("2"):
-                continue
-            try:
+        for each in (e for s, e in by_status.items() if str(s).startswith("2")):
+            with suppress(Unusable):
                 content = resolve_references(self.document, each).get("content")
-            except Unusable:
-                continue
-            for media_type, media in (
-                self._count_parts(content).items() if isinstance(content, dict) else ()
-            ):
-                kinds.add(_bare_media_type(media_type))
-                if (
-                    is_json_type(_bare_media_type(media_type))
-                    and "keep" not in self.config
-                ):
-                    self._keep_members(media)
+                if isinstance(content, dict):
+                    kinds |= {*map(_bare_media_type, self._count_parts(content))}
         if kinds == {"text/event-stream"}:
             raise Unusable(_("its answer is a stream"))
-
-    def _keep_members(self, media: object) -> None:
-        """Let clients get what the document says of an answer, its first level."""
-        schema = media.get("schema") if isinstance(media, dict) else None
-        try:
-            schema = resolve_references(self.document, schema)
-            if "items" in schema:
-                schema = resolve_references(self.document, schema["items"])
-        except Unusable:
-            return
-        properties = schema.get("properties")
-        if not isinstance(properties, dict) or schema.keys() & _COMPOSED:
-            return
-        names = [
-            each for each in self._count_parts(properties) if _DOTLESS.fullmatch(each)
-        ]
-        if names and len(names) == len(properties) <= MAX_PAIRS:
-            self.config["keep"] = names
 
     def _finished_schema(self) -> JsonObject:
         schema: JsonObject = {"type": "object", "properties": self.properties}
@@ -541,7 +510,6 @@ class _OperationReader:
 
 
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
-_DOTLESS: Final = re.compile(r"[^.]{1,200}")
 _COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
 _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that OpenAPI itself says are ignored as parameters."""

@@ -281,7 +281,11 @@ def test_what_may_be_sent_twice(method: str, idempotent: bool) -> None:
 
 
 SECRETS = Secrets({"X-Key": "canary-123"}, {})
-TICKETS = {"tickets": [{"id": n, "user": {"name": "a", "age": 1}} for n in range(3)]}
+TICKETS: dict[str, Any] = {
+    "tickets": [{"id": n, "user": {"name": "a", "age": 1}} for n in range(3)],
+    "none": [],
+}
+NOTHING = "Nothing is there"
 
 
 def call(**parts: Any) -> HttpCall:
@@ -331,7 +335,19 @@ async def test_json() -> None:
             {"take": "tickets", "keep": ["id"], "limit": 2},
             {"result": [{"id": 0}, {"id": 1}], "note": "These are the first 2 of 3."},
         ),
-        ({"keep": ["nothing"]}, {}),
+        (
+            {"keep": ["no", "id"]},
+            {"result": TICKETS, "note": f"{NOTHING} of no, id: this is all."},
+        ),
+        (
+            {"take": "tickets", "keep": ["a"], "limit": 1},
+            {
+                "result": TICKETS["tickets"][:1],
+                "note": f"{NOTHING} of a: this is all. These are the first 1 of 3.",
+            },
+        ),
+        ({"take": "none", "keep": ["a"]}, []),
+        ({"take": "tickets.0.id", "keep": ["a"]}, 0),
     ],
 )
 async def test_what_is_taken_and_kept(parts: dict[str, Any], left: object) -> None:

@@ -217,7 +217,7 @@ def test_an_error_that_nobody_foresaw(
         if operation:
             raise KeyError("x")
 
-    monkeypatch.setattr(module._OperationReader, "_answers", fail)
+    monkeypatch.setattr(module._OperationReader, "_refuse_streams", fail)
     assert bar_of({"summary": "a"}) == "it cannot be read; the log says why"
     assert "An operation of an OpenAPI document cannot be read" in caplog.text
 

@@ -88,6 +88,8 @@ def test_an_operation() -> None:
                 parameter("X-Trace", "header"),
             ],
             "requestBody": {"required": True, "content": as_json(TICKET)},
+            # Only a description: what answers has more, or less.
+            "responses": {"200": {"content": as_json(TICKET)}},
         },
         method="post",
         path="/tickets/{queue}",
