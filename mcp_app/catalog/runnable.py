@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -86,6 +86,9 @@ class Runnable(Generic[Output]):
     ours: bool = False
     """Whether it is our own coroutine, which the loop awaits, whatever a site puts
     around its own."""
+    judged: Set[str] | None = None
+    """If it decides itself which values fit: the parameters whose null it judges, too.
+    The schema then only describes values."""
     pace: Pace = field(default_factory=Pace, compare=False)
     """How quick it was in a thread, in this process."""
     needs_thread: bool = field(init=False)

@@ -105,7 +105,15 @@ def accepted_arguments(
         read = read_strings(entry.definition.input_schema, arguments)
         if read != arguments and validator.is_valid(read):
             return read, []
-    return arguments, validator.violations(arguments)
+    judged = entry.runnable.judged
+    if judged is None:
+        return arguments, validator.violations(arguments)
+    # Which names there are, and where null may be, is not seen by other values.
+    nulls = {n for n, each in arguments.items() if each is None} - judged
+    valueless = {n: None if n in nulls else 0 for n in arguments}
+    places = {"$", *(jsonrpc.path_text([each]) for each in nulls)}
+    violations = validator.violations(valueless, 1_000)
+    return arguments, [each for each in violations if each.path in places]
 
 
 class _TooMany(Exception):

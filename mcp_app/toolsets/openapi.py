@@ -38,6 +38,7 @@ from mcp_app.kinds.http.config import HttpCall, read_http_config
 from mcp_app.kinds.http.request import JSON, request_for
 from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import Offer, read_document
+from mcp_app.kinds.placeholders import names_in_value
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.answers import answer_output, check_answer
 from mcp_app.toolsets.site_views import OWN_RIGHTS, SiteCall, has_own_rights, site_views
@@ -163,6 +164,7 @@ class ViewCall:
             convert=content_output,
             context="ctx",
             atomic=False,
+            judged=names_in_value((self.call.body or {}).get("json")),
         )
 
     def _run(self, *, ctx: SyncContext, values: Mapping[str, object]) -> ToolOutput:

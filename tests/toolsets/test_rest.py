@@ -56,6 +56,14 @@ CALLS: Final[list[tuple[str, dict[str, Any], str, str]]] = [
     ("orders_partial_update", {"id": 1, "total": "3.00"}, "PATCH", "/api/orders/1/"),
     ("orders_partial_update", {"id": 3, "total": "3.00"}, "PATCH", "/api/orders/3/"),
     ("orders_destroy", {"id": 1}, "DELETE", "/api/orders/1/"),
+    # Formats and types of a document only describe: the view is the judge.
+    ("orders_create", {**NEW, "created": "2026-11-28T10:00"}, "POST", "/api/orders/"),
+    ("orders_create", {**NEW, "total": 1.1, "number": 5}, "POST", "/api/orders/"),
+    ("orders_create", {**NEW, "total": None}, "POST", "/api/orders/"),
+    ("orders_partial_update", {"id": 1, "customer": None}, "PATCH", "/api/orders/1/"),
+    ("orders_list", {"state": "unheard"}, "GET", "/api/orders/"),
+    ("orders_list", {"state": ""}, "GET", "/api/orders/"),
+    ("stock_retrieve", {"sku": 7}, "GET", "/api/stock/7/"),
     ("orders_send", {"id": 1}, "POST", "/api/orders/1/send/"),
     ("orders_send", {"id": 2}, "POST", "/api/orders/2/send/"),
     ("orders_note", {"id": 1, "note": "x"}, "POST", "/api/orders/1/add-note/"),
@@ -280,14 +288,17 @@ def test_values_that_no_view_takes() -> None:
     client = client_named("ana")
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("orders_list", {"stat": "open"}, "Additional properties"),
-        ("orders_list", {"state": None}, "state"),
+        ("orders_list", {"state": None, "page": "x"}, "$.state"),
+        ("orders_list", {"page": "x"}, SENTENCES[404]),
+        ("orders_create", {**NEW, "number": [1]}, "number: Not a valid string."),
         ("orders_list", {"search": "\x00"}, "Null characters are not allowed."),
         ("orders_list", {"page": 10**400}, "Invalid page."),
         ("orders_retrieve", {"id": 10**400}, "No Order matches the given query."),
         ("orders_create", {**NEW, "number": "\x00"}, "number: Null characters are"),
         ("orders_create", {**NEW, "number": None}, "number"),
         ("orders_create", {**NEW, "created": "28.11.2026"}, "created"),
-        ("orders_send", {"id": 1, "number": "x" * 2_000_000}, "number"),
+        ("orders_create", {"number": ["x"] * 20_000, "totals": 1}, "Additional prop"),
+        ("orders_send", {"id": 1, "number": "x" * 2_000_000}, "The body would be"),
     ]
     for tool, arguments, sentence in wrong:
         result = client.try_call(tool, **arguments)
