@@ -369,7 +369,8 @@ class _OperationReader:
         self._leave_out_body(what, required)
 
     def _leave_out_body(self, what: str, required: bool) -> None:
-        if required:
+        # Without a body, only a GET does what it says.
+        if required or self.method != "GET":
             raise Unusable(_("it wants %s") % what)
         self.remarks.append(_("the body is left out: it is %s") % what)
 
