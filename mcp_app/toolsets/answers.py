@@ -172,7 +172,8 @@ def _body_block(visit: Visit) -> Block:
     content, kind = body_of(visit), _media_type(visit.response)
     if not content:
         return Text(DONE)
-    if kind in ("text/html", "application/xhtml+xml"):
+    is_file = visit.response.get("Content-Disposition", "").startswith("attachment")
+    if kind in ("text/html", "application/xhtml+xml") and not is_file:
         raise ToolError(f"{visit.call.path} answers with a page, which is not read.")
     if kind.startswith("text/") or _is_json(visit.response):
         return Text(content.decode(visit.response.charset, "replace"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -32,6 +32,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import authentication
 from rest_framework.exceptions import NotFound
 from rest_framework.fields import FileField
+from rest_framework.generics import GenericAPIView
 from rest_framework.mixins import CreateModelMixin
 from rest_framework.permissions import DjangoModelPermissions
 from rest_framework.settings import api_settings
@@ -47,9 +48,10 @@ from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds.http.request import JSON
 from mcp_app.kinds.openapi.offers import offers_of
-from mcp_app.kinds.openapi.reading import snake_case
+from mcp_app.kinds.openapi.reading import argument_name, snake_case
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.openapi import ToolMaker, plain_document
+from mcp_app.toolsets.view_sources import read_names
 
 logger = logging.getLogger("mcp_app.toolsets")
 
@@ -79,8 +81,11 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
             continue
         if not toolset.options.get("stand_in"):
             operation.check_authentication()
-        remarks = (*offer.remarks, *filter(None, [operation.remark]))
-        described = replace(offer, bar=operation.bar or offer.bar, remarks=remarks)
+        bar = operation.bar or offer.bar
+        remarks = (*offer.remarks, *operation.remarks)
+        if not bar:
+            remarks += (*operation.unsaid_remarks(offer.input_schema["properties"]),)
+        described = replace(offer, bar=bar, remarks=remarks)
         demands = AccessRequirements(permissions=operation.permissions)
         hints = _ADDS if operation.is_create else None
         view, accept = operation.callback, operation.accept
@@ -159,7 +164,7 @@ class _Operation:
     about: JsonObject = field(default_factory=dict)
     accept: str = JSON
     bar: str = ""
-    remark: str = ""
+    remarks: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         # Each look at it makes a new one.
@@ -226,7 +231,9 @@ class _Operation:
             about["operationId"] = self._tool_name()
             about["description"] = self._description()
             self._soften_body()
-            self._bar_files()
+            self._leave_out_files(registry)
+            if self.schema.map_renderers("media_type") == ["text/html"]:
+                self.bar = "it answers with a page"
         except Exception as error:
             logger.exception("%s cannot be described", type(self.view).__name__)
             self.bar = f"drf-spectacular cannot describe it: {error}"[:300]
@@ -274,18 +281,54 @@ class _Operation:
             return
         body = self.about.get("requestBody")
         if body is None:
-            self.remark = "nothing can be sent: add @extend_schema(request=…)"
+            self.remarks.append("nothing can be sent: add @extend_schema(request=…)")
         elif self.extra is not None and "serializer_class" not in self.extra.kwargs:
             body["required"] = False
 
-    def _bar_files(self) -> None:
-        """Bar what requires a file: a document says that it is the address of one."""
+    def _leave_out_files(self, registry: ComponentRegistry) -> None:
+        """Leave out fields for files: a document says that they are texts.
+
+        What requires one, or reads files itself, is barred.
+        """
         serializer = force_instance(self.schema.get_request_serializer())
-        fields = getattr(serializer, "fields", {}).values()
         body = self.about.get("requestBody", {})
+        fields = getattr(serializer, "fields", {}).values() if body else ()
+        files = [e for e in fields if isinstance(e, FileField) and not e.read_only]
         is_bare = body.get("required") and self.method != "PATCH"
-        if is_bare and any(f.required for f in fields if isinstance(f, FileField)):
-            self.bar = "it wants a file"
+        if (is_bare and any(each.required for each in files)) or "FILES" in self.reads:
+            self.bar, files = "it wants a file", []
+        for each in files:
+            self.remarks.append(f"{each.field_name} is left out: no file can be sent")
+            for media in body.get("content", {}).values():
+                schema = media["schema"]
+                if name := schema.get("$ref", "").rpartition("/")[2]:
+                    schema = registry[name, "schemas"].schema
+                schema.get("properties", {}).get(each.field_name, {})["readOnly"] = True
+
+    @cached_property
+    def reads(self) -> Mapping[str, Set[str]]:
+        """What its source reads of a request by itself, by members of it."""
+        functions = [getattr(self.view, self.action)]
+        if isinstance(self.view, GenericAPIView) and self.action in ("list", "get"):
+            functions += [self.view.get_queryset, self.view.filter_queryset]
+            functions += [each.filter_queryset for each in self.view.filter_backends]
+        return read_names(functions)
+
+    def unsaid_remarks(self, known: Collection[str]) -> Iterator[str]:
+        """Yield what it reads that is no parameter, with the line that helps."""
+        for member, names in self.reads.items():
+            unsaid = sorted(n for n in names - {""} if argument_name(n) not in known)
+            option = f'parameters=[OpenApiParameter("{[*unsaid, "…"][0]}", str)]'
+            is_said: Any = self.schema.get_override_parameters()
+            if member == "POST":
+                option, is_said = "request=…", not self._is_body_assumed()
+            if unsaid or ("" in names and not is_said):
+                line = f"extend_schema({option})"
+                if isinstance(self.view, ViewSetMixin):
+                    name = type(self.view).__name__
+                    line = f"extend_schema_view({self.action}={line})({name})"
+                what = ", ".join(unsaid) or "values"
+                yield f"it reads {what} of request.{member} by itself: write {line}"
 
     def _is_body_assumed(self) -> bool:
         mark: Any = object()

@@ -15,6 +15,7 @@ from rest_framework.decorators import action, api_view, authentication_classes
 from rest_framework.filters import BaseFilterBackend, OrderingFilter, SearchFilter
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.permissions import BasePermission, DjangoModelPermissions
+from rest_framework.renderers import TemplateHTMLRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.routers import DefaultRouter
@@ -200,6 +201,58 @@ class PaperView(APIView):
         return Response({})
 
 
+class PhotoSerializer(serializers.Serializer[Any]):
+    title = serializers.CharField()
+    photo = serializers.ImageField(required=False)
+    place = serializers.CharField(required=False)
+
+
+class ByYear(BaseFilterBackend):
+    def filter_queryset(self, request: Any, queryset: Any, view: Any) -> Any:
+        return queryset.filter(level=request.GET.get("year", 0))
+
+
+class Photos(viewsets.GenericViewSet[Stock]):
+    """Photos, as sites write views that say little of themselves."""
+
+    authentication_classes = [NamedToken]
+    serializer_class = PhotoSerializer
+    filter_backends = [ByYear, ByState]
+    queryset = Stock.objects.all()
+
+    def get_queryset(self) -> QuerySet[Stock]:
+        # Not request.query_params["a comment"].
+        return super().get_queryset().filter(**self.request.GET.dict())
+
+    def list(self, request: Request) -> Response:
+        """Photos; request.FILES is not read."""
+        words = request.query_params.get("q", "") + request.query_params["sort"]
+        return Response({"words": words, **request.query_params})
+
+    def create(self, request: Request) -> Response:
+        return Response({"got": request.data})
+
+    def partial_update(self, request: Request, pk: str) -> Response:
+        return Response({"got": request.data})
+
+    @action(detail=False, methods=["post"])
+    def upload(self, request: Request) -> Response:
+        return Response({"name": request.FILES["file"].name})
+
+    @action(detail=False, methods=["post"], serializer_class=None)
+    def rate(self, request: Request) -> Response:
+        return Response({"stars": request.POST.getlist("stars")})
+
+    @action(detail=False)
+    def download(self, request: Request) -> HttpResponse:
+        headers = {"Content-Disposition": 'attachment; filename="a.html"'}
+        return HttpResponse("<p>a</p>", headers=headers)
+
+    @action(detail=False, renderer_classes=[TemplateHTMLRenderer])
+    def page(self, request: Request) -> Response:
+        return Response({})
+
+
 class VersionView(APIView):
     """Says its version."""
 
@@ -233,6 +286,7 @@ def hello(request: Request) -> Response:
 router = DefaultRouter()
 router.register("orders", OrderViewSet)
 router.register("stock", StockViewSet)
+router.register("photos", Photos, basename="photo")
 old = [path("state/", NamespaceVersionView.as_view())]
 new = [path("state/", NamespaceVersionView.as_view())]
 

@@ -17,6 +17,7 @@ from django.db import transaction
 from django.test import Client as Browser
 from django.utils import timezone
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from pytest_django import Settings
 
 from mcp_app.catalog.registry import Registry
@@ -282,6 +283,40 @@ def test_a_view_that_requires_a_file_is_no_tool(api: Any) -> None:
     assert registry.tools == {}
     [remark] = registry.toolset_remarks
     assert "POST /api/paper/: is no tool: it wants a file." in remark
+
+
+def test_what_a_view_does_not_say_of_itself(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files, and what it reads by itself: no tool, or one that does what it says."""
+    view = api.Photos
+    registry = tools_of(view)
+    client = client_named("ana", registry)
+    new = {"title": "a", "place": "b"}
+    assert client.call("photos_create", **new).data == {"got": new}
+    assert client.try_call("photos_create", **new, photo="x").is_error
+    assert client.call("photos_download").text == "<p>a</p>"
+    left = "photo is left out: no file can be sent."
+    read = "by itself: write extend_schema_view("
+    assert {each.partition("): ")[2] for each in registry.toolset_remarks} == {
+        "GET /api/photos/: it reads q, sort, year of request.GET "
+        f'{read}list=extend_schema(parameters=[OpenApiParameter("q", str)]))(Photos).',
+        f"POST /api/photos/: {left}",
+        f"PATCH /api/photos/{{id}}/: {left}",
+        "POST /api/photos/upload/: is no tool: it wants a file.",
+        "GET /api/photos/page/: is no tool: it answers with a page.",
+        "POST /api/photos/rate/: nothing can be sent: add @extend_schema(request=…).",
+        "POST /api/photos/rate/: it reads stars of request.POST "
+        f"{read}rate=extend_schema(request=…))(Photos).",
+    }
+    # The line helps.
+    monkeypatch.setattr(view.list, "kwargs", {}, raising=False)
+    said: Any = [OpenApiParameter(each, str) for each in ("q", "sort", "year")]
+    extend_schema_view(list=extend_schema(parameters=said))(view)
+    again = tools_of(view, only=["list"])
+    called = client_named("ana", again).call("photos_list", q="a", sort="b", year="c")
+    assert called.data["words"] == "ab"
+    assert again.toolset_remarks == {}
 
 
 def test_values_that_no_view_takes() -> None:

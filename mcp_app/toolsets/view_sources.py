@@ -1,0 +1,40 @@
+"""What a view reads of its request by itself: its source says it, and no document."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
+from textwrap import dedent
+from typing import Any, Final
+
+_READS: Final = re.compile(
+    r"\brequest\.(GET|query_params|POST|FILES)\b(?:(?:\.get(?:list)?\(|\[)'([^']*)')?"
+)
+_FRAMEWORKS: Final = frozenset({"rest_framework", "django_filters"})
+"""They say themselves what they read."""
+
+
+def read_names(functions: Iterable[Any]) -> Mapping[str, Set[str]]:
+    """Return the names that functions read of `GET`, `POST` and `FILES` of a request.
+
+    A name that the source does not tell is "".
+    """
+    reads = defaultdict[str, set[str]](set)
+    for each in functions:
+        # Of what has no source, nothing is known.
+        with suppress(Exception):
+            inner = inspect.unwrap(each)
+            # What `api_view` wraps.
+            function = inspect.getclosurevars(inner).nonlocals.get("func", inner)
+            if function.__module__.partition(".")[0] not in _FRAMEWORKS:
+                tree: Any
+                [tree] = ast.parse(dedent(inspect.getsource(function))).body
+                # Without docstring and comments, and with one kind of quotes.
+                own = tree.body[ast.get_docstring(tree) is not None :]
+                for member, name in _READS.findall("\n".join(map(ast.unparse, own))):
+                    reads["GET" if member == "query_params" else member].add(name)
+    return reads
