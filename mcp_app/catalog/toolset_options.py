@@ -57,12 +57,15 @@ class AdminToolOptions(ToolsetOptions, total=False):
 class RestToolOptions(ToolsetOptions, total=False):
     """What `rest` takes: which place of the view in the URLconf, which version of it.
 
+    `parameters` are those of addresses and headers that its tools have, beside required
+    ones; by default all, or the first 50.
     With `stand_in` the caller comes in also where the view authenticates others than
     users of the site.
     """
 
     prefix: str
     version: str
+    parameters: Sequence[str]
     stand_in: bool
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -27,6 +27,7 @@ from mcp_app.egress.resolving import EgressError
 from mcp_app.egress.sites import Site, usable_sites
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.rules import visible
+from mcp_app.kinds.http.config import MAX_PAIRS
 from mcp_app.kinds.openapi.offers import offers_of
 from mcp_app.kinds.openapi.reading import DocumentError, Names, Offer, read_document
 from mcp_app.models import ImportedOperation, OpenApiDocument, Tool
@@ -221,6 +222,8 @@ def _compare_operation(
     if offer is None:
         return ComparedOperation(operation, Standing.GONE)
     base = Offer.from_json(parse_json(operation.base))
+    if len(offer.pairs) > MAX_PAIRS:
+        offer = offer.with_parameters(base.input_schema["properties"])
     if _is_same_text(jsonrpc.write(offer.to_json()).decode(), operation.base):
         return ComparedOperation(operation, Standing.SAME)
     if offer.bar:
@@ -327,12 +330,14 @@ def make_tools(
     keys: Iterable[str],
     registry: Registry,
     author: AbstractBaseUser | None,
+    parameters: Mapping[str, Collection[str]] | None = None,
 ) -> list[Tool]:
     """Make a tool of each of these operations, all or none; return the new ones.
 
-    What is a tool already, barred or gone is left out.  Raises `DocumentError`.
+    `parameters` are those that somebody chose, by key.  What is a tool already, barred
+    or gone is left out.  Raises `DocumentError`.
     """
-    make = partial(_create_tools, document, [*keys], registry, author)
+    make = partial(_create_tools, document, [*keys], registry, author, parameters or {})
     try:
         # Of another document somebody may take the same name, or lock it.
         return persistently(make, also=(IntegrityError,))
@@ -349,6 +354,7 @@ def _create_tools(
     keys: Iterable[str],
     registry: Registry,
     author: AbstractBaseUser | None,
+    parameters: Mapping[str, Collection[str]],
 ) -> list[Tool]:
     # Two people who import one document do so one after the other.
     document = lock_document(document)
@@ -358,7 +364,7 @@ def _create_tools(
     wanted = [each for each in chosen if not each.bar and each.key not in there]
     names = Names({*Tool.objects.values_list("name", flat=True), *registry.tools})
     tools = []
-    for offer in wanted:
+    for offer in (e.with_parameters(parameters.get(e.key)) for e in wanted):
         tool = _tool_from_offer(offer, names, author)
         try:
             # Who takes the name meanwhile is met when it is saved, and it begins anew.

@@ -7,10 +7,9 @@ from datetime import datetime
 from itertools import chain, repeat
 from typing import Any, Final, TypeAlias
 
-from django.contrib.admin.utils import NestedObjects, lookup_field
+from django.contrib.admin.utils import lookup_field
 from django.contrib.admin.widgets import AutocompleteMixin
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import router
 from django.db.models import ManyToManyField, Model, QuerySet
 from django.forms import FileField, ModelChoiceField
 from django.forms.formsets import DELETION_FIELD_NAME, TOTAL_FORM_COUNT
@@ -18,7 +17,6 @@ from django.forms.widgets import ChoiceWidget
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.http import urlencode
-from django.utils.text import capfirst
 
 from mcp_app.catalog.form_filling import (
     Bound,
@@ -170,21 +168,12 @@ def problem_lines(_: SiteRequest, context: Context) -> list[str]:
 
 
 def _formset_problems(formset: Any) -> Iterator[str]:
-    """Yield what is wrong with all rows of an inline; of what needs one its kind."""
+    """Yield what is wrong with all rows of an inline; not what needs one."""
     for error in formset.non_form_errors().as_data():
         if error.code == "deleting_protected":
-            row = error.params["instance"]
-            collector = NestedObjects(using=router.db_for_write(type(row)))
-            collector.collect([row])
-            kinds = sorted({kind_of(type(each)) for each in collector.protected})
-            yield f"{row} is needed by: {', '.join(kinds)}."
+            yield f"Other rows need {error.params['instance']}."
         else:
             yield from error.messages
-
-
-def kind_of(model: type[Model]) -> str:
-    """Return what the admin calls a row of a model."""
-    return str(capfirst(model._meta.verbose_name))
 
 
 # -- filling ---------------------------------------------------------------------------

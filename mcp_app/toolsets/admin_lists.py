@@ -20,7 +20,7 @@ from mcp_app.catalog.form_filling import Pair
 from mcp_app.catalog.secret_fields import is_secret_model, is_secret_name
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.toolsets.admin_forms import cell_value, kind_of, plain_value, row_name
+from mcp_app.toolsets.admin_forms import cell_value, plain_value, row_name
 from mcp_app.toolsets.answers import MOST_ITEMS, known_item, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
 
@@ -205,7 +205,11 @@ def _readable_kinds(pages: Pages, request: SiteRequest) -> Set[str]:
             inlines = {e.model for e in model_admin.get_inline_instances(request)}
             readable |= {model, *(e for e in inlines if not is_secret_model(e))}
     others = {*apps.get_models(include_auto_created=True)} - readable
-    return {*map(kind_of, readable)}.difference(map(kind_of, others))
+    kinds, other_kinds = (
+        {str(capfirst(each._meta.verbose_name)) for each in models}
+        for models in (readable, others)
+    )
+    return kinds - other_kinds
 
 
 def _flat_texts(nested: Iterable[Any]) -> Iterator[str]:

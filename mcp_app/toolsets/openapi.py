@@ -117,6 +117,7 @@ class ToolMaker:
 
         Without `hints` the method says what it does.
         """
+        offer = offer.with_parameters(self.toolset.options.get("parameters"))
         self.remark_on(offer, *offer.remarks)
         self.registry.rule(OWN_RIGHTS)(has_own_rights)
         own = AccessRequirements(rules=(OWN_RIGHTS,)).combined_with(demands)

@@ -48,7 +48,7 @@ from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds.http.request import JSON
 from mcp_app.kinds.openapi.offers import offers_of
-from mcp_app.kinds.openapi.reading import argument_name, snake_case
+from mcp_app.kinds.openapi.reading import Offer, argument_name, snake_case
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.openapi import ToolMaker, plain_document
 from mcp_app.toolsets.view_sources import read_names
@@ -73,6 +73,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
     document = {"openapi": version, "paths": paths, "components": components}
     maker = ToolMaker(toolset, registry)
     offers = offers_of(plain_document(document), maker.site)
+    _check_parameters(offers, toolset.options.get("parameters", ()))
     actions = dict.fromkeys(operations[each.key].action for each in offers)
     wanted = toolset.wanted_tools([*actions])
     for offer in offers:
@@ -116,6 +117,14 @@ def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation
     _check_places(operations, toolset.options)
     patched = {each.path for each in operations if each.method == "PATCH"}
     return [o for o in operations if o.method != "PUT" or o.path not in patched]
+
+
+def _check_parameters(offers: Sequence[Offer], chosen: Sequence[str]) -> None:
+    known = dict.fromkeys(name for each in offers for name in each.pairs if name)
+    for each in chosen:
+        if argument_name(each) not in known:
+            message = f"parameters names {each!r}. There is {', '.join(known)}."
+            raise RegistrationError(message)
 
 
 def _check_places(operations: Sequence[_Operation], options: Mapping[str, Any]) -> None:

@@ -253,6 +253,24 @@ class Photos(viewsets.GenericViewSet[Stock]):
         return Response({})
 
 
+class ByMany(BaseFilterBackend):
+    def filter_queryset(self, request: Any, queryset: Any, view: Any) -> Any:
+        return queryset
+
+    def get_schema_operation_parameters(self, view: Any) -> Any:
+        schema = {"type": "string"}
+        return [
+            {"name": f"p{n:02}", "in": "query", "schema": schema} for n in range(60)
+        ]
+
+
+class WideView(generics.ListAPIView[Stock]):
+    authentication_classes = [NamedToken]
+    filter_backends = [ByMany]
+    queryset = Stock.objects.order_by("sku")
+    serializer_class = StockSerializer
+
+
 class VersionView(APIView):
     """Says its version."""
 
@@ -293,6 +311,7 @@ new = [path("state/", NamespaceVersionView.as_view())]
 urlpatterns = [
     path("api/", include(router.urls)),
     path("api/stocks/", StockListView.as_view()),
+    path("api/wide/", WideView.as_view()),
     path("api/hook/", HookView.as_view()),
     path("api/paper/", PaperView.as_view()),
     *format_suffix_patterns([path("api/hello/", hello)]),

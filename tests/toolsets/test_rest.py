@@ -319,6 +319,24 @@ def test_what_a_view_does_not_say_of_itself(
     assert again.toolset_remarks == {}
 
 
+def test_more_parameters_than_a_tool_has_by_itself(api: Any) -> None:
+    names = [f"p{n:02}" for n in range(60)]
+    choices: list[tuple[dict[str, Any], list[str]]] = [
+        ({}, names[:50]),
+        ({"parameters": ["p55", "p01"]}, ["p01", "p55"]),
+        ({"parameters": names[:55]}, names[:55]),
+    ]
+    for options, left in choices:
+        registry = tools_of(api.WideView, **options)
+        schema: Any = registry.tools["wide_list"].definition.input_schema
+        assert [*schema["properties"]] == left
+        assert len(registry.toolset_remarks) == (not options)
+        client = client_named("ana", registry)
+        assert client.call("wide_list", **{left[-1]: "x"}).data
+    wrong = problem_of(tools_of(api.WideView, parameters=["q"]))
+    assert "parameters names 'q'. There is p00, p01, " in wrong
+
+
 def test_values_that_no_view_takes() -> None:
     client = client_named("ana")
     wrong: list[tuple[str, dict[str, Any], str]] = [

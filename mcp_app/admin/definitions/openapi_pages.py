@@ -30,6 +30,7 @@ from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
 from mcp_app.egress.sites import usable_sites
+from mcp_app.kinds.http.config import MAX_PAIRS
 from mcp_app.kinds.openapi.reading import DocumentError, Offer
 from mcp_app.models import OpenApiDocument, Tool
 from mcp_app.models.fields import digest, parse_json
@@ -151,7 +152,9 @@ class OpenApiPages(PublishedAdmin[Tool]):
             return back
         try:
             with transaction.atomic():
-                tools = make_tools(row, keys, mcp, author_of(request))
+                ticked = {each: request.POST.getlist(f"of {each}") for each in keys}
+                chosen = {key: names for key, names in ticked.items() if names}
+                tools = make_tools(row, keys, mcp, author_of(request), chosen)
                 for each in tools:
                     self.log_addition(request, each, _("Made from %s.") % row)
         except DocumentError as error:
@@ -291,6 +294,7 @@ def _offer_row(offer: Offer, tools: dict[str, Tool]) -> dict[str, Any]:
         "tool": tool,
         "tokens": about // 4,
         "can_be_made": can_be_made,
+        "choices": offer.choices if len(offer.pairs) > MAX_PAIRS else (),
     }
 
 

@@ -55,7 +55,7 @@ SHORTEST_NAME: Final = 3
 """Characters; what keeps fewer of its operationId has method and path as its name."""
 MAX_KEY_LENGTH: Final = 500
 MAX_SERVERS: Final = 10
-MAX_PARAMETERS: Final = 3 * MAX_PAIRS
+MAX_PARAMETERS: Final = 10 * MAX_PAIRS
 """Of all places; more are not even looked at."""
 
 Members = TypeVar("Members", list[Any], dict[str, Any])
@@ -218,8 +218,8 @@ class _OperationReader:
                 headers += self._header_pair(each, names)
             else:
                 self._leave_out_parameter(each, _("it is a cookie"))
-        if len(query) > MAX_PAIRS or len(headers) > MAX_PAIRS:
-            raise Unusable(_("it has more than %d parameters") % MAX_PAIRS)
+        if len(self.required) > MAX_PAIRS:
+            raise Unusable(_("it requires more than %d parameters") % MAX_PAIRS)
         self.config["path"] = self._path_with_placeholders(in_path)
         pairs = {"query": query, "headers": headers}
         self.config.update({name: each for name, each in pairs.items() if each})

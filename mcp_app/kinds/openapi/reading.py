@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
@@ -21,7 +21,8 @@ from django.utils.translation import gettext as _
 from mcp_app.conf import MIB
 from mcp_app.egress.sites import Site
 from mcp_app.interface.errors import with_remedy
-from mcp_app.kinds.http.config import BRACKETS, COMMAS, PIPES, REPEAT, SPACES
+from mcp_app.kinds.http.config import BRACKETS, COMMAS, MAX_PAIRS, PIPES, REPEAT, SPACES
+from mcp_app.kinds.placeholders import only_name
 from mcp_app.protocol.json_types import JsonObject
 
 # -- offer -----------------------------------------------------------------------------
@@ -53,6 +54,40 @@ class Offer:
     @property
     def path(self) -> str:
         return self.key.partition(" ")[2]
+
+    @property
+    def pairs(self) -> Sequence[str]:
+        """Parameters of its address and headers; "" for what always is the same."""
+        pairs = (*self.config.get("query", ()), *self.config.get("headers", ()))
+        return [only_name(each["value"]) for each in pairs]
+
+    @property
+    def choices(self) -> Sequence[str]:
+        """Those of them that a tool can do without."""
+        required = self.input_schema.get("required", ())
+        return [each for each in self.pairs if each and each not in required]
+
+    def with_parameters(self, chosen: Collection[str] | None = None) -> Offer:
+        """Return it with what it requires, and with chosen ones of its choices.
+
+        Unless somebody chose, these are the first that fit into `MAX_PAIRS`.
+        """
+        remarks, choices, most = self.remarks, self.choices, MAX_PAIRS
+        if chosen is None:
+            chosen = choices[: max(0, most + len(choices) - len(self.pairs))]
+            if names := ", ".join(choices[len(chosen) :]):
+                message = _(
+                    "%(names)s are left out: it has more than %(most)d parameters"
+                )
+                remarks += (message % {"names": names, "most": most},)
+        gone = {*choices}.difference(map(argument_name, chosen))
+        config, properties = dict(self.config), self.input_schema.get("properties", {})
+        for part in config.keys() & {"query", "headers"}:
+            pairs = config[part]
+            config[part] = [e for e in pairs if only_name(e["value"]) not in gone]
+        left = {name: each for name, each in properties.items() if name not in gone}
+        schema = {**self.input_schema, "properties": left}
+        return replace(self, input_schema=schema, config=config, remarks=remarks)
 
     def to_json(self) -> JsonObject:
         """Return it as a row keeps it."""

@@ -149,6 +149,24 @@ def test_many_operations(
         admin_client.get(_url("again"))
 
 
+def test_parameters_are_chosen_by_ticks(admin_client: Client) -> None:
+    many = [{"name": f"p{n}", "in": "query", "schema": {}} for n in range(60)]
+    body = content(paths={p: {"get": {"parameters": many}} for p in ("/x", "/y")})
+    shown = _read(admin_client, body)
+    assert "60 parameters: choose at most 50, else it gets the first." in shown
+    sent = {"key": ["GET /x", "GET /y"], "of GET /x": ["p7", "p58"]}
+    assert shown.count('name="of GET /x"') == 60
+    admin_client.post(_url("operations"), sent)
+    names = {
+        each.name: [*json.loads(each.input_schema)["properties"]]
+        for each in Tool.objects.all()
+    }
+    first = [f"p{n}" for n in range(50)]
+    assert names == {"get_x": ["p7", "p58"], "get_y": first}
+    told = _text(admin_client.post(_url("again"), {"file": _file(body)}, follow=True))
+    assert "2 tools are as the document says." in told
+
+
 def test_nothing_chosen(admin_client: Client) -> None:
     _read(admin_client)
     told = _text(admin_client.post(_url("operations"), {}, follow=True))

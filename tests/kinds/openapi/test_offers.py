@@ -338,6 +338,31 @@ def test_references() -> None:
     assert not schemas.compile_schema(schema).is_valid({"next": {"next": 5}})
 
 
+@pytest.mark.parametrize(
+    ("chosen", "left"),
+    [
+        (None, {*range(48), 58, 59}),
+        (["p[50]", "p_51_"], {50, 51, 58, 59}),
+        ([], {58, 59}),
+    ],
+)
+def test_more_parameters_than_a_tool_has(
+    chosen: list[str] | None, left: set[int]
+) -> None:
+    """Those that are required, and the first, or those that somebody chose."""
+    many = [parameter(f"p[{n}]", required=n > 57) for n in range(60)]
+    whole = offer({"parameters": many})
+    assert len(whole.input_schema["properties"]) == 60
+    made = whole.with_parameters(chosen)
+    assert [*made.input_schema["properties"]] == [f"p_{n}_" for n in sorted(left)]
+    assert [each["name"] for each in made.config["query"]] == [
+        f"p[{n}]" for n in sorted(left)
+    ]
+    gone = ", ".join(f"p_{n}_" for n in range(48, 58))
+    remark = f"{gone} are left out: it has more than 50 parameters"
+    assert made.remarks == ((remark,) if chosen is None else ())
+
+
 def test_what_the_settings_set_is_left_out() -> None:
     secret = site(secret_headers={"X-Partner": "a"}, secret_query={"key": "b"})
     operation = {
@@ -380,7 +405,7 @@ FILE: Final = {"requestBody": {"required": True, "content": {"image/png": {}}}}
 STREAM: Final[Any] = {"responses": {"200": {"content": {"text/event-stream": {}}}}}
 
 
-SIXTY: Final = {"parameters": [parameter(f"p{n}") for n in range(60)]}
+SIXTY: Final = {"parameters": [parameter(f"p{n}", required=True) for n in range(60)]}
 UNTOLD: Final = {"requestBody": {"content": {FORM: {"schema": ARRAY}}}}
 BARS: Final[list[tuple[Any, str]]] = [
     (FILE, "it wants a file"),
@@ -397,7 +422,7 @@ BARS: Final[list[tuple[Any, str]]] = [
     ),
     (of("a", schema={"type": 5}), "its schema is refused: "),
     (of("a", schema={"pattern": "("}), "its schema is refused: "),
-    (SIXTY, "it has more than 50 parameters"),
+    (SIXTY, "it requires more than 50 parameters"),
     (UNTOLD, "the fields of its form are not described, or one is called as a"),
 ]
 
