@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -231,29 +231,16 @@ def _hide_cached_pages() -> None:
     for alias in caches:
         # What cannot be made has no pages.
         with suppress(Exception):
-            cache: Any = copy(caches[alias])
-            kind: Any = type(cache)
-            cache.__class__ = _without_pages(kind)
             # Others have the cache of their own thread, or task.
-            caches[alias] = cache
+            caches[alias] = own = copy(caches[alias])
+            for name in ("get", "set"):
+                setattr(own, name, partial(_unless_page, getattr(own, name)))
 
 
-@cache
-def _without_pages(kind: Any) -> type:
-    """Return a class of caches in which `cache_page` finds and keeps nothing."""
-
-    class WithoutPages(kind):  # type: ignore[misc]
-        def get(self, key: Any, *values: Any, **options: Any) -> Any:
-            return None if _is_page(key) else super().get(key, *values, **options)
-
-        def set(self, key: Any, *values: Any, **options: Any) -> Any:
-            return None if _is_page(key) else super().set(key, *values, **options)
-
-    return WithoutPages
-
-
-def _is_page(key: object) -> bool:
-    return str(key).startswith("views.decorators.cache.cache_")
+def _unless_page(use: Callable[..., Any], key: Any, *values: Any, **more: Any) -> Any:
+    """Use a cache, but not for what `cache_page` and its middleware keep."""
+    is_page = str(key).startswith("views.decorators.cache.cache_")
+    return None if is_page else use(key, *values, **more)
 
 
 def _identity(user: Any) -> tuple[object, ...]:
