@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import unwrap
 from typing import Any, Final
 
 from drf_spectacular.drainage import GENERATOR_STATS
@@ -318,7 +319,8 @@ class _Operation:
     def reads(self) -> Mapping[str, Set[str]]:
         """What its source reads of a request by itself, by members of it."""
         functions = [getattr(self.view, self.action)]
-        if isinstance(self.view, GenericAPIView) and self.action in ("list", "get"):
+        is_list = not _LISTING.isdisjoint(unwrap(functions[0]).__code__.co_names)
+        if isinstance(self.view, GenericAPIView) and is_list:
             functions += [self.view.get_queryset, self.view.filter_queryset]
             functions += [each.filter_queryset for each in self.view.filter_backends]
         return read_names(functions)
@@ -378,6 +380,8 @@ class _Operation:
 
 
 _ADDS: Final = ToolHints(read_only=False, destructive=False)
+_LISTING: Final = frozenset({"list", "get_queryset", "filter_queryset"})
+"""What an action calls that lists rows."""
 _WHICH: Final = ("prefix", "version")
 _SENTENCES: Final = {
     "list": "List %(many)s.",

@@ -222,12 +222,13 @@ class Photos(viewsets.GenericViewSet[Stock]):
 
     def get_queryset(self) -> QuerySet[Stock]:
         # Not request.query_params["a comment"].
-        return super().get_queryset().filter(**self.request.GET.dict())
+        return super().get_queryset().filter(level__gte=len(self.request.GET.dict()))
 
     def list(self, request: Request) -> Response:
         """Photos; request.FILES is not read."""
         words = request.query_params.get("q", "") + request.query_params["sort"]
-        return Response({"words": words, **request.query_params})
+        rows = self.filter_queryset(self.get_queryset())
+        return Response({"words": words, "rows": len(rows)})
 
     def create(self, request: Request) -> Response:
         return Response({"got": request.data})
@@ -242,6 +243,10 @@ class Photos(viewsets.GenericViewSet[Stock]):
     @action(detail=False, methods=["post"], serializer_class=None)
     def rate(self, request: Request) -> Response:
         return Response({"stars": request.POST.getlist("stars")})
+
+    @action(detail=False)
+    def latest(self, request: Request) -> Response:
+        return self.list(request)
 
     @action(detail=False)
     def download(self, request: Request) -> HttpResponse:

@@ -301,6 +301,9 @@ def test_what_a_view_does_not_say_of_itself(
     assert {each.partition("): ")[2] for each in registry.toolset_remarks} == {
         "GET /api/photos/: it reads q, sort, year of request.GET "
         f'{read}list=extend_schema(parameters=[OpenApiParameter("q", str)]))(Photos).',
+        "GET /api/photos/latest/: it reads state, year of request.GET "
+        f'{read}latest=extend_schema(parameters=[OpenApiParameter("state", str)]))'
+        "(Photos).",
         f"POST /api/photos/: {left}",
         f"PATCH /api/photos/{{id}}/: {left}",
         "POST /api/photos/upload/: is no tool: it wants a file.",
@@ -314,7 +317,7 @@ def test_what_a_view_does_not_say_of_itself(
     said: Any = [OpenApiParameter(each, str) for each in ("q", "sort", "year")]
     extend_schema_view(list=extend_schema(parameters=said))(view)
     again = tools_of(view, only=["list"])
-    called = client_named("ana", again).call("photos_list", q="a", sort="b", year="c")
+    called = client_named("ana", again).call("photos_list", q="a", sort="b", year="1")
     assert called.data["words"] == "ab"
     assert again.toolset_remarks == {}
 
