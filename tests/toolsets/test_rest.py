@@ -345,7 +345,7 @@ def test_values_that_no_view_takes() -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("orders_list", {"stat": "open"}, "Additional properties"),
         ("orders_list", {"state": None, "page": "x"}, "$.state"),
-        ("orders_list", {"page": "x"}, SENTENCES[404]),
+        ("orders_list", {"page": "x"}, "Invalid page."),
         ("orders_create", {**NEW, "number": [1]}, "number: Not a valid string."),
         ("orders_list", {"search": "\x00"}, "Null characters are not allowed."),
         ("orders_list", {"page": 10**400}, "Invalid page."),
