@@ -122,6 +122,7 @@ RULES: Mapping[str, int] = MappingProxyType(
         "moment-unsaid": 140,
         "event-large": 141,
         "event-argument-undescribed": 142,
+        "braces-single": 143,
     }
 )
 """All rules, each with its number in the ids of system checks; none is used again."""

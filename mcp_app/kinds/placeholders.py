@@ -60,13 +60,11 @@ def only_name(text: str) -> str:
     return match.group(1) if match else ""
 
 
-def refuse_single_braces(value: object) -> None:
-    """Raise `KindError` for `{name}`, which other programs fill in, and we do not."""
+def single_braces(value: object) -> Iterator[str]:
+    """Yield each `name` of a `{name}`, which other programs fill in, and we do not."""
     for text in _all_strings(value):
         for own in _PLACEHOLDER.split(text)[0::2]:
-            if single := _SINGLE.search(own):
-                name = single.group(1)
-                raise KindError(f"“{{{name}}}” is not replaced. Write {{{{{name}}}}}.")
+            yield from _SINGLE.findall(own)
 
 
 def names_in_value(value: object) -> set[str]:

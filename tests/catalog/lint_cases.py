@@ -411,12 +411,20 @@ COMPLETED = replace(
 )
 """Code completes this argument."""
 
+GRAPHQL: Config = {
+    "site": "helpdesk",
+    "path": "/graphql",
+    "method": "POST",
+    "body": {"json": {"query": "query { viewer { login } }"}},
+}
+
 FOUND_OF_KINDS: list[tuple[Definition, str, Config, list[str]]] = [
     (TOOL, "text", saying("Rain."), []),
     (TOOL, "smoke", {}, ["kind"]),
     (TOOL, "http", {}, ["kind"]),
     (TOOL, "http", {"site": "helpdesk", "path": "/tickets"}, ["shared-key"]),
     (taking(), "http", {"site": "helpdesk", "path": "/{{city}}"}, ["shared-key"]),
+    (TOOL, "http", GRAPHQL, ["hints-doubtful", "braces-single", "shared-key"]),
     (TOOL, "text", {}, ["kind"]),
     (TOOL, "function", {"function": "gone"}, ["kind"]),
     (taking(), "text", saying("Rain in {{city}}."), []),

@@ -177,6 +177,9 @@ def _config_problems(
     config: JsonObject, site: Site, names: Collection[str], noun: str
 ) -> Iterator[KindError]:
     yield from _placeholder_problems(config, names, noun)
+    for name in placeholders.single_braces(config["path"]):
+        message = f"“{{{name}}}” is not replaced. Write {{{{{name}}}}}."
+        yield KindError(message, place="path")
     for message in _path_problems(config["path"]):
         yield KindError(message, place="path")
     yield from _pair_problems(config, site)
@@ -212,17 +215,15 @@ def _placeholder_problems(
         ("path", config["path"]),
         ("body", body.get("json")),
         ("body", body.get("form")),
+        ("body", body.get("text")),
     ]
     for part in ("query", "headers"):
         pairs = enumerate(config.get(part, ()))
         parts += [(f"{part}.{at}.value", each) for at, each in pairs]
-    own = [("body", body.get("text"))]
     words = [(f"errors.{at}", each) for at, each in config.get("errors", {}).items()]
-    for place, value in (*parts, *own, *words):
+    for place, value in (*parts, *words):
         try:
             placeholders.check_placeholders(value, names, noun)
-            if (place, value) in parts:
-                placeholders.refuse_single_braces(value)
         except KindError as error:
             # A name that is no parameter is a matter of all of the call.
             is_known = placeholders.names_in_value(value) <= {*names}

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from django.utils.translation import gettext as _
@@ -195,6 +196,7 @@ class HttpKind(Kind):
             tell = partial(must_fix, UNUSED, "input_schema")
             findings += unused_findings(names, used, tell, message)
             findings += _hint_findings(definition, config.get("method", "GET"))
+        findings += _brace_findings(config)
         findings += shared_key_findings(definition, config)
         return findings
 
@@ -242,6 +244,17 @@ def _hint_findings(definition: ToolDefinition, method: str) -> Iterator[Finding]
     else:
         message = _("%(method)s changes things, so the tool cannot only read.")
         yield must_fix("hints-contradict", "hints", message % {"method": method})
+
+
+def _brace_findings(config: JsonObject) -> Iterator[Finding]:
+    """Tell one `{name}`: in GraphQL it is right, elsewhere it is often a slip."""
+    parts = [config.get(each) for each in ("query", "headers", "body")]
+    for name in islice(placeholders.single_braces(parts), 1):
+        message = _(
+            "“{%(name)s}” is sent as it is. If a parameter is meant, write"
+            " {{%(name)s}}."
+        )
+        yield advice("braces-single", "config", message % {"name": name})
 
 
 def shared_key_findings(
