@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mcp_app.catalog.secret_fields import is_secret_name
+from mcp_app.interface.log_secrets import FIELDS, names_secret
 from mcp_app.protocol.json_types import JsonObject
 
 FORMATS = frozenset({"email", "uri", "date", "date-time"})
@@ -40,7 +40,8 @@ def field_schema(name: str, schema: JsonObject, *, exact: bool) -> JsonObject:
     left out where something else will check the answer, too.  A `pattern` stays in
     an exact schema for the check of the answer; clients never see it.
     """
-    if is_secret_name(name) or schema.get("format") == "password":
+    example = _DEFAULTS.get(str(schema.get("type")), (str,))[0]()
+    if names_secret(name, example, FIELDS) or schema.get("format") == "password":
         raise UnfitForm(
             f"The field {name} asks for a secret, which a form must not do. Use"
             " elicit_url() instead (client/elicitation)."

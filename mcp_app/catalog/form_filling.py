@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime, parse_time
 
 from mcp_app.catalog.secret_fields import is_secret_name
+from mcp_app.interface.log_secrets import hide_members
 
 Pair: TypeAlias = tuple[str, str]
 Bound: TypeAlias = Any
@@ -64,7 +65,9 @@ def is_secret(field: Bound) -> bool:
 def is_settable(field: Bound) -> bool:
     """Whether a tool may put a value into a field."""
     is_file = isinstance(field.field, forms.FileField)
-    return _is_submitted(field) and not is_file and not is_secret(field)
+    # Of JSON with a secret in it a tool sees only a part.
+    has_secret = hide_members(value := field.initial) != value
+    return _is_submitted(field) and not (is_file or has_secret or is_secret(field))
 
 
 def _is_submitted(field: Bound) -> bool:

@@ -255,11 +255,12 @@ def open_model(
         codename = get_permission_codename("view", opened._meta)
         permission = f"{opened._meta.app_label}.{codename}"
     texts = [n for n, f in visible_fields.items() if f.kind is FieldKind.TEXT]
+    texts = [each for each in texts if not is_secret_name(each, opened)]
     naming = [n for n in texts if _names_rows(visible_fields[n].source)]
     if text is not None and text not in texts:
         raise RegistrationError(
-            f"{owner}: text is {text!r}. It must be a text among the fields, such as"
-            f" {texts[:1] or ['name']!r}."
+            f"{owner}: text is {text!r}. It must be a text among the fields, and no"
+            f" secret, such as {texts[:1] or ['name']!r}."
         )
     watch = tuple(options.get("watch", ()))
     events = frozenset(options.get("events", ()))
@@ -335,6 +336,11 @@ def _checked_model(model: object) -> type[Model]:
     if not hasattr(options.pk, "attname") or hasattr(options.pk, "field_names"):
         raise RegistrationError(
             f"{options.label} cannot be opened: its primary key has several columns."
+        )
+    if is_secret_name(options.pk.name, model):
+        raise RegistrationError(
+            f"{options.label} cannot be opened: the key of its rows, {options.pk.name},"
+            " is a secret."
         )
     return model
 
@@ -481,5 +487,5 @@ def exposure_advice(opened: OpenModels) -> Iterator[str]:
                 " it, but who asks often enough can guess its values."
             )
         for name in each.all_fields:
-            if is_secret_name(name):
+            if is_secret_name(name, each.model):
                 yield f"{each.label}: {name!r} sounds like a secret, and it is opened."

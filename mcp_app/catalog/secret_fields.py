@@ -7,38 +7,60 @@ from collections.abc import Set
 from typing import Any, Final
 
 from django.conf import settings
+from django.core.exceptions import FieldDoesNotExist
+from django.db import models
 
-_SECRET: Final = re.compile(
-    r"(?:^|_)(?:password|passwd|passphrase|passcode|secret|token|api_?key|private_?key"
-    r"|session_?key|(?:auth|authorization|backup|invitation|invite|recovery)_?codes?"
-    r"|credentials?|card_?number|cvc|cvv)(?:$|_)",
-    re.IGNORECASE,
-)
-_SECRET_THERE: Final = re.compile(r"(?:^|_)(?:code|key)(?:$|_)", re.IGNORECASE)
+from mcp_app.interface.log_secrets import FIELDS, SURE, names_secret, whole_words
+
+_SECRET_THERE: Final = whole_words("code|key")
 """In models that are about who comes in; elsewhere they are names of things."""
-_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
 SECRET_APPS: Final[Set[str]] = {
     *("auth", "authtoken", "contenttypes", "guardian", "knox", "mfa", "django_otp"),
     *("otp_email", "otp_hotp", "otp_static", "otp_totp", "otp_webauthn"),
     *("oauth2_provider", "socialaccount", "usersessions"),
     *("django_celery_beat", "constance", "dynamic_preferences"),
 }
+_NUMBERS: Final = (models.IntegerField, models.FloatField, models.DecimalField)
 _SWAPPING: Final = re.compile(r"(?:OAUTH2_PROVIDER|KNOX)_\w*MODEL")
 """Settings that put a model of the site in the place of one of these apps."""
 
 
-def is_secret_name(name: str, model: type | None = None) -> bool:
-    """Whether a field, of a model if that is known, has a name that secrets have."""
-    words = _WORD.sub("_", name)
-    if model is not None and _SECRET_THERE.search(words) and _is_about_access(model):
+def is_secret_name(name: str, model: Any = None) -> bool:
+    """Whether a field, of a model if that is known, has a name that secrets have.
+
+    So has a relation to rows whose key or text is a secret.
+    """
+    is_about = model is not None and names_secret(name, "", _SECRET_THERE)
+    if is_about and _is_about_access(model):
         return True
-    return _SECRET.search(words) is not None
+    try:
+        column = model._meta.get_field(name)
+    except (AttributeError, FieldDoesNotExist):
+        return names_secret(name, "", FIELDS)
+    target = column.related_model
+    if isinstance(target, type) and secret_in_sight(target):
+        return True
+    if isinstance(column, models.BooleanField):
+        return False
+    is_number = isinstance(column, _NUMBERS)
+    # A number and the key of a table are called keys for other reasons.
+    is_key = is_number or getattr(column, "primary_key", False)
+    return names_secret(name, 0 if is_number else "", SURE if is_key else FIELDS)
+
+
+def secret_in_sight(model: Any) -> str:
+    """Return the field of a secret that is a row's key, or is in its text; or ""."""
+    code = getattr(model.__str__, "__code__", None)
+    read = {model._meta.pk.name, *getattr(code, "co_names", ())}
+    columns = [each for each in model._meta.concrete_fields if not each.is_relation]
+    names = [each.name for each in columns if each.name in read]
+    return next((each for each in names if is_secret_name(each, model)), "")
 
 
 def is_secret_model(model: Any) -> bool:
     """Whether the rows of a model may hold secrets, or say who may do what."""
     names = [each.name for each in model._meta.concrete_fields]
-    return _is_about_access(model) or any(map(is_secret_name, names))
+    return _is_about_access(model) or any(is_secret_name(n, model) for n in names)
 
 
 def _is_about_access(model: type) -> bool:

@@ -24,19 +24,37 @@ WARN_EVERY: Final = 60.0
 
 logger = logging.getLogger("mcp_app.server")
 
-_NEW_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# Whole words of a name, without regard to case: `key`, and neither `keyboard` nor
-# `monkey`.  Some are written in front of others without a sign between them.
-_SECRET_NAME: Final = re.compile(
-    r"(?<![^\W_])(?:"
-    r"[a-z]*(?:password|secret|token|cookie)s?"
-    r"|(?:access|api|private|secret)?keys?"
-    r"|sessions?(?:_?(?:id|key))?|[a-z]*sessid"
-    r"|authorization|credentials?|passwd|passphrase|passcode|pwd|cvc|cvv|card_?number"
-    r")\d*(?![^\W_])",
-    re.IGNORECASE,
+_NEW_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
+_HARMLESS_KEY: Final = re.compile(
+    r"(?:^|_)(?:cache|composite|foreign|group|hash|idempotency|issue|lookup|natural"
+    r"|object|order|parent|partition|primary|project|public|publishable|range|routing"
+    r"|row|sort|surrogate|translation|unique)_?keys?(?=_|$)"
 )
-_NUMBER: Final = re.compile(r"(?:tokens|keys|sessions|cookies)\Z|count", re.IGNORECASE)
+_SURE: Final = (
+    r"[a-z]*(?:passw(?:or)?d|secret|token)s?|pass(?:code|key|phrase)s?|pwd|pin|salt|dsn"
+    r"|jwts?|bearer|credentials?|[ht]?otps?|cvc|cvv|card_?numbers?"
+    r"|(?:auth|authorization|backup|invitation|invite|login|mfa|otp|pin|recovery|reset"
+    r"|verification)_?codes?"
+    r"|[a-z]*(?:access|api|encryption|private|secret|session|signing|ssh)_?keys?"
+)
+_LOGGED: Final = r"keys?|sessions?(?:_?id)?|[a-z]*sessid|[a-z]*cookies?|authorization"
+_SENT: Final = r"|x_auth|appid|sig|[a-z]*signature"
+
+
+def whole_words(names: str, beside: str = "") -> re.Pattern[str]:
+    """Return what finds whole words in a name: `token`, and not `tokenizer`."""
+    return re.compile(rf"(?:^|_)(?:{names})\d*(?:_|$){beside}")
+
+
+SURE: Final = whole_words(_SURE)
+"""Names of secrets, whatever they are names of."""
+FIELDS: Final = whole_words(_SURE, r"|(?<=[a-z0-9])_keys?\d*$")
+"""Names of secrets among fields of models and forms, and in JSON."""
+MESSAGES: Final = whole_words(f"{_SURE}|{_LOGGED}")
+"""Names of secrets in log messages and arguments."""
+CALLS: Final = whole_words(f"{_SURE}|{_LOGGED}{_SENT}", "|^(?:auth|code)$")
+"""Names of secrets in calls of other sites."""
+_NUMBER: Final = re.compile(r"(?:token|key|session|cookie)s(?:_|$)|count")
 # The word after `Bearer` or `Basic` is a secret at the beginning of a text; within one
 # it must look like one, or every sentence about basic authentication would lose a word.
 _SECRET_TEXT: Final = re.compile(
@@ -48,17 +66,16 @@ _SECRET_TEXT: Final = re.compile(
 )
 
 
-def names_secret(name: str, value: object = "") -> bool:
+def names_secret(
+    name: str, value: object = "", among: re.Pattern[str] = MESSAGES
+) -> bool:
     """Whether the value of a name is secret; `max_tokens` is, but not if it is 5."""
-    if _tells_of_secrets(name, value):
-        return False
-    return _SECRET_NAME.search(_NEW_WORD.sub("_", name)) is not None
-
-
-def _tells_of_secrets(name: str, value: object) -> bool:
+    words = _NEW_WORD.sub("_", name).lower()
     if value is None or isinstance(value, bool):
-        return True
-    return isinstance(value, int) and _NUMBER.search(name) is not None
+        return False
+    if isinstance(value, int | float) and _NUMBER.search(words):
+        return False
+    return among.search(_HARMLESS_KEY.sub("", words)) is not None
 
 
 class LogSecrets:
@@ -107,13 +124,22 @@ def hide_secrets(data: object, names: Collection[str]) -> object:
     return _Search(names).blot_secrets(data)
 
 
+def hide_members(value: object) -> object:
+    """Return a value, in JSON with `BLOT` in place of each secret."""
+    if isinstance(value, dict | list):
+        return _Search(among=FIELDS).blot_secrets(value)
+    return value
+
+
 class _Search:
-    def __init__(self, names: Collection[str] = ()) -> None:
+    def __init__(
+        self, names: Collection[str] = (), among: re.Pattern[str] = MESSAGES
+    ) -> None:
         self.count = 0
-        self._names = names
+        self._names, self._among = names, among
 
     def blot_secrets(self, value: Any, name: str = "") -> Any:
-        if name and (name in self._names or names_secret(name, value)):
+        if name and (name in self._names or names_secret(name, value, self._among)):
             self.count += 1
             return BLOT
         if isinstance(value, str):

@@ -32,7 +32,12 @@ from mcp_app.catalog.registered_function import (
     RegisteredFunction,
 )
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.secret_fields import SECRET_APPS, comes_from, is_secret_model
+from mcp_app.catalog.secret_fields import (
+    SECRET_APPS,
+    comes_from,
+    is_secret_model,
+    secret_in_sight,
+)
 from mcp_app.catalog.toolset_options import Toolset
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.errors import RegistrationError, ToolError
@@ -138,6 +143,11 @@ def _models_by_label(models: Iterable[Any], site: AdminSite) -> Models:
         label = model._meta.label
         if comes_from(model, _FORBIDDEN):
             raise RegistrationError(f"{label} is for nobody but people in the admin.")
+        if name := secret_in_sight(model):
+            raise RegistrationError(
+                f"{label} cannot be named: the key or the text of its rows shows a"
+                f" secret, their {name}."
+            )
         if not site.is_registered(model):
             raise RegistrationError(
                 f"{label} is not registered in the admin site {site.name!r}."

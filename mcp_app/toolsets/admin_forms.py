@@ -32,6 +32,7 @@ from mcp_app.catalog.form_schemas import form_problems, parameter_schema, wants_
 from mcp_app.catalog.outputs import jsonable_value
 from mcp_app.catalog.secret_fields import is_secret_name
 from mcp_app.interface.errors import ToolError
+from mcp_app.interface.log_secrets import hide_members
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.toolsets.answers import NOT_ALLOWED, known_item, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
@@ -60,7 +61,7 @@ def plain_value(value: object) -> object:
     if isinstance(value, QuerySet):
         return [str(each) for each in value[:MOST_RELATED]]
     try:
-        return jsonable_value(value)
+        return hide_members(jsonable_value(value))
     except (TypeError, ValueError):
         return plain_text(value)
 
@@ -382,7 +383,8 @@ def choices_of(
             raise ToolError(NOT_ALLOWED)
         listed = model_admin.get_queryset(request)
         rows = rows.filter(pk__in=listed.values("pk"))
-    if words and model_admin is not None and model_admin.get_search_fields(request):
+    searched = model_admin.get_search_fields(request) if model_admin else ()
+    if words and searched and not searches_secret(searched, rows.model):
         rows, _repeats = model_admin.get_search_results(request, rows, words)
         words = ""
     texts = {row: field.label_from_instance(row) for row in rows[:MOST_SEARCHED]}
@@ -392,6 +394,12 @@ def choices_of(
         if words.lower() in str(text).lower()
     ]
     return choices[:MOST_RELATED]
+
+
+def searches_secret(names: Iterable[str], model: type[Model]) -> bool:
+    """Whether a search of the admin looks at a secret, which who asks could guess."""
+    parts = (part for each in names for part in each.lstrip("^=@").split("__"))
+    return any(is_secret_name(each, model) for each in parts)
 
 
 def _known_relation(name: str, context: Context) -> Any:

@@ -20,7 +20,12 @@ from mcp_app.catalog.form_filling import Pair
 from mcp_app.catalog.secret_fields import is_secret_model, is_secret_name
 from mcp_app.interface.errors import ToolError
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.toolsets.admin_forms import cell_value, plain_value, row_name
+from mcp_app.toolsets.admin_forms import (
+    cell_value,
+    plain_value,
+    row_name,
+    searches_secret,
+)
 from mcp_app.toolsets.answers import MOST_ITEMS, known_item, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
 
@@ -34,6 +39,8 @@ def list_page(changeable: bool, request: SiteRequest, context: Context) -> JsonO
     words = request.GET.get("q", "").strip()
     if words and not (changes.search_fields and changes.query):
         raise ToolError("This list cannot be searched like this.")
+    if words and searches_secret(changes.search_fields, changes.model):
+        raise ToolError("This list cannot be searched: it would look at a secret.")
     columns = _columns(changes)
     rows = [
         {

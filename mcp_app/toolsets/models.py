@@ -20,6 +20,7 @@ from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenMod
 from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.registered_function import Declaration, DeclaredTool, ReadyTool
 from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.secret_fields import is_secret_name
 from mcp_app.catalog.toolset_options import Toolset
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import ToolDefinition
@@ -149,6 +150,13 @@ class _Maker:
         options, filters = self.toolset.options, self.model.filters
         free = _free_names(filters)
         texts = [each for each in free if each == self.model.text]
+        for each in options.get("search", ()):
+            path = resolve_path(each, self.model, self.opened, "filters")
+            if is_secret_name(path.end_field.name, path.end_field.source.model):
+                raise RegistrationError(
+                    f"search names {each!r}, which sounds like a secret: who asks often"
+                    " enough can guess it. Leave it out."
+                )
         if search := options.get("search", texts):
             words = " or ".join(each.replace(".", " ") for each in search)
             yield {

@@ -264,16 +264,35 @@ def test_advice() -> None:
 
 @isolate_apps("tests.drill")
 def test_advice_about_secrets() -> None:
-    class Account(models.Model):  # noqa: DJ008
-        api_key = models.CharField(max_length=20)
+    class Token(models.Model):  # noqa: DJ008
+        key = models.CharField(max_length=20, primary_key=True)
 
         class Meta:
             app_label = "drill"
 
-    account = opened(Account, "api_key")
+    class Account(models.Model):  # noqa: DJ008
+        account_key = models.CharField(max_length=20, primary_key=True)
+        badge_key = models.CharField(max_length=20)
+        max_tokens = models.IntegerField()
+        number_key = models.IntegerField()
+        has_password = models.BooleanField()
+        name = models.CharField(max_length=20)
+        owner = models.ForeignKey(Token, models.CASCADE)
+
+        class Meta:
+            app_label = "drill"
+
+    account = opened(Account, *(each.name for each in Account._meta.concrete_fields))
     assert [*exposure_advice({account.label: account})] == [
-        "drill.Account: 'api_key' sounds like a secret, and it is opened."
+        f"drill.Account: {name!r} sounds like a secret, and it is opened."
+        for name in ("badge_key", "owner")
     ]
+    # What stands for a row, where a relation leads to it, is none.
+    assert account.text == "name"
+    with pytest.raises(RegistrationError, match=r"and no secret, such as"):
+        opened(Account, "badge_key", "name", text="badge_key")
+    with pytest.raises(RegistrationError, match=r"the key of its rows, key, is a sec"):
+        opened(Token, "key")
 
 
 def test_a_model_without_events_costs_nothing() -> None:

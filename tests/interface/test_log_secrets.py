@@ -12,24 +12,45 @@ from typing import Any, Final
 import pytest
 from orjson import Fragment
 
-from mcp_app.interface.log_secrets import BLOT, WARN_EVERY, LogSecrets, names_secret
+from mcp_app.interface.log_secrets import (
+    BLOT,
+    CALLS,
+    FIELDS,
+    MESSAGES,
+    SURE,
+    WARN_EVERY,
+    LogSecrets,
+    names_secret,
+)
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import UnserializableValue
 
-SECRET_NAMES: Final = """
-    password Password user_password PASSWORD1 db.password passwd pwd passphrase passcode
-    token tokens access_token accessToken id-token csrftoken userAPIToken
-    csrfmiddlewaretoken
-    secret secrets client_secret clientSecret secretKey
-    key keys api_key apiKey APIKey apikey X-Api-Key private_key SECRET_KEY key2
-    authorization Authorization Proxy-Authorization http.request.header.authorization
-    cookie cookies Cookie Set-Cookie session sessions sessionid session_id sessionKey
-    PHPSESSID Mcp-Session-Id credentials card_number cardNumber cvc
-""".split()  # noqa: SIM905
-OTHER_NAMES: Final = """
+SECRET: Final = """
+    password Password user_password PASSWORD1 db.password passwords passwd pwd pin
+    passphrase passcode passkey passkeys credentials card_number cardNumber cvc dsn salt
+    user_pin pinCode jwt bearer token tokens access_token accessToken accesstoken cvv
+    id-token csrftoken userAPIToken csrfmiddlewaretoken secret secrets clientSecret
+    client_secret
+    otp totp otps otp_code otpCode otp_seed mfa_code login_code reset_code backup_codes
+    verification_code verificationCode invite_code auth_code
+    api_key api_keys apiKey APIKey apikey apikeys X-Api-Key hapikey api_key_name
+    private_key SECRET_KEY secretKey secretkey session_key sessionKey access_key
+    access_key_id signing_key encryption_key ssh_key sshKeys
+"""
+FIELD: Final = "ping_key badge_key badgeKey service-keys licence_key2"
+LOGGED: Final = """
+    key keys key2 key_name cookie cookies Cookie Set-Cookie session sessions sessionid
+    session_id PHPSESSID Mcp-Session-Id authorization Authorization Proxy-Authorization
+    http.request.header.authorization
+"""
+SENT: Final = "appid sig code auth X-Auth signature X-Signature X-Amz-Signature"
+HARMLESS: Final = """
     keyboard monkey turkey hotkey keynote keyed tokenizer secretary obsession possess
     assess author authorized sessionless passwordless cookiecutter name id data user
-""".split()  # noqa: SIM905
+    pinned spin pint opinion salted bearers_of otphone sign design country_code codes
+    primary_key foreign_key sort_key public_key publicKey PrimaryKey Idempotency-Key
+    partition_keys cache_key authentic app_id
+"""
 
 JWT: Final = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmVk-_Zw"
 JWE: Final = "eyJhbGciOiJkaXIifQ..aXY.Y2lwaGVy.dGFn"
@@ -69,9 +90,28 @@ def removed(data: object) -> Any:
     return shown(LogSecrets().remove_secrets(data))
 
 
-def test_names_that_secrets_have() -> None:
-    assert [each for each in SECRET_NAMES if not names_secret(each)] == []
-    assert [each for each in OTHER_NAMES if names_secret(each)] == []
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (SECRET, {SURE, FIELDS, MESSAGES, CALLS}),
+        (FIELD, {FIELDS, MESSAGES, CALLS}),
+        (LOGGED, {MESSAGES, CALLS}),
+        (SENT, {CALLS}),
+        (HARMLESS, set()),
+    ],
+)
+def test_names(names: str, found: set[object]) -> None:
+    for among in (SURE, FIELDS, MESSAGES, CALLS):
+        wrong = [
+            n for n in names.split() if names_secret(n, "", among) != (among in found)
+        ]
+        assert wrong == [], among.pattern
+
+
+def test_what_only_tells_of_a_secret() -> None:
+    values = {"max_tokens": 5, "tokens_used": 0.5, "has_password": True, "secret": None}
+    assert not any(names_secret(*each) for each in values.items())
+    assert names_secret("pin", 1234)
 
 
 def test_texts_that_are_secrets() -> None:
@@ -138,8 +178,8 @@ def test_how_many_there_are_is_no_secret() -> None:
 
 
 def test_names_that_look_alike_afterwards_both_stay() -> None:
-    shown = removed({"Bearer abc1": 1, "Bearer abc2": 2})
-    assert sorted(shown.values()) == [1, 2]
+    shown = removed({"Bearer abc1": True, "Bearer abc2": False})
+    assert sorted(shown.values()) == [False, True]
 
 
 def test_numbers_beside_a_secret_stay_exact() -> None:

@@ -75,6 +75,9 @@ class OrderForm(forms.ModelForm):  # type: ignore[type-arg]
         initial=lambda: "made today", required=False, show_hidden_initial=True
     )
     secret_code = forms.CharField(required=False)
+    facts = forms.JSONField(
+        initial=lambda: {"api_key": "s3cret", "n": 1}, required=False
+    )
 
     def clean_number(self) -> str:
         number: str = self.cleaned_data["number"]
@@ -189,7 +192,7 @@ class StockAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return {"sku": f"S-{date.today().year}", "level": "7"}
 
 
-office.register(Country)
+office.register(Country, search_fields=["code"])
 office.register(User, UserAdmin)
 
 

@@ -14,6 +14,7 @@ from pytest_django import Settings
 from webtest import Form
 
 from mcp_app.catalog.registry import Registry
+from mcp_app.interface.log_secrets import BLOT
 from mcp_app.test import Client
 from mcp_app.test.results import Result
 from tests.drill.models import Country, Customer, Invoice, Item, Ledger, Order, Stock
@@ -160,6 +161,7 @@ def test_a_row_is_shown_with_all_that_its_page_has(tools: Client) -> None:
     assert answer["values"]["created"] == "2026-03-04T05:06:07+00:00"
     assert answer["values"]["price"] == "80.00 €"
     assert "secret_code" not in answer["values"]
+    assert answer["values"]["facts"] == {"api_key": BLOT, "n": 1}
     [item] = answer["inlines"]["items"]
     assert (item["key"], item["key_"]) == (row.items.get().pk, "made today")
     assert (item["amount"], item["stock"]["text"]) == (3, "S-1")
@@ -169,7 +171,8 @@ def test_a_row_is_shown_with_all_that_its_page_has(tools: Client) -> None:
 
 def test_a_form_says_what_can_be_entered(tools: Client) -> None:
     form = tools.call("admin_form", model=ORDER, key=order("A-6").pk).data
-    assert {"number", "price", "secret_code"}.isdisjoint(form["values"]["properties"])
+    hidden = {"number", "price", "secret_code", "facts"}
+    assert hidden.isdisjoint(form["values"]["properties"])
     state = form["values"]["properties"]["state"]
     assert state["enum"] == ["open", "sent", "back"]
     assert state["description"].startswith("State. open: Waits to be sent; ")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import models, transaction
+from django.test.utils import isolate_apps
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mcp_app.catalog.registry import Registry
+from mcp_app.interface.log_secrets import BLOT
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.kinds.kind import KindError
 from mcp_app.kinds.query import reading
@@ -25,7 +28,7 @@ from tests.drill.models import Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
 from tests.kinds.query.test_hidden_rows import _change, _keys, _remove
 from tests.kinds.query.test_scoping import _HIDDEN, MODELS, Shop
-from tests.toolsets.people import client_of, person
+from tests.toolsets.people import client_of, person, problem_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
@@ -101,6 +104,33 @@ def test_a_list_to_its_end(client: Client) -> None:
         else None
         for each in visible
     ]
+
+
+@isolate_apps("tests.drill")
+def test_secrets_are_neither_shown_nor_searched(db: None) -> None:
+    class Card(models.Model):  # noqa: DJ008
+        badge_key = models.CharField(max_length=40, db_column="number")
+        facts = models.JSONField(db_column="note")
+
+        class Meta:
+            app_label = "drill"
+            db_table = "drill_order"
+            managed = False
+
+    facts = {"a": [{"api_keys": ["s3cret"], "key": "color", "pin": 1}], "max_tokens": 5}
+    customer = Customer.objects.create(name="Ana", email="1@example.org")
+    row = {"total": 1, "created": datetime.now(UTC), "customer": customer}
+    Order.objects.create(number="1", note=json.dumps(facts), **row)
+    cards = Registry()
+    cards.open_model(Card, fields=["facts", "badge_key"], rows="all", permission="")
+    cards.model_tools(Card, fields=["facts"])
+    shown = client_of(person("ada"), cards).call("card_list").data["rows"][0]["facts"]
+    hidden = {"api_keys": BLOT, "key": "color", "pin": BLOT}
+    assert shown == {"a": [hidden], "max_tokens": 5}
+    cards = Registry()
+    cards.open_model(Card, fields=["badge_key"], rows="all", permission="")
+    cards.model_tools(Card, search=["badge_key"])
+    assert "search names 'badge_key', which sounds like" in problem_of(cards)
 
 
 def test_search_filters_and_order(client: Client) -> None:

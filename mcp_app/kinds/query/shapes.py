@@ -21,6 +21,7 @@ from django.utils.duration import duration_iso_string
 
 from mcp_app import conf
 from mcp_app.catalog.open_models import FieldKind, OpenField
+from mcp_app.interface.log_secrets import hide_members
 from mcp_app.kinds.query.scoping import Hop, Path, Scopes
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.cursors import Sealer
@@ -59,7 +60,7 @@ def plain_to_json(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, timedelta):
         return duration_iso_string(value)
-    return str(value) if isinstance(value, UUID) else value
+    return str(value) if isinstance(value, UUID) else hide_members(value)
 
 
 def exact_to_json(value: Any) -> Any:
