@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from typing import Any, Final
 
 from django.conf import settings
@@ -55,6 +55,12 @@ def secret_in_sight(model: Any) -> str:
     columns = [each for each in model._meta.concrete_fields if not each.is_relation]
     names = [each.name for each in columns if each.name in read]
     return next((each for each in names if is_secret_name(each, model)), "")
+
+
+def searches_secret(names: Iterable[str], model: Any) -> bool:
+    """Whether a search of the admin looks at a secret, which who asks could guess."""
+    parts = (part for each in names for part in each.lstrip("^=@").split("__"))
+    return any(is_secret_name(each, model) for each in parts)
 
 
 def is_secret_model(model: Any) -> bool:

@@ -30,7 +30,7 @@ from mcp_app.catalog.form_filling import (
 )
 from mcp_app.catalog.form_schemas import form_problems, parameter_schema, wants_value
 from mcp_app.catalog.outputs import jsonable_value
-from mcp_app.catalog.secret_fields import is_secret_name
+from mcp_app.catalog.secret_fields import is_secret_name, searches_secret
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.log_secrets import hide_members
 from mcp_app.protocol.json_types import JsonObject
@@ -394,12 +394,6 @@ def choices_of(
         if words.lower() in str(text).lower()
     ]
     return choices[:MOST_RELATED]
-
-
-def searches_secret(names: Iterable[str], model: type[Model]) -> bool:
-    """Whether a search of the admin looks at a secret, which who asks could guess."""
-    parts = (part for each in names for part in each.lstrip("^=@").split("__"))
-    return any(is_secret_name(each, model) for each in parts)
 
 
 def _known_relation(name: str, context: Context) -> Any:

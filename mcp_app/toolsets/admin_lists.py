@@ -17,15 +17,14 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 
 from mcp_app.catalog.form_filling import Pair
-from mcp_app.catalog.secret_fields import is_secret_model, is_secret_name
-from mcp_app.interface.errors import ToolError
-from mcp_app.protocol.json_types import JsonObject
-from mcp_app.toolsets.admin_forms import (
-    cell_value,
-    plain_value,
-    row_name,
+from mcp_app.catalog.secret_fields import (
+    is_secret_model,
+    is_secret_name,
     searches_secret,
 )
+from mcp_app.interface.errors import ToolError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.toolsets.admin_forms import cell_value, plain_value, row_name
 from mcp_app.toolsets.answers import MOST_ITEMS, known_item, plain_text
 from mcp_app.toolsets.site_views import Context, SiteRequest
 

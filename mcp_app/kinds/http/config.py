@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from mcp_app.egress.requests import check_path
 from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import Site, header_problem, usable_sites
+from mcp_app.interface.log_secrets import BLOT
 from mcp_app.kinds import placeholders
 from mcp_app.kinds.kind import OUTSIDE, Incomplete, KindError, object_schema
 from mcp_app.protocol.json_types import JsonObject
@@ -239,6 +240,11 @@ def _path_problems(path: str) -> Iterator[str]:
     if not path.startswith("/"):
         yield _("The path must begin with “/”, such as /tickets.")
         return
+    if BLOT in path:
+        yield _(
+            "“•••” stands in the path for what looks like a key. Write there what it"
+            " is, if it is none, or name a parameter."
+        )
     own = "x".join(placeholders.split_pieces(path)[0::2])
     if match := _OWN_TEXT.search(own):
         message = _(

@@ -10,6 +10,9 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from mcp_app.admin.editors.site_call.paste import call_from_text
+from mcp_app.kinds.http.config import read_http_config
+from mcp_app.kinds.http.request import FORM
 from mcp_app.models import Resource, ResourceTemplate, Tool
 from tests.admin.pages import (
     Queries,
@@ -152,6 +155,40 @@ def test_bodies(admin_client: Client, typed: dict[str, str], body: Any) -> None:
 
 AT = "https://help.example.com/api/tickets/5?lang=en"
 KEY = "(the site's key is in the settings)"
+DOUBT = "(this looks like a key: write it below if it is none)"
+HERE = "help.example.com/api/tickets/5"
+JSON = {"type": "application/json"}
+SENT: list[tuple[str, Any, str]] = [
+    (r"""--json $'{"n": "\x21\xc3\xa9 \u00e9\'"}'""", {"json": {"n": "!é é'"}}, ""),
+    (
+        r'''--json "{\"a\": \"\$5\", \
+  \"b\": \"\\\\\"}"''',
+        {"json": {"a": "$5", "b": "\\"}},
+        "",
+    ),
+    (
+        '^\n -H ^"A: ^" --json ^"^{^\\^"n^\\^":^\\^"a ^& b^\\^"^}^"',
+        {"json": {"n": "a & b"}},
+        "Left out: the header A.",
+    ),
+    (
+        "--json '{\"a\":' --json ' <price>}'",
+        {"text": '{"a": <price>}', **JSON},
+        "sent as this text.",
+    ),
+    ("--data-raw @a -d b", {"text": "@a&b", "type": FORM}, "sent as this text."),
+    ("--data-urlencode =a=b", {"text": "a%3Db", "type": FORM}, "sent as this text."),
+    ("--data-urlencode a@b -d c=d", {"form": [{"name": "c", "value": "d"}]}, "files."),
+    ("-d a=b -o x -x http://p | jq", {"form": [{"name": "a", "value": "b"}]}, "“|”."),
+]
+"""What follows an address in a command, which body that is, and what is said."""
+
+
+@pytest.mark.parametrize(("words", "body", "told"), SENT)
+def test_bodies_of_curl(words: str, body: Any, told: str) -> None:
+    call = call_from_text(f"$ curl --url {HERE} {words}")
+    assert (call.config["method"], call.config["body"]) == ("POST", body)
+    assert call.sentence.endswith(told)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +198,9 @@ KEY = "(the site's key is in the settings)"
         ("help.example.com:443/api/tickets/5", {}, "GET at Help desk."),
         (
             f"curl '{AT}&api_key=s3cret' -H 'Authorization: Bearer s3cret' -b s3cret"
-            " -kLu a:s3cret -H 'X-Partner: s3cret' --weird s3cret -F a=@s3cret",
+            " -kLu a:s3cret -H 'X-Partner: s3cret' --weird s3cret -d @s3cret",
             {"query": [{"name": "lang", "value": "en"}], "method": "POST"},
-            f"Left out: ?api_key {KEY}, -u {KEY}, cookies, -k, -L, --weird,"
+            f"Left out: ?api_key {KEY}, -u {KEY}, cookies, --weird,"
             f" the header Authorization {KEY}, the header X-Partner {KEY}, files.",
         ),
         (
@@ -197,7 +234,6 @@ KEY = "(the site's key is in the settings)"
             {
                 "method": "PUT",
                 "query": [{"name": "lang", "value": "en"}],
-                "headers": [{"name": "-b", "value": ""}],
                 "body": {"text": "--a=1", "type": "text/x"},
             },
             "PUT at Help desk.",
@@ -212,8 +248,8 @@ KEY = "(the site's key is in the settings)"
         (f"{AT}&" + "a=b&" * 50, None, "at most 50 pairs of one sort"),
         (
             f"curl help.example.com/api/tickets/5 --json '{'[' * 60_000}'",
-            {"method": "POST", "body": {"json": "[" * 60_000}},
-            "POST at Help desk.",
+            {"method": "POST", "body": {"text": "[" * 60_000, **JSON}},
+            "POST at Help desk. The body is no JSON and no form, so it is sent as",
         ),
         (
             AT.replace(".com", ".com.evil.org"),
@@ -226,6 +262,15 @@ KEY = "(the site's key is in the settings)"
         ("curl -X", None, "This curl command cannot be read"),
         ("https://[", None, "is no address"),
         (f"curl -X HEAD {AT}", None, "HEAD cannot be called"),
+        (f"curl -I {AT}", None, "HEAD cannot be called"),
+        (f"curl {AT} -F a=b", None, "-F and -T send files or multipart/form-data"),
+        (f"curl {AT} {AT}", None, "several addresses"),
+        (f"curl {AT} --json '{{\"pin\": 5, <a>'", None, "is no JSON, and has “pin”"),
+        (
+            f"curl {AT.replace('?', '?sig=s3cret&')} -H 'X-Signature: s3cret'",
+            {"query": [{"name": "lang", "value": "en"}]},
+            f"Left out: ?sig {DOUBT}, the header X-Signature {DOUBT}.",
+        ),
     ],
 )
 def test_what_is_pasted_is_taken_apart(
@@ -244,6 +289,26 @@ def test_what_is_pasted_is_taken_apart(
     assert "s3cret" not in page.content.decode()
     shown = json.loads(sent["config-shown"])
     assert shown == {"site": "helpdesk", "path": "/tickets/5", **config}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_key"),
+    [
+        ("bot123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11", True),
+        ("a1B2c3D4e5F6g7H8i9J0k1L2", True),
+        ("59f3a1c2b7d84e6f90a1b2c3d4e5f607", True),
+        ("550e8400-e29b-41d4-a716-446655440000", False),
+        ("my-10-best-posts-on-python-3-in-2024", False),
+        ("getOrdersOfThisCustomerByName2", False),
+        ("2026-01-31T12:00:00.123Z", False),
+    ],
+)
+def test_keys_in_an_address(text: str, is_key: bool) -> None:
+    call = call_from_text(f"{HERE}/{text}?a={text}")
+    _read, problems = read_http_config(call.config, (), "parameter")
+    assert call.left_out == [f"a part of the path {DOUBT}", f"?a {DOUBT}"] * is_key
+    assert (text in str(call.config)) is not is_key
+    assert [each.message[:20] for each in problems] == ["“•••” stands in the "] * is_key
 
 
 def test_what_changes_becomes_a_parameter(admin_client: Client) -> None:

@@ -6,16 +6,16 @@ import argparse
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Final, NoReturn
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from django.utils.translation import gettext as _
 
 from mcp_app.egress.sites import PORTS, Site, usable_sites
-from mcp_app.interface.log_secrets import names_secret
+from mcp_app.interface.log_secrets import BLOT, CALLS, names_secret
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.http.config import MAX_PAIRS, METHODS, RESERVED_HEADERS
 from mcp_app.kinds.http.request import FORM, JSON, is_json_type
@@ -33,13 +33,14 @@ class PastedCall:
     site: Site
     config: JsonObject
     left_out: list[str] = field(default_factory=list)
+    remark: str = ""
 
     @property
     def sentence(self) -> str:
         """What was found, for people."""
         method = self.config.get("method", "GET")
         details = {"method": method, "site": self.site.title}
-        sentence = _("%(method)s at %(site)s.") % details
+        sentence = f"{_('%(method)s at %(site)s.') % details} {self.remark}".rstrip()
         if not self.left_out:
             return sentence
         names = ", ".join(dict.fromkeys(self.left_out))
@@ -57,6 +58,7 @@ def call_from_text(text: str) -> PastedCall:
 
 
 def _call_from_any(text: str) -> PastedCall:
+    text = re.sub(r"\A[$%>#] +(?=curl)", "", text)
     if re.match(r"curl(\.exe)?\s", text):
         return _call_from_curl(text)
     if text.startswith(("<", "{", "[")) or re.search(r"\s", text):
@@ -95,10 +97,13 @@ def _call_at(address: str) -> PastedCall:
         raise NoCall(message % {"start": visible(start)[:200]})
     site = max(fitting, key=lambda each: len(each.prefix))
     path = parts.path.removeprefix(site.prefix) or "/"
-    call = PastedCall(site, {"site": site.key, "path": path})
+    segments = [BLOT if _looks_drawn(each) else each for each in path.split("/")]
+    call = PastedCall(site, {"site": site.key, "path": "/".join(segments)})
+    if BLOT in call.config["path"]:
+        call.left_out.append(_doubt_of(_("a part of the path")))
     if "@" in parts.netloc:
         call.left_out.append(_key_of("user:password@"))
-    _add_pairs(call, parse_qsl(parts.query, keep_blank_values=True))
+    _add_query(call, parts.query)
     return call
 
 
@@ -106,31 +111,70 @@ def _key_of(what: str) -> str:
     return _("%(what)s (the site's key is in the settings)") % {"what": what}
 
 
-def _add_pairs(call: PastedCall, pairs: list[tuple[str, str]]) -> None:
+def _doubt_of(what: str) -> str:
+    sentence = _("%(what)s (this looks like a key: write it below if it is none)")
+    return sentence % {"what": what}
+
+
+_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_DRAWN: Final = re.compile(
+    r"(?<![\w-])(?=[\w-]{20})(?=[A-Za-z_-]*\d)"
+    r"(?:[\w-]*?(?:[a-z][A-Z](?![a-z]{2})|[A-Za-z]\d|\d[A-Za-z])){4}",
+    re.ASCII,
+)
+"""Letters and digits in a disorder that no words have, as keys are drawn."""
+
+
+def _looks_drawn(text: str) -> bool:
+    return _DRAWN.search(_UUID.sub("", text)) is not None
+
+
+def _without_keys(
+    call: PastedCall, pairs: Iterable[tuple[str, str]], shown: str = "%s"
+) -> Iterator[JsonObject]:
+    """Yield the pairs without keys; `shown` says how those that are left out are."""
+    settings = {*call.site.secret_query, *call.site.secret_names}
     for name, value in pairs:
-        if name in call.site.secret_query or names_secret(name):
-            call.left_out.append(_key_of(f"?{visible(name)[:40]}"))
+        what = shown % visible(name)[:40]
+        if not settings.isdisjoint([name, name.lower()]) or names_secret(name):
+            call.left_out.append(_key_of(what))
+        elif names_secret(name, "", CALLS) or _looks_drawn(value):
+            call.left_out.append(_doubt_of(what))
         elif name:
-            query = call.config.setdefault("query", [])
-            query.append({"name": name, "value": value})
+            yield {"name": name, "value": value}
+
+
+def _add_query(call: PastedCall, query: str) -> None:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if added := [*_without_keys(call, pairs, "?%s")]:
+        call.config.setdefault("query", []).extend(added)
 
 
 # -- curl ------------------------------------------------------------------------------
 
 MAX_WORDS: Final = 1_000
 _FLAGS: Final = """
-    -k --insecure -L --location -s --silent -S --show-error -v --verbose -i --include
-    -f --fail --compressed
+    -s --silent -S --show-error -v --verbose -i --include -f --fail --compressed -g
+    --globoff -N --no-buffer --http1.1 --http2 -k --insecure -L --location -O -J -n -4
 """
 _OPTIONS: Final = {
     "method": ("-X", "--request"),
+    "addresses": ("--url",),
     "headers": ("-H", "--header"),
-    "data": ("-d", "--data", "--data-ascii", "--data-binary", "--data-raw"),
-    "encoded": ("--data-urlencode",),
-    "json": ("--json",),
-    "form": ("-F", "--form", "--form-string"),
-    "user": ("-u", "--user"),
+    "user": ("-u", "--user", "--oauth2-bearer"),
     "cookies": ("-b", "--cookie"),
+    "files": ("-F", "--form", "--form-string", "-T", "--upload-file"),
+    "others": (
+        "-A",
+        "--user-agent",
+        "-e",
+        "--referer",
+        "-m",
+        "-o",
+        "-w",
+        "-x",
+        "--proxy",
+    ),
 }
 """The options of curl that have a value, by what we do with them."""
 _OF_BROWSERS: Final = re.compile(
@@ -139,59 +183,98 @@ _OF_BROWSERS: Final = re.compile(
     re.IGNORECASE,
 )
 """Headers that browsers send by themselves."""
-_TEXTS: Final = re.compile(
-    r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$'((?:[^'\\]|\\.)*)'""", re.DOTALL
+_QUOTED: Final = re.compile(
+    r"""'(?P<single>[^']*)'|\$?"(?P<double>(?:[^"\\]|\\.)*)"|\\[ \t]*\n|\\."""
+    r"""|\$'(?P<escaped>(?:[^'\\]|\\.)*)'|(?<!\S)(?P<end>[|;&<>#]|\d>).*""",
+    re.DOTALL,
 )
-"""Texts of a shell; of the last sort, with escapes, are those that browsers copy."""
+"""What means more to bash than to `shlex`, and the end of a command."""
+_ESCAPES: Final = re.compile(
+    r"((?:\\x[0-9A-Fa-f]{1,2})+)|((?:\\u[0-9A-Fa-f]{4})+)|\\(.)", re.DOTALL
+)
+_SIGNS: Final = dict(zip("abefnrtv", "\a\b\x1b\f\n\r\t\v", strict=True))
 
 
 class _Curl(argparse.ArgumentParser):
-    """Reads the options of curl as curl does: -sSXPOST, --request POST."""
+    """Reads the options of curl as curl does: -sSXPOST, --request POST.
+
+    `data` and `json` are what is sent, None for what a file holds.
+    """
 
     def __init__(self) -> None:
         super().__init__(add_help=False, allow_abbrev=False)
         self.add_argument("-G", "--get", action="store_true")
-        for flag in _FLAGS.split():
-            self.add_argument(flag, dest="flags", action="append_const", const=flag)
+        self.add_argument("-I", "--head", action="store_true")
+        self.add_argument(*_FLAGS.split(), action="store_true")
         for name, options in _OPTIONS.items():
             self.add_argument(*options, dest=name, action="append", default=[])
-        self.set_defaults(flags=[])
+        for options, read in _DATA.items():
+            name = "json" if "--json" in options else "data"
+            self.add_argument(*options, dest=name, action="append", type=read)
+        self.set_defaults(data=[], json=[])
 
     def error(self, message: str) -> NoReturn:
         sentence = _("This curl command cannot be read: %(why)s.")
         raise NoCall(sentence % {"why": visible(message)[:200]})
 
 
+def _text_or_file(text: str) -> str | None:
+    return None if text.startswith("@") else text
+
+
+def _encoded_text(text: str) -> str | None:
+    name, equals, value = text.partition("=")
+    if not equals:
+        return None if "@" in text else quote(text, safe="")
+    return f"{name}{equals if name else ''}{quote(value, safe='')}"
+
+
+_DATA: Final[Mapping[tuple[str, ...], Callable[[str], str | None]]] = {
+    ("-d", "--data", "--data-ascii", "--data-binary"): _text_or_file,
+    ("--data-raw",): str,
+    ("--data-urlencode",): _encoded_text,
+    ("--json",): _text_or_file,
+}
+
+
 def _call_from_curl(text: str) -> PastedCall:
-    text = _TEXTS.sub(_unescape_text, re.sub(r"\\\r?\n", " ", text))
-    try:
-        words = shlex.split(text)[1:]
-    except ValueError:
-        message = _("This curl command cannot be read: a quote is not closed.")
-        raise NoCall(message) from None
+    words, end = _bash_words(text)
     if len(words) > MAX_WORDS:
         raise NoCall(_("A command has at most %d words here.") % MAX_WORDS)
-    options, rest = _Curl().parse_known_args(_with_values(words))
-    addresses = [each for each in rest if not each.startswith("-")]
+    options, rest = _Curl().parse_known_args(_with_values(words[1:]))
+    if options.files:
+        message = _(
+            "-F and -T send files or multipart/form-data, and no call can. If the site"
+            " takes a plain form, too, write -d in place of -F."
+        )
+        raise NoCall(message)
+    # What follows an unknown option may be its value.
+    addresses = options.addresses + [
+        each
+        for before, each in pairwise(["", *rest])
+        if not each.startswith("-") and ("://" in each or not before.startswith("-"))
+    ]
     if not addresses:
         raise NoCall(_("This curl command has no address."))
-    call = _call_at(min(addresses, key=lambda each: "://" not in each))
+    if len(addresses) > 1:
+        raise NoCall(_("This curl command has several addresses. Paste one of them."))
+    call = _call_at(addresses[0])
     left_out = call.left_out
     left_out += [_key_of("-u")] if options.user else []
     left_out += [_("cookies")] if options.cookies else []
-    left_out += [each for each in options.flags if each in {"-k", "-L"}]
+    left_out += [each for each in words if each in {"-k", "-L", *_OPTIONS["others"]}]
     # A value may be secret: of what is unknown only the name is said.
-    unknown = [each for each in rest if each.startswith("-")]
     left_out += [
         visible(each.partition("=")[0])[: 40 if each.startswith("--") else 2]
-        for each in unknown
+        for each in rest
+        if each.startswith("-")
     ]
+    left_out += [_("what follows “%(sign)s”") % {"sign": end}] if end else []
     media_type = _read_headers(call, options.headers)
     _read_body(call, options, media_type)
-    has_body = (options.data or options.encoded or options.json or options.form) and (
-        not options.get
-    )
-    method = (options.method or ["POST" if has_body else "GET"])[-1].upper()
+    has_body = (options.data or options.json) and not options.get
+    usual = "HEAD" if options.head else "POST" if has_body else "GET"
+    method = (options.method or [usual])[-1].upper()
     if method not in METHODS:
         message = _("%(method)s cannot be called, only %(methods)s.")
         details = {"method": visible(method)[:20], "methods": ", ".join(METHODS)}
@@ -201,9 +284,42 @@ def _call_from_curl(text: str) -> PastedCall:
     return call
 
 
+def _bash_words(text: str) -> tuple[list[str], str]:
+    """Return the words of a command, also of Windows', and the sign that ends it."""
+    if re.search(r"\^[\"\n]", text):
+        text = re.sub(r"\^\n(?=\n)|\^(.)", r"\1", text, flags=re.DOTALL)
+    end = next((each["end"] for each in _QUOTED.finditer(text) if each["end"]), "")
+    try:
+        return shlex.split(_QUOTED.sub(_quote_plainly, text)), end
+    except ValueError:
+        message = _("This curl command cannot be read: a quote is not closed.")
+        raise NoCall(message) from None
+
+
+def _quote_plainly(match: re.Match[str]) -> str:
+    """Return a piece of a command as `shlex` reads it."""
+    if match["single"] is not None:
+        return shlex.quote(match["single"])
+    if match["double"] is not None:
+        return shlex.quote(re.sub(r'\\(?:\n|([$`"\\]))', r"\1", match["double"]))
+    if match["escaped"] is not None:
+        return shlex.quote(_ESCAPES.sub(_read_escape, match["escaped"]))
+    return " " if match["end"] or match[0].endswith("\n") else match[0]
+
+
+def _read_escape(match: re.Match[str]) -> str:
+    signs, units, sign = match.groups()
+    if signs:
+        numbers = (int(each, 16) for each in signs.split("\\x")[1:])
+        return bytes(numbers).decode(errors="replace")
+    if units:
+        return bytes.fromhex(units.replace("\\u", "")).decode("utf-16-be", "replace")
+    return _SIGNS.get(sign, sign if sign in "'\"\\?" else match[0])
+
+
 def _with_values(words: list[str]) -> Iterator[str]:
     """Yield the words; a value that begins as an option does stands with its own."""
-    options = {*chain.from_iterable(_OPTIONS.values())}
+    options = {*chain(*_OPTIONS.values(), *_DATA)}
     rest = iter(words)
     for word in rest:
         value = next(rest, None) if word in options else None
@@ -215,69 +331,44 @@ def _with_values(words: list[str]) -> Iterator[str]:
             yield value
 
 
-def _unescape_text(match: re.Match[str]) -> str:
-    if match[1] is None:
-        return match[0]
-    text = match[1].replace("\\'", "'").replace('"', '\\"')
-    try:
-        return shlex.quote(str(json.loads(f'"{text}"', strict=False)))
-    except ValueError:
-        return shlex.quote(match[1])
-
-
 def _read_headers(call: PastedCall, lines: list[str]) -> str:
     """Take over the headers; return the type of the body."""
-    media_type = ""
+    media_type, pairs = "", list[tuple[str, str]]()
     for line in lines:
         name, _colon, value = (each.strip() for each in line.partition(":"))
-        shown = _("the header %(name)s") % {"name": visible(name)[:40]}
         if name.lower() == "content-type":
             media_type = value
         elif name.lower() == "cookie":
             call.left_out.append(_("cookies"))
         elif _OF_BROWSERS.fullmatch(name):
             call.left_out.append(_("headers of the browser"))
-        elif name.lower() in call.site.secret_names or names_secret(name):
-            call.left_out.append(_key_of(shown))
-        elif RESERVED_HEADERS.fullmatch(name) or not name:
-            call.left_out.append(shown)
+        elif not value or (RESERVED_HEADERS.fullmatch(name) and not names_secret(name)):
+            call.left_out.append(_("the header %s") % visible(name)[:40])
         else:
-            headers = call.config.setdefault("headers", [])
-            headers.append({"name": name, "value": value})
+            pairs.append((name, value))
+    if headers := [*_without_keys(call, pairs, _("the header %s"))]:
+        call.config["headers"] = headers
     return media_type
 
 
 def _read_body(call: PastedCall, options: Any, media_type: str) -> None:
     """Take over what is sent, but for what curl reads from files."""
-    encoded = (each.partition("=") for each in options.encoded)
-    texts = [
-        *options.data,
-        *options.json,
-        *(f"{name}{equals}{quote(text)}" for name, equals, text in encoded),
-    ]
-    data = [each for each in texts if not each.startswith("@")]
-    pairs = [each.partition("=")[::2] for each in options.form]
-    fields = [each for each in pairs if not each[1].startswith(("@", "<"))]
-    if len(data) < len(texts) or len(fields) < len(pairs):
+    texts = [*options.data, *options.json]
+    data = [each for each in texts if each is not None]
+    if len(data) < len(texts):
         call.left_out.append(_("files"))
+    text = ("" if options.json else "&").join(data)
     if options.get:
-        _add_pairs(call, parse_qsl("&".join(data), keep_blank_values=True))
-    elif fields:
-        call.config["body"] = _form_of(call, fields)
-    elif data and not pairs:
-        media_type = JSON if options.json else media_type
-        call.config["body"] = _body_of(call, "&".join(data), media_type)
+        _add_query(call, text)
+    elif text:
+        media_type = media_type or (JSON if options.json else "")
+        call.config["body"] = _body_of(call, text, media_type)
 
 
-def _form_of(call: PastedCall, pairs: list[tuple[str, str]]) -> JsonObject:
-    open_pairs = _without_secrets(call, pairs)
-    return {"form": [{"name": name, "value": value} for name, value in open_pairs]}
-
-
-def _without_secrets(
-    call: PastedCall, pairs: Iterable[tuple[str, Any]]
+def _open_members(
+    call: PastedCall, members: list[tuple[str, Any]]
 ) -> Iterator[tuple[str, Any]]:
-    for name, value in pairs:
+    for name, value in members:
         if names_secret(name, value):
             call.left_out.append(_key_of(visible(name)[:40]))
         else:
@@ -290,13 +381,20 @@ def _body_of(call: PastedCall, text: str, media_type: str) -> JsonObject:
     if not bare or is_json_type(bare):
         try:
             value = json.loads(
-                text, object_pairs_hook=lambda each: dict(_without_secrets(call, each))
+                text, object_pairs_hook=lambda each: dict(_open_members(call, each))
             )
         except (ValueError, RecursionError):
             value = None
-        if bare or isinstance(value, dict | list):
+        if isinstance(value, dict | list) or (bare and value is not None):
             own = {"type": media_type} if bare not in ("", JSON) else {}
-            return {"json": text if value is None else value, **own}
-    if bare in ("", FORM):
-        return _form_of(call, parse_qsl(text, keep_blank_values=True))
-    return {"text": text, "type": media_type}
+            return {"json": value, **own}
+    is_form = text[0] not in "{[<" and all("=" in each for each in text.split("&"))
+    if bare in ("", FORM) and is_form:
+        pairs = parse_qsl(text, keep_blank_values=True)
+        return {"form": [*_without_keys(call, pairs)]}
+    if bare in ("", FORM) or is_json_type(bare):
+        for name in filter(names_secret, re.findall(r'"([^"\\]+)"\s*:', text)):
+            message = _("The body is no JSON, and has “%(name)s”. Leave that out.")
+            raise NoCall(message % {"name": visible(name)[:40]})
+        call.remark = _("The body is no JSON and no form, so it is sent as this text.")
+    return {"text": text, "type": media_type or FORM}
