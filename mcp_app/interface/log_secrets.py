@@ -38,7 +38,7 @@ _SURE: Final = (
     r"|[a-z]*(?:access|api|encryption|private|secret|session|signing|ssh)_?keys?"
 )
 _LOGGED: Final = r"keys?|sessions?(?:_?id)?|[a-z]*sessid|[a-z]*cookies?|authorization"
-_SENT: Final = r"|x_auth|appid|sig|[a-z]*signature"
+_OF_CALLS: Final = r"|x_auth|appid|sig|[a-z]*signature"
 
 
 def whole_words(names: str, beside: str = "") -> re.Pattern[str]:
@@ -52,7 +52,7 @@ FIELDS: Final = whole_words(_SURE, r"|(?<=[a-z0-9])_keys?\d*$")
 """Names of secrets among fields of models and forms, and in JSON."""
 MESSAGES: Final = whole_words(f"{_SURE}|{_LOGGED}")
 """Names of secrets in log messages and arguments."""
-CALLS: Final = whole_words(f"{_SURE}|{_LOGGED}{_SENT}", "|^(?:auth|code)$")
+CALLS: Final = whole_words(f"{_SURE}|{_LOGGED}{_OF_CALLS}", "|^(?:auth|code)$")
 """Names of secrets in calls of other sites."""
 _NUMBER: Final = re.compile(r"(?:token|key|session|cookie)s(?:_|$)|count")
 # The word after `Bearer` or `Basic` is a secret at the beginning of a text; within one

@@ -45,6 +45,7 @@ from mcp_app.kinds.openapi.schemas import (
     resolve_references,
     serialize_schema,
 )
+from mcp_app.kinds.placeholders import single_braces
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
 
@@ -507,6 +508,8 @@ class _OperationReader:
         )
         for problem in problems:
             raise Unusable(_("it cannot be called: %s") % problem.message)
+        for name in single_braces(self.config.get("query")):
+            raise Unusable(_("“{%s}” of its path is no parameter") % name)
         return schema
 
 

@@ -249,7 +249,7 @@ def test_an_operation_with_more_behind_its_path() -> None:
         {"name": "id", "value": "{{id}}"},
     ]
     bar = offer({}, path="/rows?term={term}").bar
-    assert bar == "it cannot be called: “{term}” is not replaced. Write {{term}}."
+    assert bar == "“{term}” of its path is no parameter"
 
 
 def test_a_style_that_is_no_text() -> None:
