@@ -30,6 +30,11 @@ async def _on_loop(ctx: Context, script: str) -> Any:
     return await _scripts[script](ctx)
 
 
+async def _typed(ctx: Context, script: str) -> list[str]:
+    texts: list[str] = await _scripts[script](ctx)
+    return texts
+
+
 def _in_thread(ctx: SyncContext, script: str) -> Any:
     return _scripts[script](ctx)
 
@@ -59,6 +64,7 @@ def task_registry() -> Registry:
     """Return the same with tools that run as tasks."""
     registry = scripted_registry()
     registry.tool("task", task="optional", tags=[TAG])(_on_loop)
+    registry.tool("task_typed", task="optional", tags=[TAG])(_typed)
     registry.tool("task_sync", task="optional", rerun=True, tags=[TAG])(_in_thread)
     registry.tool("task_required", task="required", tags=[TAG])(_on_loop)
     registry.tool("task_later", task="optional", ask_first=True, tags=[TAG])(_on_loop)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcp_app.protocol.negotiation import SERVER_INFO, SUBSCRIPTION_ID
-from mcp_app.protocol.tasks import FORBIDDEN
+from mcp_app.protocol.tasks import FORBIDDEN, OPTIONAL
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
@@ -175,7 +175,7 @@ def tool_to_wire(definition: Definition, revision: Revision) -> JsonObject:
     members = _describe_members(
         definition,
         inputSchema=input_schema(definition.input_schema, revision),
-        outputSchema=definition.output_schema,
+        outputSchema=output_schema(definition),
         annotations=hints,
         execution=None
         if definition.task == FORBIDDEN
@@ -199,6 +199,27 @@ def input_schema(schema: Mapping[str, object], revision: Revision) -> JsonObject
         for name, value in properties.items()
     }
     return result
+
+
+STILL_RUNS_MEMBER: Final = "still_runs"
+"""Of the answer of a call whose task lasts longer: how to get the result."""
+_STILL_RUNS: Final = {
+    "type": "object",
+    "properties": {STILL_RUNS_MEMBER: {"type": "string"}},
+    "required": [STILL_RUNS_MEMBER],
+    "additionalProperties": False,
+}
+_OF_ROOT: Final = ("$schema", "$defs", "definitions")
+
+
+def output_schema(definition: Definition) -> Mapping[str, object] | None:
+    """Return what a tool promises: its result, or that its task still runs."""
+    schema: Mapping[str, object] | None = definition.output_schema
+    if schema is None or definition.task != OPTIONAL or definition.ask_first:
+        return schema
+    root = {name: schema[name] for name in _OF_ROOT if name in schema}
+    result = {name: each for name, each in schema.items() if name not in root}
+    return {"type": "object", "anyOf": [result, _STILL_RUNS], **root}
 
 
 def _readable_members(definition: Definition, **members: object) -> JsonObject:

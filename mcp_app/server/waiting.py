@@ -18,9 +18,9 @@ from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.server import GET_TASK_RESULT
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.content import Text
 from mcp_app.protocol.errors import InternalError, InvalidParams, TaskFailed
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.results import STILL_RUNS_MEMBER
 from mcp_app.protocol.tasks import (
     CANCELLED,
     INPUT_REQUIRED,
@@ -118,7 +118,7 @@ def waits_for_task(exchange: Exchange, entry: ToolEntry) -> bool:
 
 async def call_and_wait(
     exchange: Exchange, entry: ToolEntry, arguments: JsonObject
-) -> bytes | ToolOutput:
+) -> bytes:
     """Run a call as a task; return its answer, or how to get that later."""
     tasks = exchange.adapters.tasks
     assert tasks is not None  # noqa: S101 - `waits_for_task` looked
@@ -131,7 +131,8 @@ async def call_and_wait(
         if exchange.end is End.CANCELLED:
             await tasks.cancel(await creating, CANCELLED_TEXT)
         raise
-    return _answer_with(exchange, entry, record)
+    promises = entry.definition.output_schema is not None
+    return _answer_with(exchange, record, promises=promises)
 
 
 async def _task_for(
@@ -154,7 +155,7 @@ async def get_task_result(
     if record is None or not may_read(exchange, record):
         raise ToolError(UNKNOWN)
     record = await _wait(exchange, record, arguments.get("wait", USUAL_WAIT_S))
-    return _answer_with(exchange, exchange.catalog.tools.get(record.tool), record)
+    return _answer_with(exchange, record)
 
 
 async def _earlier_task(exchange: Exchange, tasks: Tasks) -> TaskRecord | None:
@@ -200,12 +201,20 @@ async def _wait(exchange: Exchange, record: TaskRecord, seconds: float) -> TaskR
 
 
 def _answer_with(
-    exchange: Exchange, entry: ToolEntry | None, record: TaskRecord
-) -> bytes | ToolOutput:
+    exchange: Exchange, record: TaskRecord, *, promises: bool = False
+) -> bytes:
+    """Return the result of a task, or that there is none yet; raise how it failed.
+
+    `promises` says whether the tool that was called has an output schema.
+    """
     if record.error:
-        raise TaskFailed(read_json(record.error))
+        error = read_json(record.error)
+        if error["code"] != InternalError.code:
+            # Its client can do something about it, such as open a page.
+            raise TaskFailed(error)
+        raise ToolError(error["message"])
     if record.status == CANCELLED:
-        raise InternalError(CANCELLED_TEXT)
+        raise ToolError(CANCELLED_TEXT)
     if not record.result:
         done = progress_text(record)
         text = STILL_RUNS.format(
@@ -213,9 +222,11 @@ def _answer_with(
         )
         if record.status == INPUT_REQUIRED:
             text = STILL_ASKS
-        # Some clients refuse a result without the structured content that is promised.
-        promised = entry is not None and entry.definition.output_schema is not None
-        return ToolOutput([Text(text)], is_error=promised)
+        # No error: agents give up after a few.
+        answer: JsonObject = {"content": [{"type": "text", "text": text}]}
+        if promises and exchange.revision.structured_content:
+            answer["structuredContent"] = {STILL_RUNS_MEMBER: text}
+        return jsonrpc.write(exchange.complete_result(answer))
     if record.revision == exchange.revision.version:
         return record.result.encode()
     result = read_json(record.result)

@@ -26,11 +26,24 @@ async function follow(name, args) {
   return steps;
 }
 
+// Who asks for no task waits; the client holds each answer against the tool's schema.
+async function wait(name, args) {
+  const texts = [];
+  for (let call = { name, arguments: args }; call; ) {
+    const [{ text }] = (await client.callTool(call)).content;
+    texts.push(text);
+    const task = text.match(/task='(.+)'/)?.[1];
+    call = task && { name: 'get_task_result', arguments: { task, wait: 0.5 } };
+  }
+  return texts;
+}
+
 const { tools } = await client.listTools();
 const report = {
   support: Object.fromEntries(tools.map((tool) => [tool.name, tool.execution?.taskSupport])),
   computed: await follow('slow_compute', { seconds: 1.5, label: 'it' }),
   confirmed: await follow('confirm_delete', { filename: 'old.txt' }),
+  waited: await wait('slow_compute', { seconds: 4, label: 'later' }),
   failed: await follow('failing_job', {}),
   asked,
 };

@@ -40,6 +40,9 @@ def test_the_typescript_sdk(endpoint: str) -> None:
     asked = ["working", "input_required", "Deleted old.txt."]
     assert report["confirmed"] == asked
     assert report["asked"] == ["Delete old.txt?"]
+    assert len(report["waited"]) > 2
+    assert all("It still runs" in each for each in report["waited"][:-1])
+    assert report["waited"][-1] == "Computed later."
     assert report["failed"] == ["working", "failed", "an error"]
 
 
@@ -76,8 +79,11 @@ async def test_a_client_without_tasks(connect: Connect, person: Person) -> None:
         deleted = await client.call_tool("confirm_delete", {"filename": "a.txt"})
         assert spoken(deleted) == "Deleted a.txt."
         works = {"seconds": WAIT_S + 2, "label": "later"}
-        text = spoken(await client.call_tool("slow_compute", works))
-        [task] = re.findall(r"^It still runs \(.+\)\. .+ with task='(.+)' ", text)
+        first = await client.call_tool("slow_compute", works)
+        assert first.is_error is False
+        assert first.structured_content == {"still_runs": spoken(first)}
+        pattern = r"^It still runs \(.+\)\. .+ with task='(.+)' "
+        [task] = re.findall(pattern, spoken(first))
         later = await client.call_tool("get_task_result", {"task": task})
         assert spoken(later) == "Computed later."
     assert [question.message for question in person.asked] == ["Delete a.txt?"]

@@ -8,6 +8,8 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.models import Task
+from mcp_app.protocol import schemas
+from mcp_app.protocol.errors import InternalError, InvalidParams, ProtocolError
 from mcp_app.server.waiting import STILL_ASKS
 from tests.asgi_client import Client, JsonObject, Outcome
 from tests.scripting import STATEFUL, STATELESS, Play
@@ -94,6 +96,63 @@ async def test_a_tool_fetches_what_comes_later(
     assert (await caller.fetch(task)).result.get("isError") is None
 
 
+@pytest.mark.parametrize("version", ERAS)
+@pytest.mark.parametrize("mcp", [BRIEF])
+async def test_a_tool_promises_that_it_may_still_run(
+    caller: Caller, connect: Connect
+) -> None:
+    released = asyncio.Event()
+
+    async def work(ctx: Any) -> list[str]:
+        await released.wait()
+        return ["late"]
+
+    answer = (await caller.call("task_typed", work)).result
+    [task] = await task_ids()
+    assert "isError" not in answer
+    later = (await caller.fetch(task, wait=0)).result
+    assert later.keys().isdisjoint({"isError", "structuredContent"})
+    released.set()
+    ended = (await caller.fetch(task)).result
+    tools = await listed_tools(caller.client)
+    if caller.client.revision.structured_content:
+        validator = schemas.compile_schema(tools["task_typed"]["outputSchema"])
+        assert answer["structuredContent"] == {
+            "still_runs": answer["content"][0]["text"]
+        }
+        for each, fits in ((answer, True), (ended, True), ({}, False)):
+            assert validator.is_valid(each.get("structuredContent", {})) is fits
+    else:
+        assert "structuredContent" not in answer
+
+
+@pytest.mark.parametrize("version", [STATELESS, STATEFUL])
+@pytest.mark.parametrize(
+    "error",
+    [InternalError("Broken."), InvalidParams("Broken.")],
+    ids=lambda each: type(each).__name__,
+)
+async def test_a_task_that_died_is_a_result(
+    caller: Caller, error: ProtocolError
+) -> None:
+    """An error stays one if its client can do something about it."""
+
+    async def work(ctx: Any) -> str:
+        raise error
+
+    called = await caller.call("task", work)
+    [task] = await task_ids()
+    for answer in (called, await caller.fetch(task)):
+        if isinstance(error, InternalError):
+            assert (answer.result["isError"], answer.text) == (True, "Broken.")
+        else:
+            assert answer.error["code"] == error.code
+    cancelled = Task.objects.filter(public_id=task)
+    await cancelled.aupdate(status="cancelled", error="", result="")
+    answer = await caller.fetch(task)
+    assert (answer.result["isError"], answer.text) == (True, "The task was cancelled.")
+
+
 @pytest.mark.parametrize("version", [STATELESS, STATEFUL, "2025-06-18"])
 async def test_its_questions_reach_the_client(caller: Caller) -> None:
     params = caller.play.params("task", ask_name)
@@ -165,14 +224,18 @@ OFF: Final = {"DISABLED_TOOLS": ["get_task_result"], "STATE_KEYS": ["k" * 50]}
 """With keys of its own a test has no catalog of another one."""
 
 
-async def has_tool(client: Client) -> bool:
+async def listed_tools(client: Client) -> JsonObject:
     page = (await client.request("tools/list")).result
     tools = [*page["tools"]]
     while "nextCursor" in page:
         params = {"cursor": page["nextCursor"]}
         page = (await client.request("tools/list", params)).result
         tools += page["tools"]
-    return "get_task_result" in {each["name"] for each in tools}
+    return {each["name"]: each for each in tools}
+
+
+async def has_tool(client: Client) -> bool:
+    return "get_task_result" in await listed_tools(client)
 
 
 @pytest.mark.parametrize("mcp", [OFF])
