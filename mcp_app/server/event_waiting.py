@@ -12,6 +12,7 @@ from mcp_app.interface.definitions import ToolDefinition, ToolHints
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.server import WAIT_FOR_EVENT
+from mcp_app.protocol.cursors import LARGEST
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.events import MAX_POLL_EVENTS, event_to_wire
 from mcp_app.protocol.json_types import JsonObject
@@ -38,6 +39,7 @@ _PARAMETERS: Final[JsonObject] = {
     "properties": {
         "name": {
             "type": "string",
+            "maxLength": 128,
             "description": "The type of events. Leave it out to get all types with"
             " their arguments.",
         },
@@ -47,6 +49,7 @@ _PARAMETERS: Final[JsonObject] = {
         },
         "cursor": {
             "type": "string",
+            "maxLength": LARGEST,
             "description": "The cursor of the last answer: events since then.",
         },
         "wait": {

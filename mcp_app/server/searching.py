@@ -39,7 +39,11 @@ INDEXES: Final = 8
 _CALLED: Final[JsonObject] = {
     "type": "object",
     "properties": {
-        "name": {"type": "string", "description": "The tool's name."},
+        "name": {
+            "type": "string",
+            "maxLength": 128,
+            "description": "The tool's name.",
+        },
         "arguments": {
             "type": "object",
             "description": "Its arguments, as its input schema says.",

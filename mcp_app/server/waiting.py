@@ -34,6 +34,7 @@ from mcp_app.server.conversation import RequestState
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.handlers.tasks import (
     CANCELLED_TEXT,
+    MAX_ID_LENGTH,
     UNKNOWN,
     may_ask,
     may_read,
@@ -60,7 +61,11 @@ _MEMBERS: Final = ("content", "structuredContent", "isError")
 _PARAMETERS: Final[JsonObject] = {
     "type": "object",
     "properties": {
-        "task": {"type": "string", "description": "The id, as the call said it."},
+        "task": {
+            "type": "string",
+            "maxLength": MAX_ID_LENGTH,
+            "description": "The id, as the call said it.",
+        },
         "wait": {
             "type": "number",
             "minimum": 0,

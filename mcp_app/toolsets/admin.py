@@ -47,6 +47,7 @@ from mcp_app.interface.rules import AccessRequirements
 from mcp_app.toolsets import admin_forms, admin_lists
 from mcp_app.toolsets.admin_pages import AdminPages, Key
 from mcp_app.toolsets.answers import (
+    MAX_NAME_LENGTH,
     MOST_ITEMS,
     answer_output,
     known_item,
@@ -58,7 +59,7 @@ from mcp_app.toolsets.answers import (
 from mcp_app.toolsets.site_views import has_own_rights
 
 Models: TypeAlias = Mapping[str, type[Model]]
-Words: TypeAlias = Annotated[str, Field(max_length=200)]
+Words: TypeAlias = Annotated[str, Field(max_length=MAX_NAME_LENGTH)]
 Inlines: TypeAlias = dict[str, list[dict[str, Any]]]
 
 STAFF_RULE: Final = "mcp_app.active_staff"
@@ -234,10 +235,10 @@ class AdminTools:
     def list_rows(
         self,
         ctx: SyncContext,
-        model: str,
+        model: Words,
         search: Words = "",
         filters: dict[str, str] | None = None,
-        sort: str = "",
+        sort: Words = "",
         page: int = 1,
     ) -> ToolOutput:
         """List the rows of a model as the admin lists them.
@@ -262,7 +263,7 @@ class AdminTools:
         return object_output(pages.read("changelist", read, query))
 
     def get_row(
-        self, ctx: SyncContext, model: str, key: Key, history: bool = False
+        self, ctx: SyncContext, model: Words, key: Key, history: bool = False
     ) -> ToolOutput:
         """Get a row with all that its page in the admin shows.
 
@@ -281,9 +282,9 @@ class AdminTools:
     def describe_form(
         self,
         ctx: SyncContext,
-        model: str,
+        model: Words,
         key: Key | None = None,
-        field: str = "",
+        field: Words = "",
         search: Words = "",
     ) -> ToolOutput:
         """Describe what you can enter for a new row, or for one that is there.
@@ -305,7 +306,7 @@ class AdminTools:
     def add_row(
         self,
         ctx: SyncContext,
-        model: str,
+        model: Words,
         values: dict[str, Any],
         inlines: Inlines | None = None,
     ) -> ToolOutput:
@@ -327,7 +328,7 @@ class AdminTools:
     def change_row(
         self,
         ctx: SyncContext,
-        model: str,
+        model: Words,
         key: Key,
         values: dict[str, Any] | None = None,
         inlines: Inlines | None = None,
@@ -349,7 +350,7 @@ class AdminTools:
                 return message_output(visit, key=str(key))
 
     def delete_row(
-        self, ctx: SyncContext, model: str, key: Key, confirm: str = ""
+        self, ctx: SyncContext, model: Words, key: Key, confirm: Words = ""
     ) -> ToolOutput:
         """Delete a row with all that goes along.
 
@@ -381,8 +382,8 @@ class AdminTools:
     def run_action(
         self,
         ctx: SyncContext,
-        model: str,
-        action: str,
+        model: Words,
+        action: Words,
         keys: Annotated[list[Key], Field(min_length=1, max_length=100)],
     ) -> ToolOutput:
         """Run an action of the admin on rows; admin_list tells the actions.

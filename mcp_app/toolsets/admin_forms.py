@@ -197,7 +197,7 @@ def filled_pairs(
     for prefix, inline in known.items():
         pairs += _InlinePairs(inline, problems).fill(inlines.get(prefix, ()))
     problems += [
-        f"{prefix}: there are no such rows here. {_known_text(known)}"
+        f"{prefix:.200}: there are no such rows here. {_known_text(known)}"
         for prefix in inlines
         if prefix not in known
     ]
@@ -212,7 +212,7 @@ def _form_pairs(
     fields = {_field_name(each): each for each in _page_fields(admin_form)}
     for name in values:
         if name not in fields:
-            problems.append(f"{where}{name}: no such field. {_known_text(fields)}")
+            problems.append(f"{where}{name:.200}: no such field. {_known_text(fields)}")
         elif fields[name].is_readonly or not is_settable(fields[name].field):
             problems.append(f"{where}{name}: it cannot be changed here.")
     for name, each in fields.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from django.contrib.admin import AdminSite
 from django.contrib.admin.utils import quote, unquote
@@ -14,6 +14,7 @@ from django.db import router, transaction
 from django.db.models import Model
 from django.urls import Resolver404, get_script_prefix, resolve, reverse
 from django.utils.http import urlencode
+from pydantic import Field
 
 from mcp_app.catalog.form_filling import Pair
 from mcp_app.interface.context import SyncContext
@@ -29,7 +30,7 @@ from mcp_app.toolsets.answers import (
 )
 from mcp_app.toolsets.site_views import Read, SiteCall, Visit, site_views
 
-Key: TypeAlias = str | int
+Key: TypeAlias = Annotated[str, Field(max_length=1_000)] | int
 
 
 @dataclass(frozen=True)

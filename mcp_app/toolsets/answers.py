@@ -40,6 +40,8 @@ from mcp_app.toolsets.site_views import Visit
 
 MOST_ITEMS: Final = 50
 """Of what is shown beside an answer."""
+MAX_NAME_LENGTH: Final = 200
+"""Of names that clients send: longer ones are cut in sentences, and look like none."""
 NOT_ALLOWED: Final = "You may not do this."
 UNKNOWN: Final = "There is no such thing, or it is not yours."
 DONE: Final = "Done."
@@ -73,9 +75,10 @@ def known_item(what: str, name: str, known: Mapping[str, Any]) -> Any:
     """Return what has this name; raise `ToolError` with the names that there are."""
     if name in known:
         return known[name]
-    nearest_first = dict.fromkeys([*get_close_matches(name, known, 3), *known])
+    shown = name[:MAX_NAME_LENGTH]
+    nearest_first = dict.fromkeys([*get_close_matches(shown, known, 3), *known])
     names = ", ".join([*nearest_first][:MOST_ITEMS]) or "none"
-    raise ToolError(f"There is no {what} “{name}”; there is: {names}.")
+    raise ToolError(f"There is no {what} “{shown}”; there is: {names}.")
 
 
 def check_answer(visit: Visit) -> None:

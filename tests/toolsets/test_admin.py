@@ -23,6 +23,7 @@ from tests.toolsets.office import MODELS, office
 from tests.toolsets.people import client_of, person
 
 ORDER = "drill.order"
+LONG = "x" * 100_000
 
 
 def label(model: type[Model] | Model) -> str:
@@ -276,6 +277,27 @@ def test_what_does_not_fit_is_a_sentence(tools: Client) -> None:
         assert result.is_error, sentence
         assert sentence in result.text
     assert rows_of_site() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("admin_list", {"model": LONG}),
+        ("admin_list", {"model": ORDER, "filters": {LONG: "a"}}),
+        ("admin_list", {"model": ORDER, "sort": LONG}),
+        ("admin_form", {"model": ORDER, "field": LONG}),
+        ("admin_get", {"model": ORDER, "key": LONG}),
+        ("admin_act", {"model": ORDER, "action": LONG, "keys": ["1"]}),
+        ("admin_add", {"model": ORDER, "values": {LONG: 1}}),
+        ("admin_add", {"model": ORDER, "values": {}, "inlines": {LONG: []}}),
+    ],
+)
+def test_a_long_name_is_cut(
+    tools: Client, name: str, arguments: dict[str, Any]
+) -> None:
+    told = tools.try_call(name, **arguments)
+    assert told.is_error
+    assert len(told.text) < 2_000
 
 
 @pytest.mark.databases
