@@ -115,7 +115,6 @@ RULES: Mapping[str, int] = MappingProxyType(
         "uri-of-the-web": 133,
         "page-too-small": 134,
         "schema-recursive": 135,
-        "schema-tag-constant": 136,
         "shared-key": 137,
         "row-not-unique": 138,
         "form-url": 139,
@@ -123,6 +122,7 @@ RULES: Mapping[str, int] = MappingProxyType(
         "event-large": 141,
         "event-argument-undescribed": 142,
         "braces-single": 143,
+        "parameter-refused": 165,
     }
 )
 """All rules, each with its number in the ids of system checks; none is used again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from django.conf import settings
@@ -16,6 +16,7 @@ from typing_extensions import TypeAliasType
 from mcp_app.catalog.type_hints import Annotation, for_pydantic
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.portable_schemas import inline_references
 from mcp_app.protocol.schemas import EXAMPLES
 
 Mode: TypeAlias = Literal["validation", "serialization"]
@@ -63,13 +64,6 @@ class ShortJsonSchema(GenerateJsonSchema):
                 code=None,
             )
         return super().enum_schema(schema)
-
-    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
-        """Say a single value twice: autogen reads no `const` where it is a tag."""
-        written = super().literal_schema(schema)
-        if "const" in written:
-            written["enum"] = [written["const"]]
-        return written
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         return _without_class_name(super().model_schema(schema), schema["cls"])
@@ -129,19 +123,20 @@ def json_schema(
     mode: Mode,
     generator: type[GenerateJsonSchema] = ShortJsonSchema,
 ) -> JsonObject:
-    """Return the schema, its root in place of a reference, and choices in line."""
+    """Return the schema without references but to what contains itself."""
     try:
         schema = types.json_schema(schema_generator=generator, mode=mode)
     except PydanticUserError as error:
         text = str(types).removeprefix("TypeAdapter(").removesuffix(")")
         raise _unserialisable(owner, text, error) from None
-    if "enum" in schema:
-        schema.pop("title", None)
-    elif "$ref" in schema:
+    for each in (schema, *schema.get("$defs", {}).values()):
+        if not {"enum", "oneOf"}.isdisjoint(each):
+            each.pop("title", None)
+    if "$ref" in schema:
         # The protocol wants the type of the root to be readable at once.
         name = schema["$ref"].removeprefix(_DEFINITIONS)
         schema = {**schema["$defs"][name], "$defs": schema["$defs"]}
-    schema = _with_choices_in_line(schema)
+    schema = inline_references(schema)
     # Clients choose the field of a form by its format.
     return _with_examples(schema) if generator is ShortJsonSchema else schema
 
@@ -187,32 +182,3 @@ def _without_class_name(schema: JsonSchemaValue, cls: type) -> JsonSchemaValue:
     if schema.get("title") == cls.__name__:
         del schema["title"]
     return schema
-
-
-def _with_choices_in_line(schema: JsonObject) -> JsonObject:
-    choices, remaining = {}, {}
-    for name, definition in schema.get("$defs", {}).items():
-        if "enum" in definition or definition.get("type") == "string":
-            choices[_DEFINITIONS + name] = _without_member(definition, "title")
-        else:
-            remaining[name] = definition
-    if not choices:
-        return schema
-    rest = _without_member(schema, "$defs")
-    whole = {**rest, "$defs": remaining} if remaining else rest
-    inlined: JsonObject = _inline_choices(whole, choices)
-    return inlined
-
-
-def _inline_choices(node: Annotation, choices: Mapping[str, JsonObject]) -> Annotation:
-    if isinstance(node, list):
-        return [_inline_choices(item, choices) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if node.get("$ref") in choices:
-        return {**choices[node["$ref"]], **_without_member(node, "$ref")}
-    return {name: _inline_choices(value, choices) for name, value in node.items()}
-
-
-def _without_member(schema: JsonObject, member: str) -> JsonObject:
-    return {name: value for name, value in schema.items() if name != member}

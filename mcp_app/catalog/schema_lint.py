@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext_lazy
+from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from mcp_app.catalog.definition_texts import (
     DefinitionText,
@@ -26,6 +26,7 @@ from mcp_app.interface.rules import PARAMETER, text_problem, visible
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.jsonrpc import Path
+from mcp_app.protocol.portable_schemas import with_portable_keywords
 from mcp_app.protocol.schema_graph import Schema, Subschema, every_subschema
 from mcp_app.protocol.schemas import SchemaLimits, check_schema
 from mcp_app.protocol.texts import takes_forever
@@ -174,24 +175,16 @@ def schema_findings(field: str, schema: Schema) -> Iterator[Finding]:
 def _unreadable(facts: _Facts) -> Iterator[Finding]:
     """Yield what some clients cannot read; they show none of the server's tools then.
 
-    Tried with llama-index-tools-mcp 0.6.0 and autogen-ext 0.7.5.
+    Tried with llama-index-tools-mcp 0.6.0.
     """
     if facts.recursive:
         message = _(
             "The schema %(names)s contains itself. llama-index cannot read such a"
-            " schema, and then shows none of the server's tools. Write out the levels"
-            " that you need, or accept any value in their place."
+            " schema, and then shows none of the server's tools; clients of Gemini may"
+            " refuse it. Write out the levels that you need, or accept any value."
         )
         values = {"names": names_text(facts.recursive)}
         yield advice("schema-recursive", "input_schema", message % values)
-    if facts.tags:
-        message = _(
-            "“const” alone tells the alternatives of %(names)s apart. autogen cannot"
-            " read that, and then shows none of the server's tools. Add “enum” with"
-            " the same value beside “const”."
-        )
-        values = {"names": names_text(facts.tags)}
-        yield advice("schema-tag-constant", "input_schema", message % values)
 
 
 class _Facts(NamedTuple):
@@ -204,8 +197,6 @@ class _Facts(NamedTuple):
     """Headers of parameters that WSGI could not tell from others (PEP 3333)."""
     recursive: tuple[str, ...]
     """Definitions that contain themselves."""
-    tags: tuple[str, ...]
-    """Places of alternatives that are told apart by `const` without `enum`."""
 
 
 # Many tools share a schema: those of one function, or those without parameters.
@@ -224,7 +215,6 @@ def _schema_facts(text: bytes, is_input: bool, sizes: SchemaLimits) -> _Facts:
         tuple(islice(misspelt_keywords(subschemas), MAX_NAMES)),
         tuple(each.header for each in mirrored if "_" in each.header),
         tuple(_recursive(schema)),
-        tuple(islice(_constant_tags(schema, subschemas), MAX_NAMES)),
     )
 
 
@@ -301,19 +291,6 @@ def _recursive(schema: Schema) -> list[str]:
     return []
 
 
-def _constant_tags(schema: Schema, subschemas: Iterable[Subschema]) -> Iterator[str]:
-    """Yield the places of choices whose `discriminator` is a bare `const`."""
-    for each in subschemas:
-        tag = _as_mapping(each.schema.get("discriminator")).get("propertyName")
-        choices = each.schema.get("oneOf")
-        for choice in choices if isinstance(choices, list) else []:
-            properties = _referenced_schema(choice, schema).get("properties")
-            member = _as_mapping(_as_mapping(properties).get(tag))
-            if "const" in member and "enum" not in member:
-                yield jsonrpc.path_text(each.path)
-                break
-
-
 def _as_mapping(value: object) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
 
@@ -342,6 +319,11 @@ def _has_refused_name(name: str, member: object, schema: Schema) -> bool:
     return PARAMETER.fullmatch(name) is None
 
 
+def _is_refused(name: str, member: object, schema: Schema) -> bool:
+    own = dict(_referenced_schema(member, schema))
+    return with_portable_keywords(own) != own
+
+
 _UNDESCRIBED = ngettext_lazy(
     "The parameter %(names)s has no description. Without one models guess; say "
     "what it means.",
@@ -363,10 +345,17 @@ _REFUSED = ngettext_lazy(
     " accepts only letters, digits and _ . -, at most 64 of them.",
     "count",
 )
+_NOT_FOR_ALL = gettext_lazy(
+    "Some clients refuse every request with this tool because of %(names)s. OpenAI and"
+    " VS Code want “items” of each list, beside “prefixItems”, too. Gemini wants one"
+    " “type”, and no “enum” or “const” but of texts that are not empty: use “anyOf”,"
+    " “minimum”, “maximum”. autogen reads “const” only beside “enum”."
+)
 _PARAMETER_RULES: tuple[tuple[str, Callable[[str, object, Schema], bool], Any], ...] = (
     ("parameter-description-missing", _lacks_description, _UNDESCRIBED),
     ("parameter-type-missing", _lacks_type, _UNTYPED),
     ("parameter-name-refused", _has_refused_name, _REFUSED),
+    ("parameter-refused", _is_refused, _NOT_FOR_ALL),
 )
 
 

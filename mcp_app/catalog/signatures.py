@@ -31,6 +31,7 @@ from mcp_app.interface.errors import RegistrationError
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.portable_schemas import portable_schema
 from mcp_app.protocol.schemas import Violation, with_example
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Signature:
             """An object schema that allows no other properties."""
             if self.form is not None:
                 self._add_fields(self.form)
+            self.input_schema = portable_schema(self.input_schema)
             mirrored_parameters(self.input_schema)
         except RegistrationError:
             self._check_parameters()

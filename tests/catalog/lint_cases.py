@@ -36,7 +36,6 @@ PROMPT = PromptDefinition(name="complaint", description="Answers a complaint.")
 EVENT = EventDefinition(name="order.paid", description="A customer has paid an order.")
 
 CITY: dict[str, Any] = {"type": "string", "description": "The city"}
-TAG = {"propertyName": "kind"}
 
 
 def tool(**changes: Any) -> ToolDefinition:
@@ -68,15 +67,16 @@ def defined(**definitions: object) -> dict[str, Any]:
 LOOP = defined(Node=branch(next=NODE))
 
 
-def choosing(
-    first: object, second: object, discriminator: object = TAG
-) -> ToolDefinition:
-    """A tool with one parameter that is one of two objects, told apart by `kind`."""
-    choices = [TREE, branch(kind=second)]
-    member = {**CITY, "type": "object", "oneOf": choices}
-    if discriminator is not None:
-        member["discriminator"] = discriminator
-    return taking(member, **defined(Tree=branch(kind=first)))
+REFUSED_SOMEWHERE = (
+    {"type": "array"},
+    {"type": "array", "prefixItems": [{}]},
+    {"type": "object", "properties": {"inside": {"type": "array"}}},
+    {"type": ["string", "null"]},
+    {"type": "integer", "enum": [1, 2]},
+    {"enum": ["", "a"]},
+    {"const": "a"},
+)
+"""By VS Code and OpenAI, by Gemini, or by autogen."""
 
 
 def answering(schema: Mapping[str, object]) -> ToolDefinition:
@@ -251,12 +251,12 @@ FOUND: list[tuple[Definition, list[str]]] = [
     ),
     (taking(NODE, **defined(Node=branch(next=TREE), Tree=branch())), []),
     (answering({"type": "object", "$ref": "#/$defs/Node", **LOOP}), []),
-    (choosing({"const": "a"}, {"const": "b"}), ["schema-tag-constant"]),
-    (choosing({"enum": ["a"]}, {"const": "b"}), ["schema-tag-constant"]),
-    (choosing({"const": "a", "enum": ["a"]}, {"enum": ["b"]}), []),
-    (choosing({"const": "a"}, {"const": "b"}, discriminator={}), []),
-    (choosing({"const": "a"}, {"const": "b"}, discriminator=None), []),
-    (choosing(True, {}), []),
+    *(
+        (taking({**CITY, **inner}), ["parameter-refused"])
+        for inner in REFUSED_SOMEWHERE
+    ),
+    (taking({**CITY, "enum": ["a", "b"]}), []),
+    (taking({**CITY, "type": "array", "items": {}}), []),
     (taking({**CITY, "pattern": "^a+$"}), []),
     (taking(patternProperties={"^(a|a)*$": {}}), ["pattern-slow"]),
     (
@@ -298,8 +298,8 @@ FOUND: list[tuple[Definition, list[str]]] = [
     ),
     (taking({"description": "The city"}), ["parameter-type-missing"]),
     (taking({"description": "The city", "minimum": 1}), ["parameter-type-missing"]),
-    (taking({"description": "The city", "enum": ["a"]}), []),
-    (taking({"description": "The city", "const": 1}), []),
+    (taking({"description": "The city", "enum": ["a"]}), ["parameter-refused"]),
+    (taking({"description": "The city", "const": 1}), ["parameter-refused"]),
     *(
         (tool(input_schema=branch(**{name: CITY})), ["parameter-name-refused"])
         for name in ("order number", "n" * 65, "", "größe", "city\n")

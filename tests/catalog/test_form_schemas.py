@@ -60,15 +60,19 @@ def text(**members: object) -> JsonObject:
 WHOLE: Final[JsonObject] = {"type": "integer"}
 NUMBER: Final[JsonObject] = {"type": "number"}
 YES: Final[JsonObject] = {"type": "boolean"}
-YES_OR_NULL: Final[JsonObject] = {"type": ["boolean", "null"]}
+YES_OR_NULL: Final[JsonObject] = {"anyOf": [YES, {"type": "null"}]}
 DAY: Final = text(format="date")
 AB: Final = text(enum=["a", "b"])
-A_OR_NULL: Final = {"type": ["string", "null"], "enum": ["a", "b", None]}
-ONE: Final[JsonObject] = {**WHOLE, "enum": [1]}
+A_OR_NULL: Final = {"anyOf": [AB, {"type": "null"}]}
+ONE: Final[JsonObject] = {**WHOLE, "minimum": 1, "maximum": 1}
 AT_LEAST_0: Final[JsonObject] = {**WHOLE, "minimum": 0}
 SOME: Final = {"type": "array", "items": AB, "minItems": 1}
-ONES: Final = {"type": ["array", "null"], "items": ONE}
-PAIR: Final = {"prefixItems": [WHOLE, WHOLE], "minItems": 2, "maxItems": 2}
+LIST_OF_ONES: Final = {
+    "type": "array",
+    "items": {**ONE, "description": "One of: 1."},
+}
+ONES: Final = {"anyOf": [LIST_OF_ONES, {"type": "null"}]}
+PAIR: Final = {"items": WHOLE, "minItems": 2, "maxItems": 2}
 BOXES: Final = forms.CheckboxSelectMultiple
 RADIO: Final = forms.RadioSelect(choices=[(1, "Yes")])
 A_TEXT: Final = forms.CharField(max_length=3)
@@ -187,11 +191,14 @@ TICKET: Final[JsonObject] = {
     "times": (WHOLE, "How often."),
     "title": (text(maxLength=20), "Short, please."),
     "state": ({**AB, "default": "a"}, "How old it is. a: Anew."),
-    "due": ({"type": ["string", "null"], "format": "date"}, "Due."),
+    "due": ({"anyOf": [DAY, {"type": "null"}]}, "Due."),
     "urgent": ({**YES_OR_NULL, "default": True}, "Urgent."),
-    "country": ({"type": ["integer", "null"]}, "Country."),
-    "groups": ({"type": ["array", "null"], "items": WHOLE}, "Groups."),
-    "locked": ({"type": ["string", "null"]}, "Locked."),
+    "country": ({"anyOf": [WHOLE, {"type": "null"}]}, "Country."),
+    "groups": (
+        {"anyOf": [{"type": "array", "items": WHOLE}, {"type": "null"}]},
+        "Groups.",
+    ),
+    "locked": ({"anyOf": [text(), {"type": "null"}]}, "Locked."),
 }
 
 

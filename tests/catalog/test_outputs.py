@@ -111,12 +111,9 @@ def test_what_is_no_object_is_wrapped(
     assert schemas.compile_schema(returns.schema).is_valid(output.structured)
 
 
-def test_definitions_stay_at_the_root() -> None:
+def test_definitions_stand_in_line() -> None:
     returns = tool_returns("here", list[Order])
-    assert returns.schema == {
-        **wrapped({"type": "array", "items": {"$ref": "#/$defs/Order"}}),
-        "$defs": {"Order": ORDER},
-    }
+    assert returns.schema == wrapped({"type": "array", "items": ORDER})
     assert returns.convert([Order(1)]).structured == {
         "result": [{"number": 1, "day": "2026-01-31"}]
     }

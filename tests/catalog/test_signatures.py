@@ -139,7 +139,7 @@ def test_hints(hint: Any, schema: Any, given: Any, bound: Any) -> None:
     assert type(result) is type(bound)
 
 
-def test_classes_have_local_definitions() -> None:
+def test_classes_stand_in_line() -> None:
     def order(
         lines: list[Line], home: Address, customer: Customer, root: Folder
     ) -> None: ...
@@ -151,19 +151,23 @@ def test_classes_have_local_definitions() -> None:
 
     folders = {"type": "array", "items": {"$ref": "#/$defs/Folder"}}
     found = signature(order)
-    assert found.input_schema["$defs"] == {
-        "Line": described(
-            article={"type": "string"}, count={"type": "integer", "default": 1}
-        ),
-        "Address": described(street={"type": "string"}, floor={"type": "integer"}),
-        "Customer": {
+    line = described(
+        article={"type": "string"}, count={"type": "integer", "default": 1}
+    )
+    assert found.input_schema["properties"] == {
+        "lines": {"type": "array", "items": line},
+        "home": described(street={"type": "string"}, floor={"type": "integer"}),
+        "customer": {
             "type": "object",
             "properties": {"fullName": {"type": "string", "description": "In full"}},
             "required": ["fullName"],
             "description": "Who orders.",
         },
-        "Folder": described(name={"type": "string"}, folders=folders),
+        "root": {"$ref": "#/$defs/Folder"},
     }
+    # Only what contains itself is named.
+    whole = described(name={"type": "string"}, folders=folders)
+    assert found.input_schema["$defs"] == {"Folder": whole}
     given = {
         "lines": [{"article": "tea"}],
         "home": {"street": "Main"},

@@ -48,6 +48,7 @@ from mcp_app.kinds.openapi.schemas import (
 from mcp_app.kinds.placeholders import single_braces
 from mcp_app.protocol import jsonrpc, schemas
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.portable_schemas import portable_schema
 
 MOST_OPERATIONS: Final = 30_000
 MAX_TEXT_LENGTH: Final = 1_000
@@ -158,7 +159,7 @@ class _OperationReader:
             if is_long:
                 message = _("its path is longer than %d characters")
                 raise Unusable(message % (MAX_KEY_LENGTH - len(self.method) - 1))
-            schema = self._read_operation(item, operation)
+            schema = portable_schema(self._read_operation(item, operation))
         except Unusable as error:
             return Offer(**described, bar=str(error)[:MAX_TEXT_LENGTH])
         except DocumentError:

@@ -19,6 +19,7 @@ from mcp_app.kinds.query.comparisons import (
 from mcp_app.kinds.query.scoping import Path
 from mcp_app.kinds.query.shapes import LARGEST, field_schema, row_schema
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.portable_schemas import portable_schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,7 +312,7 @@ def input_schema(query: Query) -> JsonObject:
         "additionalProperties": False,
     }
     required = [name for name, each in query.parameters.items() if each.required]
-    return {**schema, "required": required} if required else schema
+    return portable_schema({**schema, "required": required} if required else schema)
 
 
 def _parameter_schema(query_filter: Filter) -> JsonObject:

@@ -332,7 +332,7 @@ def test_references() -> None:
     )
     assert made.bar == ""
     schema = made.input_schema
-    assert schema["properties"]["p"] == {"enum": ["a"]}
+    assert schema["properties"]["p"] == {"type": "string", "enum": ["a"]}
     assert schema["properties"]["next"] == {"$ref": "#/$defs/N"}
     assert schemas.compile_schema(schema).is_valid({"next": {"next": {}}})
     assert not schemas.compile_schema(schema).is_valid({"next": {"next": 5}})

@@ -1,0 +1,126 @@
+"""Input schemas as the models of all clients take them.
+
+OpenAI and VS Code want `items` of every list; Gemini wants one `type`, and takes `enum`
+of texts only, none of them empty; some take no `$ref`.  One tool that is refused ends
+the whole request.  What is made here may allow more than before, never less.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.schema_graph import every_subschema, subschemas
+
+MAX_NODES: Final = 20_000
+"""A schema that would have more without its references keeps them."""
+_ABOUT: Final = {"title", "description", "default", "examples", "x-mcp-header"}
+_KINDS: Final = {bool: "boolean", type(None): "null", list: "array", dict: "object"}
+
+
+def inline_references(root: JsonObject) -> JsonObject:
+    """Return a schema without references but to what contains itself."""
+    written: dict[str, Any] = root.get("$defs", {})
+    definitions = {f"#/$defs/{name}": each for name, each in written.items()}
+    if not _references_in(root) <= definitions.keys():
+        return root
+    reached = {name: _references_in(each) for name, each in definitions.items()}
+    for name in definitions:
+        for other, names in reached.items():
+            reached[other] = names | (reached[name] if name in names else set())
+    targets = {n: each for n, each in definitions.items() if n not in reached[n]}
+    recursive = {n: e for n, e in written.items() if f"#/$defs/{n}" not in targets}
+    whole = {name: each for name, each in root.items() if name != "$defs"}
+    whole |= {"$defs": recursive} if recursive else {}
+    try:
+        return dict(_inline(whole, targets, iter(range(MAX_NODES))))
+    except StopIteration:
+        return root
+
+
+def _references_in(schema: JsonObject) -> set[str]:
+    found = (each.schema.get("$ref") for each in every_subschema(schema))
+    return {each for each in found if isinstance(each, str)}
+
+
+def _inline(node: Any, targets: Mapping[str, JsonObject], left: Iterator[int]) -> Any:
+    next(left)
+    if isinstance(node, list):
+        return [_inline(each, targets, left) for each in node]
+    if not isinstance(node, dict):
+        return node
+    target = targets.get(str(node.get("$ref")))
+    if target is None:
+        return {name: _inline(each, targets, left) for name, each in node.items()}
+    beside = {name: each for name, each in node.items() if name != "$ref"}
+    if beside.keys() & target.keys() - _ABOUT:
+        target = {"allOf": [target]}
+    return _inline({**target, **beside}, targets, left)
+
+
+def portable_schema(root: JsonObject) -> JsonObject:
+    """Return an input schema that no client refuses, unless it contains itself."""
+    return with_portable_keywords(inline_references(root))
+
+
+def with_portable_keywords(schema: JsonObject) -> JsonObject:
+    """Return a schema with its references, and nothing else that a client refuses."""
+    written = _with_alternatives(schema)
+    for (keyword, *key), inner in [*subschemas(written)]:
+        if isinstance(inner, dict) and key:
+            written[str(keyword)] = inside = written[str(keyword)].copy()
+            inside[key[0]] = with_portable_keywords(inner)
+        elif isinstance(inner, dict):
+            written[str(keyword)] = with_portable_keywords(inner)
+    if written.get("type") == "array" and not isinstance(written.get("items"), dict):
+        return _with_items(written)
+    return written
+
+
+def _with_alternatives(schema: JsonObject) -> JsonObject:
+    """Say by types and limits what values are that are no texts; one type at a time."""
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    kinds = schema.get("type")
+    about = {name: each for name, each in schema.items() if name in _ABOUT}
+    if isinstance(values, list):
+        if all(isinstance(each, str) and each for each in values):
+            # autogen reads no `const`.
+            return {**schema, "type": "string", "enum": values}
+        branches = [*_schemas_of(values)]
+        text = ", ".join(json.dumps(each, ensure_ascii=False) for each in values)
+        said = f"{about.get('description', '').rstrip('.')}. One of: {text}."
+        about["description"] = said.lstrip(". ")
+    elif isinstance(kinds, list):
+        limits = {n: e for n, e in schema.items() if n != "type" and n not in about}
+        branches = [{"type": k} | (limits if k != "null" else {}) for k in kinds]
+    else:
+        return dict(schema)
+    return {**(branches[0] if len(branches) == 1 else {"anyOf": branches}), **about}
+
+
+def _schemas_of(values: list[Any]) -> Iterator[JsonObject]:
+    """Yield a schema for each type of these values."""
+    if texts := [each for each in values if isinstance(each, str) and each]:
+        yield {"type": "string", "enum": texts}
+    if "" in values:
+        yield {"type": "string", "maxLength": 0}
+    if numbers := [each for each in values if type(each) in (int, float)]:
+        kind = "integer" if all(type(each) is int for each in numbers) else "number"
+        yield {"type": kind, "minimum": min(numbers), "maximum": max(numbers)}
+    found = {*map(type, values)}
+    yield from ({"type": name} for kind, name in _KINDS.items() if kind in found)
+
+
+def _with_items(schema: JsonObject) -> JsonObject:
+    first = schema.get("prefixItems", [])
+    if schema.get("items") is False:
+        schema = {"maxItems": len(first), **schema}
+    if not first or schema.get("maxItems", len(first) + 1) > len(first):
+        return {**schema, "items": {}}
+    different = [each for n, each in enumerate(first) if each not in first[:n]]
+    if len(different) > 1:
+        return {**schema, "items": {"anyOf": different}}
+    rest = {name: each for name, each in schema.items() if name != "prefixItems"}
+    return {**rest, "items": different[0]}
