@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 PYTHON: Final = "python"
@@ -184,3 +184,18 @@ ALL: Final = (
     ),
 )
 BY_NAME: Final = {client.name: client for client in ALL}
+
+AGENTS: Final = (
+    replace(BY_NAME["pydantic-ai"], driver="agent_pydantic_ai.py"),
+    replace(BY_NAME["openai-agents"], driver="agent_openai_agents.py"),
+    _python(
+        *("agent-framework", "agent-framework-core", "1.23.0"),
+        *("mcp==2.3.0", "tenacity==9.1.4"),
+        driver="agent_agent_framework.py",
+    ),
+    _python(
+        *("langchain-agent", "langchain-mcp-adapters", "0.3.2", "langchain==1.5.2"),
+        driver="agent_langchain.py",
+    ),
+)
+"""Those with which an agent that follows a script runs in the tests."""

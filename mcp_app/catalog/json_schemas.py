@@ -65,6 +65,14 @@ class ShortJsonSchema(GenerateJsonSchema):
             )
         return super().enum_schema(schema)
 
+    def tagged_union_schema(
+        self, schema: core_schema.TaggedUnionSchema
+    ) -> JsonSchemaValue:
+        written = super().tagged_union_schema(schema)
+        # No keyword of JSON Schema, and autogen wants references then.
+        written.pop("discriminator", None)
+        return written
+
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         return _without_class_name(super().model_schema(schema), schema["cls"])
 

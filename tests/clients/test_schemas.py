@@ -7,8 +7,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import jsonschema_rs
 import pytest
@@ -31,44 +31,10 @@ from tests.server.test_types import ROUND, WRONG
 from tests.toolsets import test_openapi, test_rest
 from tests.toolsets.office import MODELS, office
 
-ADDITIONAL: Final = "additionalProperties"
+OTHERS: Final = "additionalProperties"
 CHOICES: Final = {"oneOf", "anyOf", "allOf", "not", "enum"}
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PROPERTY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-
-def is_object(path: Path, schema: JsonObject) -> bool:
-    return bool(path) or schema.get("type") == "object"
-
-
-def is_no_choice(path: Path, schema: JsonObject) -> bool:
-    return bool(path) or schema.keys().isdisjoint(CHOICES)
-
-
-def has_items(path: Path, schema: JsonObject) -> bool:
-    return "array" not in kinds(schema) or isinstance(schema.get("items"), dict)
-
-
-def has_one_type(path: Path, schema: JsonObject) -> bool:
-    return len(kinds(schema)) < 2
-
-
-def lists_texts(path: Path, schema: JsonObject) -> bool:
-    values = [*schema.get("enum", []), *[schema[e] for e in ("const",) if e in schema]]
-    texts = all(isinstance(each, str) and each for each in values)
-    return not values or (texts and schema.get("type") == "string")
-
-
-def is_no_reference(path: Path, schema: JsonObject) -> bool:
-    return "$ref" not in schema
-
-
-def has_plain_names(path: Path, schema: JsonObject) -> bool:
-    return all(map(PROPERTY.fullmatch, schema.get("properties", {})))
-
-
-def is_of_draft_7(path: Path, schema: JsonObject) -> bool:
-    return bool(path) or jsonschema_rs.Draft7Validator(DRAFT_7).is_valid(schema)
 
 
 def kinds(schema: JsonObject) -> list[str]:
@@ -76,29 +42,55 @@ def kinds(schema: JsonObject) -> list[str]:
     return kind if isinstance(kind, list) else [kind]
 
 
-DRAFT_7: Final = {"$ref": "http://json-schema.org/draft-07/schema#"}
-RULES: Final[dict[str, list[Callable[[Path, JsonObject], bool]]]] = {
-    # “Function calling”: `parameters`; 400 “array schema missing items”.
-    "OpenAI": [is_object, is_no_choice, has_items],
-    # “Tool use”; “MCP tools”: 400 “does not support oneOf, allOf, or anyOf at the top”.
-    "Anthropic": [is_object, is_no_choice, has_plain_names, is_no_reference],
-    # `Schema` of `FunctionDeclaration.parameters`: 400 “only allowed for STRING type”,
-    # “enum[0]: cannot be empty”, “missing field” of `items`.
-    "Gemini": [has_items, has_one_type, lists_texts, is_no_reference],
-    # `toolSchemaNormalizer.ts`: “tool parameters array type must have items”.
-    "VS Code": [is_object, has_items, is_of_draft_7],
+def lists_texts(schema: JsonObject) -> bool:
+    values = [*schema.get("enum", []), *[schema[e] for e in ("const",) if e in schema]]
+    texts = all(isinstance(each, str) and each for each in values)
+    return not values or (texts and schema.get("type") == "string")
+
+
+Rules: TypeAlias = dict[str, tuple[str, Callable[[JsonObject], bool]]]
+DRAFT_7: Final = jsonschema_rs.Draft7Validator(
+    {"$ref": "http://json-schema.org/draft-07/schema#"}
+)
+# OpenAI: “Function calling”. Anthropic: “Tool use”, “MCP tools”. Gemini: `Schema` of
+# `FunctionDeclaration.parameters`. VS Code: `toolSchemaNormalizer.ts`.
+AT_TOP: Final[Rules] = {
+    "an object": (
+        "OpenAI, Anthropic, VS Code",
+        lambda schema: schema.get("type") == "object",
+    ),
+    # “input_schema does not support oneOf, allOf, or anyOf at the top level”
+    "no choice": ("OpenAI, Anthropic", lambda s: s.keys().isdisjoint(CHOICES)),
+    # “tool parameters do not match JSON schema”
+    "draft 7": ("VS Code", DRAFT_7.is_valid),
+}
+EVERYWHERE: Final[Rules] = {
+    # “array schema missing items”, “tool parameters array type must have items”
+    "items": (
+        "OpenAI, VS Code, Gemini",
+        lambda s: "array" not in kinds(s) or isinstance(s.get("items"), dict),
+    ),
+    # “Proto field is not repeating, cannot start list”
+    "one type": ("Gemini", lambda schema: len(kinds(schema)) < 2),
+    # “enum: only allowed for STRING type”, “enum[0]: cannot be empty”
+    "texts": ("Gemini", lists_texts),
+    "no $ref": ("Gemini, Anthropic", lambda schema: "$ref" not in schema),
+    "names": (
+        "Anthropic",
+        lambda schema: all(map(PROPERTY.fullmatch, schema.get("properties", {}))),
+    ),
 }
 
 
-def refusals(name: str, schema: JsonObject) -> Iterator[tuple[str, str, str, Path]]:
-    """Yield the client that refuses a tool, the tool, the rule, and the place."""
-    for client, rules in RULES.items():
-        if not NAME.fullmatch(name):
-            yield client, name, "name", ()
-        for path, _depth, inner in every_subschema(schema):
-            for rule in rules:
-                if not rule(path, dict(inner)):
-                    yield client, name, rule.__name__, path
+def refusals(schemas: Mapping[str, JsonObject]) -> list[tuple[str, str, str, Path]]:
+    """Return the clients that refuse a tool, the tool, the rule, and the place."""
+    return [
+        (clients, name, rule, path)
+        for name, schema in schemas.items()
+        for path, _depth, inner in every_subschema(schema)
+        for rule, (clients, holds) in {**EVERYWHERE, **({} if path else AT_TOP)}.items()
+        if not (holds(dict(inner)) and NAME.fullmatch(name))
+    ]
 
 
 class Pair(NamedTuple):
@@ -200,7 +192,7 @@ def test_no_client_refuses_what_is_generated(
     settings.REST_FRAMEWORK = {"DEFAULT_AUTHENTICATION_CLASSES": [test_rest.NAMED]}
     found = schemas_of(make())
     assert len(found) >= count
-    assert [each for tool in found.items() for each in refusals(*tool)] == []
+    assert refusals(found) == []
 
 
 def test_no_client_refuses_the_demo_or_our_own_tools() -> None:
@@ -221,7 +213,7 @@ def test_no_client_refuses_the_demo_or_our_own_tools() -> None:
     )
     found = {**json.loads(ran.stdout), **{e.name: dict(e.input_schema) for e in OWN}}
     assert {"find_orders", "invoice_list", "admin_list", "get_task_result"} <= {*found}
-    assert [each for tool in found.items() for each in refusals(*tool)] == []
+    assert refusals(found) == []
 
 
 def test_texts_of_our_own_tools_have_a_length(settings: Settings) -> None:
@@ -233,27 +225,24 @@ def test_texts_of_our_own_tools_have_a_length(settings: Settings) -> None:
         for path, _depth, each in every_subschema(schema)
         if each.get("type") == "string"
         # Of members with any name the whole request has a limit.
-        if each.keys().isdisjoint({"maxLength", "enum"}) and path[-1] != ADDITIONAL
+        if each.keys().isdisjoint({"maxLength", "enum"}) and path[-1] != OTHERS
     ] == []
 
 
-REFUSED: Final[list[tuple[JsonObject, set[str]]]] = [
-    ({"type": "array", "prefixItems": [{}]}, {"OpenAI", "VS Code", "Gemini"}),
-    ({"type": ["string", "null"]}, {"Gemini"}),
-    ({"type": "integer", "enum": [1]}, {"Gemini"}),
-    ({"type": "string", "enum": ["", "a"]}, {"Gemini"}),
-    ({"enum": ["a"]}, {"Gemini"}),
-    ({"$ref": "#/$defs/a"}, {"Gemini", "Anthropic"}),
-    ({"type": "array", "items": {"type": "array"}}, {"OpenAI", "VS Code", "Gemini"}),
-]
-
-
-@pytest.mark.parametrize(("member", "clients"), REFUSED)
-def test_what_they_refuse_is_written_anew(
-    member: JsonObject, clients: set[str]
-) -> None:
-    defs = {"a": {"type": "object", "properties": {"b": {"$ref": "#/$defs/b"}}}}
-    schema = {"type": "object", "properties": {"x": member}}
-    schema |= {"$defs": {**defs, "b": {"enum": [1, None]}}} if "$ref" in member else {}
-    assert {client for client, *_ in refusals("x", schema)} >= clients
-    assert [*refusals("x", portable_schema(schema))] == []
+@pytest.mark.parametrize(
+    ("member", "rule"),
+    [
+        ({"type": "array", "prefixItems": [{}]}, "items"),
+        ({"type": "array", "items": {"type": "array"}}, "items"),
+        ({"type": ["string", "null"]}, "one type"),
+        ({"type": "integer", "enum": [1]}, "texts"),
+        ({"type": "string", "enum": ["", "a"]}, "texts"),
+        ({"enum": ["a"]}, "texts"),
+        ({"$ref": "#/$defs/a"}, "no $ref"),
+    ],
+)
+def test_what_they_refuse_is_written_anew(member: JsonObject, rule: str) -> None:
+    defs = {"a": {"properties": {"b": {"$ref": "#/$defs/b"}}}, "b": {"enum": [1, None]}}
+    schema = {"type": "object", "properties": {"x": member}, "$defs": defs}
+    assert rule in {each for _, _, each, _ in refusals({"x": schema})}
+    assert refusals({"x": portable_schema(schema)}) == []
