@@ -6,7 +6,6 @@ scope of the model that it leads to.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -14,10 +13,21 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from django.core.exceptions import EmptyResultSet
 from django.db import router
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import (
+    Exists,
+    Expression,
+    F,
+    Lookup,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+)
+from django.db.models.expressions import Col
+from django.db.models.sql.query import Query
+from django.db.models.sql.where import WhereNode
 
 from mcp_app.catalog.open_models import ALL, FieldKind, OpenField, OpenModel, OpenModels
-from mcp_app.interface.errors import ToolError
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.kinds.kind import KindError
 
@@ -159,8 +169,6 @@ def _open_field(name: str, model: OpenModel, use: Use) -> OpenField:
 # -- scoping ---------------------------------------------------------------------------
 
 _VALUE: Final = "mcp_value"
-_GAP: Final = r"(?:\s|/\*.*?\*/|--[^\n]*\n)*"
-"""What SQL may have between a name and its dot."""
 
 
 class Scopes:
@@ -237,13 +245,34 @@ class Scopes:
         else:
             rows = model.rows(self._request)
             _check_rows(rows, model, self.using)
-        rows = rows.using(self.using).order_by().select_related(None)
-        _check_sql(rows, model)
-        if _is_simple(rows):
-            return rows
-        # In a subquery of its own, nothing of ours meets its joins and names.
-        every = model.model._base_manager.using(self.using).order_by()
-        return every.filter(pk__in=rows.values("pk"))
+        query: Any = rows.query.chain()
+        # A manager of the site may count and iterate otherwise: none of its methods.
+        if _is_plain(query):
+            plain: QuerySet[Any] = QuerySet(rows.model, query, self.using)
+            return plain.order_by().select_related(None)
+        whole: QuerySet[Any] = QuerySet(model.model, using=self.using)
+        query.clear_ordering(clear_default=True)
+        query.set_values(["pk"])
+        try:
+            statement = _Statement(*query.get_compiler(self.using).as_sql())
+        except EmptyResultSet:
+            return whole.none()
+        return whole.order_by().filter(pk__in=statement)
+
+
+class _Statement(Expression):
+    """A whole statement, in which tables have the names that SQL of a site knows.
+
+    In a query within another, Django would give them names of its own, but not in such
+    SQL.  There the old name would be that of a row of the statement around it.
+    """
+
+    def __init__(self, sql: str, values: Sequence[Any]) -> None:
+        super().__init__()
+        self._sql, self._values = sql, values
+
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
+        return f"({self._sql})", self._values
 
 
 def _check_rows(rows: object, model: OpenModel, using: str) -> None:
@@ -269,40 +298,27 @@ def _check_rows(rows: object, model: OpenModel, using: str) -> None:
         )
 
 
-def _check_sql(rows: QuerySet[Any], model: OpenModel) -> None:
-    """Raise `ToolError` for SQL of the site that names a table of the queryset.
-
-    In a subquery Django gives each table another name, but not in such a text.  There
-    the old name would be that of a row of the statement around it, which is visible
-    anyway: all others would be, too.
-    """
-    query: Any = rows.values("pk").query.clone()
-    if _is_simple(rows) and not query.where:
-        return
-    query.get_initial_alias()
-    tables = {re.findall(r"\w+", name)[-1] for name in query.alias_map}
-    query.bump_prefix(query.clone())
-    try:
-        sql, _values = query.get_compiler(rows.db).as_sql()
-    except EmptyResultSet:
-        return
-    pattern = rf"(?<!\w)({'|'.join(tables)})[\"`\]]?{_GAP}\."
-    if match := re.search(pattern, sql, re.IGNORECASE | re.DOTALL):
-        raise ToolError(
-            f"{model.rows_name or f'The manager of {model.label}'} returned rows that"
-            f" are chosen by SQL with “{match[1]}.” in it: in a subquery this table has"
-            " another name, and hidden rows would be shown. A developer must write a"
-            " filter() instead, or columns without their table, such as “tenant_id”."
-        )
-
-
-def _is_simple(rows: QuerySet[Any]) -> bool:
-    query: Any = rows.query
+def _is_plain(query: Any) -> bool:
+    """Whether a query reads one table, and chooses rows by lookups of Django alone."""
     tables = [name for name, count in query.alias_refcount.items() if count]
-    return not (
+    return type(query) is Query and not (
         len(tables) > 1
         or query.distinct
         or query.annotations
         or query.extra
+        or query.extra_tables
         or query.group_by is not None
+        or not _is_plain_part(query.where)
     )
+
+
+def _is_plain_part(part: Any) -> bool:
+    """Whether a part of a condition is a lookup, a column or a value."""
+    if isinstance(part, WhereNode):
+        part = part.children
+    elif isinstance(part, Lookup) and type(part).__module__.startswith("django."):
+        part = [part.lhs, part.rhs]
+    if isinstance(part, list | tuple):
+        return all(map(_is_plain_part, part))
+    is_value = not (hasattr(part, "as_sql") or hasattr(part, "resolve_expression"))
+    return is_value or type(part) is Col

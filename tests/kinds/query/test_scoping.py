@@ -10,14 +10,12 @@ from typing import Any, Final
 
 import pytest
 from django.db import connection
-from django.db.models import BooleanField, Count, Exists, Func, Model, OuterRef, Q
-from django.db.models.expressions import RawSQL
+from django.db.models import Count, Model, Q
 from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 from mcp_app.catalog.open_models import OpenModels
-from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.query.comparisons import ENDS, PERIODS
 from mcp_app.kinds.query.config import UNITS
 from mcp_app.kinds.query.scoping import Scopes
@@ -399,67 +397,6 @@ def test_a_scope_is_asked_once_for_each_model() -> None:
 def test_what_is_no_scope(rows: Any, sentence: str) -> None:
     with pytest.raises(TypeError, match=sentence):
         shop.rows({"fields": ["id"]}, shop.shop(Order=rows))
-
-
-def _by_raw(sql: str) -> RawSQL:
-    return RawSQL(sql, [], output_field=BooleanField())  # noqa: S611 - of the test
-
-
-_NAMED: Final = "NOT DRILL_ORDER/* */ . hidden"
-SQL_SCOPES: Final[Mapping[str, Callable[[str], Any]]] = {
-    "extra": lambda sql: Order.objects.extra(where=[sql]),  # noqa: S610
-    "filter": lambda sql: Order.objects.filter(_by_raw(sql)),
-    "alias": lambda sql: Order.objects.alias(seen=_by_raw(sql)).filter(seen=True),
-    "annotation": lambda sql: Order.objects.annotate(x=_by_raw(sql)).filter(x=True),
-    "function": lambda sql: Order.objects.filter(
-        Func(template=sql, output_field=BooleanField())
-    ),
-    "join": lambda sql: Order.objects.filter(_by_raw(sql), customer__name__gt=""),
-    "exists": lambda sql: Order.objects.filter(
-        Exists(Country.objects.filter(_by_raw(sql)))
-    ),
-    "subquery": lambda sql: Order.objects.filter(
-        pk__in=Item.objects.filter(_by_raw(sql), order=OuterRef("pk")).values("order")
-    ),
-}
-
-
-@pytest.mark.parametrize("way", SQL_SCOPES)
-def test_no_scope_is_sql_that_names_its_table(way: str) -> None:
-    """In a subquery it would be a table of the statement around it."""
-    scope = SQL_SCOPES[way](_NAMED)
-    config = {"fields": ["invoice.order.number"]}
-    with pytest.raises(ToolError, match=r"<lambda> returned.*write a filter\(\)"):
-        shop.rows(config, shop.shop(Order=lambda request: scope))
-
-
-def test_no_manager_has_sql_that_names_its_table(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    scope = SQL_SCOPES["extra"](_NAMED)
-    monkeypatch.setattr(Order._default_manager, "get_queryset", lambda: scope)
-    with pytest.raises(ToolError, match=r"The manager of drill\.Order returned"):
-        shop.rows({"fields": ["id"]}, shop.shop(Order="all"))
-
-
-def test_a_scope_may_be_sql_without_its_table() -> None:
-    customer = Customer.objects.create(name="c", email="c@example.org")
-    shop.order("open", customer=customer)
-    shop.order("closed", customer=customer, hidden=True)
-    named = "id IN (SELECT o.id FROM drill_order o WHERE NOT o.hidden)"
-    for sql in ("NOT hidden", named):
-        rows = Order.objects.extra(where=[sql])  # noqa: S610 - of the test
-
-        def scope(request: object, rows: Any = rows) -> Any:
-            return rows
-
-        opened = shop.shop(Order=scope)
-        assert shop.rows({"fields": ["number"]}, opened) == [{"number": "open"}]
-        below = {"path": "orders", "fields": ["number"]}
-        (row,) = shop.rows(
-            {"model": "drill.Customer", "fields": ["name"], "lists": [below]}, opened
-        )
-        assert row["orders"] == {"rows": [{"number": "open"}], "total": 1}
 
 
 def test_all_rows_are_those_of_the_default_manager() -> None:
