@@ -16,13 +16,14 @@ from mcp_app.admin.page.result import result_table
 from mcp_app.catalog.open_models import OpenModels
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.principal import AccessRequest
-from mcp_app.kinds.query.config import GROUPS, Query
+from mcp_app.kinds.query.config import GROUPS, ROWS, Query, output_schema
 from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.groups import read_groups
 from mcp_app.kinds.query.kind import database_of
 from mcp_app.kinds.query.reading import RowReader, read_query_config
 from mcp_app.kinds.query.scoping import Scopes
 from mcp_app.pools.statement_time import TimeIsUp, time_limit
+from mcp_app.protocol import schemas
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.site_time import local_date
 
@@ -86,8 +87,12 @@ def _answer(
         # A function of the site may raise anything.
         return {"problem": _("This failed: %(error)r") % {"error": error}}
     milliseconds = round(1000 * (time.monotonic() - begin))
-    table = result_table({"rows": rows}, MAX_GROUPS)
     groups = query.answer == GROUPS
+    promised = schemas.compile_schema(output_schema(query))
+    for each in promised.violations({GROUPS if groups else ROWS: rows}, 1):
+        text = _("This is not what clients are told of it. %(path)s: %(why)s")
+        return {"problem": text % {"path": each.path, "why": each.message}}
+    table = result_table({"rows": rows}, MAX_GROUPS)
     return {"table": table, "count": len(rows), "groups": groups, "ms": milliseconds}
 
 

@@ -210,7 +210,8 @@ def _cell(column: Column, value: object, bar: str = "") -> Cell:
     )
     if not isinstance(value, dict | list):
         return Cell(column, "\n".join(cut), bar)
-    return Cell(column, next(cut), bar, "\n".join(cut))
+    # A row whose text is empty has no line.
+    return Cell(column, next(cut, ""), bar, "\n".join(cut))
 
 
 def _time_text(text: str, wording: str = f"{DAY}, H:i") -> str:

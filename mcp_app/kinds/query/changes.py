@@ -92,7 +92,7 @@ class ChangeKind(QueryKind):
         key, columns = _key_field(query.model), [*config.get("watched", ())]
         properties = row_schema(query.fields)["properties"]
         if DELETED in config["on"]:
-            columns.append(key.name)
+            columns += [key.name, key.source.name]
             properties.setdefault(key.name, field_schema(key, nullable=False))
         known = query.model.all_fields
         names = {known[each].permission for each in columns if each in known}
@@ -188,8 +188,9 @@ def _event_errors(config: JsonObject, model: OpenModel) -> Iterator[KindError]:
 
 
 def _key_field(model: OpenModel) -> OpenField:
+    """Return the column of the key; a relation of that name may be shown beside it."""
     key: Any = model.model._meta.pk
-    return model.all_fields.get(key.name, OpenField(key.name, FieldKind.KEY, key))
+    return model.all_fields.get(key.attname, OpenField(key.attname, FieldKind.KEY, key))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from django.utils.duration import duration_iso_string
 from mcp_app import conf
 from mcp_app.catalog.open_models import FieldKind, OpenField
 from mcp_app.interface.log_secrets import hide_members
-from mcp_app.kinds.query.scoping import Hop, Path, Scopes
+from mcp_app.kinds.query.scoping import TEXT, Hop, Path, Scopes
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.cursors import Sealer
 from mcp_app.protocol.json_types import JsonObject
@@ -281,12 +281,13 @@ def row_schema(paths: Sequence[Path]) -> JsonObject:
         here = properties
         for _place, hops in _hop_prefixes(path):
             here = _member_schemas(here, hops[-1].field.name)
-        schema = field_schema(path.field, nullable=path.field.nullable)
-        name = _last_name(path)
+        name, is_nullable = _last_name(path), path.field.nullable
         if path.text in expanded:
-            _member_schemas(here, name)[path.stand_in] = schema
-        else:
-            here[name] = schema
+            here, name = _member_schemas(here, name), path.stand_in
+        elif path.stand_in == TEXT:
+            # The text is null, too, where the row is hidden or missing.
+            is_nullable = True
+        here[name] = field_schema(path.field, nullable=is_nullable)
     return {"type": "object", "properties": properties}
 
 

@@ -67,6 +67,8 @@ def test_relations(
     first, second = shop.rows(config)
     assert first == _with_key(with_customer, key)
     assert second == without
+    schema = schemas.compile_schema(output_schema(shop.query(config)))
+    assert [*schema.violations({"rows": [first, second]})] == []
 
 
 def _with_key(value: Any, key: int) -> Any:
