@@ -120,6 +120,11 @@ class OpenField:
             column = column.target_field
         return column
 
+    @property
+    def choices(self) -> Sequence[tuple[Any, Any]]:
+        """The values of a choice and their titles; without null, which is no value."""
+        return [each for each in self.value_column.flatchoices if each[0] is not None]
+
     @cached_property
     def join_columns(self) -> Link:
         """The columns that join a relation, `there` in its `through_table` if any."""

@@ -27,6 +27,7 @@ from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.errors import RegistrationError, ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds.kind import KindError
+from mcp_app.kinds.query.comparisons import EMPTY
 from mcp_app.kinds.query.config import (
     CURSOR,
     DATES,
@@ -41,7 +42,7 @@ from mcp_app.kinds.query.config import (
 )
 from mcp_app.kinds.query.kind import HINTS, UNTRUSTED, Lookup, lookup_runnable
 from mcp_app.kinds.query.reading import is_sortable, read_query_config
-from mcp_app.kinds.query.scoping import resolve_path, target_model
+from mcp_app.kinds.query.scoping import TEXT, resolve_path, target_model
 from mcp_app.protocol.json_types import JsonObject
 
 LIST, GET, COUNT = "list", "get", "count"
@@ -170,12 +171,29 @@ class _Maker:
             for each in free
             if each != self.key and filters[each].kind is not FieldKind.TEXT
         ]
-        yield from map(self._filter_config, options.get("filters", usual))
+        asked = [self._filter_config(each) for each in options.get("filters", usual)]
+        yield from asked
+        names = [each["parameter"] for each in asked]
+        for name in options.get("filters", free):
+            empty = self._empty_config(name)
+            if empty is not None and empty["parameter"] not in names:
+                yield empty
+
+    def _empty_config(self, name: str) -> JsonObject | None:
+        """Return the filter for rows that have nothing in a field, if that can be."""
+        path = resolve_path(name, self.model, self.opened, "filters")
+        if not path.end_field.may_be_empty:
+            return None
+        what = f"Whether there is no {_label_of(path.end_field)}."
+        parts = {"lookup": EMPTY, "parameter": f"{path.name}_empty"}
+        # Not the text of a relation, which may have a permission of its own.
+        name = f"{name}.pk" if path.stand_in == TEXT else name
+        return {"path": name, **parts, "description": what}
 
     def _filter_config(self, name: str) -> JsonObject:
         path = resolve_path(name, self.model, self.opened, "filters")
         field, parameter = path.end_field, path.name
-        label = str(getattr(field.source, "verbose_name", field.name))
+        label = _label_of(field)
         lookup = _LOOKUPS.get(field.kind, "exact")
         if field.kind is FieldKind.TO_ONE and not name.endswith(".pk"):
             name, parameter = _key_path(name, field), f"{parameter}_{KEY}"
@@ -344,6 +362,10 @@ class _Maker:
         run = lookup_runnable(answer, bind_arguments, content_output)
         ready = ReadyTool(toolset.call, toolset.origin.place, run)
         return Declaration(definition, ready)
+
+
+def _label_of(field: OpenField) -> str:
+    return str(getattr(field.source, "verbose_name", field.name))
 
 
 def _free_names(fields: Mapping[str, OpenField]) -> list[str]:

@@ -76,7 +76,8 @@ def test_what_is_listed(client: Client) -> None:
     assert {*properties} == {
         *("search", "state", "total_from", "total_to", "weight_from", "weight_to"),
         *("created_from", "created_to", "due_from", "due_to", "customer_key"),
-        *("customer_id", "invoice_key", "sort", "cursor"),
+        *("customer_id", "invoice_key", "sort", "cursor", "weight_empty", "due_empty"),
+        *("note_empty", "customer_empty", "customer_id_empty", "invoice_empty"),
     }
     assert properties["state"]["enum"] == ["open", "sent", "back"]
     asked = tools["invoice_get"]["inputSchema"]
@@ -147,6 +148,10 @@ def test_search_filters_and_order(client: Client) -> None:
             {"total__gte": 3, "total__lte": 6, "state": "sent"},
         ),
         ({"created_from": day}, {"created__date__gte": day}),
+        (
+            {"weight_empty": True, "due_empty": False},
+            {"weight": None, "due__isnull": False},
+        ),
     ]
     for arguments, lookups in cases:
         orders = Order.objects.filter(hidden=False, **lookups).order_by("number")

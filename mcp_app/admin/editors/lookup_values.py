@@ -164,7 +164,7 @@ def _choices_of(
     if lookup == "period":
         return [(each, period_label(each)) for each in PERIODS]
     if "enum" in schema:
-        return [*path.field.value_column.flatchoices]
+        return path.field.choices
     return YES_NO if schema.get("type") == "boolean" else ()
 
 

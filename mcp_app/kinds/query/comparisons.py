@@ -99,7 +99,7 @@ _FIXED: Final[Mapping[str, JsonObject]] = {
 def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
     column = field.value_column
     if field.kind is FieldKind.CHOICE:
-        values = [value for value, _label in column.flatchoices]
+        values = [value for value, _label in field.choices]
         kinds = {"string": str, "integer": int}.items()
         fitting = [n for n, t in kinds if all(isinstance(v, t) for v in values)]
         return {**({"type": fitting[0]} if fitting else {}), "enum": values}

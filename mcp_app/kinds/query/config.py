@@ -318,7 +318,7 @@ def input_schema(query: Query) -> JsonObject:
 def _parameter_schema(query_filter: Filter) -> JsonObject:
     schema = query_filter.value_schema()
     is_choice = query_filter.field.kind is FieldKind.CHOICE
-    choices: Any = query_filter.field.value_column.flatchoices if is_choice else ()
+    choices = query_filter.field.choices if is_choice else ()
     texts = filter(None, (query_filter.description, choice_titles(choices)))
     if description := " ".join(texts):
         schema["description"] = description

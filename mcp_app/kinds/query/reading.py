@@ -18,6 +18,7 @@ from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenMod
 from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.kind import Incomplete, KindError
 from mcp_app.kinds.query.comparisons import (
+    EMPTY,
     ENDS,
     IN_ANY_CASE,
     RANGE,
@@ -451,6 +452,10 @@ def _check_lookup(path: Path, lookup: str, *, several: bool) -> None:
 
 def _fitting_value(query_filter: Filter, value: object, what: str) -> Any:
     prefix = f"The {what} of “{query_filter.paths[0].text}” does not fit"
+    values = value if query_filter.lookup in ("in", "iin") else [value]
+    if isinstance(values, list) and None in values:
+        message = f"{prefix}: null is no value. For rows without one use “{EMPTY}”."
+        raise KindError(message, place=what)
     validator = schemas.compile_schema(query_filter.value_schema())
     for violation in validator.violations(value):
         raise KindError(f"{prefix}: {violation.message}", place=what)

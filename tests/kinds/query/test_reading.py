@@ -186,6 +186,8 @@ def _group(**changes: Any) -> Any:
             "For several texts th",
         ),
         (_asked(["number", "note"], "exact", parameter="a"), "icontains, istartswith."),
+        (_asked("state", "exact", value=None), "null is no value. For rows without"),
+        (_asked("state", "in", value=["open", None]), "one use “isempty”."),
         (_asked("due", "range", value=[None, None]), "A range needs a beginning"),
         (_asked("total", "range", value=[10, 9]), "its beginning is after its end"),
         (_asked("due", "range", value="2026-11-01"), "The value of “due” does not fit"),
