@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from random import Random
 from typing import Any, Final
 from uuid import UUID
+
+from django.db import connection
 
 from mcp_app.catalog.open_models import OpenModel, OpenModels, Rows, open_model
 from mcp_app.interface.principal import AccessRequest, Principal
@@ -22,6 +26,20 @@ TODAY: Final = date(2026, 11, 25)
 FREE: Final = "es"
 """The country that nothing points at."""
 HIDDEN: Final[JsonObject] = {"hidden": False}
+
+
+@contextmanager
+def tables_of(*models: Any) -> Iterator[None]:
+    """Have tables of further models, outside of any transaction."""
+    with connection.schema_editor() as editor:
+        for each in models:
+            editor.create_model(each)
+    try:
+        yield
+    finally:
+        with connection.schema_editor() as editor:
+            for each in reversed(models):
+                editor.delete_model(each)
 
 
 def shop(**rows: Rows) -> OpenModels:
