@@ -30,6 +30,8 @@ ON_MARIADB := DATABASE_URL=$(MYSQL_TEST_URL)/mysql
 WITHOUT_MARIADB := [ "$${REQUIRE_ALL-}" != 1 ] && ! python -c "import MySQLdb" 2>/dev/null
 # What locks rows: there, no other database is as SQLite is.
 LOCKING := tests/audit tests/invalidation tests/streams tests/tasks tests/workbench $(wildcard tests/*/on_servers.py)
+# What PostgreSQL alone takes of a site's SQL, such as a table as a whole row.
+OWN_SQL := tests/kinds/query/test_own_sql.py
 
 export PATH := $(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -228,7 +230,7 @@ check: lint ## The same, and what Django says of the migrations and of a deploym
 .PHONY: test
 test: check node-if-possible ## Run what a change can break (REQUIRE_ALL=1, JOBS=4).
 	pytest -n $(JOBS) -m "not long"
-	$(ON_POSTGRESQL) pytest -n $(JOBS) -m "databases and not long" $(LOCKING) $(wildcard tests/*/on_postgresql.py)
+	$(ON_POSTGRESQL) pytest -n $(JOBS) -m "databases and not long" $(LOCKING) $(OWN_SQL) $(wildcard tests/*/on_postgresql.py)
 	{ $(WITHOUT_MARIADB); } || $(ON_MARIADB) pytest -n $(JOBS) -m "databases and not long" $(LOCKING) $(wildcard tests/*/on_mysql.py)
 
 .PHONY: projects
