@@ -62,6 +62,8 @@ Models: TypeAlias = Mapping[str, type[Model]]
 Words: TypeAlias = Annotated[str, Field(max_length=MAX_NAME_LENGTH)]
 Inlines: TypeAlias = dict[str, list[dict[str, Any]]]
 
+MAX_NAMES: Final = 10
+"""So many models a description names; `admin_models` has all."""
 STAFF_RULE: Final = "mcp_app.active_staff"
 _FORBIDDEN: Final = frozenset({"mcp_app", "sessions", "admin.logentry"})
 """Models that no line can name, or apps with all that inherits from them."""
@@ -110,7 +112,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
         reads, adds = suffix in tools.reading, suffix == "add"
         text = function.description.replace("admin_", f"{prefix}_")
         if not reads:
-            text = f"{text} Models: {', '.join(change)}."
+            text = f"{text} Models: {_names_text([*change])}."
         declared = declared_tool(
             function,
             {
@@ -127,6 +129,12 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
         definition = replace(declared.definition, demands=demands)
         ready = ReadyTool(toolset.call, toolset.origin.place, function.tool_runnable())
         yield Declaration(definition, ready)
+
+
+def _names_text(labels: list[str]) -> str:
+    # Some clients cut a description at 1,024 characters.
+    others = ["and others"] if len(labels) > MAX_NAMES else []
+    return ", ".join([*labels[:MAX_NAMES], *others])
 
 
 def _usual_models(site: AdminSite) -> tuple[Models, Set[str]]:

@@ -19,6 +19,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.interface.principal import AccessRequest, Principal, Scope
 from mcp_app.models import Server, Session
 from mcp_app.test import Client
+from mcp_app.toolsets import admin
 from mcp_app.toolsets.admin import is_active_staff
 from tests.drill.models import Country, Item, Order, Stock
 from tests.toolsets.browser import rows_of_site
@@ -227,10 +228,17 @@ def test_a_line_that_asks_too_much_is_told(shop: None) -> None:
         assert sentence in problem_of(registry)
 
 
-def test_names_of_an_admin_of_its_own(boss: User) -> None:
-    registry = Registry()
-    registry.admin_tools(site=office, name="office", change=[Stock])
-    listed = client_of(boss, registry).tools()
-    described = {each["name"]: each["description"] for each in listed}
-    assert "office_act" in described["office_list"]
-    assert described["office_add"].endswith("Models: drill.stock.")
+def test_names_of_an_admin_of_its_own(
+    boss: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "MAX_NAMES", 1)
+    for change, names in (
+        ([Stock], "drill.stock."),
+        ([Stock, Order], "drill.stock, and others."),
+    ):
+        registry = Registry()
+        registry.admin_tools(site=office, name="office", change=change)
+        listed = client_of(boss, registry).tools()
+        described = {each["name"]: each["description"] for each in listed}
+        assert "office_act" in described["office_list"]
+        assert described["office_add"].endswith(f"Models: {names}")
