@@ -86,10 +86,10 @@ class Limits:
     session_idle: Seconds = 7 * 86_400
     session_age: Seconds = 30 * 86_400
     tasks_per_person: Count = 8
-    ended_tasks_per_person: Count = 20
+    ended_tasks_per_person: Count = 1_000
     tasks_rows: Count = 100_000
     tasks_kept: Seconds = 86_400
-    tasks_per_process: Count = 2
+    tasks_per_process: Count = 4
     task_timeout: Seconds = 3_600
     task_wait: Seconds = 50
     event_size: Count = 64 * KIB

@@ -6,26 +6,33 @@ changes nothing, and is told so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from django.db import models, router, transaction
-from django.db.models.functions import Greatest, Least
+from django.db.models.functions import Coalesce, Greatest, Least
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.models.changes import Change
 from mcp_app.models.expiry import claim_rows
 from mcp_app.models.fields import ExactCharField
-from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
+from mcp_app.models.transactions import (
+    ATTEMPTS,
+    NowMilliseconds,
+    own_transaction,
+    persistently,
+)
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.tasks import MAX_MESSAGE_LENGTH, read_json
+from mcp_app.protocol.tasks import MAX_MESSAGE_LENGTH, STRANGERS, is_stranger, read_json
 
+OF_STRANGERS: Final = models.Q(person__startswith=STRANGERS)
 TASK: Final = "task"
 """The kind of a change of a task; the ref is the primary key."""
 MAX_DEATHS: Final = 3
 """A task that has taken so many workers along does not run again."""
+LET_GO_MS: Final = 30_000
 LATE_MS: Final = 120_000
 MIN_PAUSE_MS: Final = 30_000
 MAX_PAUSE_MS: Final = 600_000
@@ -63,17 +70,24 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return self.filter(expires_ms__lt=NowMilliseconds())
 
     def claim(
-        self, owner: str, most: int, tools: Sequence[str] | None = None
+        self,
+        owner: str,
+        most: int,
+        tools: Sequence[str] | None = None,
+        full: Collection[str] = (),
     ) -> list[Task]:
-        """Let a worker run the oldest that wait, `most` of them at most.
+        """Let a worker run the oldest that waits of each person, `most` at most.
 
-        A process of an older release leaves tasks of `tools` that it has not to others,
+        People who are `full` have no turn; with `STRANGERS` no stranger has one.  A
+        process of an older release leaves tasks of `tools` that it has not to others,
         unless nobody takes them for a while.
         """
+        rows = self.exclude(person__in=full)
+        if STRANGERS in full:
+            rows = rows.exclude(OF_STRANGERS)
         if tools is not None:
-            own = models.Q(tool__in=tools)
-            return self.filter(_is_late() | own).claim(owner, most)
-        return self._take(most, owner=owner, updated_ms=NowMilliseconds())
+            rows = rows.filter(_is_late() | models.Q(tool__in=tools))
+        return rows._take(most, owner=owner, updated_ms=NowMilliseconds())
 
     def claim_sending(self, most: int) -> list[Task]:
         """Return tasks that wait, for the caller to give them to the site's queue.
@@ -86,18 +100,38 @@ class TaskQuerySet(models.QuerySet["Task"]):
         return due._take(most, send_ms=NowMilliseconds() + pause)
 
     def _take(self, most: int, **values: Any) -> list[Task]:
-        """Change the oldest of these that wait, and return them."""
+        """Change those of these that wait and whose turn it is, and return them."""
         rows = self.using(router.db_for_write(Task)).waiting()
-        # Most of the time there are none: nothing is locked to find that out.
-        if not rows.exists():
-            return []
-        return persistently(partial(rows._take_locked, most, values))
+        for _attempt in range(ATTEMPTS):
+            # Most of the time there are none: nothing is locked to find that out.
+            if not (keys := rows._keys_in_turn(most)):
+                break
+            if taken := persistently(partial(rows._take_locked, keys, values)):
+                return taken
+        return []
 
-    def _take_locked(self, most: int, values: Mapping[str, Any]) -> list[Task]:
+    def _keys_in_turn(self, most: int) -> list[int]:
+        """Return the oldest of each person, or of one stranger if no other waits.
+
+        Whoever runs fewest comes first.
+        """
+        running = self.model._base_manager.using(self.db).filter(ended_ms=None)
+        of_person = running.exclude(owner="").filter(person=models.OuterRef("person"))
+        number = of_person.values("person").values(number=models.Count("pk"))
+        stranger = models.Case(models.When(OF_STRANGERS, then=1), default=0)
+        rows = self.values("person").annotate(first=models.Min("pk"))
+        rows = rows.order_by(stranger, Coalesce(models.Subquery(number), 0), "first")
+        turns = list(rows.values_list("person", "first")[:most])
+        named = [first for person, first in turns if not is_stranger(person)]
+        return named or [first for _person, first in turns[:1]]
+
+    def _take_locked(
+        self, keys: Sequence[int], values: Mapping[str, Any]
+    ) -> list[Task]:
         chosen = self.model._base_manager.using(self.db)
         with own_transaction(self.db):
-            waiting = claim_rows(self).order_by("pk")
-            keys = list(waiting.values_list("pk", flat=True)[:most])
+            waiting = claim_rows(self.filter(pk__in=keys))
+            keys = list(waiting.values_list("pk", flat=True))
             chosen.filter(pk__in=keys).update(**values)
         return list(chosen.filter(pk__in=keys).order_by("pk"))
 
@@ -138,6 +172,11 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def end(self, pk: int, owner: str, ending: Mapping[str, str]) -> bool:
         """End it as `ending` says: `status`, and `result`, `error` or `message`."""
         return self._move(pk, _runs_at(owner), **_final_values(ending))
+
+    def let_go(self, pk: int) -> None:
+        """Keep one that has ended a moment longer: its client has what it wanted."""
+        soon = Least("expires_ms", NowMilliseconds() + LET_GO_MS)
+        persistently(partial(self.filter(pk=pk).update, expires_ms=soon))
 
     def cancel(self, pk: int, message: str) -> bool:
         """End it, wherever it is; its worker stops its code when it hears of that."""

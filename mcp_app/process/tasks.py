@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -34,7 +36,13 @@ from mcp_app.protocol.errors import (
     Unavailable,
 )
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.tasks import CANCELLED, NewTask, TaskRecord
+from mcp_app.protocol.tasks import (
+    CANCELLED,
+    STRANGERS,
+    NewTask,
+    TaskRecord,
+    is_stranger,
+)
 from mcp_app.server import dispatch
 from mcp_app.server.exchange import Adapters, End, Exchange
 from mcp_app.server.tasks import run_members
@@ -76,7 +84,9 @@ class TaskRunner:
         """`owner` is the key of this worker; it runs tasks after `offer_places`."""
         self._process = process
         self._owner = owner
-        self._places = self._places_in_use = self._places_to_fill = 0
+        self._places = self._places_to_fill = 0
+        self._held: Counter[str] = Counter()
+        """The places in use, by the person whose task it is."""
         self._claims = False
         self._runs: dict[int, TaskCall] = {}
         self.run_count = 0
@@ -87,7 +97,7 @@ class TaskRunner:
         self._unknown: set[int] = set()
 
     def __len__(self) -> int:
-        return self._places_in_use
+        return self._held.total()
 
     @property
     def places(self) -> int:
@@ -105,8 +115,8 @@ class TaskRunner:
         return await asyncio.shield(self._process.spawn_task(self._create(new)))
 
     async def _create(self, new: NewTask) -> TaskRecord | str:
-        is_here = self._takes_more and not self._places_to_fill
-        self._places_in_use += is_here
+        is_here = self._may_begin(new) and not self._places_to_fill
+        self._held[new.person] += is_here
         record: TaskRecord | str = ""
         try:
             owner = self._owner if is_here else ""
@@ -114,7 +124,7 @@ class TaskRunner:
         except DatabaseError as error:
             raise unavailable() from error
         finally:
-            self._places_in_use -= is_here
+            self._held -= Counter({new.person: is_here})
         if not is_here:
             self.claim_soon()
         elif isinstance(record, TaskRecord):
@@ -143,6 +153,10 @@ class TaskRunner:
         cancelled = await writer.run(task_rows.cancel, record.pk, message)
         self.apply_changes({record.pk})
         return cancelled
+
+    async def let_go(self, record: TaskRecord) -> None:
+        with suppress(DatabaseError, Unavailable):
+            await writer.run(task_rows.let_go, record.pk)
 
     # -- changes and upkeep ----------------------------------------------------------
 
@@ -191,7 +205,26 @@ class TaskRunner:
 
     @property
     def _takes_more(self) -> bool:
-        return self._places_in_use < self._places and not self._process.stopping
+        return len(self) < self._places and not self._process.stopping
+
+    def _full_persons(self) -> set[str]:
+        """Return whose tasks begin nothing here now: others may come.
+
+        A person has half of the places, and all strangers have a quarter.  Those whose
+        address is not known are nobody in particular.
+        """
+        most = (self._places + 1) // 2 if self._claims else self._places
+        full = {each for each, count in self._held.items() if count >= most and each}
+        full.discard(STRANGERS)
+        held = [count for each, count in self._held.items() if is_stranger(each)]
+        most = max(1, self._places // 4)
+        if self._process.catalogs.ask_to_sign_in and sum(held) >= most:
+            full.add(STRANGERS)
+        return full
+
+    def _may_begin(self, new: NewTask) -> bool:
+        whose = {new.person, STRANGERS if is_stranger(new.person) else new.person}
+        return self._takes_more and self._full_persons().isdisjoint(whose)
 
     @property
     def _catalogs(self) -> Iterable[Catalog]:
@@ -213,12 +246,15 @@ class TaskRunner:
 
     async def _fill_places(self) -> None:
         # What clients begin meanwhile does not take them: it waits.
-        self._places_to_fill = places = self._places - self._places_in_use
+        self._places_to_fill = places = self._places - len(self)
         tools = sorted(set[str]().union(*(each.task_tools for each in self._catalogs)))
         try:
-            claim = writer.run(rows.claim_tasks, self._owner, places, tools)
-            for record in await claim:
+            full = self._full_persons()
+            claim = writer.run(rows.claim_tasks, self._owner, places, tools, full)
+            for record in (records := await claim):
                 self._start(record)
+            # Of each person it was one.
+            self._claims_again |= bool(records) and self._takes_more
         finally:
             self._places_to_fill = 0
 
@@ -241,12 +277,12 @@ class TaskRunner:
         Raise `Unavailable` if the database is away.
         """
         # From now on this process does not rest.
-        self._places_in_use += 1
+        self._held[""] += 1
         try:
             await self._process.gate.wait_until_fresh(time.monotonic())
             record = await writer.run(rows.claim_task, key, self._owner)
         finally:
-            self._places_in_use -= 1
+            self._held -= Counter([""])
         if record is not None:
             await self._start(record)
         return record is not None
@@ -259,7 +295,7 @@ class TaskRunner:
     # -- runs ------------------------------------------------------------------------
 
     def _start(self, record: TaskRecord) -> asyncio.Future[None]:
-        self._places_in_use += 1
+        self._held[record.person] += 1
         self.run_count += 1
         self._runs[record.pk] = run = TaskCall(self._owner, record)
         task = self._process.spawn_task(self._run(run))
@@ -268,7 +304,7 @@ class TaskRunner:
 
     def _finish(self, run: TaskCall, _: object) -> None:
         del self._runs[run.record.pk]
-        self._places_in_use -= 1
+        self._held -= Counter([run.record.person])
         self.apply_changes({run.record.pk})
 
     async def _run(self, run: TaskCall) -> None:

@@ -40,6 +40,8 @@ YOUNG_POLL_MS: Final = 1_000
 POLL_MS: Final = 5_000
 """How often a client should ask: at first, and later."""
 MAX_MESSAGE_LENGTH: Final = 500
+STRANGERS: Final = "@"
+"""Keys of addresses begin so; alone it is that of all whose address is not known."""
 _OF_ROWS: Final = jsonrpc.ReadLimits(jsonrpc.WRITTEN_DEPTH, nodes=sys.maxsize)
 
 
@@ -118,6 +120,11 @@ class TaskState:
             for wire_key, each in (self.questions or {}).items()
             if "reply" not in each
         }
+
+
+def is_stranger(person: str) -> bool:
+    """Whether the key of who calls is that of an address: nobody has signed in."""
+    return person.startswith(STRANGERS)
 
 
 def read_json(text: str) -> Any:

@@ -215,6 +215,9 @@ class Tasks(Protocol):
     async def cancel(self, record: TaskRecord, message: str) -> bool:
         """End it, and return whether it had not ended; its code is stopped."""
 
+    async def let_go(self, record: TaskRecord) -> None:
+        """Keep no result whose client has it, and was told of no task."""
+
 
 class Events(Protocol):
     """Reads the outbox."""

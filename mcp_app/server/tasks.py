@@ -97,7 +97,7 @@ async def create_task(
             server=exchange.catalog.server.slug,
             tool=entry.identity,
             holder=holder_of(exchange),
-            person=exchange.person,
+            person=exchange.payer,
             caller=jsonrpc.write(caller_of(exchange)).decode(),
             revision=exchange.revision.version,
             arguments=jsonrpc.write(arguments).decode(),
@@ -124,6 +124,7 @@ async def answer_with_task(exchange: Exchange, record: TaskRecord) -> bytes:
             # The task is there, whether the database is or not.
             later = await tasks.wait(record, AT_ONCE_S)
         if later is not None and later.status == COMPLETED:
+            await tasks.let_go(later)
             return later.result.encode()
     wire = task_to_wire(record, revision, now_ms())
     if revision.task_requests:

@@ -136,6 +136,8 @@ async def call_and_wait(
         if exchange.end is End.CANCELLED:
             await tasks.cancel(await creating, CANCELLED_TEXT)
         raise
+    if record.has_ended:
+        await tasks.let_go(record)
     promises = entry.definition.output_schema is not None
     return _answer_with(exchange, record, promises=promises)
 

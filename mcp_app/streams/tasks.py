@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from itertools import islice
 from typing import Final
 
-from django.db import router, transaction
+from django.db import router
 from django.db.models import Max, Min, Q
 
 from mcp_app.conf import Limits
-from mcp_app.models import Task
+from mcp_app.models import Change, Counter, Task
 from mcp_app.models.expiry import ExpiredRows, expired_rows
-from mcp_app.models.tasks import Status, TaskQuerySet
-from mcp_app.models.transactions import NowMilliseconds
+from mcp_app.models.tasks import OF_STRANGERS, TASK, Status, TaskQuerySet
+from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.tasks import NewTask, TaskRecord
+from mcp_app.protocol.tasks import NewTask, TaskRecord, is_stranger
 from mcp_app.streams.claims import AT_ONCE, of_the_dead
 
 ID_BYTES: Final = 24
+COUNTER: Final = "tasks"
+MAX_SIZE: Final = 256 * 1024
+"""Bytes of what a task keeps of its call."""
+TOO_LARGE: Final = (
+    "This call has {size} bytes with its arguments, and {most} are allowed in a task."
+)
 TOO_MANY_OPEN: Final = (
     "You have {count} unfinished tasks, and {most} are allowed. Wait for one, or cancel"
     " one."
+)
+TOO_MANY_ENDED: Final = (
+    "The results of {count} of your tasks are kept, and {most} are allowed. Try again"
+    " when the oldest has expired."
 )
 TOO_MANY_ROWS: Final = "This site has too many tasks. Try again later."
 WORKER_DIED: Final = (
@@ -44,24 +55,21 @@ def _record_of(row: Task) -> TaskRecord:
 
 
 def store_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
-    """Insert a task; return why not if there are too many.
+    """Insert a task; return why not if it is too large, or if there are too many."""
+    size = sum(len(each.encode()) for each in (new.arguments, new.caller, new.state))
+    if size > MAX_SIZE:
+        return TOO_LARGE.format(size=size, most=MAX_SIZE)
+    return persistently(partial(_insert_task, new, owner, limits))
 
-    Of the person's tasks that have ended the oldest go.
-    """
-    rows = _own_rows()
-    of_person = rows.filter(person=new.person)
-    if new.person and limits.rates:
-        count, most = of_person.still_open().count(), limits.tasks_per_person
-        if count >= most:
-            return TOO_MANY_OPEN.format(count=count, most=most)
-    keys = rows.aggregate(first=Min("pk"), last=Max("pk"))
-    # Most of the time the keys tell that there are fewer, without counting.
-    span = keys["last"] - keys["first"] + 1 if keys["last"] else 0
-    if span >= limits.tasks_rows and rows.count() >= limits.tasks_rows:
-        return TOO_MANY_ROWS
-    columns = asdict(new)
+
+def _insert_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
+    rows, columns = _own_rows(), asdict(new)
     ttl_ms = columns.pop("ttl_ms")
-    with transaction.atomic(using=rows.db):
+    with own_transaction(rows.db):
+        # Who counts must see what others insert just now: all take turns at this row.
+        Counter.objects.using(rows.db).select_for_update().get_or_create(name=COUNTER)
+        if refusal := _find_refusal(rows, new, limits):
+            return refusal
         row = rows.create(
             **columns,
             public_id=secrets.token_urlsafe(ID_BYTES),
@@ -70,11 +78,32 @@ def store_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
             updated_ms=NowMilliseconds(),
             expires_ms=NowMilliseconds() + ttl_ms,
         )
-        if new.person:
-            ended = of_person.exclude(ended_ms=None).order_by("-pk")
-            old = ended.values_list("pk", flat=True)[limits.ended_tasks_per_person :]
-            rows.filter(pk__in=list(old)).delete()
+        if not owner:
+            # Another process may have a place.
+            Change.objects.using(rows.db).record(TASK, str(row.pk))
     return _record_of(rows.get(pk=row.pk))
+
+
+def _find_refusal(rows: TaskQuerySet, new: NewTask, limits: Limits) -> str:
+    """Return why no task may be added for a person now, "" if one may."""
+    if new.person and limits.rates:
+        of_person = rows.filter(person=new.person)
+        count, most = of_person.still_open().count(), limits.tasks_per_person
+        if count >= most:
+            return TOO_MANY_OPEN.format(count=count, most=most)
+        ended = of_person.exclude(ended_ms=None).filter(
+            expires_ms__gt=NowMilliseconds()
+        )
+        count, most = ended.count(), limits.ended_tasks_per_person
+        if count >= most:
+            return TOO_MANY_ENDED.format(count=count, most=most)
+    keys, most = rows.aggregate(first=Min("pk"), last=Max("pk")), limits.tasks_rows
+    if is_stranger(new.person):
+        # They leave room for others.
+        rows, most = rows.filter(OF_STRANGERS), most // 2
+    # Most of the time the keys tell that there are fewer, without counting.
+    span = keys["last"] - keys["first"] + 1 if keys["last"] else 0
+    return TOO_MANY_ROWS if span >= most and rows.count() >= most else ""
 
 
 def load_tasks(public_ids: Sequence[str]) -> dict[str, TaskRecord]:
@@ -102,10 +131,13 @@ def list_tasks(
 
 
 def claim_tasks(
-    owner: str, most: int, tools: Sequence[str] | None = None
+    owner: str,
+    most: int,
+    tools: Sequence[str] | None = None,
+    full: Collection[str] = (),
 ) -> list[TaskRecord]:
-    """Give a worker the oldest tasks that wait, of tools that it has."""
-    return [_record_of(row) for row in Task.objects.claim(owner, most, tools)]
+    """Give a worker the tasks whose turn it is, of tools that it has."""
+    return [_record_of(row) for row in Task.objects.claim(owner, most, tools, full)]
 
 
 def claim_task(pk: int, owner: str) -> TaskRecord | None:

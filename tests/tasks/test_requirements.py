@@ -360,16 +360,20 @@ async def test_a_flood_of_polls_hurts_nobody_else(
     await ana.ask("cancel", task)
 
 
-async def test_arguments_are_as_large_as_those_of_any_call(each: TaskClient) -> None:
+async def test_arguments_of_a_task_have_a_limit(each: TaskClient) -> None:
     async def work(ctx: Any) -> str:
         await asyncio.sleep(0.3)
         return "done"
 
-    name = "x" * 1_000_000
+    name = "x" * 250_000
     scripting._scripts[name] = work
     task = await each.begin("task", work, arguments={"script": name})
     assert (await each.until(task))["status"] == "completed"
-    huge = {"arguments": {"script": 5 * name}}
+    large = (await each.call("task", work, arguments={"script": 2 * name})).result
+    assert large["isError"]
+    text = r"This call has 500\d\d\d bytes with its arguments, and 262144 are allowed"
+    assert re.match(text, large["content"][0]["text"])
+    huge = {"arguments": {"script": 20 * name}}
     refused = await each.call("task", work, **huge)
     call = await each.call("async", work, task=None, **huge)
     assert (refused.status, refused.error) == (413, call.error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 from django.db import connections
@@ -51,20 +51,24 @@ def _erase() -> Iterator[None]:
     Worker.objects.all().delete()
 
 
-def task(owner: str = "", *, rerun: bool = False, limits: Limits | None = None) -> Task:
-    new = NewTask(
+def new_task(person: str = "", *, rerun: bool = False, **more: Any) -> NewTask:
+    columns: dict[str, Any] = {"arguments": '{"year":2026}', **more}
+    return NewTask(
         server="default",
         tool="export",
         holder="",
-        person="",
+        person=person,
         caller="{}",
         revision="2026-07-28",
-        arguments='{"year":2026}',
         state="{}",
         rerun=rerun,
         ttl_ms=60_000,
+        **columns,
     )
-    record = rows.store_task(new, owner, limits or Limits())
+
+
+def task(owner: str = "", *, limits: Limits | None = None, **more: Any) -> Task:
+    record = rows.store_task(new_task(**more), owner, limits or Limits())
     assert not isinstance(record, str), record
     return Task.objects.get(pk=record.pk)
 
@@ -220,6 +224,49 @@ def test_the_oldest_is_claimed_first_and_one_that_has_expired_never() -> None:
     assert [each.pk for each in rows.claim_tasks("a", 5)] == [keys[2]]
     [expired] = rows.expired_tasks()
     assert expired.count() == 1
+
+
+def test_people_take_turns_and_strangers_come_last() -> None:
+    for person in ("@1", "@1", "@2", "ann", "ann", "ann", "ben", "cat", "@"):
+        task(person=person)
+
+    def claimed(most: int, *full: str) -> list[str]:
+        return [each.person for each in rows.claim_tasks("a", most, None, full)]
+
+    assert claimed(2) == ["ann", "ben"]
+    # Whoever runs fewest comes first; then it is one of each.
+    assert claimed(1) == ["cat"]
+    assert claimed(9, "ann") == ["@1"]
+    assert claimed(9, "ann", "@") == []
+    assert [*map(claimed, [9] * 6)] == [["ann"], ["ann"], ["@2"], ["@"], ["@1"], []]
+
+
+def test_of_one_person_no_more_are_stored_at_once_than_are_allowed() -> None:
+    for person in ("ann", "@"):
+        told: list[Any] = []
+
+        def store(pk: int) -> bool:
+            told.append(rows.store_task(new_task(person), "a", Limits()))  # noqa: B023
+            return True
+
+        at_once(*[store] * 12, pk=0)
+        refused = rows.TOO_MANY_OPEN.format(count=8, most=8)
+        assert [each for each in told if isinstance(each, str)] == [refused] * 4
+        assert Task.objects.filter(person=person).count() == 8
+
+
+def test_what_a_task_is_called_with_has_a_limit() -> None:
+    most = rows.MAX_SIZE - len("{}" * 2)
+    assert len(task(arguments="x" * most).arguments) == most
+    refused = rows.store_task(new_task(arguments="ä" * most), "", Limits(rates=False))
+    assert refused == rows.TOO_LARGE.format(size=2 * most + 4, most=262_144)
+
+
+def test_strangers_leave_half_of_the_room_to_others() -> None:
+    limits = Limits(tasks_rows=4)
+    told = [rows.store_task(new_task("@"), "", limits) for _ in range(3)]
+    assert told[2] == rows.TOO_MANY_ROWS
+    assert task(person="ann", limits=limits)
 
 
 def test_a_site_has_room_for_so_many() -> None:

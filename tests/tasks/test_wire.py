@@ -9,12 +9,15 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
+from django.db.models import F
 
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import Accepted, Elicit, Sample
 from mcp_app.invalidation import workers
 from mcp_app.models import Call, Event, Server, Task
 from mcp_app.models.stops import By, Running, Scope
+from mcp_app.models.tasks import LET_GO_MS
+from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError
@@ -423,17 +426,32 @@ async def test_a_person_has_few_unfinished_tasks(
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"ended_tasks_per_person": 2}}])
-async def test_few_tasks_that_have_ended_are_left(ana: TaskClient) -> None:
+async def test_a_result_lives_as_long_as_its_client_was_told(
+    take_tasks: TakeTasks, connect: Connect
+) -> None:
+    dora = await take_tasks(user="dora")
+    options = {"path": "/mcp/private", "headers": {"x-user": "dora"}}
+    waits = TaskClient(await connect(STATELESS, **options), dora.play)
+
     async def work(ctx: Any) -> str:
         await asyncio.sleep(0.3)
-        return ""
+        return "done"
 
-    tasks = []
-    for _ in range(4):
-        tasks.append(await ana.begin("task", work))
-        await ana.until(tasks[-1])
-    answers = [(await ana.ask("get", task)).answer for task in tasks]
-    assert ["result" in each for each in answers] == [False, True, True, True]
+    # A client that has its result was told of no task.
+    for _ in range(2):
+        assert (await waits.call("task", be_quick)).text.startswith("in ")
+    quick = Task.objects.filter(person="udora", ended_ms__gt=0)
+    assert await quick.aupdate(expires_ms=F("expires_ms") - LET_GO_MS) == 2
+    assert not await quick.filter(expires_ms__gt=NowMilliseconds()).aexists()
+    tasks = [await dora.begin("task", work) for _ in range(2)]
+    for task in tasks:
+        await dora.until(task)
+    refused = (await dora.call("task", work)).result
+    assert refused["isError"]
+    assert refused["content"][0]["text"] == rows.TOO_MANY_ENDED.format(count=2, most=2)
+    for task in tasks:
+        found = await dora.get(task)
+        assert found["result"]["content"][0]["text"] == "done"
 
 
 async def test_a_task_whose_caller_lost_access_runs_no_more(
@@ -499,6 +517,29 @@ async def test_what_finds_no_place_waits(ana: TaskClient) -> None:
         found = await ana.until(task)
         assert found["result"]["content"][0]["text"] == name
     assert order == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("user", "most"), [("ana", 2), ("", 1)])
+async def test_nobody_waits_for_tasks_of_one_person(
+    take_tasks: TakeTasks, user: str, most: int
+) -> None:
+    """Of four places one person has two, and all strangers have one."""
+    released, entered = asyncio.Event(), list[str]()
+
+    async def work(ctx: Any) -> str:
+        entered.append(ctx.task_id)
+        await released.wait()
+        return "done"
+
+    many, bob = await take_tasks(user=user), await take_tasks(user="bob")
+    tasks = [await many.begin("task", work) for _ in range(5)]
+    found = await bob.until(await bob.begin("task", ask_name), "input_required")
+    assert "who" in found["inputRequests"]
+    assert entered == tasks[:most]
+    released.set()
+    for task in tasks:
+        await many.until(task)
+    assert entered == tasks
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"tasks_per_process": 1}}])
