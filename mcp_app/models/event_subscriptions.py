@@ -29,6 +29,10 @@ CHECK_MS: Final = 600_000
 """So often the rights of a quiet subscription are looked at."""
 LEASE_MS: Final = 30_000
 """After so long without a word of its worker any other one may deliver."""
+PER_HOST: Final = 4
+"""To so many subscriptions at a host all processes deliver at once."""
+PER_PERSON: Final = 2
+"""So many of one person a process delivers to at once, and all of them at a host."""
 HOUR_MS: Final = 3_600_000
 LATE_MS: Final = 120_000
 REFRESH: Final = {
@@ -67,31 +71,40 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         same = models.Q(secret=row.secret, expires_ms=row.expires_ms)
         return self._change(same & models.Q(pk=row.pk), **values)
 
-    def claim(self, owner: str, most: int, per_host: int) -> list[EventSubscription]:
+    def claim(
+        self, owner: str, most: int, held: Mapping[str, int]
+    ) -> list[EventSubscription]:
         """Let a worker deliver to some of these, the one served longest ago first.
 
-        Of a host so many are delivered to at once, by whatever workers.
+        `held` says to how many of each person its process delivers now.
         """
         rows = self.using(router.db_for_write(EventSubscription)).living().free()
         # Most of the time there are none: nothing is locked to find that out.
         if not rows.exists():
             return []
-        return persistently(partial(rows._claim_locked, owner, most, per_host))
+        return persistently(partial(rows._claim_locked, owner, most, held))
 
     def _claim_locked(
-        self, owner: str, most: int, per_host: int
+        self, owner: str, most: int, held: Mapping[str, int]
     ) -> list[EventSubscription]:
         every = self.model._base_manager.using(self.db)
+        # By host, by person, and by both.
+        counts = Counter({("", person): count for person, count in held.items()})
+        keys: list[int] = []
         with own_transaction(self.db):
             leased = every.filter(lease_ms__gt=NowMilliseconds()).exclude(owner="")
-            hosts = Counter(leased.values_list("host", flat=True))
-            full = [host for host, count in hosts.items() if count >= per_host]
-            rows = claim_rows(self.exclude(host__in=full)).order_by("lease_ms", "pk")
-            keys: list[int] = []
-            for pk, host in rows.values_list("pk", "host")[: most * per_host]:
-                hosts[host] += 1
-                if len(keys) < most and hosts[host] <= per_host:
+            for host, person in leased.values_list("host", "person"):
+                counts.update([(host, ""), (host, person)])
+            rows = claim_rows(self).order_by("lease_ms", "pk")
+            for key in filter(partial(_is_full, counts), counts):
+                named = zip(("host", "person"), key, strict=True)
+                rows = rows.exclude(**{name: value for name, value in named if value})
+            due = rows.values_list("pk", "host", "person")[: most * PER_HOST]
+            for pk, host, person in due:
+                own = [(host, ""), ("", person), (host, person)]
+                if len(keys) < most and not any(_is_full(counts, key) for key in own):
                     keys.append(pk)
+                    counts.update(own)
             chosen = every.filter(pk__in=keys)
             chosen.update(owner=owner, lease_ms=NowMilliseconds() + LEASE_MS)
         return list(chosen.order_by("lease_ms", "pk"))
@@ -132,6 +145,12 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         using = router.db_for_write(EventSubscription)
         rows = self.model._base_manager.using(using).filter(before)
         return bool(persistently(partial(rows.update, **values)))
+
+
+def _is_full(counts: Counter[tuple[str, str]], key: tuple[str, str]) -> bool:
+    """Whether so many are delivered to at a host, of a person, or of both."""
+    _host, person = key
+    return counts[key] >= (PER_PERSON if person else PER_HOST)
 
 
 class EventSubscription(models.Model):

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Any, Final, NoReturn, Protocol, TypeVar
@@ -56,8 +57,7 @@ logger = logging.getLogger("mcp_app.events")
 Value = TypeVar("Value")
 
 AT_ONCE: Final = 8
-PER_HOST: Final = 4
-"""So many subscriptions are delivered to at once: by a process, and of a host."""
+"""So many subscriptions a process delivers to at once; of them one person has few."""
 LOOK_S: Final = 1.0
 """Commands and queues ring no doorbell: so often a process looks what is new."""
 BATCH_SIZE: Final = 50
@@ -105,14 +105,15 @@ class EventDelivery:
         self._process = process
         self._pace = Pace(process.limits)
         self.delivers = self._is_claiming = self._claims_again = False
-        self._count = 0
+        self._held: Counter[str] = Counter()
+        """The subscriptions that are delivered to now, by the person whose they are."""
         self._timer: asyncio.TimerHandle | None = None
         self._begun = time.monotonic()
         self._offered: dict[tuple[str, str], float] = {}
         """When an event type was there last, by server and name."""
 
     def __len__(self) -> int:
-        return self._count
+        return self._held.total()
 
     def offer(self) -> None:
         """Deliver, from the next heartbeat on."""
@@ -176,7 +177,7 @@ class EventDelivery:
 
     async def _claim(self) -> bool:
         """Deliver to as many as there are places for; return whether to any."""
-        most = AT_ONCE - self._count
+        most = AT_ONCE - len(self)
         if most <= 0:
             return False
         last: dict[str, int] = {}
@@ -184,10 +185,10 @@ class EventDelivery:
             last.update((await self._process.events.current_state(topic)).last)
         owner = secrets.token_hex(16)
         claims = await writer.run(
-            rows.claim_subscriptions, owner, most, PER_HOST, last, self._pace
+            rows.claim_subscriptions, owner, most, self._held.copy(), last, self._pace
         )
         for claim in claims:
-            self._count += 1
+            self._held[claim.record.person] += 1
             self._process.spawn_task(self._serve(claim))
         return bool(claims)
 
@@ -208,7 +209,7 @@ class EventDelivery:
             # Who claims it after the lease goes on.
             return
         finally:
-            self._count -= 1
+            self._held -= Counter([claim.record.person])
             self.wake()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Final
@@ -34,7 +35,7 @@ from tests.egress.certificates import write_certificate
 from tests.egress.peer import LOOPBACK
 from tests.events.conftest import HEARS_EVENTS, OrderPaid, emit, stopped_type
 from tests.events.receiver import Answer, Receiver, serve
-from tests.serving import RATES, until
+from tests.serving import PATIENCE_S, RATES, until
 from tests.statements import READING, counted
 
 pytestmark = pytest.mark.usefixtures("shop_events")
@@ -105,12 +106,12 @@ class Deliveries:
         await self.process.gate.wait_until_fresh(self.process.loop.time())
         state = await self.process.events.current_state(name)
         new = NewWebhook(
-            public_id="sub_1",
+            public_id=columns.pop("public_id", "sub_1"),
             server="private",
             event_type=name,
             topic=name,
             principal="user\x1fana\x1f",
-            person="uana",
+            person=columns.pop("person", "uana"),
             caller=json.dumps(caller),
             arguments=json.dumps(columns.pop("arguments", {})),
             url=f"{self.receiver.url}hook",
@@ -539,7 +540,7 @@ async def test_what_is_stopped_waits(own: Deliveries) -> None:
 async def test_a_refresh_while_it_is_claimed_is_not_undone(own: Deliveries) -> None:
     await own.subscribe(active=False, truncated=True, failed_since_ms=1, due_ms=0)
     claim_all = sync_to_async(claim_subscriptions)
-    (claim,) = await claim_all("me", 8, 4, {}, Pace(Limits()))
+    (claim,) = await claim_all("me", 8, {}, {}, Pace(Limits()))
     await own.change(active=True, truncated=False, failed_since_ms=None)
     assert await sync_to_async(claim.store)()
     row = await own.row()
@@ -553,12 +554,53 @@ async def test_of_a_host_few_are_served_at_once(own: Deliveries) -> None:
     for number in range(12):
         row.pk, row.public_id = None, f"sub_{number + 2}"
         row.host = "localhost" if number < 8 else "elsewhere"
+        row.person = f"u{number % 3}"
         await row.asave(force_insert=True)
     await own.change(due_ms=0)
     claim_all = sync_to_async(claim_subscriptions)
-    first, second = [await claim_all(each, 8, 4, {}, Pace(Limits())) for each in "ab"]
-    assert [each.record.host for each in first] == ["localhost"] * 4 + ["elsewhere"] * 4
-    assert second == []
+
+    async def claimed(**held: int) -> list[tuple[str, str]]:
+        claims = await claim_all("me", 8, held, {}, Pace(Limits()))
+        return [(each.record.host, each.record.person) for each in claims]
+
+    here, there = "localhost", "elsewhere"
+    assert await claimed(uana=1, u1=2, u2=1) == [
+        *((here, "uana"), (here, "u0"), (here, "u2"), (here, "u0"))
+    ]
+    # Another process has as many of each person, but not at the host.
+    assert await claimed(u0=1) == [
+        *((there, "u2"), (there, "u0"), (there, "u1"), (there, "u2"))
+    ]
+    assert await claimed() == []
+
+
+async def test_nobody_waits_for_slow_receivers_of_one_person(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    for number in range(21):
+        person, shop = ("uana", "ulm") if number < 20 else ("uben", "bonn")
+        more: JsonObject = {"public_id": f"sub_{number}", "arguments": {"shop": shop}}
+        await own.subscribe(person=person, **more)
+    released, held, told = threading.Event(), list[str](), list[str]()
+
+    def answer(post: Any) -> Answer:
+        is_slow = post["data"]["shop"] == "ulm"
+        (held if is_slow else told).append(post["eventId"])
+        assert not is_slow or released.wait(PATIENCE_S)
+        return Answer()
+
+    receiver.way = answer
+    for shop in ("ulm", "bonn"):
+        await emit(OrderPaid("1", shop=shop))
+    delivery = own.process.event_delivery
+    own.process.gate.mark_stale()
+    delivery.is_looking = True
+    delivery.wake()
+    await until(lambda: told)
+    assert (len(held), len(delivery)) <= (2, 3)
+    released.set()
+    await own.deliver()
+    assert (len(held), len(told)) == (20, 1)
 
 
 async def test_a_process_that_ends_finishes_its_post_alone(

@@ -266,7 +266,7 @@ def test_strangers_leave_half_of_the_room_to_others() -> None:
     limits = Limits(tasks_rows=4)
     told = [rows.store_task(new_task("@"), "", limits) for _ in range(3)]
     assert told[2] == rows.TOO_MANY_ROWS
-    assert task(person="ann", limits=limits)
+    task(person="ann", limits=limits)
 
 
 def test_a_site_has_room_for_so_many() -> None:
