@@ -388,6 +388,8 @@ class Exchange:
     path: str = ""
     person: str = ""
     """Whose rates and questions these are; "" if there are none, as on stdio."""
+    connection: object = None
+    """Names the connection of the request, if its transport has many."""
     renew: Callable[[Exchange], Awaitable[None]] | None = None
     """Updates it after a wait; raises the error if it is now refused."""
     streams: bool = True
@@ -448,6 +450,20 @@ class Exchange:
     def owner(self) -> Owner:
         """Who asks, for work that is done in turn."""
         return Owner(self.person, self.principal.anonymous)
+
+    @property
+    def turn(self) -> str:
+        """Whose turn it is for threads and places, "" for nobody in particular.
+
+        Who has no known address is told apart by session, proxied address or
+        connection.  Anybody can have many of these: they count for turns alone.
+        """
+        if self.person or self.headers is None:
+            return self.person
+        if self.session is not None:
+            return f"session:{self.session.digest}"
+        hop = (self.headers.get(b"x-forwarded-for") or "").rpartition(",")[2].strip()
+        return f"hop:{hop:.64}" if hop else f"connection:{self.connection}"
 
     @property
     def payer(self) -> str:

@@ -142,7 +142,7 @@ class InvocationPlaces:
     def _turn_owner(self, exchange: Exchange) -> Owner:
         """Return who takes turns; a stranger is one only where others sign in."""
         stranger = exchange.principal.anonymous and self._halves_for_strangers()
-        return Owner(exchange.person, stranger)
+        return Owner(exchange.turn, stranger)
 
     @asynccontextmanager
     async def _hold_gate_place(

@@ -27,11 +27,11 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.server import invocation
 from mcp_app.server.exchange import Exchange, NoWayBack
-from tests.asgi_client import Visit
+from tests.asgi_client import Visit, outcome
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.server import context_managers
-from tests.serving import Connect
+from tests.serving import Connect, until
 
 pytestmark = [pytest.mark.usefixtures("scripted"), pytest.mark.databases]
 
@@ -326,6 +326,35 @@ async def test_each_call_in_a_thread_begins_with_usable_connections(play: Play) 
 
     first, second = await play("sync", breaks), await play("sync", looks)
     assert first.result["structuredContent"] == second.result["structuredContent"]
+
+
+@pytest.mark.parametrize("mcp", [{"THREADS": 1}])
+@pytest.mark.parametrize(
+    ("version", "header"), [(STATEFUL, ""), (STATELESS, "x-forwarded-for")]
+)
+async def test_strangers_without_a_known_address_take_turns(
+    play: Play, connect: Connect, version: str, header: str
+) -> None:
+    """They are told apart by session, or by what a proxy says of them."""
+    many, other = [
+        await connect(version, headers={header: f"9.9.9.9, {each}"} if header else {})
+        for each in ("192.0.2.1", "192.0.2.2")
+    ]
+    held, released = list[int](), threading.Event()
+
+    def holds(ctx: SyncContext) -> str:
+        held.append(1)
+        assert released.wait(PATIENCE_S)
+        return "held"
+
+    slow = [many.begin("tools/call", play.params("sync", holds)) for _ in range(5)]
+    await until(lambda: held)
+    answer = await other.request(
+        "tools/call", play.params("sync", lambda ctx: len(held))
+    )
+    assert answer.text == "1"
+    released.set()
+    assert [(await outcome(each)).text for each in slow] == ["held"] * 5
 
 
 @pytest.mark.parametrize("mcp", [{}, inside("of_tenant")])
@@ -688,11 +717,12 @@ async def test_all_threads_wait_for_people(
         ctx.ask(cake=Elicit("Which cake?", FORM))
         return "asked"
 
-    asking, client = await connect(STATEFUL), await connect(version)
+    # Each of them may hold half of the threads.
+    asking, client = [await connect(STATEFUL) for _ in "ab"], await connect(version)
     waiting, questions = [], []
-    for _ in range(process.threads.ceiling):
+    for number in range(process.threads.ceiling):
         assert (await play("sync", runs, client=client)).text == "ran"
-        visit = play.begin("sync", asks, asking)
+        visit = play.begin("sync", asks, asking[number % 2])
         await visit.begun()
         waiting.append(visit)
         questions.append(await visit.message())
@@ -701,9 +731,10 @@ async def test_all_threads_wait_for_people(
     assert refused.status == 503
     assert int(refused.headers["retry-after"]) > 0
     assert "wait or hang" in refused.error["message"]
-    for visit, question in zip(waiting, questions, strict=True):
+    for number, (visit, question) in enumerate(zip(waiting, questions, strict=True)):
         assert question is not None
         answer = {"action": "accept", "content": {"cake": "plum"}}
-        assert (await asking.reply(question["id"], answer)).status == 202
+        reply = await asking[number % 2].reply(question["id"], answer)
+        assert reply.status == 202
         assert await text_of(visit) == "asked"
     assert (await play("sync", runs, client=client)).text == "ran"

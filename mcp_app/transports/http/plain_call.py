@@ -456,6 +456,10 @@ class PlainCall(Exchange):
         return str(self.scope["path"])
 
     @property
+    def connection(self) -> object:  # type: ignore[override]
+        return self.scope.get("client")
+
+    @property
     def cors(self) -> RawHeaders:
         return self.known.cors
 
