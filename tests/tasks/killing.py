@@ -200,7 +200,7 @@ def site(
     kind = KINDS[who]
     kind = kind._replace(processes=max(kind.processes, least))
     with ExitStack() as stack:
-        env = {"TASK_TOOLS": "1", "MCP_TASKS": kind.tasks}
+        env = {"TASK_TOOLS": "1", "MCP_TASKS": kind.tasks, "THREADS": "4"}
         env["DJANGO_SETTINGS_MODULE"] = SETTINGS
         env["DATABASE_URL"] = stack.enter_context(PREPARED[database]())
         env["TASK_NOTES"] = f"{stack.enter_context(TemporaryDirectory())}/notes"
@@ -221,7 +221,12 @@ def kill(own: Site, number: int) -> list[Tried]:
     parked = [own.begin("parked", rerun=each) for each in (False, True)]
     wait_until(lambda: [*own.states().values()].count("parked") == 2)
     runs, ends = own.begin("running", rerun=again), own.begin("ending", rerun=not again)
-    wait_until(lambda: own.notes("start", runs) and own.notes("start", ends))
+    others = [
+        own.begin("running", rerun=False, seconds=10)
+        for _ in range(2 * (len(own.webs) - 1))
+    ]
+    wait_until(lambda: all(own.notes("start", each) for each in (runs, ends, *others)))
+    # No process has a place for these.
     tasks = [own.begin("waiting", rerun=each) for each in (False, True)]
     tasks += [runs, ends, *parked]
     own.may_end.touch()
