@@ -72,24 +72,24 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         return self._change(same & models.Q(pk=row.pk), **values)
 
     def claim(
-        self, owner: str, most: int, held: Mapping[str, int]
+        self, owner: str, most: int, busy: Mapping[str, int]
     ) -> list[EventSubscription]:
         """Let a worker deliver to some of these, the one served longest ago first.
 
-        `held` says to how many of each person its process delivers now.
+        `busy` says to how many of each person its process delivers now.
         """
         rows = self.using(router.db_for_write(EventSubscription)).living().free()
         # Most of the time there are none: nothing is locked to find that out.
         if not rows.exists():
             return []
-        return persistently(partial(rows._claim_locked, owner, most, held))
+        return persistently(partial(rows._claim_locked, owner, most, busy))
 
     def _claim_locked(
-        self, owner: str, most: int, held: Mapping[str, int]
+        self, owner: str, most: int, busy: Mapping[str, int]
     ) -> list[EventSubscription]:
         every = self.model._base_manager.using(self.db)
         # By host, by person, and by both.
-        counts = Counter({("", person): count for person, count in held.items()})
+        counts = Counter({("", person): count for person, count in busy.items()})
         keys: list[int] = []
         with own_transaction(self.db):
             leased = every.filter(lease_ms__gt=NowMilliseconds()).exclude(owner="")
@@ -101,10 +101,10 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
                 rows = rows.exclude(**{name: value for name, value in named if value})
             due = rows.values_list("pk", "host", "person")[: most * PER_HOST]
             for pk, host, person in due:
-                own = [(host, ""), ("", person), (host, person)]
-                if len(keys) < most and not any(_is_full(counts, key) for key in own):
+                turns = [(host, ""), ("", person), (host, person)]
+                if len(keys) < most and not any(_is_full(counts, key) for key in turns):
                     keys.append(pk)
-                    counts.update(own)
+                    counts.update(turns)
             chosen = every.filter(pk__in=keys)
             chosen.update(owner=owner, lease_ms=NowMilliseconds() + LEASE_MS)
         return list(chosen.order_by("lease_ms", "pk"))

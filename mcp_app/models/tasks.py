@@ -106,8 +106,8 @@ class TaskQuerySet(models.QuerySet["Task"]):
             # Most of the time there are none: nothing is locked to find that out.
             if not (keys := rows._keys_in_turn(most)):
                 break
-            if taken := persistently(partial(rows._take_locked, keys, values)):
-                return taken
+            if tasks := persistently(partial(rows._take_locked, keys, values)):
+                return tasks
         return []
 
     def _keys_in_turn(self, most: int) -> list[int]:

@@ -105,7 +105,7 @@ class EventDelivery:
         self._process = process
         self._pace = Pace(process.limits)
         self.delivers = self._is_claiming = self._claims_again = False
-        self._held: Counter[str] = Counter()
+        self._busy: Counter[str] = Counter()
         """The subscriptions that are delivered to now, by the person whose they are."""
         self._timer: asyncio.TimerHandle | None = None
         self._begun = time.monotonic()
@@ -113,7 +113,7 @@ class EventDelivery:
         """When an event type was there last, by server and name."""
 
     def __len__(self) -> int:
-        return self._held.total()
+        return self._busy.total()
 
     def offer(self) -> None:
         """Deliver, from the next heartbeat on."""
@@ -185,10 +185,10 @@ class EventDelivery:
             last.update((await self._process.events.current_state(topic)).last)
         owner = secrets.token_hex(16)
         claims = await writer.run(
-            rows.claim_subscriptions, owner, most, self._held.copy(), last, self._pace
+            rows.claim_subscriptions, owner, most, self._busy.copy(), last, self._pace
         )
         for claim in claims:
-            self._held[claim.record.person] += 1
+            self._busy[claim.record.person] += 1
             self._process.spawn_task(self._serve(claim))
         return bool(claims)
 
@@ -209,7 +209,7 @@ class EventDelivery:
             # Who claims it after the lease goes on.
             return
         finally:
-            self._held -= Counter([claim.record.person])
+            self._busy -= Counter([claim.record.person])
             self.wake()
 
 

@@ -85,7 +85,7 @@ class TaskRunner:
         self._process = process
         self._owner = owner
         self._places = self._places_to_fill = 0
-        self._held: Counter[str] = Counter()
+        self._busy: Counter[str] = Counter()
         """The places in use, by the person whose task it is."""
         self._claims = False
         self._runs: dict[int, TaskCall] = {}
@@ -97,7 +97,7 @@ class TaskRunner:
         self._unknown: set[int] = set()
 
     def __len__(self) -> int:
-        return self._held.total()
+        return self._busy.total()
 
     @property
     def places(self) -> int:
@@ -116,7 +116,7 @@ class TaskRunner:
 
     async def _create(self, new: NewTask) -> TaskRecord | str:
         is_here = self._may_begin(new) and not self._places_to_fill
-        self._held[new.person] += is_here
+        self._busy[new.person] += is_here
         record: TaskRecord | str = ""
         try:
             owner = self._owner if is_here else ""
@@ -124,7 +124,7 @@ class TaskRunner:
         except DatabaseError as error:
             raise unavailable() from error
         finally:
-            self._held -= Counter({new.person: is_here})
+            self._busy -= Counter({new.person: is_here})
         if not is_here:
             self.claim_soon()
         elif isinstance(record, TaskRecord):
@@ -213,12 +213,13 @@ class TaskRunner:
         A person has half of the places, and all strangers have a quarter.  Those whose
         address is not known are nobody in particular.
         """
-        most = (self._places + 1) // 2 if self._claims else self._places
-        full = {each for each, count in self._held.items() if count >= most and each}
-        full.discard(STRANGERS)
-        held = [count for each, count in self._held.items() if is_stranger(each)]
-        most = max(1, self._places // 4)
-        if self._process.catalogs.ask_to_sign_in and sum(held) >= most:
+        busy, quarter = self._busy, max(1, self._places // 4)
+        # Who claims nothing has nobody else's tasks, as on stdio.
+        half = (self._places + 1) // 2 if self._claims else self._places
+        full = {person for person in busy if busy[person] >= half}
+        full -= {"", STRANGERS}
+        strangers = sum(busy[person] for person in busy if is_stranger(person))
+        if self._process.catalogs.ask_to_sign_in and strangers >= quarter:
             full.add(STRANGERS)
         return full
 
@@ -277,12 +278,12 @@ class TaskRunner:
         Raise `Unavailable` if the database is away.
         """
         # From now on this process does not rest.
-        self._held[""] += 1
+        self._busy[""] += 1
         try:
             await self._process.gate.wait_until_fresh(time.monotonic())
             record = await writer.run(rows.claim_task, key, self._owner)
         finally:
-            self._held -= Counter([""])
+            self._busy -= Counter([""])
         if record is not None:
             await self._start(record)
         return record is not None
@@ -295,7 +296,7 @@ class TaskRunner:
     # -- runs ------------------------------------------------------------------------
 
     def _start(self, record: TaskRecord) -> asyncio.Future[None]:
-        self._held[record.person] += 1
+        self._busy[record.person] += 1
         self.run_count += 1
         self._runs[record.pk] = run = TaskCall(self._owner, record)
         task = self._process.spawn_task(self._run(run))
@@ -304,7 +305,7 @@ class TaskRunner:
 
     def _finish(self, run: TaskCall, _: object) -> None:
         del self._runs[run.record.pk]
-        self._held -= Counter([run.record.person])
+        self._busy -= Counter([run.record.person])
         self.apply_changes({run.record.pk})
 
     async def _run(self, run: TaskCall) -> None:

@@ -188,11 +188,11 @@ def has_subscriptions() -> bool:
 
 
 def claim_subscriptions(
-    owner: str, most: int, held: Mapping[str, int], last: Mapping[str, int], pace: Pace
+    owner: str, most: int, busy: Mapping[str, int], last: Mapping[str, int], pace: Pace
 ) -> list[Claim]:
     """Give a worker what is due, or has something new; the one served longest ago.
 
-    `last` has the last number of each topic, `owner` is new for each claim.  `held` is
+    `last` has the last number of each topic, `owner` is new for each claim.  `busy` is
     that of `EventSubscriptionQuerySet.claim`.
     """
     new = Q(pk=None)
@@ -202,4 +202,4 @@ def claim_subscriptions(
     rows = EventSubscription.objects.filter(
         Q(due_ms__lte=NowMilliseconds()) | (may_go & new)
     )
-    return [Claim(each, pace) for each in rows.claim(owner, most, held)]
+    return [Claim(each, pace) for each in rows.claim(owner, most, busy)]

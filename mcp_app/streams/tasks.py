@@ -56,7 +56,7 @@ def _record_of(row: Task) -> TaskRecord:
 
 def store_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
     """Insert a task; return why not if it is too large, or if there are too many."""
-    size = sum(len(each.encode()) for each in (new.arguments, new.caller, new.state))
+    size = sum(len(text.encode()) for text in (new.arguments, new.caller, new.state))
     if size > MAX_SIZE:
         return TOO_LARGE.format(size=size, most=MAX_SIZE)
     return persistently(partial(_insert_task, new, owner, limits))
@@ -88,22 +88,20 @@ def _find_refusal(rows: TaskQuerySet, new: NewTask, limits: Limits) -> str:
     """Return why no task may be added for a person now, "" if one may."""
     if new.person and limits.rates:
         of_person = rows.filter(person=new.person)
-        count, most = of_person.still_open().count(), limits.tasks_per_person
-        if count >= most:
-            return TOO_MANY_OPEN.format(count=count, most=most)
-        ended = of_person.exclude(ended_ms=None).filter(
-            expires_ms__gt=NowMilliseconds()
-        )
-        count, most = ended.count(), limits.ended_tasks_per_person
-        if count >= most:
-            return TOO_MANY_ENDED.format(count=count, most=most)
-    keys, most = rows.aggregate(first=Min("pk"), last=Max("pk")), limits.tasks_rows
+        ended = of_person.filter(ended_ms__gt=0, expires_ms__gt=NowMilliseconds())
+        for found, limit, refusal in (
+            (of_person.still_open(), limits.tasks_per_person, TOO_MANY_OPEN),
+            (ended, limits.ended_tasks_per_person, TOO_MANY_ENDED),
+        ):
+            if (count := found.count()) >= limit:
+                return refusal.format(count=count, most=limit)
+    keys, limit = rows.aggregate(first=Min("pk"), last=Max("pk")), limits.tasks_rows
     if is_stranger(new.person):
         # They leave room for others.
-        rows, most = rows.filter(OF_STRANGERS), most // 2
+        rows, limit = rows.filter(OF_STRANGERS), limit // 2
     # Most of the time the keys tell that there are fewer, without counting.
     span = keys["last"] - keys["first"] + 1 if keys["last"] else 0
-    return TOO_MANY_ROWS if span >= most and rows.count() >= most else ""
+    return TOO_MANY_ROWS if span >= limit and rows.count() >= limit else ""
 
 
 def load_tasks(public_ids: Sequence[str]) -> dict[str, TaskRecord]:

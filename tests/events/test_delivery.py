@@ -559,8 +559,8 @@ async def test_of_a_host_few_are_served_at_once(own: Deliveries) -> None:
     await own.change(due_ms=0)
     claim_all = sync_to_async(claim_subscriptions)
 
-    async def claimed(**held: int) -> list[tuple[str, str]]:
-        claims = await claim_all("me", 8, held, {}, Pace(Limits()))
+    async def claimed(**busy: int) -> list[tuple[str, str]]:
+        claims = await claim_all("me", 8, busy, {}, Pace(Limits()))
         return [(each.record.host, each.record.person) for each in claims]
 
     here, there = "localhost", "elsewhere"
@@ -581,11 +581,11 @@ async def test_nobody_waits_for_slow_receivers_of_one_person(
         person, shop = ("uana", "ulm") if number < 20 else ("uben", "bonn")
         more: JsonObject = {"public_id": f"sub_{number}", "arguments": {"shop": shop}}
         await own.subscribe(person=person, **more)
-    released, held, told = threading.Event(), list[str](), list[str]()
+    released, busy, told = threading.Event(), list[str](), list[str]()
 
     def answer(post: Any) -> Answer:
         is_slow = post["data"]["shop"] == "ulm"
-        (held if is_slow else told).append(post["eventId"])
+        (busy if is_slow else told).append(post["eventId"])
         assert not is_slow or released.wait(PATIENCE_S)
         return Answer()
 
@@ -597,10 +597,10 @@ async def test_nobody_waits_for_slow_receivers_of_one_person(
     delivery.is_looking = True
     delivery.wake()
     await until(lambda: told)
-    assert (len(held), len(delivery)) <= (2, 3)
+    assert len(busy) <= 2
     released.set()
     await own.deliver()
-    assert (len(held), len(told)) == (20, 1)
+    assert (len(busy), len(told)) == (20, 1)
 
 
 async def test_a_process_that_ends_finishes_its_post_alone(

@@ -340,21 +340,21 @@ async def test_strangers_without_a_known_address_take_turns(
         await connect(version, headers={header: f"9.9.9.9, {each}"} if header else {})
         for each in ("192.0.2.1", "192.0.2.2")
     ]
-    held, released = list[int](), threading.Event()
+    busy, released = list[int](), threading.Event()
 
     def holds(ctx: SyncContext) -> str:
-        held.append(1)
+        busy.append(1)
         assert released.wait(PATIENCE_S)
-        return "held"
+        return "busy"
 
     slow = [many.begin("tools/call", play.params("sync", holds)) for _ in range(5)]
-    await until(lambda: held)
+    await until(lambda: busy)
     answer = await other.request(
-        "tools/call", play.params("sync", lambda ctx: len(held))
+        "tools/call", play.params("sync", lambda ctx: len(busy))
     )
     assert answer.text == "1"
     released.set()
-    assert [(await outcome(each)).text for each in slow] == ["held"] * 5
+    assert [(await outcome(each)).text for each in slow] == ["busy"] * 5
 
 
 @pytest.mark.parametrize("mcp", [{}, inside("of_tenant")])

@@ -230,8 +230,8 @@ def test_people_take_turns_and_strangers_come_last() -> None:
     for person in ("@1", "@1", "@2", "ann", "ann", "ann", "ben", "cat", "@"):
         task(person=person)
 
-    def claimed(most: int, *full: str) -> list[str]:
-        return [each.person for each in rows.claim_tasks("a", most, None, full)]
+    def claimed(number: int, *full: str) -> list[str]:
+        return [row.person for row in rows.claim_tasks("a", number, None, full)]
 
     assert claimed(2) == ["ann", "ben"]
     # Whoever runs fewest comes first; then it is one of each.
@@ -251,15 +251,15 @@ def test_of_one_person_no_more_are_stored_at_once_than_are_allowed() -> None:
 
         at_once(*[store] * 12, pk=0)
         refused = rows.TOO_MANY_OPEN.format(count=8, most=8)
-        assert [each for each in told if isinstance(each, str)] == [refused] * 4
+        assert [answer for answer in told if isinstance(answer, str)] == [refused] * 4
         assert Task.objects.filter(person=person).count() == 8
 
 
 def test_what_a_task_is_called_with_has_a_limit() -> None:
-    most = rows.MAX_SIZE - len("{}" * 2)
-    assert len(task(arguments="x" * most).arguments) == most
-    refused = rows.store_task(new_task(arguments="ä" * most), "", Limits(rates=False))
-    assert refused == rows.TOO_LARGE.format(size=2 * most + 4, most=262_144)
+    length = rows.MAX_SIZE - len("{}" * 2)
+    assert len(task(arguments="x" * length).arguments) == length
+    refused = rows.store_task(new_task(arguments="ä" * length), "", Limits(rates=False))
+    assert refused == rows.TOO_LARGE.format(size=2 * length + 4, most=262_144)
 
 
 def test_strangers_leave_half_of_the_room_to_others() -> None:

@@ -519,9 +519,9 @@ async def test_what_finds_no_place_waits(ana: TaskClient) -> None:
     assert order == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize(("user", "most"), [("ana", 2), ("", 1)])
+@pytest.mark.parametrize(("user", "number"), [("ana", 2), ("", 1)])
 async def test_nobody_waits_for_tasks_of_one_person(
-    take_tasks: TakeTasks, user: str, most: int
+    take_tasks: TakeTasks, user: str, number: int
 ) -> None:
     """Of four places one person has two, and all strangers have one."""
     released, entered = asyncio.Event(), list[str]()
@@ -535,7 +535,7 @@ async def test_nobody_waits_for_tasks_of_one_person(
     tasks = [await many.begin("task", work) for _ in range(5)]
     found = await bob.until(await bob.begin("task", ask_name), "input_required")
     assert "who" in found["inputRequests"]
-    assert entered == tasks[:most]
+    assert entered == tasks[:number]
     released.set()
     for task in tasks:
         await many.until(task)
