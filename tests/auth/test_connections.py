@@ -267,6 +267,20 @@ async def test_an_answer_that_was_lost_can_be_asked_for_again(
     assert (row.ended, row.token.revoked is None) == ("refresh", False)
 
 
+async def test_a_token_of_two_steps_ago_ends_the_app(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its program had the answer, with which it refreshed: somebody else asks."""
+    old = (await writer.run(program.sign_in)).refresh_token
+    for _ in range(2):
+        await writer.run(program.refresh)
+    later = timezone.now() + timedelta(hours=1)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    with pytest.raises(OAuthError):
+        await writer.run(program.refresh, old)
+    assert (await writer.run(Connection.objects.get)).ended == "refresh"
+
+
 async def test_a_token_that_nobody_was_given_ends_the_app(program: Program) -> None:
     """Who knows its name has seen it: somebody else may have it, too."""
     await writer.run(program.sign_in)

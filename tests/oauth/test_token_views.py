@@ -111,6 +111,17 @@ def test_the_end_of_an_app_by_its_program(program: Program, hers: Client) -> Non
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
 
 
+@pytest.mark.parametrize("shown", ["access_token", "refresh_token"])
+def test_a_program_ends_no_app_of_another(
+    program: Program, hers: Client, shown: str
+) -> None:
+    answer, other = sign_in(program, hers), Program(Client())
+    other.register(client_name="Another")
+    assert other.post("revoke", token=answer[shown]).status_code == 200
+    assert AccessToken.objects.get().revoked is None
+    assert program.refresh(answer["refresh_token"]).status_code == 200
+
+
 def test_a_code_that_is_used_twice_ends_the_app(program: Program, hers: Client) -> None:
     program.register()
     code = answer_in(allow(hers, program.request()))["code"]
