@@ -110,6 +110,20 @@ async def test_nobody_knows_who_it_is(access: tuple[str, ...]) -> None:
     assert challenge(refused) == 'Bearer realm="mcp"'
 
 
+@pytest.mark.parametrize(
+    ("public_url", "access"), [("https://a.example", "token"), (None, "outside")]
+)
+async def test_no_challenge_leads_to_metadata_that_are_not_there(
+    settings: Any, public_url: str | None, access: str
+) -> None:
+    """Those of a server without an issuer, or of a site without a public address."""
+    outside = {"issuer": "https://id.example", "claim": "sub", "field": "username"}
+    outside["path"] = "mcp_app.authentication.issuer"
+    ways = {**settings.MCP["AUTHENTICATION"], "outside": outside}
+    settings.MCP = {"AUTHENTICATION": ways, "PUBLIC_URL": public_url}
+    assert challenge(await refusal((access,))) == 'Bearer realm="mcp"'
+
+
 @pytest.mark.parametrize("access", [("token",), ("by_name", "token")])
 async def test_who_brings_nothing_is_told_what_to_send(access: tuple[str, ...]) -> None:
     refused = await refusal(access)

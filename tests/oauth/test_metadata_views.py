@@ -88,6 +88,14 @@ def test_nothing_is_taken_from_the_host_header(client: Client, support: Server) 
         assert b"evil" not in response.content
 
 
+def test_a_site_without_a_public_address_has_none(
+    client: Client, support: Server, settings: Any
+) -> None:
+    settings.MCP = {"AUTHENTICATION": WAYS}
+    for address in (f"{RESOURCE}/mcp/{support.slug}", SERVER):
+        assert client.get(address).status_code == 404
+
+
 def test_how_programs_sign_in(client: Client) -> None:
     metadata = client.get(SERVER).json()
     assert metadata["issuer"] == ORIGIN
