@@ -16,6 +16,7 @@ from django.urls import reverse
 from mcp_app.auth import connections
 from mcp_app.models import AccessToken, Connection, Server, Tool
 from mcp_app.oauth import consent
+from mcp_app.protocol.errors import Unavailable
 from tests.oauth.program import (
     AUTHORIZE,
     CONSENT,
@@ -217,7 +218,9 @@ def test_allow_pressed_twice_while_the_other_press_is_stored(
     assert AccessToken.objects.count() == 1
 
 
-@pytest.mark.parametrize("error", [TimeoutError(), OperationalError("It is away.")])
+@pytest.mark.parametrize(
+    "error", [TimeoutError(), OperationalError("Away."), Unavailable("", retry_after=5)]
+)
 def test_an_outage_is_a_page_that_says_so(
     hers: Client, program: Program, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:

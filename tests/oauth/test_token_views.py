@@ -162,8 +162,11 @@ def test_machines(program: Program, ana: User, support: Server) -> None:
     }
     wrong = program.post(**{**sent, "client_secret": f"{token}x"})
     assert (wrong.status_code, wrong.json()["error"]) == (401, "invalid_client")
+    # RFC 6749, section 5.2.
+    assert wrong["WWW-Authenticate"] == 'Basic realm="mcp"'
     elsewhere = program.post(**{**sent, "resource": f"{ORIGIN}/mcp/sales"})
     assert elsewhere.json()["error"] == "invalid_target"
+    assert "WWW-Authenticate" not in elsewhere
     row.revoke()
     ended = program.post(**sent)
     assert (ended.status_code, ended.json()["error"]) == (401, "invalid_client")
