@@ -23,6 +23,10 @@ Rows = QuerySet[Any]
 class Office(admin.AdminSite):
     site_header = "The office"
 
+    def get_app_list(self, request: HttpRequest, app_label: Any = None) -> Any:
+        links = {"name": "Links", "models": [{"name": "Sales", "admin_url": "/sales/"}]}
+        return [*super().get_app_list(request, app_label), links]
+
 
 office = Office(name="office")
 

@@ -15,6 +15,7 @@ from webtest import Form
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.interface.log_secrets import BLOT
+from mcp_app.models import AccessToken, Server
 from mcp_app.test import Client
 from mcp_app.test.results import Result
 from tests.drill.models import Country, Customer, Invoice, Item, Ledger, Order, Stock
@@ -312,6 +313,12 @@ def test_an_unknown_row_and_one_out_of_reach_are_the_same(tools: Client) -> None
         assert result.text == expected.replace("\0", "")
 
 
+def test_what_looks_like_a_tag_stays_in_messages(tools: Client) -> None:
+    call = {"model": ORDER, "key": order("A-2").pk, "values": {"number": "<b>&amp;"}}
+    [message] = tools.call("admin_change", **call).data["messages"]
+    assert message == "The order “<b>&amp;” was changed successfully."
+
+
 @pytest.mark.databases
 def test_a_page_that_raises_stores_nothing(tools: Client) -> None:
     row, before = order("A-2"), rows_of_site()
@@ -353,6 +360,16 @@ def test_a_deletion_tells_no_secret_of_what_goes_along(shop: None) -> None:
     tools = client_of(person("root", is_superuser=True), registry)
     first = tools.call("admin_delete", model="auth.user", key=str(user.pk)).data
     assert first["deletes"] == ["User: gone", "User-group relationship"]
+
+
+def test_a_deletion_tells_all_that_goes_along(tools: Client) -> None:
+    """Also what comes after something that others belong to."""
+    user, server = person("gone"), Server.objects.create(slug="other")
+    for name in ("one", "two"):
+        AccessToken.objects.make(user=user, name=name, servers=[server])
+    first = tools.call("admin_delete", model="auth.user", key=user.pk).data
+    assert first["total"] == 5
+    assert first["deletes"].count("Access token") == 2
 
 
 def test_what_is_in_the_way_of_a_deletion_is_told(
