@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from django.contrib.contenttypes.fields import GenericRelation
 from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models.signals import post_delete, post_save, pre_save
@@ -196,6 +197,7 @@ def test_models_and_fields_of_other_sorts() -> None:
         took = models.DurationField()
         address = models.GenericIPAddressField()
         slug = models.SlugField()
+        notes = GenericRelation("Membership")
 
         class Meta:
             app_label = "drill"
@@ -219,6 +221,8 @@ def test_models_and_fields_of_other_sorts() -> None:
         opened(Page, "data")
     with pytest.raises(RegistrationError, match=r"open its model drill\.Membership"):
         opened(Team, "pages")
+    with pytest.raises(RegistrationError, match="a generic relation cannot be opened"):
+        opened(Page, "notes")
     with pytest.raises(RegistrationError, match="nobody can ask by a JSONField"):
         opened(Page, "json", filters=["json"])
     fields = opened(Page, "json", "took", "address", "slug").fields.values()

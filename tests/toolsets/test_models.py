@@ -394,3 +394,13 @@ def test_who_may_use_them() -> None:
     assert names(*editor, permission="drill.delete_order") == set()
     tagged: Any = {"only": ["count"], "name": "all_orders", "tags": ["reports"]}
     assert names("view_order", **tagged) == {"all_orders_count"}
+
+
+def test_a_key_with_a_permission_of_its_own_needs_it() -> None:
+    own, permissions = Registry(), {"id": "drill.change_order"}
+    own.open_model(Order, fields=["id"], rows="all", permissions=permissions)
+    own.model_tools(Order)
+    viewer, editor = ["view_order"], ["view_order", "change_order"]
+    for rights, names in ((viewer, {"order_count"}), (editor, ORDER_TOOLS)):
+        tools = client_of(person(rights[-1], *rights), own).tools()
+        assert {each["name"] for each in tools} == names
