@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 
@@ -103,6 +104,7 @@ def test_the_policy_of_django_csp_holds_too(
 def test_the_policy_of_django_holds_too_if_its_middleware_sends_it(
     settings: Any, hers: Client, program: Program, middleware: list[str], sent: str
 ) -> None:
+    import_module("csp.middleware")  # Which sends nothing unless it is named.
     settings.MIDDLEWARE = [*middleware, *settings.MIDDLEWARE]
     settings.SECURE_CSP = {"default-src": ["'none'"], "frame-ancestors": ["'self'"]}
     program.register()
