@@ -154,7 +154,9 @@ class OpenField:
     @property
     def may_be_empty(self) -> bool:
         """Whether there may be nothing; a hidden row on the other side is nothing."""
-        return self.nullable or (self.kind in _CHOOSING and bool(self.source.blank))
+        if self.nullable or self.kind not in (FieldKind.TEXT, FieldKind.CHOICE):
+            return self.nullable
+        return bool(self.source.blank and self.source.empty_strings_allowed)
 
     @property
     def nullable(self) -> bool:

@@ -41,9 +41,9 @@ _STATES: Final = [(None, "?"), ("", "none"), ("a", "A")]
 _LEVELS: Final = [(None, "(unknown)"), (1, "one"), (2, "two")]
 _PRICE: Final = partial(models.DecimalField, max_digits=9, decimal_places=3)
 COLUMNS: Final[Mapping[str, tuple[Any, Sequence[Any]]]] = {
-    "name": (partial(_LINE, blank=True), _TEXTS),
+    "name": (_LINE, _TEXTS),
     "badge_key": (_LINE, _TEXTS),
-    "note": (partial(models.TextField, blank=True), _TEXTS),
+    "note": (models.TextField, _TEXTS),
     "state": (partial(_LINE, choices=_STATES), ["", "a", "of old"]),
     "level": (partial(models.IntegerField, choices=_LEVELS), [1, 2, 7]),
     "amount": (models.BigIntegerField, [0, -(2**40)]),
@@ -83,7 +83,8 @@ def _draw_models(random: Random) -> list[Any]:
             "hidden": models.BooleanField(default=False),
         }
         for name in random.sample(sorted(COLUMNS), 6):
-            parts[name] = COLUMNS[name][0](null=random.random() < 0.6)
+            null, blank = random.random() < 0.6, random.random() < 0.5
+            parts[name] = COLUMNS[name][0](null=null, blank=blank)
         if drawn and random.random() < 0.5:
             parts["owner"] = _OWNER(drawn[0], models.CASCADE, related_name="its_key")
         else:
@@ -178,8 +179,13 @@ def _call(registry: Registry, model: OpenModel, random: Random, user: User) -> N
         ]
         for arguments in random.choices(values, k=4):
             client.call(tool, **arguments)
-    nullable = [name for name, field in model.filters.items() if field.nullable]
-    for each in random.sample(nullable, 3):
+    texts = (models.CharField, models.TextField)
+    may_be_empty = [
+        name
+        for name, field in model.filters.items()
+        if field.nullable or (isinstance(field.source, texts) and field.source.blank)
+    ]
+    for each in random.sample(may_be_empty, 3):
         asked = ({f"{each}_empty": is_wanted} for is_wanted in (True, False))
         parts = [client.call(f"{name}_list", **part).data["total"] for part in asked]
         assert sum(parts) == whole["total"]
