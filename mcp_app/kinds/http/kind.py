@@ -7,7 +7,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from django.utils.translation import gettext as _
@@ -196,7 +195,7 @@ class HttpKind(Kind):
             tell = partial(must_fix, UNUSED, "input_schema")
             findings += unused_findings(names, used, tell, message)
             findings += _hint_findings(definition, config.get("method", "GET"))
-        findings += _brace_findings(config)
+        findings += _brace_findings(names, config)
         findings += shared_key_findings(definition, config)
         return findings
 
@@ -246,10 +245,11 @@ def _hint_findings(definition: ToolDefinition, method: str) -> Iterator[Finding]
         yield must_fix("hints-contradict", "hints", message % {"method": method})
 
 
-def _brace_findings(config: JsonObject) -> Iterator[Finding]:
-    """Tell one `{name}`: in GraphQL it is right, elsewhere it is often a slip."""
+def _brace_findings(names: Collection[str], config: JsonObject) -> Iterator[Finding]:
+    """Tell one `{name}` of a parameter: all others are right, as in GraphQL."""
     parts = [config.get(each) for each in ("query", "headers", "body")]
-    for name in islice(placeholders.single_braces(parts), 1):
+    found = [each for each in placeholders.single_braces(parts) if each in names]
+    for name in found[:1]:
         message = _(
             "“{%(name)s}” is sent as it is. If a parameter is meant, write"
             " {{%(name)s}}."
