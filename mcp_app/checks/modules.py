@@ -25,7 +25,7 @@ OURS: Final = b"mcp_app"
 """What a module with definitions imports; others of that name are not ours."""
 LIBRARIES: Final = frozenset(["site-packages", "dist-packages"])
 """Folders that are not the site's, even if they are in its folder."""
-SETUP_COMMANDS: Final = (["migrate"], ["createsuperuser"])
+SETUP_COMMANDS: Final = (["makemigrations"], ["migrate"], ["createsuperuser"])
 """What a site needs before its toolsets can read rows: a problem does not stop them."""
 MAX_FOLDERS: Final = 200
 """Folders beside apps in which a module is looked for."""

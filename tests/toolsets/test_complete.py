@@ -145,7 +145,7 @@ def test_what_cannot_be_made_is_left_out_and_told(
     assert "test_complete.py" in error.msg
     assert error.msg.endswith("None of its tools is served.")
     # A site without tables or staff yet must come to have them.
-    for command in ("migrate", "createsuperuser"):
+    for command in ("makemigrations", "migrate", "createsuperuser"):
         monkeypatch.setattr(sys, "argv", ["manage.py", command])
         [warning] = check_toolsets(None)
         assert (warning.id, warning.level) == ("mcp_app.E022", WARNING)
@@ -178,6 +178,24 @@ def test_filters_do_not_take_our_names(registry: Registry) -> None:
     registry.model_tools(Odd, name="odd", filters=["count"])
     schema: Any = registry.tools["odd_count"].definition.input_schema
     assert schema["properties"]["by"]["enum"] == ["sort"]
+
+
+@isolate_apps("tests.drill")
+def test_what_may_be_empty_can_be_asked_for(registry: Registry) -> None:
+    class Note(models.Model):  # noqa: DJ008
+        state = models.CharField(max_length=5, blank=True, choices=[("a", "A")])
+        level = models.IntegerField(blank=True, choices=[(1, "One")])
+        title = models.CharField(max_length=5)
+
+        class Meta:
+            app_label = "drill"
+
+    names = ["state", "level", "title"]
+    registry.open_model(Note, fields=names, rows="all", permission="")
+    registry.model_tools(Note, filters=names)
+    schema: Any = registry.tools["note_list"].definition.input_schema
+    found = [each for each in schema["properties"] if each.endswith("_empty")]
+    assert found == ["state_empty"]
 
 
 def test_a_maker_that_fails_is_told_and_logged(
