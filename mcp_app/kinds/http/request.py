@@ -22,7 +22,6 @@ from mcp_app.kinds.http.config import (
     BRACKETS,
     COMMAS,
     PIPES,
-    REPEAT,
     SEVERAL,
     SPACES,
     HttpCall,
@@ -143,14 +142,8 @@ def _encode_pair(
     name = quote(pair.name, safe="[]")
     alone = placeholders.only_name(pair.value)
     value = values[alone] if alone else fill_placeholders(pair.value, values)
-    if isinstance(value, list):
-        parts = list(map(_quote_value, value))
-        if parts and pair.style in _SEPARATORS:
-            return ((name, _SEPARATORS[pair.style].join(parts)),)
-        repeated = f"{name}[]" if pair.style == BRACKETS else name
-        return ((repeated, part) for part in parts)
-    if isinstance(value, dict):
-        members = [*_encode_object(name, value, pair.style)] if value else []
+    if isinstance(value, dict | list):
+        members = [*_encode_members(name, value, pair.style)] if value else []
         for member, _value in members:
             if unquote(member) in reserved_names:
                 raise Forbidden(
@@ -164,16 +157,31 @@ def _encode_pair(
 _SEPARATORS: Final = {COMMAS: ",", SPACES: "%20", PIPES: "%7C"}
 
 
-def _encode_object(
-    name: str, value: dict[str, Any], style: str
+def _encode_members(
+    name: str, value: dict[str, Any] | list[Any], style: str
 ) -> Iterable[tuple[str, str]]:
+    if style == BRACKETS:
+        return _encode_brackets(name, value)
     if style in _SEPARATORS:
         parts = map(_quote_value, _flatten_value(value))
         return ((name, _SEPARATORS[style].join(parts)),)
-    members = [(_quote_value(key), _quote_value(each)) for key, each in value.items()]
-    if style == REPEAT:
-        return members
-    return ((f"{name}[{member}]", each) for member, each in members)
+    if isinstance(value, list):
+        return ((name, _quote_value(each)) for each in value)
+    return ((_quote_value(key), _quote_value(each)) for key, each in value.items())
+
+
+def _encode_brackets(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield a[b]=, a[c][]= and a[d][0][e]=, as PHP, Rails and qs read them."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _encode_brackets(f"{name}[{_quote_value(key)}]", each)
+    elif isinstance(value, list):
+        for at, each in enumerate(value):
+            # Without a number, members of two objects would be those of one.
+            number = at if isinstance(each, dict | list) else ""
+            yield from _encode_brackets(f"{name}[{number}]", each)
+    else:
+        yield name, _quote_value(value)
 
 
 def _encode_body(

@@ -144,6 +144,7 @@ def test_a_value_is_one_segment_or_nothing(value: str) -> None:
 
 ARRAY = ["blue", "black", "b r"]
 OBJECT = {"R": 100, "G": "2 0"}
+DEEP = {"a&": {"b": None, "c": ["x", 5]}, "d": [{"e": True}, ["f"]], "g": []}
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,13 @@ OBJECT = {"R": 100, "G": "2 0"}
         ("pipes", OBJECT, "color=R%7C100%7CG%7C2%200"),
         ("brackets", OBJECT, "color[R]=100&color[G]=2%200"),
         ("brackets", ARRAY, "color[]=blue&color[]=black&color[]=b%20r"),
+        (
+            "brackets",
+            DEEP,
+            "color[a%26][b]=&color[a%26][c][]=x&color[a%26][c][]=5"
+            "&color[d][0][e]=true&color[d][1][]=f",
+        ),
+        ("brackets", [{"e": 1}, {"e": 2}], "color[0][e]=1&color[1][e]=2"),
         ("repeat", [], ""),
         ("commas", {}, ""),
         ("repeat", None, ""),
