@@ -390,6 +390,8 @@ class _OperationReader:
 
     def form_body(self, _type: str, media: JsonObject, required: bool) -> None:
         schema = self._translate_media(media)
+        if not required and schema == _NO_FIELDS:
+            return
         lifted = self._liftable_arguments(schema)
         if lifted is None:
             what = _(
@@ -516,6 +518,7 @@ class _OperationReader:
 
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
+_NO_FIELDS: Final = {"type": "object", "properties": {}, "additionalProperties": False}
 _OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that OpenAPI itself says are ignored as parameters."""
 

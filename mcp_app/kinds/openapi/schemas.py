@@ -28,6 +28,8 @@ MOST_WRITTEN: Final = 64 * MIB
 
 _DROPPED: Final = frozenset(
     {"discriminator", "example", "examples", "externalDocs", "xml", "deprecated"}
+    # Of the draft 2019-09: the one is refused today, the other would mean all of it.
+    | {"$recursiveAnchor", "$recursiveRef"}
 )
 _OF_SCHEMAS: Final = frozenset(
     {
@@ -266,6 +268,8 @@ class Translator:
             if name not in _DROPPED and not name.startswith("x-")
         }
         _without_read_only(schema, members, self)
+        # Documents of newer versions have the old bounds, too.
+        members = _translate_old_bounds(members)
         return _translate_old_keywords(members) if self.old else members
 
     def _translate_member(self, name: str, value: Any, depth: int) -> Any:
@@ -314,6 +318,10 @@ def _translate_old_keywords(members: JsonObject) -> JsonObject:
         members["type"] = [*kinds, *(() if "null" in kinds else ("null",))]
         if isinstance(members.get("enum"), list) and None not in members["enum"]:
             members["enum"] = [*members["enum"], None]
+    return members
+
+
+def _translate_old_bounds(members: JsonObject) -> JsonObject:
     for bound in ("minimum", "maximum"):
         exclusive = f"exclusive{bound.capitalize()}"
         if not isinstance(members.get(exclusive), bool):

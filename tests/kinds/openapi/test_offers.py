@@ -448,6 +448,7 @@ def test_what_cannot_be_a_tool(path: str, operation: Any, bar: str) -> None:
 OUTSIDE: Final = {"$ref": "resources/create.yml"}
 TEXTS: Final = {"multipart/form-data": {"schema": OBJECT}}
 PET: Final = {"type": "object", "properties": {"name": STRING}}
+EMPTY: Final = {"type": "object", "properties": {}, "additionalProperties": False}
 UPLOADS: Final = {"servers": [{"url": "https://uploads.example.com"}]}
 CHINESE: Final = [parameter("用户", description="Who."), parameter("密码")]
 BUNDLE: Final = (
@@ -474,6 +475,11 @@ def with_body(content: Any, **more: Any) -> dict[str, Any]:
             {"patch": with_body({"application/merge-patch+json": {"schema": PET}})},
             {},
             {"type": "application/merge-patch+json", "json": {"name": "{{name}}"}},
+        ),
+        (
+            {"delete": with_body({FORM: {"schema": EMPTY}})},
+            {},
+            {"bar": "", "remarks": ""},
         ),
         (
             {"get": with_body(as_json(PET), required=True)},

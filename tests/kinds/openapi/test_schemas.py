@@ -96,6 +96,8 @@ def test_what_only_the_old_version_says(given: Any, made: Any) -> None:
     [
         ({"type": "string", "nullable": True}, {"type": "string", "nullable": True}),
         ({"exclusiveMinimum": 1}, {"exclusiveMinimum": 1}),
+        ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
+        ({"$recursiveAnchor": True, "items": {"$recursiveRef": "#"}}, {"items": {}}),
         (True, True),
         ({"items": False}, {"items": False}),
         (
