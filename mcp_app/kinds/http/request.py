@@ -282,7 +282,8 @@ async def content_of(call: HttpCall, answer: SiteAnswer) -> object:
 
 def is_json_type(media_type: str) -> bool:
     """Whether a media type is JSON, also by its suffix (RFC 6839, section 3.1)."""
-    return media_type == "application/json" or media_type.endswith("+json")
+    bare = media_type.partition(";")[0].strip().lower()
+    return bare == "application/json" or bare.endswith("+json")
 
 
 async def _read_off_loop(read: Callable[[SiteAnswer], Any], answer: SiteAnswer) -> Any:

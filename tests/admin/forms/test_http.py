@@ -158,6 +158,7 @@ KEY = "(the site's key is in the settings)"
 DOUBT = "(this looks like a key: write it below if it is none)"
 HERE = "help.example.com/api/tickets/5"
 JSON = {"type": "application/json"}
+VERBOSE = "application/json;odata=verbose"
 SENT: list[tuple[str, Any, str]] = [
     (r"""--json $'{"n": "\x21\xc3\xa9 \u00e9\'"}'""", {"json": {"n": "!é é'"}}, ""),
     (
@@ -180,6 +181,17 @@ SENT: list[tuple[str, Any, str]] = [
     ("--data-urlencode =a=b", {"text": "a%3Db", "type": FORM}, "sent as this text."),
     ("--data-urlencode a@b -d c=d", {"form": [{"name": "c", "value": "d"}]}, "files."),
     ("-d a=b -o x -x http://p | jq", {"form": [{"name": "a", "value": "b"}]}, "“|”."),
+    ("-d a=b; echo", {"form": [{"name": "a", "value": "b"}]}, "“;”."),
+    ("`\n -d a=b| jq", {"form": [{"name": "a", "value": "b"}]}, "“|”."),
+    (r"""--json $'{"n": "caf\xe9"}'""", {"json": {"n": "café"}}, ""),
+    ("-d []", {"json": []}, "The body is JSON, so it is sent as application/json."),
+    (f"-d [] -H 'Content-Type: {VERBOSE}'", {"json": [], "type": VERBOSE}, ""),
+    (
+        """-d "$A \\$B "'$C'"$(date)" -H "A: $D" -o $E""",
+        {"text": "$A $B $C$(date)", "type": FORM},
+        "place of $A, what a shell puts in place of $(date, what a shell puts in place"
+        " of $D.",
+    ),
 ]
 """What follows an address in a command, which body that is, and what is said."""
 
@@ -237,6 +249,11 @@ def test_bodies_of_curl(words: str, body: Any, told: str) -> None:
                 "body": {"text": "--a=1", "type": "text/x"},
             },
             "PUT at Help desk.",
+        ),
+        (
+            r"curl 'help.example.com/api/tickets/5?a\[\]=1'",
+            {"query": [{"name": "a[]", "value": "1"}]},
+            "GET at Help desk.",
         ),
         (
             f"curl '{AT}$' -X 'PUT'",

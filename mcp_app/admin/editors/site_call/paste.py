@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any, Final, NoReturn
@@ -60,7 +61,7 @@ def call_from_text(text: str) -> PastedCall:
 def _call_from_any(text: str) -> PastedCall:
     text = re.sub(r"\A[$%>#] +(?=curl)", "", text)
     if re.match(r"curl(\.exe)?\s", text):
-        return _call_from_curl(text)
+        return _tell_variables(_call_from_curl(text), text)
     if text.startswith(("<", "{", "[")) or re.search(r"\s", text):
         message = _(
             "This is no address and no curl command, but perhaps the content of a page."
@@ -184,11 +185,14 @@ _OF_BROWSERS: Final = re.compile(
 )
 """Headers that browsers send by themselves."""
 _QUOTED: Final = re.compile(
-    r"""'(?P<single>[^']*)'|\$?"(?P<double>(?:[^"\\]|\\.)*)"|\\[ \t]*\n|\\."""
-    r"""|\$'(?P<escaped>(?:[^'\\]|\\.)*)'|(?<!\S)(?P<end>[|;&<>#]|\d>).*""",
+    r"""'(?P<single>[^']*)'|\$?"(?P<double>(?:[^"\\]|\\.)*)"|[\\`][ \t]*\n|\\."""
+    r"""|\$'(?P<escaped>(?:[^'\\]|\\.)*)'"""
+    r"""|(?P<end>(?<!\S)(?:[;&<>#]|\d>)|;(?!\S)|\|).*""",
     re.DOTALL,
 )
-"""What means more to bash than to `shlex`, and the end of a command."""
+"""What means more to bash, or PowerShell, than to `shlex`; and a command's end."""
+_VARIABLE: Final = re.compile(r"\$(?:\w+|[({]\w+)|`\w+|%[A-Z_]{3,}%")
+"""The beginnings of what a shell replaces."""
 _ESCAPES: Final = re.compile(
     r"((?:\\x[0-9A-Fa-f]{1,2})+)|((?:\\u[0-9A-Fa-f]{4})+)|\\(.)", re.DOTALL
 )
@@ -258,7 +262,8 @@ def _call_from_curl(text: str) -> PastedCall:
         raise NoCall(_("This curl command has no address."))
     if len(addresses) > 1:
         raise NoCall(_("This curl command has several addresses. Paste one of them."))
-    call = _call_at(addresses[0])
+    # Brackets of one that are none of curl's own patterns.
+    call = _call_at(re.sub(r"\\([][{}])", r"\1", addresses[0]))
     left_out = call.left_out
     left_out += [_key_of("-u")] if options.user else []
     left_out += [_("cookies")] if options.cookies else []
@@ -281,6 +286,15 @@ def _call_from_curl(text: str) -> PastedCall:
         raise NoCall(message % details)
     if method != "GET":
         call.config["method"] = method
+    return call
+
+
+def _tell_variables(call: PastedCall, text: str) -> PastedCall:
+    """Tell what a shell replaces: nothing in single quotes, or behind a backslash."""
+    bare = _QUOTED.sub(lambda each: re.sub(r"\\.", "", each["double"] or ""), text)
+    names = [*dict.fromkeys(_VARIABLE.findall(bare))][:MAX_PAIRS]
+    what, sent = _("what a shell puts in place of %s"), str(call.config)
+    call.left_out += [what % each[:40] for each in names if each in sent]
     return call
 
 
@@ -310,8 +324,11 @@ def _quote_plainly(match: re.Match[str]) -> str:
 def _read_escape(match: re.Match[str]) -> str:
     signs, units, sign = match.groups()
     if signs:
-        numbers = (int(each, 16) for each in signs.split("\\x")[1:])
-        return bytes(numbers).decode(errors="replace")
+        octets = bytes(int(each, 16) for each in signs.split("\\x")[1:])
+        with suppress(UnicodeDecodeError):
+            return octets.decode()
+        # Firefox writes é as \xe9.
+        return octets.decode("latin-1")
     if units:
         return bytes.fromhex(units.replace("\\u", "")).decode("utf-16-be", "replace")
     return _SIGNS.get(sign, sign if sign in "'\"\\?" else match[0])
@@ -386,7 +403,9 @@ def _body_of(call: PastedCall, text: str, media_type: str) -> JsonObject:
         except (ValueError, RecursionError):
             value = None
         if isinstance(value, dict | list) or (bare and value is not None):
-            own = {"type": media_type} if bare not in ("", JSON) else {}
+            if not bare:
+                call.remark = _("The body is JSON, so it is sent as application/json.")
+            own = {"type": media_type} if media_type not in ("", JSON) else {}
             return {"json": value, **own}
     is_form = text[0] not in "{[<" and all("=" in each for each in text.split("&"))
     if bare in ("", FORM) and is_form:
