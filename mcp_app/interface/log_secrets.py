@@ -26,9 +26,10 @@ logger = logging.getLogger("mcp_app.server")
 
 _NEW_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _HARMLESS_KEY: Final = re.compile(
-    r"(?:^|_)(?:cache|composite|foreign|group|hash|idempotency|issue|lookup|natural"
-    r"|object|order|parent|partition|primary|project|public|publishable|range|routing"
-    r"|row|sort|surrogate|translation|unique)_?keys?(?=_|$)"
+    r"(?:^|_)(?:(?:continuation|next|page|sync)_?tokens?|(?:cache|composite|foreign"
+    r"|group|hash|idempotency|issue|lookup|natural|object|order|parent|partition"
+    r"|primary|project|public|publishable|range|routing|row|sort|surrogate|translation"
+    r"|unique)_?keys?)(?=_|$)"
 )
 _SURE: Final = (
     r"[a-z]*(?:passw(?:or)?d|secret|token)s?|pass(?:code|key|phrase)s?|pwd|pin|salt|dsn"

@@ -49,7 +49,7 @@ HARMLESS: Final = """
     assess author authorized sessionless passwordless cookiecutter name id data user
     pinned spin pint opinion salted bearers_of otphone sign design country_code codes
     primary_key foreign_key sort_key public_key publicKey PrimaryKey Idempotency-Key
-    partition_keys cache_key authentic app_id
+    partition_keys cache_key authentic app_id page_token nextPageToken next_tokens
 """
 
 JWT: Final = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmVk-_Zw"
