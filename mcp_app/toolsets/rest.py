@@ -330,10 +330,10 @@ class _Operation:
         for member, names in self.reads.items():
             unsaid = sorted(n for n in names - {""} if argument_name(n) not in known)
             option = f'parameters=[OpenApiParameter("{[*unsaid, "…"][0]}", str)]'
-            is_said: Any = self.schema.get_override_parameters()
+            has_override: Any = self.schema.get_override_parameters()
             if member == "POST":
-                option, is_said = "request=…", not self._is_body_assumed()
-            if unsaid or ("" in names and not is_said):
+                option, has_override = "request=…", not self._is_body_assumed()
+            if unsaid or ("" in names and not has_override):
                 line = f"extend_schema({option})"
                 if isinstance(self.view, ViewSetMixin):
                     name = type(self.view).__name__
