@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from django.core.management.base import CommandError, CommandParser
@@ -15,7 +16,10 @@ from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.interface.principal import STDIO, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Server
+from mcp_app.pools.database import reader
+from mcp_app.pools.pump import run_pumped
 from mcp_app.process.background import begin_process
+from mcp_app.process.resting import run_at_rest
 from mcp_app.protocol.errors import ProtocolError, Unavailable
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST
@@ -83,18 +87,27 @@ def run_as(
 ) -> Value:
     """Run work of a client of the newest revision, in a process of its own.
 
+    If this thread is in a transaction, all statements come to it: no other connection
+    sees its rows.  Else none of its connections is used.
+
     Raises CommandError if the user or the server is not there for it.
     """
-    try:
+
+    async def run_work() -> Value:
         caller = Caller(
-            principal=principal_of(user),
+            principal=await reader.run(principal_of, user),
             person="",
             revision=LATEST,
             name="manage.py",
             capabilities=capabilities,
         )
-        connections.close_all()
-        return asyncio.run(_run_in_process(work, caller))
+        return await work(caller)
+
+    try:
+        opened = connections.all(initialized_only=True)
+        if any(each.in_atomic_block for each in opened):
+            return run_pumped(partial(run_at_rest, run_work))
+        return asyncio.run(_run_in_process(run_work))
     except NotServed as refused:
         hint = "" if user else " Add --user NAME, or set MCP_USER."
         raise CommandError(f"{refused.message}{hint}", returncode=NOT_SERVED) from None
@@ -104,12 +117,10 @@ def run_as(
         raise CommandError(error.message, returncode=NOT_SERVED) from None
 
 
-async def _run_in_process(
-    work: Callable[[Caller], Awaitable[Value]], caller: Caller
-) -> Value:
+async def _run_in_process(work: Callable[[], Awaitable[Value]]) -> Value:
     current = begin_process()
     try:
-        return await work(caller)
+        return await work()
     finally:
         await current.drain(0)
         current.close()

@@ -2,17 +2,19 @@
 
 A test's rows are in a transaction that is not committed, so only the connection of the
 test's own thread sees them.  The test client therefore runs everything that needs the
-database there: `PUMPS` says for which loops.
+database there: `PUMPS` says for which loops.  So does a command that is called within a
+transaction.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future
 from functools import partial
 from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Final, ParamSpec, TypeVar
 
 from django.db import connections
@@ -61,7 +63,24 @@ class Pump(Executor):
 
 
 PUMPS: Final[dict[asyncio.AbstractEventLoop, Pump]] = {}
-"""The pumps by the loops whose work they take; empty in production."""
+"""The pumps by the loops whose work they take; usually empty in production."""
+
+
+def run_pumped(function: Callable[[Pump], Coroutine[Any, Any, Value]]) -> Value:
+    """Run a coroutine on a loop of its own, and work off its pump in this thread."""
+    pump, future = Pump(), Future[Value]()
+
+    async def run() -> Value:
+        loop = asyncio.get_running_loop()
+        PUMPS[loop] = pump
+        try:
+            return await function(pump)
+        finally:
+            del PUMPS[loop]
+
+    settle = partial(_settle_future, future, lambda: asyncio.run(run()))
+    Thread(target=settle, name="mcp-pumped", daemon=True).start()
+    return pump.wait_for(future)
 
 
 def _settle_future(future: Future[Any], function: Callable[[], Any]) -> None:

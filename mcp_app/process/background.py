@@ -206,13 +206,13 @@ def _of_running_loop() -> Process:
     return current
 
 
-def begin_process() -> Process:
+def begin_process(create: Callable[[], Process] | None = None) -> Process:
     """Start the process of the running loop; the caller drains and closes it."""
     lifecycle.log_problems()
     with _lock:
         for loop in [each for each in _alive if each.is_closed()]:
             del _alive[loop]
-        created = Process()
+        created = (create or Process)()
         _alive[created.loop] = created
         created.at_close = partial(_forget_closed, created)
     return created

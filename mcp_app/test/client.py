@@ -26,6 +26,7 @@ from mcp_app.interface.principal import STDIO, Principal, Scope
 from mcp_app.interface.questions import Cancelled
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.pools.pump import PUMPS, Pump
+from mcp_app.process.resting import PumpUserCode, RestingProcess
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST, REVISIONS
@@ -41,7 +42,6 @@ from mcp_app.test.results import (
     result_of_answer,
     text_of,
 )
-from mcp_app.test.user_code import PumpUserCode, RestingProcess
 from mcp_app.transports.in_process import (
     Caller,
     Failure,

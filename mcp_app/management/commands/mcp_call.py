@@ -32,6 +32,7 @@ from mcp_app.workbench.trying.listings import listed_items
 
 TOOL_ERROR: Final = 1
 BAD_ARGUMENTS: Final = 3
+NOT_AGREED: Final = 4
 INTERRUPTED: Final = 130
 CAPABILITIES: Final[JsonObject] = {"elicitation": {"form": {}, "url": {}}}
 
@@ -41,8 +42,8 @@ class Command(BaseCommand):
         "Calls a tool as a user, in this process: its result goes to standard output,"
         " progress and log messages to standard error. The tool's own options come"
         " after its name, such as `mcp_call order_get --number 7`. The exit status is 1"
-        " if the tool fails, 2 if it is not there for this user, and 3 if its arguments"
-        " are wrong."
+        " if the tool fails, 2 if it is not there for this user, 3 if its arguments are"
+        " wrong, and 4 if it may change something and nobody agreed."
     )
     requires_system_checks = []
 
@@ -174,12 +175,12 @@ async def _confirm_change(tool: JsonObject) -> None:
     """Ask whether a tool that may change something shall run."""
     if tool.get("annotations", {}).get("readOnlyHint"):
         return
+    changes, refused = f"{tool['name']} may change something.", "Nothing was called."
     if not _has_terminal():
-        raise _usage_error(
-            f"{tool['name']} may change something. Add --yes to call it."
-        )
-    if not await _is_agreed(f"{tool['name']} may change something. Call it?"):
-        raise _usage_error("Nothing was called.")
+        refused = f"{changes} Add --yes to call it."
+    elif await _is_agreed(f"{changes} Call it?"):
+        return
+    raise CommandError(refused, returncode=NOT_AGREED)
 
 
 def _has_terminal() -> bool:

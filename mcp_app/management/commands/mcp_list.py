@@ -90,10 +90,10 @@ def _admin_address() -> str:
 
 
 def _declared_at(name: str, item: Item) -> str:
-    """Return the line of code that declares it, or "admin"."""
+    """Return the line of code that declares it, "admin", or "built in"."""
     origin = mcp.origins.get((ORIGINS[name], item.identity))
     if origin is None:
-        return "admin"
+        return "built in" if item.key is None else "admin"
     file = Path(origin.place.file)
     if file.is_relative_to(Path.cwd()):
         file = file.relative_to(Path.cwd())

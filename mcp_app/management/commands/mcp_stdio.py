@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
-from django.db import connections
 
 from mcp_app.management.options import NOT_SERVED, add_caller_options, principal_of
+from mcp_app.pools.database import reader
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.transports.stdio import server
 from mcp_app.transports.stdio.connection import NotServed
@@ -30,12 +30,16 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         incoming, outgoing = take_standard_streams()
         try:
-            principal = principal_of(options["user"])
-            connections.close_all()
             asyncio.run(
-                server.serve_client(options["server"], principal, incoming, outgoing)
+                _serve_user(options["user"], options["server"], incoming, outgoing)
             )
         except NotServed as refused:
             raise CommandError(refused.message, returncode=NOT_SERVED) from None
         except (DatabaseError, Unavailable) as error:
             raise CommandError(f"The database cannot be used: {error}") from None
+
+
+async def _serve_user(user: str, slug: str, incoming: int, outgoing: int) -> None:
+    # This thread's connection may be that of a caller.
+    principal = await reader.run(principal_of, user)
+    await server.serve_client(slug, principal, incoming, outgoing)

@@ -72,7 +72,7 @@ def start(
     [
         (["parcel_get", "--arguments", "-", "--json"], '{"number": "A-1"}', 0,
          '"structuredContent"'),
-        (["parcel_send", "--number=A-1"], "", 3, "Add --yes to call it."),
+        (["parcel_send", "--number=A-1"], "", 4, "Add --yes to call it."),
         (["parcel_send", "--number=A-1", "--yes"], "", 0, "A-1 stays here."),
         (["parcel_add", "--number=A-3", "--fail", "true", "--yes"], "", 1,
          "Its error number in the log is"),

@@ -12,11 +12,13 @@ from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.models import Server
+from mcp_app.models import Server, Tool
 from mcp_app.process import background
 from mcp_app.process.runtime import Process
 from mcp_app.test import Client
+from tests.published import published
 
+HELLO = '{"content": [{"type": "text", "text": "Hello."}]}'
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -54,6 +56,17 @@ def test_for_people() -> None:
     text = printed()
     assert "tokens of a model's memory" in text
     assert "Who can see it" in text
+
+
+def test_what_nobody_declares_is_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry()
+    registry.tool("slow", task="optional")(do_nothing)
+    monkeypatch.setattr(background, "Process", partial(Process, registry))
+    Server.objects.filter(slug="default").update(access="public")
+    published(Tool(name="hello", config=HELLO))
+    rows = json.loads(printed("--json"))["tools"]
+    declared = {each["name"]: each["declared"] for each in rows}
+    assert declared.items() >= {"hello": "admin", "get_task_result": "built in"}.items()
 
 
 def test_who_is_not_served() -> None:

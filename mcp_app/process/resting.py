@@ -1,12 +1,16 @@
-"""Runs user code for a test: everything that uses the database in the test's thread."""
+"""Runs user code for who waits: everything that uses the database in their thread.
+
+That is a test, or a program that calls a command within its own transaction.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -14,7 +18,7 @@ from asgiref.sync import ThreadSensitiveContext
 from django.db import connections
 from django.utils.module_loading import import_string
 
-from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.errors import CallCancelled
@@ -22,6 +26,8 @@ from mcp_app.invalidation.change_reader import ChangeReader, ChangeSet
 from mcp_app.pools.database import checks, reader
 from mcp_app.pools.loop_thread import Mailbox
 from mcp_app.pools.pump import Pump
+from mcp_app.process.background import begin_process
+from mcp_app.process.lifecycle import write_call_log
 from mcp_app.process.runtime import Process
 from mcp_app.server.exchange import Exchange
 from mcp_app.server.invocation import InvocationPlaces, refuse_in
@@ -34,13 +40,18 @@ Value = TypeVar("Value")
 class RestingProcess(Process):
     """A process that does nothing between two calls: no timer, no thread, no row."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry = mcp) -> None:
         super().__init__(registry)
         self._reader = ChangeReader()
 
     def start_services(self) -> None:
         """Begin with nothing."""
         self.watch = lambda: None
+
+    def close(self) -> None:
+        """Forget it; nothing of it goes on."""
+        if self.at_close is not None:
+            self.at_close()
 
     async def read_changes(self) -> ChangeSet:
         return await checks.run(self._reader.read_changes)
@@ -52,10 +63,10 @@ class RestingProcess(Process):
 
 
 class PumpUserCode(InvocationPlaces):
-    """Sync functions run in the test's thread, async functions on the client's loop.
+    """Sync functions run in the waiting thread, async functions on the loop.
 
-    The queries of async functions come to the test's thread, too, and so do the
-    transactions and the site's context managers around both.
+    The queries of async functions come to that thread, too, and so do the transactions
+    and the site's context managers around both.
     """
 
     def __init__(self, process: Process, pump: Pump) -> None:
@@ -69,7 +80,7 @@ class PumpUserCode(InvocationPlaces):
         """What the function of this call raised first."""
 
     def begin_call(self) -> None:
-        """Note which transactions are the test's own; called in its thread."""
+        """Note which transactions are open already; called in the waiting thread."""
         self.error, self._depths = None, _open_transactions()
 
     def nothing_around(self, runnable: Runnable[Any]) -> bool:
@@ -174,3 +185,16 @@ def _open_transactions() -> dict[str, int]:
     """Return how many transactions and savepoints are open on each database."""
     opened = connections.all(initialized_only=True)
     return {each.alias: len(each.atomic_blocks) for each in opened}
+
+
+async def run_at_rest(work: Callable[[], Awaitable[Value]], pump: Pump) -> Value:
+    """Run work in a resting process of this loop, which ends with it."""
+    current = begin_process(RestingProcess)
+    code = PumpUserCode(current, pump)
+    current.adapters = replace(current.adapters, user_code=code)
+    await pump.run(code.begin_call)
+    try:
+        return await work()
+    finally:
+        await write_call_log(current.audit)
+        current.close()
