@@ -294,6 +294,17 @@ def failures_as_errors(exchange: Exchange, entry: Entry[Any, Any]) -> Iterator[N
         raise InternalError(crash_text(exchange, entry)) from error
 
 
+def error_of_run(exchange: Exchange, error: ProtocolError) -> ProtocolError:
+    """Return the error of a call that may have run when it was refused.
+
+    Status 503 says that nothing ran: a proxy sends such a request to another process.
+    """
+    if error.http_status != Unavailable.http_status or not runs_once(exchange):
+        return error
+    exchange.record_outcome(Outcome.UNAVAILABLE, error.message)
+    return InternalError(error.message)
+
+
 def absorb_cancellation(exchange: Exchange, end: End) -> None:
     """Absorb the cancellation that came with this end; raise any other."""
     if exchange.end is not end:

@@ -18,7 +18,7 @@ from mcp_app.protocol.errors import (
     Unavailable,
 )
 from mcp_app.server import recording
-from mcp_app.server.call import absorb_cancellation
+from mcp_app.server.call import absorb_cancellation, error_of_run
 from mcp_app.server.exchange import End
 from mcp_app.server.handlers import HANDLERS, Handler
 from mcp_app.server.handlers.definitions import LISTINGS
@@ -123,7 +123,7 @@ def error_of_end(exchange: Exchange) -> ProtocolError:
     absorb_cancellation(exchange, End.SHUT_DOWN)
     stopped = Unavailable("This process stopped before the call was done.")
     exchange.record_outcome(Outcome.SHUT_DOWN, stopped.message)
-    return stopped
+    return error_of_run(exchange, stopped)
 
 
 def ready_list_page(

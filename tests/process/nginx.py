@@ -7,7 +7,7 @@ import re
 import shutil
 import signal
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +50,7 @@ class Nginx:
     def __init__(
         self,
         folder: Path,
-        upstream: int,
+        upstream: int | Sequence[int],
         changed: Mapping[str, str],
         certificate: Path | None = None,
     ) -> None:
@@ -67,7 +67,8 @@ class Nginx:
             listen = f"{listen} {certificate}"
         own = {"listen 443 ssl;": f"{listen};", **changed}
         self._told = free_port()
-        self._configuration = _configuration(folder, upstream, own)
+        ports = [upstream] if isinstance(upstream, int) else upstream
+        self._configuration = _configuration(folder, ports, own)
         self._number = 0
         self._write(lambda block: block)
         self._program = Program([program, "-p", folder, "-c", path, "-e", "stderr"])
@@ -123,12 +124,17 @@ def replaced(text: str, lines: Mapping[str, str]) -> str:
     return text
 
 
-def _configuration(folder: Path, upstream: int, changed: Mapping[str, str]) -> str:
-    own = {
-        "server 127.0.0.1:8000;": f"server 127.0.0.1:{upstream};",
-        "/var/log/nginx/mcp.log": f"{folder}/access.log",
-    }
-    block = replaced(documented("nginx", "upstream"), {**own, **changed})
+def _configuration(
+    folder: Path, ports: Sequence[int], changed: Mapping[str, str]
+) -> str:
+    block = documented("nginx", "upstream")
+    block = block.replace("/var/log/nginx/mcp.log", f"{folder}/access.log")
+    lines = re.findall(r"    server 127.0.0.1:800\d .*;\n", block)
+    for number, line in enumerate(lines):
+        at = number % (len(lines) // 2)
+        own = line.replace(f"800{at}", str(ports[at])) if at < len(ports) else ""
+        block = block.replace(line, own)
+    block = replaced(block, changed)
     # Workers of root would be another user's, who has no folders here.
     user = "" if os.getuid() else "user root;"
     return _FRAME.format(folder=folder, user=user, block=block)

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import shutil
+import signal
 import socket
+import sqlite3
 import time
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import Event
+from typing import Final, TypeAlias
 
 import pytest
 
+from tests.drill.databases import prepared_file
 from tests.drill.ports import HOST
-from tests.drill.running import DrillServer
+from tests.drill.running import THERE, DrillServer, started
 from tests.marks import long_cases
 from tests.process.nginx import Nginx
 from tests.process.programs import serving
 from tests.process.slow_clients import PATIENCE_S, SlowClient, unread_call
-from tests.process.streaming import Stateless, listening, stateless_request
+from tests.process.streaming import Stateless, called, listening, stateless_request
 
 pytestmark = pytest.mark.programs
+
+Restart: TypeAlias = Callable[[int], None]
 
 MANY: Final = 20
 LIMITS: Final = {"request_rate": 60, "request_burst": 20, "batch": 20}
@@ -103,6 +116,73 @@ def test_t19_readers_that_take_nothing_lose_their_sockets(nginx: Nginx) -> None:
     finally:
         for each in clients:
             each.close()
+
+
+@contextmanager
+def _restarting(folder: Path, limits: str) -> Iterator[tuple[Nginx, Path, Restart]]:
+    """Run three processes behind it; yield it, their database, what restarts one."""
+    file = folder / "db.sqlite3"
+    shutil.copy(prepared_file(), file)
+    settings = {"DATABASE_URL": f"sqlite:///{file}", "MCP_LIMITS": limits, **THERE}
+    servers = [started("uvicorn", settings) for _ in range(3)]
+
+    def restart(number: int) -> None:
+        port = servers[number % 3].port
+        assert servers[number % 3].stop() == 0
+        servers[number % 3] = started("uvicorn", settings, port=port)
+
+    nginx = Nginx(folder, [each.port for each in servers], SHORT)
+    try:
+        yield nginx, file, restart
+    finally:
+        nginx.stop()
+        for each in servers:
+            each.kill()
+
+
+@pytest.mark.parametrize("calls", [1, *long_cases(3_200)])
+def test_a_rolling_restart_leaves_no_call_unanswered(
+    tmp_path: Path, calls: int
+) -> None:
+    over = Event()
+
+    def call_until_over(url: str) -> Iterator[bytes]:
+        while not over.is_set():
+            yield called(url, "drill_add", a=1, b=2).whole().raw
+
+    with (
+        _restarting(tmp_path, "off") as (nginx, _, restart),
+        ThreadPoolExecutor() as pool,
+    ):
+        results = list[bytes]()
+        lanes = [
+            pool.submit(results.extend, call_until_over(nginx.url)) for _ in range(4)
+        ]
+        for number in count():
+            if number >= 3 and len(results) >= calls:
+                break
+            restart(number)
+        over.set()
+        for each in lanes:
+            each.result()
+    assert [each for each in results if b'{"result":3}' not in each] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 200), (signal.SIGKILL, 502)]
+)
+def test_what_may_have_run_is_not_sent_again(
+    tmp_path: Path, number: int, status: int
+) -> None:
+    with _restarting(tmp_path, '{"drain": 0.1}') as (nginx, file, _):
+        answer = called(nginx.url, "drill_ledger", key="once", seconds=3)
+        with closing(sqlite3.connect(file)) as connection:
+            find_lines = partial(connection.execute, "SELECT worker FROM drill_ledger")
+            while not (lines := find_lines().fetchall()):
+                time.sleep(0.01)
+            os.kill(int(lines[0][0].rpartition(":")[2]), number)
+            assert (answer.whole().status, b'"result"' in answer.raw) == (status, False)
+            assert find_lines().fetchall() == lines
 
 
 def _timed_out(nginx: Nginx) -> int:

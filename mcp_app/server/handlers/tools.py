@@ -217,8 +217,8 @@ def _failure_output(
         return _error_output(_unsendable_text(exchange, entry, error))
     except asyncio.CancelledError:
         return _error_output(calls.time_out_text(exchange, entry))
-    except ProtocolError:
-        raise
+    except ProtocolError as error:
+        raise calls.error_of_run(exchange, error) from error.__cause__
     except Exception:
         return _error_output(calls.crash_text(exchange, entry))
     finally:
