@@ -8,12 +8,16 @@ import socket
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from inspect import unwrap
+from traceback import walk_tb
 from typing import Any, Final, NamedTuple, Self
 from weakref import WeakSet
 
 from django.db import (
+    DEFAULT_DB_ALIAS,
     InterfaceError,
     InternalError,
     OperationalError,
@@ -27,6 +31,12 @@ from django.dispatch import receiver
 LAST_CLOSE_S: Final = 1.0
 """Seconds that an ending process waits for the threads of closed pools."""
 
+REFUSED_S: Final = 10.0
+"""So long the health tells of a connection that could not be opened."""
+_CONNECT: Final = unwrap(BaseDatabaseWrapper.connect).__code__
+
+_refusals = deque[float](maxlen=1)
+"""When a connection could not be opened (monotonic), while none was opened since."""
 _ending: WeakSet[threading.Thread] = WeakSet()
 _thread = threading.local()
 
@@ -34,6 +44,7 @@ _thread = threading.local()
 @receiver(connection_created, dispatch_uid="mcp_app.pools.connections")
 def _mark_connected(**_: object) -> None:
     _thread.connected = True
+    _refusals.clear()
 
 
 class _WithoutOldConnections:
@@ -231,6 +242,10 @@ BUSY: Final = frozenset(
 )
 """The errors of a database that others keep busy: they pass by themselves."""
 
+UNKNOWN: Final = frozenset({"42P01", "42703", 1054, 1146})
+UNKNOWN_WORDS: Final = ("no such table", "no such column")
+"""PostgreSQL's, MySQL's and SQLite's errors for tables and columns that are missing."""
+
 ENDED: Final = frozenset({"25P03", "25P04"})
 """PostgreSQL has ended a connection whose transaction took too long."""
 
@@ -244,6 +259,31 @@ def is_outage(error: BaseException) -> bool:
     if isinstance(error, InternalError):
         return not (CANNOT_WRITE | ENDED).isdisjoint(_error_codes(error))
     return isinstance(error, OperationalError | InterfaceError)
+
+
+def note_refusal(error: BaseException | None) -> bool:
+    """Take note if no connection could be opened; return whether that was the error.
+
+    That is one to the default database: others are the business of the site.
+    """
+    frames = () if error is None else walk_tb(error.__traceback__)
+    refused = DEFAULT_DB_ALIAS in [
+        frame.f_locals["self"].alias for frame, _ in frames if frame.f_code is _CONNECT
+    ]
+    if refused:
+        _refusals.append(time.monotonic())
+    return refused
+
+
+def are_refused() -> bool:
+    """Return whether connections cannot be opened, such as above a limit of a role."""
+    return any(time.monotonic() - each < REFUSED_S for each in _refusals)
+
+
+def lacks_migration(error: BaseException) -> bool:
+    """Return whether a table or a column is missing."""
+    codes, words = _error_codes(error), str(error)
+    return not UNKNOWN.isdisjoint(codes) or words.startswith(UNKNOWN_WORDS)
 
 
 def cannot_write(error: BaseException) -> bool:

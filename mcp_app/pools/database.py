@@ -28,6 +28,7 @@ from mcp_app.pools.connections import (
     cut_connections,
     end_before_exit,
     is_outage,
+    note_refusal,
     waits_for_a_lock,
 )
 from mcp_app.pools.loop_thread import settle_future
@@ -234,6 +235,7 @@ class DatabaseThreads:
         except DatabaseError as error:
             if not is_outage(error):
                 raise
+            note_refusal(error)
             now = time.monotonic()
             if now - self._logged_at >= TELL_EVERY_S:
                 self._logged_at = now

@@ -14,7 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from django.db import Error as DatabaseError
 
@@ -25,6 +25,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.invalidation.workers import FRESHNESS
+from mcp_app.pools.connections import lacks_migration
 from mcp_app.pools.database import reader, writer
 from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.process.announcements import Announcements
@@ -44,6 +45,11 @@ TIMEOUT = 2.0
 RETRY = 0.25
 """Seconds from one check to the next during an outage."""
 NEVER = float("-inf")
+AWAY: Final = "The database cannot be reached."
+NOT_MIGRATED: Final = (
+    "The database lacks a table or a column: a migration is missing. Run manage.py"
+    " migrate."
+)
 
 
 class FreshnessGate:
@@ -72,6 +78,7 @@ class FreshnessGate:
         self._running: asyncio.Task[bool] | None = None
         self._running_since = NEVER
         self._failed = NEVER
+        self._why = AWAY
         self.loading = False
         """Whether a check has been answered, and the caches are being loaded."""
 
@@ -127,9 +134,7 @@ class FreshnessGate:
         while self._started <= moment:
             if outage or not await self._join_check(moment):
                 seconds = random.randint(5, 15)  # noqa: S311 - no secret
-                raise Unavailable(
-                    "The database cannot be reached.", retry_after=seconds
-                )
+                raise Unavailable(self._why, retry_after=seconds)
 
     async def _join_check(self, moment: float) -> bool:
         running, since = self._running, self._running_since
@@ -158,6 +163,8 @@ class FreshnessGate:
                 self._give_up()
             reason = error.__cause__ or error
             logger.warning("A check of the database for changes failed: %r", reason)
+            told = reason if isinstance(error, Unavailable) else error
+            self._why = NOT_MIGRATED if lacks_migration(told) else AWAY
             self._failed = time.monotonic()
             return False
         finally:

@@ -15,6 +15,7 @@ from django.db import DataError
 from django.db import Error as DatabaseError
 
 from mcp_app.invalidation.workers import HEARTBEAT, TRUSTED, Report, WorkerRow
+from mcp_app.pools.connections import are_refused
 from mcp_app.pools.database import writer
 from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.process.freshness import NEVER, FreshnessGate
@@ -72,7 +73,7 @@ class Health:
         except Exception:
             logger.exception("The catalog could not be read.")
             return FRESHNESS
-        return FINE
+        return DATABASE if are_refused() else FINE
 
 
 # -- heartbeat -------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from mcp_app.interface.errors import (
     ExternalError,
     TooManyQuestions,
 )
+from mcp_app.pools.connections import note_refusal
+from mcp_app.pools.database import unavailable
 from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
@@ -254,7 +257,13 @@ def check_switched_off(exchange: Exchange, name: str, identity: str, what: str) 
 
 
 def crash_text(exchange: Exchange, entry: Entry[Any, Any]) -> str:
-    """Log the current exception; return a message with its id in the log."""
+    """Log the current exception; return a message with its id in the log.
+
+    Raises another if no connection to the database could be opened.
+    """
+    if note_refusal(sys.exception()):
+        logger.warning("A call got no connection to the database.", exc_info=True)
+        raise error_of_run(exchange, unavailable()) from sys.exception()
     exchange.failure = identifier = secrets.token_hex(4)
     logger.exception(
         "A call failed (%s).",

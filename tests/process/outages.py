@@ -25,6 +25,13 @@ def away() -> Iterator[None]:
     # Replaced they would not be where other tests have left threads that hang.
     for pool in (checks, reader, lookups):
         pool.close()
+    with refusing():
+        yield
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Let no connection be opened; those that are open stay."""
     if connection.vendor == "sqlite":
         yield from _moved(Path(connection.settings_dict["NAME"]))
         return

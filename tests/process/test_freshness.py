@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from django.db import DatabaseError, OperationalError
+from django.db import DatabaseError, OperationalError, connection
 
 from mcp_app.invalidation.change_reader import ChangeSet
+from mcp_app.pools.database import reader
 from mcp_app.process import freshness
 from mcp_app.process.freshness import FreshnessGate
 from mcp_app.protocol.errors import Unavailable
@@ -178,6 +179,16 @@ async def test_looking_wants_a_check_from_now_on(gate: Gate) -> None:
     gate.database.answers.set()
     await asyncio.gather(*waiting, looking)
     assert gate.database.checks == 4
+
+
+@pytest.mark.databases
+@pytest.mark.usefixtures("served_rows")
+@pytest.mark.parametrize("missing", ["missing FROM mcp_app_server", "1 FROM missing"])
+async def test_a_migration_that_is_missing(gate: Gate, missing: str) -> None:
+    with pytest.raises((DatabaseError, Unavailable)) as raised:
+        await reader.run(lambda: connection.cursor().execute(f"SELECT {missing}"))
+    gate.database.error = raised.value
+    assert "Run manage.py migrate." in (await gate.refuse()).message
 
 
 @pytest.mark.parametrize(

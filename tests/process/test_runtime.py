@@ -36,6 +36,7 @@ from mcp_app.process import (
     runtime,
 )
 from mcp_app.process import background as current_process
+from mcp_app.process.heartbeat import DATABASE
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.cursors import key_fingerprint
@@ -44,7 +45,7 @@ from mcp_app.streams.session_store import TOUCH_S
 from tests.admin.calls.rows import crash, write
 from tests.asgi_client import Client, Visit
 from tests.behaviours import Stage
-from tests.process.outages import away
+from tests.process.outages import away, refusing
 from tests.published import published, start, stopped
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect, all_logged
@@ -244,6 +245,23 @@ async def test_a_load_that_fails_loses_no_change(connect: Connect, tool: str) ->
     assert int(refused.headers["retry-after"]) >= 5
     await a_moment()
     assert await said(client, tool) == "here"
+
+
+@pytest.mark.databases
+async def test_calls_that_get_no_connection(site: Site, tool: str) -> None:
+    """The checks have theirs, such as where a role has a limit."""
+    config = '{"function": "drill.ledger"}'
+    reading = Tool(name=tool, kind="function", config=config, read_only=True)
+    await writer.run(published, reading)
+    await site.check()
+    client = await site.connect(STATELESS)
+    with refusing():
+        for name, status in (("drill_ledger", 200), (tool, 503)):
+            refused = await client.call(name, key=tool, seconds=0)
+            assert refused.error["message"] == "The database cannot be reached."
+            assert refused.status == status
+        assert await site.process.failing_part() == DATABASE
+    assert (await client.call(tool, key=tool, seconds=0)).text == "1"
 
 
 @pytest.mark.databases
