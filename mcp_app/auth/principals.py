@@ -10,11 +10,13 @@ import asyncio
 import errno
 import inspect
 import logging
+import re
 import socket
 import ssl
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from itertools import islice
 from typing import Final
 
 from django.db import Error as DatabaseError
@@ -139,7 +141,8 @@ async def find_principal(
         if principal is not None:
             return principal
     where = metadata_for(server, request)
-    message = _required_sentence(server, signs_in=bool(where))
+    header = request.headers.get(b"authorization") or ""
+    message = _required_sentence(server, header, signs_in=bool(where))
     raise unauthenticated_refusal(message, metadata=where)
 
 
@@ -159,13 +162,27 @@ def metadata_for(server: ServerDefinition, request: AuthenticationRequest) -> st
     return metadata_url(origin, request.path)
 
 
-def _required_sentence(server: ServerDefinition, *, signs_in: bool) -> str:
+_MISTAKES: Final = (
+    (r"[\"']|bearer\s+[\"']", "has quotation marks"),
+    (r"bearer\s+bearer\b", "has “Bearer” twice"),
+    (r"bearer\b", "has something after “Bearer” that is no token of this site"),
+    (r"basic\b", "has “Basic”, for a name and a password"),
+    ("mcp_", "lacks “Bearer” before the token"),
+    (".", "does not begin with “Bearer”"),
+)
+"""How an Authorization header begins, and what is wrong with it."""
+
+
+def _required_sentence(server: ServerDefinition, header: str, *, signs_in: bool) -> str:
     ways = ["sign in"] if signs_in else []
+    mistakes: list[str] = []
     if any(each.authenticate is access_token for each in _authenticators(server)):
         ways.append("send an access token: “Authorization: Bearer mcp_…”")
+        found = (told for begin, told in _MISTAKES if re.match(begin, header, re.I))
+        mistakes = [f" Your header {told}." for told in islice(found, 1)]
     advice = ", or ".join(ways)
     advice = f" {advice[0].upper()}{advice[1:]}." if ways else ""
-    return f"Authentication is required.{advice}"
+    return f"Authentication is required.{advice}{''.join(mistakes)}"
 
 
 def cached_token(

@@ -133,6 +133,23 @@ async def test_who_brings_nothing_is_told_what_to_send(access: tuple[str, ...]) 
     )
 
 
+@pytest.mark.parametrize(
+    ("header", "mistake"),
+    [
+        ("mcp_abc", "lacks “Bearer” before the token"),
+        ('"Bearer mcp_abc"', "has quotation marks"),
+        ("Bearer 'mcp_abc'", "has quotation marks"),
+        ("Bearer Bearer mcp_abc", "has “Bearer” twice"),
+        ("Bearer YOUR-TOKEN", "has something after “Bearer” that is no token of this"),
+        ("Basic bWFyaWE6eA==", "has “Basic”, for a name and a password"),
+        ("Token mcp_abc", "does not begin with “Bearer”"),
+    ],
+)
+async def test_a_header_that_is_wrong_is_told_how(header: str, mistake: str) -> None:
+    refused = await refusal(("token",), authorization=header)
+    assert f" Your header {mistake}" in refused.message
+
+
 async def test_wrong_credentials_end_the_matter() -> None:
     """The next method is not asked, which might know the request for another's."""
     refused = await refusal(("by_name", "by_badge"), x_name="nobody", x_badge="7")
