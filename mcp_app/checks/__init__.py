@@ -19,7 +19,7 @@ from mcp_app.checks.definitions import (
     check_rules,
     check_tasks,
 )
-from mcp_app.checks.deployment import check_databases, check_deployment
+from mcp_app.checks.deployment import check_databases, check_deployment, check_hosts
 from mcp_app.checks.modules import check_admin_site, check_modules, check_toolsets
 from mcp_app.checks.settings import check_settings, check_sign_in
 
@@ -35,6 +35,7 @@ checks.register(check_admin_site, TAG)
 checks.register(check_permissions, TAG)
 checks.register(check_rules, TAG)
 checks.register(check_open_models, TAG)
+checks.register(check_hosts, TAG)
 checks.register(check_deployment, TAG, deploy=True)
 checks.register(check_tasks, TAG, deploy=True)
 checks.register(check_definitions, TAG)

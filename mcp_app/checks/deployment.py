@@ -23,6 +23,15 @@ from mcp_app.pools import batching
 
 
 @advising_check
+def check_hosts(app_configs: object, **_: Any) -> Messages:
+    """Report that every request is refused, also where nobody checks a deployment."""
+    with suppress(ImproperlyConfigured):
+        if not settings.DEBUG and conf.refuses_every_host(conf.current_settings()):
+            message, hint = conf.EVERY_HOST_REFUSED, conf.NAME_HOSTS_HINT
+            return [checks.Warning(message, hint=hint, id="mcp_app.W005")]
+    return []
+
+
 def check_deployment(app_configs: object, **_: Any) -> Messages:
     """Report settings that make the endpoint refuse everything, or let in too much."""
     try:

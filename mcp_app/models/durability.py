@@ -30,6 +30,7 @@ class Kind(IntEnum):
     POOLER = 13
     REPLICAS = 14
     LOCKS = 15
+    CHARACTERS = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +126,23 @@ _ENGINES: Final = """
     SELECT table_name, engine FROM information_schema.tables
     WHERE table_schema = DATABASE() AND table_name LIKE 'mcp\\_app\\_%%'
 """
+_CHARACTERS: Final = """
+    SELECT table_name, character_set_name FROM information_schema.columns
+    WHERE table_schema = DATABASE() AND table_name LIKE 'mcp\\_app\\_%%'
+    AND character_set_name <> 'utf8mb4'
+"""
 
 
 def _of_mysql(using: str) -> Iterator[Doubt]:
     yield from on_mysql(_values_by_name(using, _MYSQL))
+    for table, characters in sorted(_values_by_name(using, _CHARACTERS).items())[:1]:
+        yield Doubt(
+            Kind.CHARACTERS,
+            f"{table}, a table of mcp_app, has columns in {characters}, which cannot"
+            " store all that people write.",
+            "ALTER TABLE … CONVERT TO CHARACTER SET utf8mb4 for each; ALTER DATABASE …"
+            " CHARACTER SET utf8mb4 before migrate.",
+        )
     engines = _values_by_name(using, _ENGINES).items()
     if others := [each for each in engines if each[1] != "InnoDB"]:
         table, engine = others[0]

@@ -258,7 +258,9 @@ def is_outage(error: BaseException) -> bool:
     """
     if isinstance(error, InternalError):
         return not (CANNOT_WRITE | ENDED).isdisjoint(_error_codes(error))
-    return isinstance(error, OperationalError | InterfaceError)
+    # MariaDB reports so what the characters of a column cannot say.
+    unstorable = error.args[:1] == (1366,)
+    return isinstance(error, OperationalError | InterfaceError) and not unstorable
 
 
 def note_refusal(error: BaseException | None) -> bool:

@@ -12,6 +12,8 @@ from django.db import OperationalError, connection
 from mcp_app.audit.call_log import CallLog
 from mcp_app.audit.writing import write
 from mcp_app.models import Call, CallStatistic, CallWriter
+from mcp_app.models.durability import Kind, doubts
+from mcp_app.pools.connections import is_outage
 from mcp_app.pools.database import writer
 from tests.audit.reading import totals
 from tests.audit.records import batch, record
@@ -40,10 +42,13 @@ def figures() -> tuple[int, dict[Any, int], dict[Any, int]]:
     return Call.objects.count(), totals(), totals("dropped")
 
 
-def test_it_says_that_it_is_an_outage() -> None:
+def test_it_says_that_it_is_an_outage_and_is_none() -> None:
+    write(batch(record(client="fox")))
     with pytest.raises(OperationalError) as raised:
-        write(batch(record(client="🦊")))
+        Call.objects.update(client_name="🦊")
     assert raised.value.args[0] == 1366
+    assert not is_outage(raised.value)
+    assert Kind.CHARACTERS in [each.kind for each in doubts("default")]
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -11,7 +11,12 @@ from django.db import Error, connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import override_settings
 
-from mcp_app.checks.deployment import OLD_MIGRATION, check_databases, check_deployment
+from mcp_app.checks.deployment import (
+    OLD_MIGRATION,
+    check_databases,
+    check_deployment,
+    check_hosts,
+)
 from mcp_app.models import durability
 
 
@@ -37,6 +42,9 @@ def test_deployment(hosts: list[str], given: dict[str, Any], found: list[str]) -
 def test_who_refuses_every_host_is_told_what_to_set() -> None:
     with override_settings(ALLOWED_HOSTS=["*"], MCP={}):
         error, *_ = check_deployment(None)
+        assert [each.id for each in check_hosts(None)] == ["mcp_app.W005"]
+    with override_settings(ALLOWED_HOSTS=["*"], MCP={}, DEBUG=True):
+        assert check_hosts(None) == []
     assert 'PUBLIC_URL"] to the address that clients use, such as' in str(error.hint)
 
 
