@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -223,7 +224,10 @@ class DatabaseThreads:
         if PUMPS and (pump := PUMPS.get(loop)) is not None:
             return await pump.run_uncounted(partial(function, *arguments, **keywords))
         future: asyncio.Future[Value] = loop.create_future()
-        call = partial(contextvars.copy_context().run, function, *arguments, **keywords)
+        context = contextvars.copy_context()
+        if self not in FOR_THE_SITE:
+            context.run(_begin_no_trace)
+        call = partial(context.run, function, *arguments, **keywords)
         function_in_time = partial(
             _run_unless_late, partial(self._around, call), time.monotonic()
         )
@@ -394,6 +398,17 @@ def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
         return queue.get()
 
 
+def _begin_no_trace() -> None:
+    """Let instrumentations be silent where a statement of ours has no span around it.
+
+    Else each check of an idle process were a trace of its own.
+    """
+    trace: Any = sys.modules.get("opentelemetry.trace")
+    if trace is not None and not trace.get_current_span().get_span_context().is_valid:
+        otel: Any = sys.modules["opentelemetry.context"]
+        otel.attach(otel.set_value("suppress_instrumentation", True))
+
+
 def _run_unless_late(function: Callable[[], Value], queued: float) -> Value:
     if time.monotonic() - queued > QUEUE_SECONDS:
         raise Unavailable("Too much waits for the database.", retry_after=RETRY_SECONDS)
@@ -441,6 +456,7 @@ authenticators = DatabaseThreads("mcp-authentication", 4, patience=30.0)
 """Authenticators of the site never wait for a thread of user code."""
 judges = DatabaseThreads("mcp-rules", 2, patience=30.0)
 """Rules of the site: one that hangs delays no authentication."""
+FOR_THE_SITE = (authenticators, judges)
 POOLS = (
     *(checks, reader, lookups, writer),
     *(log_writer, call_writer, authenticators, judges),

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final
 
+import opentelemetry.context
 import pytest
 from django.db import (
     InterfaceError,
@@ -23,6 +25,7 @@ from django.db import (
     connections,
 )
 from django.db.backends.signals import connection_created
+from opentelemetry.sdk.trace import TracerProvider
 
 from mcp_app.pools import database
 from mcp_app.pools.database import DatabaseThreads, reader
@@ -55,6 +58,16 @@ async def test_a_function_runs_in_the_named_thread(threads: DatabaseThreads) -> 
 
 def fail(error: Exception) -> None:
     raise error
+
+
+async def test_work_without_a_span_begins_no_trace(threads: DatabaseThreads) -> None:
+    """Instrumentations of databases ask for this value."""
+    silent = partial(opentelemetry.context.get_value, "suppress_instrumentation")
+    assert await threads.run(silent)
+    assert not await database.authenticators.run(silent)
+    with TracerProvider().get_tracer("test").start_as_current_span("request"):
+        assert not await threads.run(silent)
+    assert not silent()
 
 
 async def test_what_is_raised_there_is_raised_here(threads: DatabaseThreads) -> None:

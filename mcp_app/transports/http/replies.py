@@ -27,6 +27,7 @@ SSE_HEADERS: RawHeaders = [
     (b"x-accel-buffering", b"no"),
     (b"content-encoding", b"identity"),
 ]
+CLOSE: Final = (b"connection", b"close")
 SEND_SECONDS = 30.0
 """A reader that takes nothing for so long is given up."""
 MAX_QUEUED_BYTES = 8 * 1024 * 1024
@@ -271,7 +272,7 @@ class Reply:
         status, body = answer
         way = self._connection
         if self._events is None and (way.accepts.json or status != OK):
-            headers = way.cors if status == OK else way.error_headers(status)
+            headers = self._headers if status == OK else way.error_headers(status)
             return send_json(way.send, status, body, headers)
         self._open_events().queue_message(body)
         return self._end_events()
@@ -299,10 +300,16 @@ class Reply:
         events.end_output()
         await asyncio.wait([events.closed])
 
+    @property
+    def _headers(self) -> RawHeaders:
+        way = self._connection
+        # Whoever keeps the connection would be refused with the next call.
+        return [*way.cors, CLOSE] if way.process.stopping else way.cors
+
     def _open_events(self) -> EventStream:
         if self._events is None:
             way = self._connection
-            self._events = EventStream(way.send, way.cors, way.process.queues)
+            self._events = EventStream(way.send, self._headers, way.process.queues)
             self._events.closed.add_done_callback(self._note_closed_stream)
             self._write_beginning(self._events)
         return self._events
