@@ -308,7 +308,8 @@ def error_of_run(exchange: Exchange, error: ProtocolError) -> ProtocolError:
 
     Status 503 says that nothing ran: a proxy sends such a request to another process.
     """
-    if error.http_status != Unavailable.http_status or not runs_once(exchange):
+    may_have_run = runs_once(exchange) and not exchange.untouched
+    if error.http_status != Unavailable.http_status or not may_have_run:
         return error
     exchange.record_outcome(Outcome.UNAVAILABLE, error.message)
     return InternalError(error.message)
