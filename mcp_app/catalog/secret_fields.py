@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterable, Set
 from typing import Any, Final
@@ -50,17 +51,44 @@ def is_secret_name(name: str, model: Any = None) -> bool:
 
 def secret_in_sight(model: Any) -> str:
     """Return the field of a secret that is a row's key, or is in its text; or ""."""
-    code = getattr(model.__str__, "__code__", None)
-    read = {model._meta.pk.name, *getattr(code, "co_names", ())}
+    read = {model._meta.pk.name, *_names_in_text(model)}
     columns = [each for each in model._meta.concrete_fields if not each.is_relation]
     names = [each.name for each in columns if each.name in read]
     return next((each for each in names if is_secret_name(each, model)), "")
 
 
+def _names_in_text(model: type) -> list[str]:
+    """Return what `__str__` names, and what methods and properties that it names do."""
+    names = ["__str__"]
+    for name in names:
+        member = inspect.getattr_static(model, name, None)
+        function = getattr(member, "fget", None) or getattr(member, "func", member)
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        names += {*getattr(code, "co_names", ())}.difference(names)
+    return names
+
+
+def is_secret_path(path: str, model: Any) -> bool:
+    """Whether a path such as `grant__code__in` comes by a secret, or leads into JSON.
+
+    What stands in JSON is a secret by its name, which no statement knows.
+    """
+    for part in path.split("__"):
+        if is_secret_name(part, model):
+            return True
+        try:
+            column = model._meta.get_field(part)
+        except (AttributeError, FieldDoesNotExist):
+            continue
+        if isinstance(column, models.JSONField):
+            return True
+        model = column.related_model
+    return False
+
+
 def searches_secret(names: Iterable[str], model: Any) -> bool:
     """Whether a search of the admin looks at a secret, which who asks could guess."""
-    parts = (part for each in names for part in each.lstrip("^=@").split("__"))
-    return any(is_secret_name(each, model) for each in parts)
+    return any(is_secret_path(each.lstrip("^=@"), model) for each in names)
 
 
 def is_secret_model(model: Any) -> bool:

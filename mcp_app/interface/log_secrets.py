@@ -27,19 +27,22 @@ logger = logging.getLogger("mcp_app.server")
 _NEW_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\W_]+")
 _HARMLESS_KEY: Final = re.compile(
     r"(?:^|_)(?:(?:continuation|next|page|sync)_?tokens?|(?:cache|composite|foreign"
-    r"|group|hash|idempotency|issue|lookup|natural|object|order|parent|partition"
-    r"|primary|project|public|publishable|range|routing|row|sort|surrogate|translation"
-    r"|unique)_?keys?)(?=_|$)"
+    r"|group|idempotency|issue|lookup|natural|object|parent|partition|primary|project"
+    r"|public|publishable|range|row|sort|surrogate|translation|unique)_?keys?)(?=_|$)"
 )
 _SURE: Final = (
     r"[a-z]*(?:passw(?:or)?d|secret|token)s?|pass(?:code|key|phrase)s?|pwd|pin|salt|dsn"
-    r"|jwts?|bearer|credentials?|[ht]?otps?|cvc|cvv|card_?numbers?"
-    r"|(?:auth|authorization|backup|invitation|invite|login|mfa|otp|pin|recovery|reset"
-    r"|verification)_?codes?"
+    r"|(?:admin|db|ftp|smtp|user)_?pass|psk|passwort|kennwort|mnemonic"
+    r"|jwts?|bearer|credentials?|creds|[ht]?otps?|cvc|cvv|card_?numbers?"
+    r"|(?:access|activation|auth|authorization|backup|confirmation|invitation|invite"
+    r"|login|mfa|one_?time|otp|pin|recovery|reset|security|sms|verification)_?codes?"
     r"|[a-z]*(?:access|api|encryption|private|secret|session|signing|ssh)_?keys?"
+    r"|priv_?key|(?:seed|recovery)_?phrase|security_?answer|webhook_?url"
+    r"|connection_?string"
 )
-_LOGGED: Final = r"keys?|sessions?(?:_?id)?|[a-z]*sessid|[a-z]*cookies?|authorization"
-_OF_CALLS: Final = r"|x_auth|appid|sig|[a-z]*signature"
+_HEADERS: Final = r"sessions?_?id|[a-z]*sessid|[a-z]*cookies?|authorization|x_auth"
+_LOGGED: Final = rf"keys?|sessions?|{_HEADERS}"
+_OF_CALLS: Final = r"|appid|sig|[a-z]*signature"
 
 
 def whole_words(names: str, beside: str = "") -> re.Pattern[str]:
@@ -49,7 +52,7 @@ def whole_words(names: str, beside: str = "") -> re.Pattern[str]:
 
 SURE: Final = whole_words(_SURE)
 """Names of secrets, whatever they are names of."""
-FIELDS: Final = whole_words(_SURE, r"|(?<=[a-z0-9])_keys?\d*$")
+FIELDS: Final = whole_words(f"{_SURE}|{_HEADERS}", r"|(?<=[a-z0-9])_keys?\d*$")
 """Names of secrets among fields of models and forms, and in JSON."""
 MESSAGES: Final = whole_words(f"{_SURE}|{_LOGGED}")
 """Names of secrets in log messages and arguments."""

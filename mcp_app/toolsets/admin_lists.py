@@ -20,6 +20,7 @@ from mcp_app.catalog.form_filling import Pair
 from mcp_app.catalog.secret_fields import (
     is_secret_model,
     is_secret_name,
+    is_secret_path,
     searches_secret,
 )
 from mcp_app.interface.errors import ToolError
@@ -39,7 +40,9 @@ def list_page(changeable: bool, request: SiteRequest, context: Context) -> JsonO
     if words and not (changes.search_fields and changes.query):
         raise ToolError("This list cannot be searched like this.")
     if words and searches_secret(changes.search_fields, changes.model):
-        raise ToolError("This list cannot be searched: it would look at a secret.")
+        raise ToolError(
+            "This list cannot be searched: it would look at a secret, or into JSON."
+        )
     columns = _columns(changes)
     rows = [
         {
@@ -72,6 +75,9 @@ def list_query(
         pairs += parse_qsl(query.removeprefix("?"), keep_blank_values=True)
     if sort:
         column = known_item("column", sort.removeprefix("-"), _columns(changes))
+        order = changes.get_ordering_field(column)
+        if is_secret_path(str(getattr(order, "name", order)), changes.model):
+            raise ToolError(f"The column “{sort}” is sorted by a secret.")
         direction = "-" if sort.startswith("-") else ""
         pairs.append(("o", f"{direction}{[*changes.list_display].index(column)}"))
     return [*dict.fromkeys(pairs)]
@@ -99,7 +105,7 @@ def _filters(changes: Any) -> dict[str, Any]:
     for each in changes.filter_specs:
         title = plain_text(each.title)
         field = next(iter(each.expected_parameters()), title)
-        if not is_secret_name(field, changes.model):
+        if not is_secret_path(field, changes.model):
             filters[title if titles[title] == 1 else field] = each
     return filters
 

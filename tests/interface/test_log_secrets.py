@@ -35,15 +35,19 @@ SECRET: Final = """
     verification_code verificationCode invite_code auth_code
     api_key api_keys apiKey APIKey apikey apikeys X-Api-Key hapikey api_key_name
     private_key SECRET_KEY secretKey secretkey session_key sessionKey access_key
-    access_key_id signing_key encryption_key ssh_key sshKeys
+    access_key_id signing_key encryption_key ssh_key sshKeys privkey priv_key
+    access_code activation_code security_code sms_code confirmationCode one_time_code
+    smtp_pass db_pass psk passwort seed_phrase mnemonic security_answer webhook_url
+    connection_string creds
 """
-FIELD: Final = "ping_key badge_key badgeKey service-keys licence_key2"
-LOGGED: Final = """
-    key keys key2 key_name cookie cookies Cookie Set-Cookie session sessions sessionid
+HEADERS: Final = """
+    cookie cookies Cookie Set-Cookie sessionid X-Auth
     session_id PHPSESSID Mcp-Session-Id authorization Authorization Proxy-Authorization
     http.request.header.authorization
 """
-SENT: Final = "appid sig code auth X-Auth signature X-Signature X-Amz-Signature"
+FIELD: Final = "ping_key badge_key badgeKey service-keys licence_key2 order_key"
+LOGGED: Final = "key keys key2 key_name session sessions"
+SENT: Final = "appid sig code auth signature X-Signature X-Amz-Signature"
 HARMLESS: Final = """
     keyboard monkey turkey hotkey keynote keyed tokenizer secretary obsession possess
     assess author authorized sessionless passwordless cookiecutter name id data user
@@ -94,6 +98,7 @@ def removed(data: object) -> Any:
     ("names", "found"),
     [
         (SECRET, {SURE, FIELDS, MESSAGES, CALLS}),
+        (HEADERS, {FIELDS, MESSAGES, CALLS}),
         (FIELD, {FIELDS, MESSAGES, CALLS}),
         (LOGGED, {MESSAGES, CALLS}),
         (SENT, {CALLS}),

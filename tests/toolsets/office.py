@@ -196,7 +196,16 @@ class StockAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return {"sku": f"S-{date.today().year}", "level": "7"}
 
 
-office.register(Country, search_fields=["code"])
+@admin.register(Country, site=office)
+class CountryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    search_fields = ("code",)
+    list_display = ("name", "initial")
+
+    @admin.display(ordering="code")
+    def initial(self, row: Country) -> str:
+        return row.code[:1]
+
+
 office.register(User, UserAdmin)
 
 

@@ -177,6 +177,11 @@ SENT: list[tuple[str, Any, str]] = [
         {"text": '{"a": <price>}', **JSON},
         "sent as this text.",
     ),
+    (
+        """--json '{"sig": "x", "a": {"appid": "y", "code": 5}}'""",
+        {"json": {"a": {"code": 5}}},
+        f"Left out: appid {DOUBT}, sig {DOUBT}.",
+    ),
     ("--data-raw @a -d b", {"text": "@a&b", "type": FORM}, "sent as this text."),
     ("--data-urlencode =a=b", {"text": "a%3Db", "type": FORM}, "sent as this text."),
     ("--data-urlencode a@b -d c=d", {"form": [{"name": "c", "value": "d"}]}, "files."),

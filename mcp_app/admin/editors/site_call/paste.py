@@ -388,6 +388,8 @@ def _open_members(
     for name, value in members:
         if names_secret(name, value):
             call.left_out.append(_key_of(visible(name)[:40]))
+        elif isinstance(value, str) and names_secret(name, value, CALLS):
+            call.left_out.append(_doubt_of(visible(name)[:40]))
         else:
             yield name, value
 
