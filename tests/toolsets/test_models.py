@@ -235,6 +235,13 @@ def test_a_key_that_is_not_opened_is_shown_and_asked_by(client: Client) -> None:
     assert found["key"] == str(invoice.key)
 
 
+def test_numbers_beyond_those_of_the_column(client: Client) -> None:
+    far = 10**400
+    whole = client.call("stock_count").data
+    assert client.call("stock_count", level_from=-far, level_to=far).data == whole
+    assert client.call("stock_list", level_from=far).data == {"rows": [], "total": 0}
+
+
 def test_the_key_of_a_relation_leads_to_its_row(client: Client) -> None:
     """Also where another column joins the two."""
     [row, *_] = [
@@ -252,7 +259,6 @@ REFUSED: Final[list[tuple[str, JsonObject, str]]] = [
     ("order_list", {"search": ""}, "search"),
     ("order_list", {"search": "a\0"}, "Null characters are not allowed."),
     ("order_list", {"search": "x" * 3_000_000}, "search"),
-    ("stock_list", {"level_from": 10**400}, "level_from"),
     ("order_list", {"created_from": "13.4.2026"}, "created_from"),
     ("order_list", {"customer_key": 10**30}, "customer_key"),
     ("order_list", {"cursor": "no cursor"}, "This tool gave no such cursor"),

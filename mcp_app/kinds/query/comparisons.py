@@ -1,6 +1,6 @@
 """What a field can be asked by, and what clients send for it.
 
-Values are cleaned by the field that Django's forms have for the column; keys by the
+Values are cleaned by the field that Django's forms have for their kind; keys by the
 column itself, because a form's field would tell which rows exist.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
-from django.db.models import IntegerField, Q
+from django.db.models import EmailField, IntegerField, Q, URLField, UUIDField
 from django.utils import timezone
 
 from mcp_app.catalog.json_schemas import text_like
@@ -111,8 +111,7 @@ def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
     simple = _TYPES.get(FieldKind.NUMBER if whole else field.kind)
     if simple is not None:
         return dict(simple)
-    form = column.formfield()
-    formats = [each for kind, each in _FORMATS.items() if isinstance(form, kind)]
+    formats = [each for kind, each in _FORMATS.items() if isinstance(column, kind)]
     schema = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_LENGTH}
     return {**schema, "format": formats[0]} if exact and formats else schema
 
@@ -129,10 +128,10 @@ _LIKE: Final[Mapping[FieldKind, str]] = {
     FieldKind.TIME: "time",
 }
 """Texts that need no zone, which the formats want."""
-_FORMATS: Final[Mapping[type[forms.Field], str]] = {
-    forms.EmailField: "email",
-    forms.URLField: "uri",
-    forms.UUIDField: "uuid",
+_FORMATS: Final[Mapping[type[Any], str]] = {
+    EmailField: "email",
+    URLField: "uri",
+    UUIDField: "uuid",
 }
 
 
@@ -152,7 +151,7 @@ def clean_value(field: OpenField, lookup: str, value: object) -> Value:
         return [
             None if each is None else clean_value(field, one, each) for each in value
         ]
-    if lookup in ("iexact", *SEVERAL):
+    if lookup in ("iexact", *SEVERAL) or field.kind is FieldKind.TEXT:
         return _valid_text(value)
     if lookup in ENDS and field.kind is FieldKind.DATETIME:
         return _clean_day(value, is_last=lookup == "to")
@@ -176,11 +175,11 @@ def _clean_one(field: OpenField, value: object) -> Value:
     try:
         if isinstance(value, str):
             value = _valid_text(value)
-        form = None if field.kind in _KEYS else _form_field(column)
-        clean = column.to_python if form is None else form.clean
-        cleaned = clean(value if form is None else _as_form_input(value))
-        if form is None or field.kind is FieldKind.NUMBER:
-            # Forms do not know how large a number the database holds.
+        if field.kind in _FORM_FIELDS:
+            form = _FORM_FIELDS[field.kind](required=False)
+            cleaned = form.clean(_as_form_input(value))
+        else:
+            cleaned = column.to_python(value)
             column.run_validators(cleaned)
         if isinstance(cleaned, datetime):
             cleaned = site_time(cleaned)
@@ -199,22 +198,15 @@ def _clean_one(field: OpenField, value: object) -> Value:
 _OUT_OF_TIME: Final = "“%s” is before the year 1 or after the year 9999 in UTC."
 
 
-_KEYS: Final = frozenset(
-    {FieldKind.KEY, FieldKind.TO_ONE, FieldKind.CHOICE, FieldKind.YES_NO}
-)
-"""Kinds whose values the column itself reads."""
-
-
-def _form_field(column: Any) -> forms.Field | None:
-    form: forms.Field | None = column.formfield()
-    if isinstance(form, forms.CharField):
-        form.strip = False
-    if isinstance(form, forms.DecimalField):
-        # A limit may have more places than the column: 9.999 is a fine "at most".
-        form = forms.DecimalField()
-    if form is not None:
-        form.required = False
-    return form
+_FORM_FIELDS: Final[Mapping[FieldKind, type[forms.Field]]] = {
+    FieldKind.NUMBER: forms.IntegerField,
+    FieldKind.FLOAT: forms.FloatField,
+    FieldKind.DECIMAL: forms.DecimalField,
+    FieldKind.DATE: forms.DateField,
+    FieldKind.DATETIME: forms.DateTimeField,
+    FieldKind.TIME: forms.TimeField,
+}
+"""What reads values of a kind.  That of a column refuses what only forms forbid."""
 
 
 def _as_form_input(value: object) -> object:
