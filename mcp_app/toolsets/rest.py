@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import unwrap
@@ -150,7 +151,8 @@ def _schema_of(view: Any) -> Any:
     """Return what describes a view, whichever class the settings name for that."""
     schema = view.schema
     if isinstance(schema, AutoSchema):
-        return schema
+        # One that the class has is that of all its operations.
+        return copy(schema)
     if schema.__class__.__module__ != extend_schema.__module__:
         return AutoSchema()
     # What @extend_schema says comes first, and the framework's own class last.
