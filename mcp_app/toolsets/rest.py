@@ -37,6 +37,7 @@ from rest_framework.fields import FileField
 from rest_framework.generics import GenericAPIView
 from rest_framework.mixins import CreateModelMixin
 from rest_framework.permissions import DjangoModelPermissions
+from rest_framework.request import Request
 from rest_framework.settings import api_settings
 from rest_framework.versioning import AcceptHeaderVersioning, NamespaceVersioning
 from rest_framework.views import APIView
@@ -371,6 +372,7 @@ class _Operation:
         needed: list[str] = []
         # A view that looks for a caller here decides by itself at the call.
         with suppress(Exception):
+            self.view.request.__class__ = _CallerlessRequest
             for each in self.view.get_permissions():
                 if type(each).has_permission is DjangoModelPermissions.has_permission:
                     needed += each.get_required_permissions(self.method, self._model)
@@ -379,6 +381,15 @@ class _Operation:
     @cached_property
     def _model(self) -> Any:
         return get_view_model(self.view, emit_warnings=False)
+
+
+def _refuse_caller(_: object) -> None:
+    # By no AttributeError, of which getattr() would make nobody.
+    raise RuntimeError("nobody calls yet")
+
+
+class _CallerlessRequest(Request):
+    user: Any = property(_refuse_caller)
 
 
 _ADDS: Final = ToolHints(read_only=False, destructive=False)

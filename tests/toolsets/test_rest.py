@@ -19,6 +19,7 @@ from django.utils import timezone
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from pytest_django import Settings
+from rest_framework.permissions import AllowAny, DjangoModelPermissions
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks import definitions
@@ -234,6 +235,23 @@ def test_options() -> None:
     assert [*registry.tools][:2] == ["shop_list", "shop_send"]
     demands = registry.tools["shop_send"].definition.demands
     assert demands.permissions == ("drill.view_order", "drill.add_order")
+
+
+def test_a_view_that_asks_who_calls_decides_at_the_call(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def permissions(view: Any) -> list[Any]:
+        user: Any = getattr(view.request, "user", None)
+        is_ana = getattr(user, "username", "") == "ana"
+        return [AllowAny()] if is_ana else [DjangoModelPermissions()]
+
+    monkeypatch.setattr(api.StockViewSet, "get_permissions", permissions)
+    registry = tools_of(api.StockViewSet)
+    new = {"sku": "b", "price": "2.00"}
+    for name, is_let_in in (("ana", True), ("cy", False)):
+        made = client_named(name, registry).try_call("stock_create", **new)
+        assert made.is_error != is_let_in
+        assert is_let_in or made.text == SENTENCES[403]
 
 
 def test_versions(api: Any) -> None:
