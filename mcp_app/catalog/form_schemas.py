@@ -234,6 +234,13 @@ def form_problems(form: forms.BaseForm) -> Iterator[str]:
         for error in errors:
             is_html = hasattr(error, "__html__")
             yield f"{label}{strip_tags(str(error)) if is_html else error}"
+        codes = [error.code for error in errors.as_data()]
+        if "invalid_choice" in codes and name not in form.changed_data:
+            # A browser sends another one, which nobody has chosen.
+            yield (
+                f"{label}This value was there before, and the form does not offer it"
+                " any more. Send another value, or null."
+            )
 
 
 # -- parameters ------------------------------------------------------------------------

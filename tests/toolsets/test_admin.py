@@ -280,6 +280,17 @@ def test_what_does_not_fit_is_a_sentence(tools: Client) -> None:
     assert rows_of_site() == before
 
 
+def test_a_value_that_the_form_offers_no_more_is_told(tools: Client) -> None:
+    row = order("A-2")
+    Order.objects.filter(pk=row.pk).update(state="lost")
+    change = partial(tools.try_call, "admin_change", model=ORDER, key=str(row.pk))
+    told = change(values={"note": "new"})
+    assert told.is_error
+    assert "state: This value was there before, and the form does not" in told.text
+    assert not change(values={"note": "new", "state": "back"}).is_error
+    assert order("A-2").state == "back"
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
