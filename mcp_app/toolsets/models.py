@@ -16,6 +16,7 @@ from django.db import DatabaseError
 from django.db.models import Model
 from django.utils.text import camel_case_to_spaces
 
+from mcp_app.catalog.findings import Problems, record_problem
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
 from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.registered_function import Declaration, DeclaredTool, ReadyTool
@@ -94,7 +95,7 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
             " rows=…), too."
         )
     opened = {name: _open_key(each) for name, each in registry.open_models.items()}
-    maker = _Maker(toolset, opened[label], opened)
+    maker = _Maker(toolset, opened[label], opened, registry.toolset_remarks)
     makers = {LIST: maker.list_tool, GET: maker.get_tool, COUNT: maker.count_tool}
     usual = camel_case_to_spaces(model.__name__).replace(" ", "_")
     for name in toolset.wanted_tools([*makers]):
@@ -110,8 +111,11 @@ def _open_key(model: OpenModel) -> OpenModel:
 
 
 class _Maker:
-    def __init__(self, toolset: Toolset, model: OpenModel, opened: OpenModels) -> None:
+    def __init__(
+        self, toolset: Toolset, model: OpenModel, opened: OpenModels, remarks: Problems
+    ) -> None:
         self.toolset, self.model, self.opened = toolset, model, opened
+        self.remarks = remarks
         options: Any = model.model._meta
         self.key: str = options.pk.attname
         self.row = str(options.verbose_name)
@@ -171,13 +175,24 @@ class _Maker:
             for each in free
             if each != self.key and filters[each].kind is not FieldKind.TEXT
         ]
-        asked = [self._filter_config(each) for each in options.get("filters", usual)]
+        asked = [*self._asked(usual)]
         yield from asked
         names = [each["parameter"] for each in asked]
         for name in options.get("filters", free):
             empty = self._empty_config(name)
             if empty is not None and empty["parameter"] not in names:
                 yield empty
+
+    def _asked(self, usual: Iterable[str]) -> Iterator[JsonObject]:
+        chosen = self.toolset.options.get("filters")
+        for name in usual if chosen is None else chosen:
+            try:
+                yield self._filter_config(name)
+            except RegistrationError as error:
+                if chosen is not None:
+                    raise
+                sentence = f"{self.toolset.call}: {error}"
+                record_problem(self.remarks, self.toolset.origin.place, sentence)
 
     def _empty_config(self, name: str) -> JsonObject | None:
         """Return the filter for rows that have nothing in a field, if that can be."""

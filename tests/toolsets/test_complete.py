@@ -173,11 +173,14 @@ def test_filters_do_not_take_our_names(registry: Registry) -> None:
 
     registry.open_model(Odd, fields=["sort", "count"], rows="all", permission="")
     registry.model_tools(Odd)
-    assert registry.tools == {}
-    assert "'sort' is the name of a parameter of ours" in str(registry.toolset_problems)
-    registry.model_tools(Odd, name="odd", filters=["count"])
     schema: Any = registry.tools["odd_count"].definition.input_schema
+    assert {*schema["properties"]} == {"count", "by"}
     assert schema["properties"]["by"]["enum"] == ["sort"]
+    [remark] = registry.toolset_remarks
+    assert "'sort' is the name of a parameter of ours, so no filter can" in remark
+    registry.model_tools(Odd, name="strange", filters=["sort"])
+    assert "strange_list" not in registry.tools
+    assert "'sort' is the name of a parameter of ours" in str(registry.toolset_problems)
 
 
 @isolate_apps("tests.drill")
