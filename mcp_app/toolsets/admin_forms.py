@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from itertools import chain, repeat
 from typing import Any, Final, TypeAlias
 
@@ -56,6 +57,9 @@ def plain_value(value: object) -> object:
         return timezone.localtime(value).isoformat()
     if isinstance(value, Model):
         return str(value)
+    if isinstance(value, Decimal):
+        # Without exponents, as pages show it.
+        value = f"{value:f}"
     if hasattr(value, "__html__"):
         return plain_text(value)
     if isinstance(value, QuerySet):

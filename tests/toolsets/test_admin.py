@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from mcp_app.interface.log_secrets import BLOT
 from mcp_app.models import AccessToken, Server
 from mcp_app.test import Client
 from mcp_app.test.results import Result
+from mcp_app.toolsets.admin_forms import plain_value
 from tests.drill.models import Country, Customer, Invoice, Item, Ledger, Order, Stock
 from tests.toolsets.browser import BERLIN, browser_of, rows_after, rows_of_site
 from tests.toolsets.office import MODELS, office
@@ -169,6 +171,10 @@ def test_a_row_is_shown_with_all_that_its_page_has(tools: Client) -> None:
     assert (item["amount"], item["stock"]["text"]) == (3, "S-1")
     [entry] = answer["history"]
     assert (entry["user"], entry["change"]) == ("boss", "Changed Note.")
+
+
+def test_decimals_have_no_exponents() -> None:
+    assert plain_value(Decimal("0E-16")) == "0.0000000000000000"
 
 
 def test_a_form_says_what_can_be_entered(tools: Client) -> None:
