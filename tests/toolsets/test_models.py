@@ -236,8 +236,7 @@ def test_a_key_that_is_not_opened_is_shown_and_asked_by(client: Client) -> None:
 
 
 def test_numbers_beyond_those_of_the_column(client: Client) -> None:
-    far = 10**400
-    whole = client.call("stock_count").data
+    far, whole = 10**400, client.call("stock_count").data
     assert client.call("stock_count", level_from=-far, level_to=far).data == whole
     assert client.call("stock_list", level_from=far).data == {"rows": [], "total": 0}
 

@@ -241,17 +241,15 @@ def test_a_view_that_asks_who_calls_decides_at_the_call(
     api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def permissions(view: Any) -> list[Any]:
-        user: Any = getattr(view.request, "user", None)
-        is_ana = getattr(user, "username", "") == "ana"
+        is_ana = str(getattr(view.request, "user", None)) == "ana"
         return [AllowAny()] if is_ana else [DjangoModelPermissions()]
 
     monkeypatch.setattr(api.StockViewSet, "get_permissions", permissions)
     registry = tools_of(api.StockViewSet)
-    new = {"sku": "b", "price": "2.00"}
     for name, is_let_in in (("ana", True), ("cy", False)):
-        made = client_named(name, registry).try_call("stock_create", **new)
-        assert made.is_error != is_let_in
-        assert is_let_in or made.text == SENTENCES[403]
+        new = {"sku": "b", "price": "2.00"}
+        told = client_named(name, registry).try_call("stock_create", **new)
+        assert told.is_error != is_let_in
 
 
 def test_versions(api: Any) -> None:
