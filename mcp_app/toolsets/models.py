@@ -175,7 +175,7 @@ class _Maker:
             for each in free
             if each != self.key and filters[each].kind is not FieldKind.TEXT
         ]
-        asked = [*self._asked(usual)]
+        asked = [*self._filter_configs(usual)]
         yield from asked
         names = [each["parameter"] for each in asked]
         for name in options.get("filters", free):
@@ -183,7 +183,7 @@ class _Maker:
             if empty is not None and empty["parameter"] not in names:
                 yield empty
 
-    def _asked(self, usual: Iterable[str]) -> Iterator[JsonObject]:
+    def _filter_configs(self, usual: Iterable[str]) -> Iterator[JsonObject]:
         chosen = self.toolset.options.get("filters")
         for name in usual if chosen is None else chosen:
             try:

@@ -333,10 +333,10 @@ class _Operation:
         for member, names in self.reads.items():
             unsaid = sorted(n for n in names - {""} if argument_name(n) not in known)
             option = f'parameters=[OpenApiParameter("{[*unsaid, "…"][0]}", str)]'
-            has_override: Any = self.schema.get_override_parameters()
+            is_documented: Any = self.schema.get_override_parameters()
             if member == "POST":
-                option, has_override = "request=…", not self._is_body_assumed()
-            if unsaid or ("" in names and not has_override):
+                option, is_documented = "request=…", not self._is_body_assumed()
+            if unsaid or ("" in names and not is_documented):
                 line = f"extend_schema({option})"
                 if isinstance(self.view, ViewSetMixin):
                     name = type(self.view).__name__
