@@ -252,7 +252,9 @@ class Scopes:
             return plain.order_by().select_related(None)
         whole: QuerySet[Any] = QuerySet(model.model, using=self.using)
         query.clear_ordering(clear_default=True)
-        query.set_values(["pk"])
+        # What code selects may have any name, such as "pk": it is no column then.
+        query.set_extra_mask(())
+        query.set_values([rows.model._meta.pk.attname])
         try:
             statement = _Statement(*query.get_compiler(self.using).as_sql())
         except EmptyResultSet:

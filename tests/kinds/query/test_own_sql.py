@@ -73,6 +73,12 @@ WAYS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
         tables=["auth_user"], where=["auth_user.id > 0"]
     ),
     "methods": lambda rows, sql: Refusing(rows.model, rows.filter(tenant_id=1).query),
+    "annotation": lambda rows, sql: rows.filter(tenant_id=1).annotate(
+        pk=models.F("manager_id")
+    ),
+    "select": lambda rows, sql: rows.filter(tenant_id=1).extra(
+        select={"pk": "manager_id", "id": "manager_id"}
+    ),
 }
 
 
