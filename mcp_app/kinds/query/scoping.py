@@ -248,6 +248,8 @@ class Scopes:
         query: Any = rows.query.chain()
         # A manager of the site may count and iterate otherwise: none of its methods.
         if _is_plain(query):
+            # Else `reverse()` would turn each later order round.
+            query.standard_ordering = True
             plain: QuerySet[Any] = QuerySet(rows.model, query, self.using)
             return plain.order_by().select_related(None)
         whole: QuerySet[Any] = QuerySet(model.model, using=self.using)

@@ -73,6 +73,7 @@ WAYS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
         tables=["auth_user"], where=["auth_user.id > 0"]
     ),
     "methods": lambda rows, sql: Refusing(rows.model, rows.filter(tenant_id=1).query),
+    "reverse": lambda rows, sql: rows.filter(tenant_id=1).reverse(),
     "annotation": lambda rows, sql: rows.filter(tenant_id=1).annotate(
         pk=models.F("manager_id")
     ),
