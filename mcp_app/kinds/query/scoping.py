@@ -246,6 +246,7 @@ class Scopes:
             rows = model.rows(self._request)
             _check_rows(rows, model, self.using)
         query: Any = rows.query.chain()
+        query.select_for_update = False
         # A manager of the site may count and iterate otherwise: none of its methods.
         if _is_plain(query):
             # Else `reverse()` would turn each later order round.
