@@ -81,6 +81,8 @@ def with_portable_keywords(schema: JsonObject) -> JsonObject:
 
 def _with_alternatives(schema: JsonObject) -> JsonObject:
     """Say by types and limits what values are that are no texts; one type at a time."""
+    empty = {name for name in ("enum", "type") if schema.get(name) == []}
+    schema = {name: each for name, each in schema.items() if name not in empty}
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     kinds = schema.get("type")
     about = {name: each for name, each in schema.items() if name in _ABOUT}
@@ -96,7 +98,7 @@ def _with_alternatives(schema: JsonObject) -> JsonObject:
         limits = {n: e for n, e in schema.items() if n != "type" and n not in about}
         branches = [{"type": k} | (limits if k != "null" else {}) for k in kinds]
     else:
-        return dict(schema)
+        return schema
     return {**(branches[0] if len(branches) == 1 else {"anyOf": branches}), **about}
 
 

@@ -45,7 +45,9 @@ def kinds(schema: JsonObject) -> list[str]:
 def lists_texts(schema: JsonObject) -> bool:
     values = [*schema.get("enum", []), *[schema[e] for e in ("const",) if e in schema]]
     texts = all(isinstance(each, str) and each for each in values)
-    return not values or (texts and schema.get("type") == "string")
+    return {"enum", "const"}.isdisjoint(schema) or (
+        bool(values) and texts and schema.get("type") == "string"
+    )
 
 
 Rules: TypeAlias = dict[str, tuple[str, Callable[[JsonObject], bool]]]
@@ -238,6 +240,8 @@ def test_texts_of_our_own_tools_have_a_length(settings: Settings) -> None:
         ({"type": "integer", "enum": [1]}, "texts"),
         ({"type": "string", "enum": ["", "a"]}, "texts"),
         ({"enum": ["a"]}, "texts"),
+        ({"enum": []}, "texts"),
+        ({"type": []}, "draft 7"),
         ({"$ref": "#/$defs/a"}, "no $ref"),
     ],
 )
