@@ -261,9 +261,9 @@ def _schema_members(parameter: Parameter) -> Iterator[tuple[str, Any]]:
 
 
 _LIMIT: Final = re.compile(
-    "greater|less|decimal_(max|whole)|too_|future|past|multiple|finite"
+    "greater|less|decimal_(max|whole)|too_|future|past|multiple|finite|literal|enum"
 )
-"""Kinds of problems of values that have the right form."""
+"""Kinds of problems of values that have the right form, or that name what is right."""
 
 
 def _violations(

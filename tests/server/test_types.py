@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, IntEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -152,7 +152,8 @@ WRONG: list[tuple[Any, Any, str]] = [
     (re.Pattern, "(", 'a valid regular expression, such as "^[a-z]+$".'),
     (Literal["a", "b"], "c", 'The value is not one of "a" or "b".'),
     (Literal[1, 2, 3, 4], 5, "The value is greater than the maximum of 4."),
-    (Literal[1, 5], 3, "$.x (literal_error): Input should be 1 or 5"),
+    (Literal[1, 5], 3, "$.x (literal_error): Input should be 1 or 5."),
+    (IntEnum("Odd", {"ONE": 1, "FIVE": 5}), 3, "$.x (enum): Input should be 1 or 5."),
     (list[Slot], [{**SLOT, "at": "9.30"}], "$.x[0].at (time_parsing): Input should"),
     (list[Slot], [{**SLOT, "at": "9.30"}], ', such as "14:00:00".'),
     (datetime | date, "x", "$.x (datetime_from_date_parsing): Input"),
