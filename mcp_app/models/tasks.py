@@ -6,12 +6,13 @@ changes nothing, and is told so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from django.db import models, router, transaction
-from django.db.models.functions import Coalesce, Greatest, Least
+from django.db.models.functions import Greatest, Least
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.models.changes import Change
@@ -116,12 +117,15 @@ class TaskQuerySet(models.QuerySet["Task"]):
         Whoever runs fewest comes first.
         """
         running = self.model._base_manager.using(self.db).filter(ended_ms=None)
-        of_person = running.exclude(owner="").filter(person=models.OuterRef("person"))
-        number = of_person.values("person").values(number=models.Count("pk"))
+        # In a statement of its own: one person may have thousands that wait.
+        numbers = Counter(running.exclude(owner="").values_list("person", flat=True))
         stranger = models.Case(models.When(OF_STRANGERS, then=1), default=0)
         rows = self.values("person").annotate(first=models.Min("pk"))
-        rows = rows.order_by(stranger, Coalesce(models.Subquery(number), 0), "first")
-        turns = list(rows.values_list("person", "first")[:most])
+        oldest = rows.order_by(stranger, "first").values_list("person", "first")
+        turns = sorted(
+            oldest[: most + len(numbers)],
+            key=lambda turn: (is_stranger(turn[0]), numbers[turn[0]], turn[1]),
+        )[:most]
         named = [first for person, first in turns if not is_stranger(person)]
         return named or [first for _person, first in turns[:1]]
 
