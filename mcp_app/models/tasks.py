@@ -25,10 +25,16 @@ from mcp_app.models.transactions import (
     persistently,
 )
 from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.tasks import MAX_MESSAGE_LENGTH, STRANGERS, is_stranger, read_json
 
 OF_STRANGERS: Final = models.Q(person__startswith=STRANGERS)
+MAX_SIZE: Final = 256 * 1024
+"""Bytes of what a task keeps of its call; of the answers to its questions as many."""
+TOO_LARGE: Final = (
+    "The answers to this task have {size} bytes with this one, and {most} are allowed."
+)
 TASK: Final = "task"
 """The kind of a change of a task; the ref is the primary key."""
 MAX_DEATHS: Final = 3
@@ -152,7 +158,8 @@ class TaskQuerySet(models.QuerySet["Task"]):
     def answer(self, pk: int, replies: Mapping[str, object]) -> bool:
         """Store answers to questions that are open; after the last it goes on.
 
-        Keys of other questions are ignored; the first answer counts.
+        Keys of other questions are ignored; the first answer counts.  Raise
+        `InvalidParams` if the answers have more than `MAX_SIZE`.
         """
         return persistently(partial(self._store_answers, pk, replies))
 
@@ -168,6 +175,10 @@ class TaskQuerySet(models.QuerySet["Task"]):
             for key, reply in replies.items():
                 if key in questions:
                     questions[key].setdefault("reply", reply)
+            answers = [each.get("reply") for each in questions.values()]
+            size = len(jsonrpc.write([state.get("answered"), answers]))
+            if size > MAX_SIZE:
+                raise InvalidParams(TOO_LARGE.format(size=size, most=MAX_SIZE))
             values: dict[str, Any] = {"state": jsonrpc.write(state).decode()}
             if all("reply" in each for each in questions.values()):
                 values.update(status=Status.WORKING, send_ms=0)

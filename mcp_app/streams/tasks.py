@@ -15,7 +15,7 @@ from django.db.models import Max, Min, Q
 from mcp_app.conf import Limits
 from mcp_app.models import Change, Counter, Task
 from mcp_app.models.expiry import ExpiredRows, expired_rows
-from mcp_app.models.tasks import OF_STRANGERS, TASK, Status, TaskQuerySet
+from mcp_app.models.tasks import MAX_SIZE, OF_STRANGERS, TASK, Status, TaskQuerySet
 from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.tasks import NewTask, TaskRecord, is_stranger
@@ -23,8 +23,6 @@ from mcp_app.streams.claims import AT_ONCE, of_the_dead
 
 ID_BYTES: Final = 24
 COUNTER: Final = "tasks"
-MAX_SIZE: Final = 256 * 1024
-"""Bytes of what a task keeps of its call."""
 TOO_LARGE: Final = (
     "This call has {size} bytes with its arguments, and {most} are allowed in a task."
 )

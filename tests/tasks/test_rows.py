@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mcp_app.conf import Limits
 from mcp_app.models import Change, Task, Worker
-from mcp_app.models.tasks import LATE_MS, TASK
+from mcp_app.models.tasks import LATE_MS, MAX_SIZE, TASK
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.protocol.tasks import NewTask, TaskState
 from mcp_app.server.tasks import state_members
@@ -274,7 +274,7 @@ def test_of_one_person_no_more_are_stored_at_once_than_are_allowed() -> None:
 
 
 def test_what_a_task_is_called_with_has_a_limit() -> None:
-    length = rows.MAX_SIZE - len("{}" * 2)
+    length = MAX_SIZE - len("{}" * 2)
     assert len(task(arguments="x" * length).arguments) == length
     refused = rows.store_task(new_task(arguments="ä" * length), "", Limits(rates=False))
     assert refused == rows.TOO_LARGE.format(size=2 * length + 4, most=262_144)

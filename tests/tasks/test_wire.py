@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from functools import partial
@@ -217,6 +218,10 @@ async def test_answers_may_have_more_values_than_a_request(ana: TaskClient) -> N
     await ana.until(task, "input_required")
     many = {"action": "accept", "content": {"more": [0] * 60_000}}
     await ana.answer(task, one=many)
+    large = accepted("x" * 250_000)
+    refused = await ana.ask("update", task, inputResponses={"two": large})
+    text = r"The answers to this task have 370\d\d\d bytes .* 262144 are allowed\."
+    assert re.fullmatch(text, refused.error["message"])
     await ana.answer(task, two=many)
     assert (await ana.until(task))["result"]["content"][0]["text"] == "2"
 
@@ -254,6 +259,11 @@ async def test_questions_of_a_session(take_tasks: TakeTasks) -> None:
     found = await client.client.talk("tasks/result", {"taskId": task}, answer)
     assert found.text == "Hello Bo"
     assert replies == [("elicitation/create", "Who?", {"taskId": task})]
+    task = await client.begin("task", ask_name)
+    large = accepted("x" * 300_000)
+    visit = client.client.talk("tasks/result", {"taskId": task}, lambda *_: large)
+    assert (await visit).error["message"] == "The task was cancelled."
+    assert "262144 are allowed" in (await client.get(task))["statusMessage"]
 
 
 @pytest.mark.parametrize("mcp", [{"LIMITS": {"questions_per_person": 1}}])

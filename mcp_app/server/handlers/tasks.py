@@ -176,14 +176,16 @@ async def _ask_client(exchange: Exchange, tasks: Tasks, record: TaskRecord) -> N
     trip = call_core_of(exchange).round_trip
     try:
         replies = await trip.ask_on_stream(questions, None, in_thread=False)
+        by_key = zip((each.key for each in questions), replies, strict=True)
+        await tasks.answer(record, dict(by_key))
     except ClientRefused:
         await tasks.cancel(record, REFUSED)
-        return
+    except InvalidParams as error:
+        # An answer to a question has no answer that could say so.
+        await tasks.cancel(record, error.message)
     except (TimedOut, TooManyQuestions):
         # Whoever asks for the result again is asked again.
         return
-    by_key = zip((each.key for each in questions), replies, strict=True)
-    await tasks.answer(record, dict(by_key))
 
 
 def _leave_unread(answer: JsonObject) -> Answer:
