@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -42,6 +43,8 @@ MOST_ITEMS: Final = 50
 """Of what is shown beside an answer."""
 MAX_NAME_LENGTH: Final = 200
 """Of names that clients send: longer ones are cut in sentences, and look like none."""
+MAX_COMPARED: Final = 1_000
+"""Names of which those near to one that is wrong are found."""
 NOT_ALLOWED: Final = "You may not do this."
 UNKNOWN: Final = "There is no such thing, or it is not yours."
 DONE: Final = "Done."
@@ -76,8 +79,8 @@ def known_item(what: str, name: str, known: Mapping[str, Any]) -> Any:
     if name in known:
         return known[name]
     shown = name[:MAX_NAME_LENGTH]
-    nearest_first = dict.fromkeys([*get_close_matches(shown, known, 3), *known])
-    names = ", ".join([*nearest_first][:MOST_ITEMS]) or "none"
+    near = get_close_matches(shown, islice(known, MAX_COMPARED), 3)
+    names = ", ".join([*dict.fromkeys([*near, *known])][:MOST_ITEMS]) or "none"
     raise ToolError(f"There is no {what} “{shown}”; there is: {names}.")
 
 

@@ -16,8 +16,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 from pytest_django import Settings
 
+from mcp_app.interface.errors import ToolError
 from mcp_app.models import Server
 from mcp_app.test import Client
+from mcp_app.toolsets.answers import known_item
 from tests.toolsets.people import client_of, person
 from tests.toolsets.views import Closing, registry
 
@@ -275,3 +277,10 @@ def test_the_door_asks_no_more_of_the_database_than_a_browser(client: Client) ->
     with CaptureQueriesContext(connection) as by_tool:
         visit(client, "named")
     assert len(by_tool) <= len(by_browser)
+
+
+def test_a_name_is_compared_with_the_first_thousand() -> None:
+    for number, first in ((999, "state"), (1_000, "0")):
+        known = dict.fromkeys([*map(str, range(number)), "state"])
+        with pytest.raises(ToolError, match=f"There is no filter “stat”.*: {first}, "):
+            known_item("filter", "stat", known)
