@@ -126,9 +126,9 @@ FAULTS: Final[dict[str, tuple[str, Callable[[str], str]]]] = {
     ),
     "error pages": (
         "refusals",
-        lambda text: text.replace(
+        lambda text: inside(text, "error_page 401 /401;").replace(
             "    location / {",
-            "    proxy_intercept_errors on; error_page 401 /401;\n"
+            "    proxy_intercept_errors on;\n"
             "    location = /401 { internal; return 404; }\n    location / {",
         ),
     ),

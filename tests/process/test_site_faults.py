@@ -135,11 +135,8 @@ def test_clocks_that_differ(certificate: Path) -> None:
 def test_two_processes_with_two_keys(certificate: Path, tmp_path: Path) -> None:
     other = {**ENVIRONMENT, "SECRET_KEY": "a key of another process: 0123456789"}
     one, two = started("uvicorn", ENVIRONMENT), started("uvicorn", other)
-    upstream = f"server 127.0.0.1:{one.port};"
-    both = {upstream: f"{upstream} server 127.0.0.1:{two.port};"}
-    nginx = Nginx(tmp_path, one.port, {}, certificate)
+    nginx = Nginx(tmp_path, [one.port, two.port], {}, certificate)
     try:
-        nginx.reconfigure(lambda text: text.replace(*both.popitem()))
         found = [checked(nginx.url, certificate) for _ in range(2)]
     finally:
         nginx.stop()
