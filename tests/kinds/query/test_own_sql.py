@@ -75,11 +75,10 @@ WAYS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
     "methods": lambda rows, sql: Refusing(rows.model, rows.filter(tenant_id=1).query),
     "reverse": lambda rows, sql: rows.filter(tenant_id=1).reverse(),
     "locked": lambda rows, sql: rows.filter(_raw(sql)).select_for_update(),
-    "annotation": lambda rows, sql: rows.filter(tenant_id=1).annotate(
-        pk=models.F("manager_id")
-    ),
-    "select": lambda rows, sql: rows.filter(tenant_id=1).extra(
-        select={"pk": "manager_id", "id": "manager_id"}
+    "select": lambda rows, sql: (
+        rows.filter(tenant_id=1)
+        .annotate(pk=models.F("manager_id"))
+        .extra(select={"id": "manager_id"})
     ),
 }
 
