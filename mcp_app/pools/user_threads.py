@@ -1,11 +1,11 @@
 """The threads that run synchronous user code.
 
 At most `size` calls run at the same time, and one more of each person who has none
-running.  What finds no thread waits for its turn, which goes from person to person.  A
-thread that waits for a person's answer, or whose call has exceeded its time limit, is
-not counted: a substitute starts.  There are never more than four times `size` threads,
-and at most half of them wait or hang for one person.  Strangers, who have not signed
-in, have half of them together.
+running; of all whose address is not known only one more.  What finds no thread waits
+for its turn, which goes from person to person.  A thread that waits for a person's
+answer, or whose call has exceeded its time limit, is not counted: a substitute starts.
+There are never more than four times `size` threads, and at most half of them wait or
+hang for one person.  Strangers, who have not signed in, have half of them together.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ from mcp_app.protocol.errors import Unavailable
 # Work that waits, of many owners: who asks for much waits, and others do not.
 
 Item = TypeVar("Item")
+
+
+GUESS: Final = "?"
+"""Keys of people that nobody knows begin so: a session, a connection."""
 
 
 class Owner(NamedTuple):
@@ -305,7 +309,11 @@ class UserThreads:
             return False
         if owner.stranger and self._strangers >= self.ceiling // 2:
             return False
-        return begun - len(self._uncounted) < self.size or owner not in self._running
+        counted = begun - len(self._uncounted)
+        if counted < self.size or owner in self._running:
+            return counted < self.size
+        # Whoever is guessed may be one of many that are the same: one more for all.
+        return counted == self.size or not owner.person.startswith(GUESS)
 
     def _begin_job(self, job: Job) -> None:
         self._begun += 1

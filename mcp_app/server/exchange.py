@@ -14,7 +14,7 @@ from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.principal import AccessRequest, Principal, Rights
-from mcp_app.pools.user_threads import Owner
+from mcp_app.pools.user_threads import GUESS, Owner
 from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.json_types import JsonObject
@@ -461,9 +461,9 @@ class Exchange:
         if self.person or self.headers is None:
             return self.person
         if self.session is not None:
-            return f"session:{self.session.digest}"
+            return f"{GUESS}session:{self.session.digest}"
         hop = (self.headers.get(b"x-forwarded-for") or "").rpartition(",")[2].strip()
-        return f"hop:{hop:.64}" if hop else f"connection:{self.connection}"
+        return f"{GUESS}hop:{hop:.64}" if hop else f"{GUESS}{self.connection}"
 
     @property
     def payer(self) -> str:
