@@ -30,7 +30,7 @@ class Kind(IntEnum):
     POOLER = 13
     REPLICAS = 14
     LOCKS = 15
-    CHARACTERS = 38
+    CHARACTERS = 39
 
 
 @dataclass(frozen=True, slots=True)
