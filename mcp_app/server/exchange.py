@@ -389,7 +389,7 @@ class Exchange:
     person: str = ""
     """Whose rates and questions these are; "" if there are none, as on stdio."""
     connection: object = None
-    """Names the connection of the request, if its transport has many."""
+    """Names the connection of the request; None if its transport has only one."""
     renew: Callable[[Exchange], Awaitable[None]] | None = None
     """Updates it after a wait; raises the error if it is now refused."""
     streams: bool = True
@@ -458,12 +458,17 @@ class Exchange:
         Who has no known address is told apart by session, proxied address or
         connection.  Anybody can have many of these: they count for turns alone.
         """
-        if self.person or self.headers is None:
+        if self.person or self.connection is None:
             return self.person
         if self.session is not None:
             return f"{GUESS}session:{self.session.digest}"
-        hop = (self.headers.get(b"x-forwarded-for") or "").rpartition(",")[2].strip()
-        return f"{GUESS}hop:{hop:.64}" if hop else f"{GUESS}{self.connection}"
+        return f"{GUESS}{self.last_hop or self.connection}"
+
+    @property
+    def last_hop(self) -> str:
+        """The address of the last `X-Forwarded-For`, from whomever it comes; or ""."""
+        hops = self.headers.get(b"x-forwarded-for") if self.headers is not None else ""
+        return (hops or "").rpartition(",")[2].strip()[:64]
 
     @property
     def payer(self) -> str:

@@ -457,7 +457,13 @@ class PlainCall(Exchange):
 
     @property
     def connection(self) -> object:  # type: ignore[override]
-        return self.scope.get("client")
+        return self.scope.get("client") or ()
+
+    @property
+    def last_hop(self) -> str:
+        # Without reading all headers of each call.
+        names = [name for name, _value in self.scope["headers"]]
+        return super().last_hop if b"x-forwarded-for" in names else ""
 
     @property
     def cors(self) -> RawHeaders:

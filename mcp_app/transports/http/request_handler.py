@@ -447,7 +447,7 @@ class HttpRequestHandler:
             headers=self._headers,
             path=self._scope["path"],
             person=self._person,
-            connection=self._scope.get("client"),
+            connection=self._scope.get("client") or (),
             streams=self._streams,
             renew=self._renew,
         )
