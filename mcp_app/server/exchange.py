@@ -388,7 +388,7 @@ class Exchange:
     path: str = ""
     person: str = ""
     """Whose rates and questions these are; "" if there are none, as on stdio."""
-    connection: object = None
+    connection: str | None = None
     """Names the connection of the request; None if its transport has only one."""
     renew: Callable[[Exchange], Awaitable[None]] | None = None
     """Updates it after a wait; raises the error if it is now refused."""
@@ -462,13 +462,9 @@ class Exchange:
             return self.person
         if self.session is not None:
             return f"{GUESS}session:{self.session.digest}"
-        return f"{GUESS}{self.last_hop or self.connection}"
-
-    @property
-    def last_hop(self) -> str:
-        """The address of the last `X-Forwarded-For`, from whomever it comes; or ""."""
         hops = self.headers.get(b"x-forwarded-for") if self.headers is not None else ""
-        return (hops or "").rpartition(",")[2].strip()[:64]
+        hop = (hops or "").rpartition(",")[2].strip()
+        return f"{GUESS}{hop[:64] or self.connection}"
 
     @property
     def payer(self) -> str:

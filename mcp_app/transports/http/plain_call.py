@@ -29,6 +29,7 @@ from typing import Any, Final
 from mcp_app.catalog.snapshot import Catalog, ToolEntry
 from mcp_app.catalog.type_hints import scalar_members
 from mcp_app.interface.principal import Rights
+from mcp_app.pools.user_threads import GUESS
 from mcp_app.process.background import process
 from mcp_app.process.running import HttpAnswer
 from mcp_app.process.runtime import Process
@@ -54,6 +55,7 @@ from mcp_app.transports.http.request_handler import (
     LATE_AFTER_S,
     NO_WAY_BACK,
     UNREAD,
+    connection_name,
     peer_address,
 )
 from mcp_app.transports.http.responses import with_retry
@@ -456,14 +458,16 @@ class PlainCall(Exchange):
         return str(self.scope["path"])
 
     @property
-    def connection(self) -> object:  # type: ignore[override]
-        return self.scope.get("client") or ()
+    def connection(self) -> str:  # type: ignore[override]
+        return connection_name(self.scope)
 
     @property
-    def last_hop(self) -> str:
-        # Without reading all headers of each call.
+    def turn(self) -> str:
+        # Most calls need neither an object for their headers nor a session.
         names = [name for name, _value in self.scope["headers"]]
-        return super().last_hop if b"x-forwarded-for" in names else ""
+        if self.person or self.session is not None or b"x-forwarded-for" in names:
+            return super().turn
+        return GUESS + connection_name(self.scope)
 
     @property
     def cors(self) -> RawHeaders:

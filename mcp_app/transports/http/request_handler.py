@@ -447,7 +447,7 @@ class HttpRequestHandler:
             headers=self._headers,
             path=self._scope["path"],
             person=self._person,
-            connection=self._scope.get("client") or (),
+            connection=connection_name(self._scope),
             streams=self._streams,
             renew=self._renew,
         )
@@ -483,6 +483,12 @@ class HttpRequestHandler:
             # The stateless era has no error whose id is null.
             self._revision = LATEST
             raise
+
+
+def connection_name(scope: Scope) -> str:
+    """Return the other end of a connection, ":" where the server does not tell it."""
+    host, port = scope.get("client") or ("", "")
+    return f"{host}:{port}"
 
 
 def peer_address(scope: Scope) -> str:
