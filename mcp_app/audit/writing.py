@@ -23,7 +23,12 @@ from django.db import Error as DatabaseError
 from django.db import IntegrityError, connections, router
 
 from mcp_app.audit.tallies import Subject, Tallies, period_start_ms, stored_apart
-from mcp_app.interface.call_record import CallRecord, CallValues, CircumstancesValues
+from mcp_app.interface.call_record import (
+    COLUMNS,
+    CallRecord,
+    CallValues,
+    CircumstancesValues,
+)
 from mcp_app.interface.log_secrets import hide_secrets
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.models import Call, CallStatistic, CallWriter
@@ -312,22 +317,28 @@ def _own_columns(
     hidden: Collection[str] | None,
 ) -> tuple[list[Any], ...]:
     """Return the calls' own columns: call by call it would take twice as long."""
-    began, took, sizes, texts, lengths, digests, failures, errors = fields
-    return (
-        [int(each * 1_000) + clock_ms for each in began],
-        [int(each * 1_000_000) for each in took],
-        sizes,
-        [len(text) or length for text, length in zip(texts, lengths, strict=True)],
-        [digest(text) if text else of for text, of in zip(texts, digests, strict=True)],
-        failures,
-        [""] * len(texts)
+    began, took, sizes, texts, lengths, digests, endings = fields
+    columns: dict[str, list[Any]] = {
+        "time_ms": [int(each * 1_000) + clock_ms for each in began],
+        "took_us": [int(each * 1_000_000) for each in took],
+        "size": sizes,
+        "arguments_size": [
+            len(text) or of for text, of in zip(texts, lengths, strict=True)
+        ],
+        "arguments_digest": [
+            digest(text) if text else of
+            for text, of in zip(texts, digests, strict=True)
+        ],
+        "arguments": [""] * len(texts)
         if hidden is None
         else [values_text(text, hidden) for text in texts],
-        [
-            error and cut_to_bytes(storable_text(error)[:MAX_ERROR_LENGTH])
-            for error in errors
-        ],
-    )
+        **{name: [getattr(each, name) for each in endings] for name in COLUMNS},
+    }
+    columns["error"] = [
+        error and cut_to_bytes(storable_text(error)[:MAX_ERROR_LENGTH])
+        for error in columns["error"]
+    ]
+    return tuple(columns[name] for name in Call.OWN)
 
 
 def values_text(text: bytes, hidden: Collection[str]) -> str:

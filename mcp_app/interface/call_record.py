@@ -3,8 +3,8 @@
 The audit takes plain tuples with these fields, in this order: to make named ones would
 cost each call 4 % more.
 
-The model `Call` has a column for each field of `Circumstances` but the last, in this
-order, and its own columns in `Call.OWN`.
+The model `Call` has a column for each field of `Circumstances` but the last, and for
+each of `COLUMNS`; what is measured of a call is in `Call.OWN`, too.
 """
 
 from __future__ import annotations
@@ -37,28 +37,6 @@ class Circumstances(NamedTuple):
     revision: str
     hidden: tuple[str, ...] | None = None
     """Members of the arguments that are not kept; None if the values are not."""
-
-
-class CallRecord(NamedTuple):
-    """A call that has its answer."""
-
-    circumstances: Circumstances
-    began: float
-    """Seconds of the monotonic clock."""
-    took: float
-    """Seconds."""
-    size: int
-    """Bytes of the answer."""
-    arguments: bytes
-    """The canonical arguments if they are short, else nothing."""
-    arguments_size: int
-    """Bytes of the arguments if they are long, else 0."""
-    arguments_digest: str
-    """The digest of the arguments if they are long."""
-    failure: str
-    """The id of a failure in the log."""
-    error: str
-    """What the client was told of it, shortened."""
 
 
 class Outcome(StrEnum):
@@ -122,3 +100,43 @@ REFUSED: Final = (
 """Outcomes by the caller's values or rights: nothing here is at fault."""
 FAILED: Final = tuple(each for each in Outcome if each not in (*FINE, *REFUSED))
 """Outcomes by a fault of the tool, of this site or of another one."""
+
+
+class Ending(NamedTuple):
+    """How a call ended, for the call log and the span.
+
+    Each field is a column of `Call` with the same name, but for `NO_COLUMNS`.
+    """
+
+    outcome: Outcome = Outcome.ANSWERED
+    error: str = ""
+    """What the client was told; staff may be told more."""
+    failure: str = ""
+    """The number of a crash in the log."""
+    code: int = 0
+    """The code of the JSON-RPC error, 0 for none."""
+
+
+ANSWERED: Final = Ending()
+NO_COLUMNS: Final = {"outcome", "code"}
+"""The outcome is one of the `Circumstances`; only spans have the code."""
+COLUMNS: Final = tuple(each for each in Ending._fields if each not in NO_COLUMNS)
+
+
+class CallRecord(NamedTuple):
+    """A call that has its answer."""
+
+    circumstances: Circumstances
+    began: float
+    """Seconds of the monotonic clock."""
+    took: float
+    """Seconds."""
+    size: int
+    """Bytes of the answer."""
+    arguments: bytes
+    """The canonical arguments if they are short, else nothing."""
+    arguments_size: int
+    """Bytes of the arguments if they are long, else 0."""
+    arguments_digest: str
+    """The digest of the arguments if they are long."""
+    ending: Ending

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SharedValues: TypeAlias = tuple[str | int, ...]
 """What many calls have in common."""
-Own: TypeAlias = tuple[int, int, int, int, str, str, str, str]
+Own: TypeAlias = tuple[Any, ...]
 """What is a call's own, in the order of `Call.OWN`."""
 TallyValues: TypeAlias = tuple[str | int, ...]
 Row = TypeVar("Row")
@@ -83,14 +83,18 @@ def split_into_parts(
 
 def _lines(rows: Mapping[SharedValues, Sequence[Own]]) -> Iterator[str]:
     for shared, each in rows.items():
-        begin = "\t".join([str(value).translate(_ESCAPED) for value in shared])
-        for time_ms, took_us, size, length, digest, failure, values, error in each:
-            kept = values and values.translate(_ESCAPED)
-            end = error and error.translate(_ESCAPED)
-            yield (
-                f"{begin}\t{time_ms}\t{took_us}\t{size}\t{length}"
-                f"\t{digest}\t{failure}\t{kept}\t{end}\n"
-            )
+        begin = _line(shared)
+        for own in each:
+            yield f"{begin}\t{_line(own)}\n"
+
+
+def _line(values: Sequence[Any]) -> str:
+    """Return values as COPY takes them; hardly any needs to be escaped."""
+    line = "\t".join(["%s"] * len(values)) % tuple(values)
+    whole = line.count("\t") < len(values)
+    if whole and "\\" not in line and "\n" not in line and "\r" not in line:
+        return line
+    return "\t".join([str(each).translate(_ESCAPED) for each in values])
 
 
 def raise_statistics(

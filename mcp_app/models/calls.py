@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.db import connections, models
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.interface.call_record import Circumstances
+from mcp_app.interface.call_record import COLUMNS, Circumstances
 from mcp_app.models.call_rows import (
     LOOKED,
     CallCount,
@@ -128,9 +128,8 @@ class Call(models.Model):
         "size",
         "arguments_size",
         "arguments_digest",
-        "failure",
         "arguments",
-        "error",
+        *COLUMNS,
     )
 
     id = models.BigAutoField(primary_key=True)

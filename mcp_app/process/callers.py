@@ -31,8 +31,8 @@ from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.protocol.tasks import TaskRecord
 from mcp_app.server.exchange import Adapters, End, Exchange, NoWayBack
-from mcp_app.server.handlers import definitions
-from mcp_app.server.handlers.tasks import sees_task
+from mcp_app.server.finding import find_match
+from mcp_app.server.tasks import sees_task
 from mcp_app.streams.listeners import Listener, Listeners
 
 MOST: Final = 10_000
@@ -255,7 +255,7 @@ async def may_read_resource(
     if rights.gone or not rights.meets_demands(catalog.server.demands):
         return False
     reading = _reading_exchange(process, catalog, principal, rights)
-    return await definitions.visible_match(reading, uri) is not None
+    return await find_match(reading, uri) is not None
 
 
 async def may_read_task(

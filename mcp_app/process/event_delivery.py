@@ -19,7 +19,7 @@ from django.db import Error as DatabaseError
 
 from mcp_app.conf import Limits
 from mcp_app.egress.callbacks import CallbackAnswer, UnusableCallback, read_callback
-from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.call_record import Ending, Outcome
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.event_changes import EventChanges
 from mcp_app.process.freshness import FreshnessGate
@@ -376,12 +376,12 @@ class _Delivery:
         exchange, audit = self._exchange, self._exchange.adapters.audit
         if audit is not None:
             outcome = Outcome.OTHER_SITE if answer.error else Outcome.ANSWERED
-            exchange.outcome = outcome.value
             where = jsonrpc.canonical({"host": self._claim.record.host})
             # None of the values is hidden.
-            shared = (*circumstances(exchange)[:-1], ())
+            shared = (*circumstances(exchange, outcome)[:-1], ())
             took = time.monotonic() - began
-            audit.add((shared, began, took, 0, where, 0, "", "", answer.error))
+            ending = Ending(outcome, answer.error)
+            audit.add((shared, began, took, 0, where, 0, "", ending))
 
     async def _post_control(self, kind: str, body: bytes) -> CallbackAnswer:
         message_id = webhooks.control_id(kind, secrets.token_hex(16))

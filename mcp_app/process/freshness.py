@@ -33,8 +33,8 @@ from mcp_app.process.callers import Revocation
 from mcp_app.process.loading import Catalogs
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.publishing.overlays import make_overlays
-from mcp_app.server import call
 from mcp_app.server.exchange import End
+from mcp_app.server.request_digests import request_key
 from mcp_app.streams.listeners import Deliveries
 from mcp_app.streams.questions import OpenQuestions
 from mcp_app.streams.session_store import SessionStore
@@ -267,5 +267,5 @@ async def _end_and_answer_calls(
         for ref in change_set.refs_of_kind(kind):
             session, _, key = ref.partition(":")
             for exchange in list(process.sessions.running_requests(session)):
-                if call.request_key(exchange.request_id) == key:
+                if request_key(exchange.request_id) == key:
                     exchange.stop(end)

@@ -71,10 +71,10 @@ from mcp_app.process.webhooks import WebhookStore
 from mcp_app.protocol.cursors import derived_key, key_fingerprint
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
-from mcp_app.server import call
 from mcp_app.server.conversation import QuestionPlaces, StateSealer
 from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
+from mcp_app.server.request_digests import request_key
 from mcp_app.streams.bound_sessions import SseSessions
 from mcp_app.streams.claims import StoredSteps
 from mcp_app.streams.listeners import Deliveries, Listener, Listeners
@@ -359,7 +359,7 @@ class Process:
         self, session: OpenSession, request_id: str | int
     ) -> None:
         if await reader.run(self._row.others_live):
-            key = call.request_key(request_id)
+            key = request_key(request_id)
             await writer.run(changes.record_cancel, session.pk, key)
 
     def _wake_after_commit(self) -> None:

@@ -25,6 +25,7 @@ from mcp_app.protocol.tasks import (
 from mcp_app.server.conversation import RequestState
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.handlers import tools
+from mcp_app.server.outcome import Encoded
 from mcp_app.server.round_trip import InputRequired
 from mcp_app.server.tasks import parked_state, request_state_of, state_members
 from mcp_app.streams.tasks import task_rows
@@ -72,19 +73,19 @@ class TaskCall:
 
     # -- what the call does ----------------------------------------------------------
 
-    async def call_tool(self, exchange: Exchange) -> bytes:
+    async def call_tool(self, exchange: Exchange) -> Encoded:
         """Call the tool; a question parks the task."""
         try:
-            result = await tools.call_tool(exchange)
+            result, ending = await tools.call_tool(exchange)
         except InputRequired as needed:
             self.parked = needed
             raise
         # In 2025-11-25 a result with `isError` ends as failed ("Task Status").
-        fails = exchange.outcome != Outcome.ANSWERED
+        fails = ending.outcome is not Outcome.ANSWERED
         failed = exchange.revision.task_requests and fails
         status = FAILED if failed else COMPLETED
         self.ending = {"status": status, "result": result.decode()}
-        return result
+        return result, ending
 
     def stop(self, end: End) -> None:
         self.is_abandoned = self.is_abandoned or end is End.CANCELLED

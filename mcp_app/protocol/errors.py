@@ -25,7 +25,7 @@ in one place (`transports.http.request_handler`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
@@ -43,6 +43,8 @@ class ProtocolError(Exception):
     code: int = -32603
     http_status: int = 200
     request_id: str | int | None = None
+    ending: Any = None
+    """How the call log has it, if not by its class (`server.outcome`)."""
 
     def __init__(self, message: str, data: JsonObject | None = None) -> None:
         super().__init__(message)

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.call_record import ANSWERED, Ending
 from mcp_app.protocol import jsonrpc, results
 from mcp_app.protocol.envelope import error_message
 from mcp_app.protocol.errors import (
@@ -15,13 +15,12 @@ from mcp_app.protocol.errors import (
     MethodNotFound,
     ProtocolError,
     ResourceNotFound,
-    Unavailable,
 )
 from mcp_app.server import recording
-from mcp_app.server.call import absorb_cancellation, error_of_run
 from mcp_app.server.exchange import End
 from mcp_app.server.handlers import HANDLERS, Handler
 from mcp_app.server.handlers.definitions import LISTINGS
+from mcp_app.server.outcome import ending_of, ending_without_answer, error_of_end
 from mcp_app.server.round_trip import InputRequired, now_ms, request_binding
 
 if TYPE_CHECKING:
@@ -33,10 +32,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("mcp_app.server")
 
-STOPPED: Final = (
-    "The people who run this site cancelled this call. Nobody knows whether it had an"
-    " effect. Do not retry; tell the user."
-)
 NEED_STREAMS: Final = frozenset(
     {
         "logging/setLevel",
@@ -58,7 +53,7 @@ async def answer_request(
     `handler` takes the place of its method's; `began` is when it began (monotonic), if
     that was earlier.  Raises `asyncio.CancelledError` if the call ended without one.
     """
-    audit, tracing = exchange.adapters.audit, exchange.adapters.tracing
+    tracing = exchange.adapters.tracing
     if (
         tracing is not None
         and exchange.span is None
@@ -66,27 +61,30 @@ async def answer_request(
     ):
         with tracing.record_request(exchange, span):
             return await answer_request(exchange, handler, began)
-    if audit is None or exchange.method not in recording.KINDS:
-        return await _run_handler(exchange, handler)
-    if began is None:
-        began = time.monotonic()
+    is_logged = exchange.method in recording.KINDS
+    audit = exchange.adapters.audit if is_logged else None
+    began, body = time.monotonic() if began is None else began, b""
     try:
-        if exchange.wide:
+        if audit is not None and exchange.wide:
             await recording.write_arguments(audit, exchange)
-        reply = await _run_handler(exchange, handler)
+        status, encoded, exchange.ending = await _run_handler(exchange, handler)
+        _check_wanted(exchange)
+        body = encoded
     except BaseException as error:
-        recording.record_end(exchange, error)
-        recording.record_call(audit, exchange, began, 0)
+        exchange.ending = ending_without_answer(exchange, error)
         raise
-    recording.record_call(audit, exchange, began, len(reply[1]))
-    if audit.strict:
+    finally:
+        if audit is not None:
+            recording.record_call(audit, exchange, began, len(body))
+    if audit is not None and audit.strict:
         await audit.wait_until_written()
-    return reply
+    return status, body
 
 
 async def _run_handler(
     exchange: Exchange, handler: Handler | None
-) -> tuple[int, bytes]:
+) -> tuple[int, bytes, Ending]:
+    ending = ANSWERED
     try:
         if exchange.method not in exchange.revision.methods:
             raise MethodNotFound(f"Method not found: {exchange.method:.200}")
@@ -99,6 +97,8 @@ async def _run_handler(
                 " open (WSGI)."
             )
         result = await (handler or HANDLERS[exchange.method])(exchange)
+        if type(result) is tuple:
+            result, ending = result
         encoded = result if type(result) is bytes else jsonrpc.write(result)
     except InputRequired as needed:
         return _input_required(exchange, needed)
@@ -110,20 +110,7 @@ async def _run_handler(
         logger.exception("A handler failed.", extra={"method": exchange.method})
         failed = InternalError("The server failed; its log says why.")
         return _refuse_request(exchange, failed)
-    _check_wanted(exchange)
-    return 200, result_message(exchange.request_id, encoded)
-
-
-def error_of_end(exchange: Exchange) -> ProtocolError:
-    """Return the error for a call that was ended; raise if no answer is to be sent."""
-    if exchange.end is End.STOPPED:
-        absorb_cancellation(exchange, End.STOPPED)
-        exchange.record_outcome(Outcome.CANCELLED, STOPPED)
-        return InternalError(STOPPED)
-    absorb_cancellation(exchange, End.SHUT_DOWN)
-    stopped = Unavailable("This process stopped before the call was done.")
-    exchange.record_outcome(Outcome.SHUT_DOWN, stopped.message)
-    return error_of_run(exchange, stopped)
+    return 200, result_message(exchange.request_id, encoded), ending
 
 
 def ready_list_page(
@@ -140,16 +127,18 @@ def ready_list_page(
     return None if result is None else result_message(request.id, result)
 
 
-def _input_required(exchange: Exchange, needed: InputRequired) -> tuple[int, bytes]:
+def _input_required(
+    exchange: Exchange, needed: InputRequired
+) -> tuple[int, bytes, Ending]:
     try:
         state = exchange.adapters.sealer.seal_state(
             needed.state, request_binding(exchange), now_ms()
         )
     except ValueError as error:
         return _refuse_request(exchange, InternalError(str(error)))
-    exchange.record_outcome(Outcome.ASKED)
     result = exchange.complete_result(results.input_required(needed.questions, state))
-    return 200, result_message(exchange.request_id, jsonrpc.write(result))
+    encoded = result_message(exchange.request_id, jsonrpc.write(result))
+    return 200, encoded, needed.ending
 
 
 def result_message(request_id: str | int, result: bytes) -> bytes:
@@ -172,10 +161,11 @@ def _check_wanted(exchange: Exchange) -> None:
         raise asyncio.CancelledError
 
 
-def _refuse_request(exchange: Exchange, error: ProtocolError) -> tuple[int, bytes]:
-    _check_wanted(exchange)
-    recording.record_refusal(exchange, error)
-    return encoded_refusal(exchange.revision, exchange.request_id, error)
+def _refuse_request(
+    exchange: Exchange, error: ProtocolError
+) -> tuple[int, bytes, Ending]:
+    refusal = encoded_refusal(exchange.revision, exchange.request_id, error)
+    return *refusal, ending_of(error)
 
 
 def encoded_refusal(

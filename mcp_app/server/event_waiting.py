@@ -28,7 +28,7 @@ from mcp_app.server.events import (
     subscriber_exchange,
 )
 from mcp_app.server.exchange import Exchange
-from mcp_app.server.handlers.definitions import visible_listing
+from mcp_app.server.finding import visible_listing
 
 USUAL_WAIT_S: Final = 25
 MAX_EVENTS: Final = 20

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from mcp_app.catalog.runnable import ArgumentsRefused
@@ -23,6 +24,8 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
 from mcp_app.server.exchange import Exchange, NoWayBack
+from mcp_app.server.finding import find_entry
+from mcp_app.server.outcome import forbidden_text, with_outcome
 
 STREAM: Final = "events/stream"
 LISTING: Final = "events"
@@ -60,8 +63,13 @@ def dialect_for(exchange: Exchange) -> Dialect:
 
 
 async def find_subscription(exchange: Exchange, params: JsonObject) -> Subscription:
-    """Return what a request is about; raise if the caller may not hear of it."""
-    entry = find_event(exchange, coercion.string_member(params, "name"))
+    """Return what a request is about; raise if the caller may not hear of it.
+
+    An event type that is hidden from the caller and an unknown one are the same.
+    """
+    name, dialect = coercion.string_member(params, "name"), dialect_for(exchange)
+    refuse = partial(EventError, dialect, "not_found", kind="event")
+    entry: EventEntry = find_entry(exchange, "events", name, refuse)
     arguments = coercion.object_member(params, "arguments")
     arguments, violations = coercion.accepted_arguments(
         entry, arguments, coerce=exchange.adapters.coerce
@@ -73,24 +81,12 @@ async def find_subscription(exchange: Exchange, params: JsonObject) -> Subscript
     except ArgumentsRefused as error:
         lines = [f"{each.path}: {each.message}" for each in error.violations]
         text = f"The event {entry.identity}: {'; '.join(lines)}"
-        exchange.record_outcome(Outcome.ARGUMENTS, text)
-        raise InvalidParams(text) from None
+        raise with_outcome(InvalidParams(text), Outcome.ARGUMENTS) from None
     if not await exchange.allows_arguments(entry.definition, arguments):
-        text = calls.forbidden_text(exchange, entry)
-        raise EventError(dialect_for(exchange), "forbidden", text, reason="arguments")
+        text = forbidden_text(entry)
+        refusal = EventError(dialect, "forbidden", text, reason="arguments")
+        raise with_outcome(refusal, Outcome.FORBIDDEN)
     return Subscription(entry, arguments, bound)
-
-
-def find_event(exchange: Exchange, name: str) -> EventEntry:
-    """Return an event type that the caller sees; hidden and unknown are the same."""
-    exchange.entry = entry = exchange.catalog.events.get(name)
-    if entry is not None and exchange.sees(entry.definition):
-        return entry
-    if entry is None:
-        calls.check_switched_off(exchange, "events", name, "event type")
-    message = f"Unknown event: {name:.200}"
-    error = EventError(dialect_for(exchange), "not_found", message, kind="event")
-    raise calls.unknown_error(exchange, message, error)
 
 
 def subscriber_exchange(
@@ -225,8 +221,7 @@ async def choose_events(
     if not addressed:
         return ()
     arguments: dict[str, Any] = {**subscription.bound, "occurrences": addressed}
-    with calls.failures_as_errors(exchange, entry):
-        return await calls.run_user_code(exchange, entry, entry.runnable, arguments)
+    return await calls.run_user_code(exchange, entry, entry.runnable, arguments)
 
 
 def _is_addressed(exchange: Exchange, entry: EventEntry, event: Occurred) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.call_record import ANSWERED, Ending
 from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.principal import AccessRequest, Principal, Rights
@@ -419,13 +419,8 @@ class Exchange:
     """Its `context.CallCore`; None for a call that needed nothing so far."""
     entry: Entry[Any, Any] | None = field(init=False, default=None)
     """The called definition, once it is found."""
-    outcome: str = field(init=False, default=Outcome.ANSWERED.value)
-    error_text: str = field(init=False, default="")
-    """The error message for the client."""
-    failure: str = field(init=False, default="")
-    """The id of a failure in the log."""
-    error_code: int | None = field(init=False, default=None)
-    """The code of the JSON-RPC error that it ended with."""
+    ending: Ending = field(init=False, default=ANSWERED)
+    """How it ended; `dispatch` alone says so, and a plain call for itself."""
     span: Span | None = field(init=False, default=None)
     """Its span if it is recorded."""
     is_drawn: bool | None = field(init=False, default=None)
@@ -520,11 +515,6 @@ class Exchange:
             arguments=arguments,
         )
         return await self.adapters.rights.allows_call(rules, request)
-
-    def record_outcome(self, outcome: Outcome, message: str = "") -> None:
-        """Record the outcome of the call; the first one counts."""
-        if self.outcome == Outcome.ANSWERED:
-            self.outcome, self.error_text = outcome.value, message
 
     def stop(self, end: End) -> None:
         """End the call without its answer; the first end counts."""

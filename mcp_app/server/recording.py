@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
@@ -14,19 +13,10 @@ from mcp_app.audit.writing import (
     VALUES_BYTES,
 )
 from mcp_app.catalog.snapshot import TemplateEntry
-from mcp_app.interface.call_record import CircumstancesValues, Outcome
+from mcp_app.interface.call_record import ANSWERED, CircumstancesValues, Outcome
 from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import (
-    InternalError,
-    MissingClientCapability,
-    ProtocolError,
-    ResourceNotFound,
-    Unavailable,
-    UrlElicitationRequired,
-)
 from mcp_app.protocol.negotiation import CLIENT_INFO
-from mcp_app.server.exchange import End
 
 if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
@@ -46,47 +36,19 @@ SESSION_HANDLE: Final = 16
 """Characters of a session's digest that tell sessions apart."""
 TASK_PREFIX: Final = "t:"
 
-_ENDS: Final[Mapping[End | None, Outcome]] = {
-    None: Outcome.CANCELLED,
-    End.CANCELLED: Outcome.CANCELLED,
-    End.STOPPED: Outcome.CANCELLED,
-    End.TIMED_OUT: Outcome.TIMED_OUT,
-    End.CLIENT_GONE: Outcome.CLIENT_GONE,
-    End.SHUT_DOWN: Outcome.SHUT_DOWN,
-}
 _IN_VAIN: Final = frozenset({Outcome.UNKNOWN, Outcome.FORBIDDEN, Outcome.INVALID})
 """What callers can cause without knowing what there is: nothing ran."""
-_REFUSALS: Final[Mapping[type[BaseException], Outcome]] = {
-    MissingClientCapability: Outcome.INCAPABLE,
-    ResourceNotFound: Outcome.UNKNOWN,
-    UrlElicitationRequired: Outcome.ASKED,
-    Unavailable: Outcome.UNAVAILABLE,
-    InternalError: Outcome.FAILED,
-    ProtocolError: Outcome.INVALID,
-}
-
-
-def record_refusal(exchange: Exchange, error: ProtocolError) -> None:
-    """Record a protocol error, unless there is an outcome already."""
-    outcomes = (_REFUSALS[each] for each in type(error).__mro__ if each in _REFUSALS)
-    exchange.record_outcome(next(outcomes), error.message)
-    exchange.error_code = error.code
-
-
-def record_end(exchange: Exchange, error: BaseException) -> None:
-    """Record an unanswered call."""
-    if isinstance(error, asyncio.CancelledError):
-        # No client was told an earlier outcome.
-        exchange.outcome = _ENDS[exchange.end].value
-    else:
-        exchange.record_outcome(Outcome.FAILED)
 
 
 def record_call(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
     """Log a finished call whose answer has `size` bytes."""
     took = time.monotonic() - began
     arguments, length, digest = exchange.written or _loggable_arguments(audit, exchange)
-    stranger = exchange.principal.anonymous and exchange.outcome in _IN_VAIN
+    ending = exchange.ending
+    if len(ending.error) > MAX_ERROR_LENGTH:
+        ending = ending._replace(error=ending.error[:MAX_ERROR_LENGTH])
+    failed = ending is not ANSWERED
+    stranger = failed and exchange.principal.anonymous and ending.outcome in _IN_VAIN
     add = audit.add_in_vain if stranger else audit.add
     add(
         (
@@ -97,8 +59,7 @@ def record_call(audit: CallLog, exchange: Exchange, began: float, size: int) -> 
             arguments,
             length,
             digest,
-            exchange.failure,
-            exchange.error_text[:MAX_ERROR_LENGTH],
+            ending,
         )
     )
 
@@ -136,10 +97,12 @@ def record_answer(
     length, digest = 0, ""
     if len(text) > SHORT_ARGUMENTS:
         text, length, digest = _size_and_digest(audit, text, shared[-1])
-    audit.add((shared, began, took, size, text, length, digest, "", ""))
+    audit.add((shared, began, took, size, text, length, digest, ANSWERED))
 
 
-def circumstances(exchange: Exchange) -> CircumstancesValues:
+def circumstances(
+    exchange: Exchange, outcome: Outcome | None = None
+) -> CircumstancesValues:
     """Return what a call has in common with others."""
     kind, _ = KINDS[exchange.method]
     entry, principal, session = exchange.entry, exchange.principal, exchange.session
@@ -161,7 +124,7 @@ def circumstances(exchange: Exchange) -> CircumstancesValues:
         kind,
         name,
         version,
-        exchange.outcome,
+        str(outcome or exchange.ending.outcome),
         principal.kind,
         principal.user_id,
         principal.user_name,

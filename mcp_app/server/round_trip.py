@@ -17,6 +17,7 @@ from functools import cached_property, partial
 from hashlib import sha256
 from typing import Any, NoReturn, TypeVar
 
+from mcp_app.interface.call_record import Ending, Outcome
 from mcp_app.interface.context import Answer, User
 from mcp_app.interface.errors import (
     ClientCannot,
@@ -125,6 +126,7 @@ class InputRequired(BaseException):
         super().__init__("The client must answer first.")
         self.questions = questions
         self.state = state
+        self.ending = Ending(Outcome.ASKED)
 
 
 def target_of(params: JsonObject) -> str:

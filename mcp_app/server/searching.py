@@ -27,7 +27,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.coercion import read_strings
 from mcp_app.server.context import current_call
 from mcp_app.server.exchange import Exchange
-from mcp_app.server.handlers.definitions import visible_listing
+from mcp_app.server.finding import visible_listing
 
 NAMES: Final = frozenset({SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL})
 USUAL: Final = 8

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.interface.call_record import Outcome
-from mcp_app.interface.errors import ToolError
+from mcp_app.interface.server import GET_TASK_RESULT
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import (
     InvalidParams,
@@ -32,6 +33,7 @@ from mcp_app.protocol.tasks import (
     task_to_wire,
 )
 from mcp_app.server.conversation import RequestState
+from mcp_app.server.outcome import BECAME_TASK, Encoded, Failed
 from mcp_app.server.round_trip import now_ms
 from mcp_app.server.stored_callers import caller_of, exchange_members
 
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 
 AT_ONCE_S: Final = 0.2
 """A client that need not be told of a task gets a result that is there so soon."""
+CANCELLED_TEXT: Final = "The task was cancelled."
+MAX_ID_LENGTH: Final = 64
+UNKNOWN: Final = "There is no such task, or it has expired."
 MIN_TTL_MS: Final = 60_000
 _WANTED_EXTENSION: Final[JsonObject] = {"extensions": {EXTENSION: {}}}
 
@@ -52,32 +57,50 @@ def requires_extension(method: str) -> MissingClientCapability:
     return MissingClientCapability(message, _WANTED_EXTENSION)
 
 
-async def call_as_task(
-    exchange: Exchange, entry: ToolEntry, arguments: JsonObject
-) -> bytes | None:
-    """Return the answer of a call that becomes a task, None if it stays a call."""
+class Mode(Enum):
+    """How a call of a tool is answered."""
+
+    CALL = "call"
+    TASK = "task"
+    WAIT = "wait"
+    """A client without tasks waits for the task."""
+    FETCH = "fetch"
+    """The tool that fetches the result of a task."""
+
+
+def mode_of(exchange: Exchange, entry: ToolEntry) -> Mode:
+    """Return how a call is answered; raise if its client must (not) want a task."""
     definition, revision = entry.definition, exchange.revision
+    fetches = entry.runnable.ours and entry.identity == GET_TASK_RESULT
+    usual = Mode.FETCH if fetches else Mode.CALL
     if exchange.adapters.tasks is None or exchange.task_run is not None:
-        return None
+        return usual
+    wants = exchange.takes_tasks
     if not definition.can_be_task:
-        if exchange.takes_tasks and revision.task_requests:
-            raise _no_task(exchange, f"{entry.identity} does not run as a task.")
-        return None
-    if not exchange.takes_tasks:
-        if definition.task != REQUIRED:
-            return None
+        if wants and revision.task_requests:
+            raise MethodNotFound(f"{entry.identity} does not run as a task.")
+        return usual
+    if wants:
+        asks_first = definition.ask_first and revision.task_extension
+        return usual if asks_first else Mode.TASK
+    if definition.task == REQUIRED:
         if revision.task_extension:
             raise requires_extension(entry.identity)
-        raise _no_task(exchange, f"{entry.identity} runs as a task: call it with task.")
-    if definition.ask_first and revision.task_extension:
-        return None
-    record = await create_task(exchange, entry, arguments)
-    return await answer_with_task(exchange, record)
+        raise MethodNotFound(f"{entry.identity} runs as a task: call it with task.")
+    fetching = exchange.catalog.tools.get(GET_TASK_RESULT)
+    can_fetch = fetching is not None and fetching.runnable.ours
+    return Mode.WAIT if can_fetch and not definition.ask_first else usual
 
 
-def _no_task(exchange: Exchange, message: str) -> MethodNotFound:
-    exchange.record_outcome(Outcome.INVALID, message)
-    return MethodNotFound(message)
+async def start_task(
+    exchange: Exchange,
+    entry: ToolEntry,
+    arguments: JsonObject,
+    earlier: RequestState | None = None,
+) -> Encoded:
+    """Return the answer of a call that becomes a task."""
+    record = await create_task(exchange, entry, arguments, earlier)
+    return await _answer_with_task(exchange, record), BECAME_TASK
 
 
 async def create_task(
@@ -86,7 +109,7 @@ async def create_task(
     arguments: JsonObject,
     earlier: RequestState | None = None,
 ) -> TaskRecord:
-    """Store a task; raise `ToolError` if the caller has too many.
+    """Store a task; raise `Failed` if the caller has too many.
 
     `earlier` has the answers that the call had before.
     """
@@ -107,14 +130,11 @@ async def create_task(
         )
     )
     if isinstance(record, str):
-        exchange.record_outcome(Outcome.LIMITED, record)
-        raise ToolError(record)
-    exchange.record_outcome(Outcome.TASK)
+        raise Failed(record, Outcome.LIMITED)
     return record
 
 
-async def answer_with_task(exchange: Exchange, record: TaskRecord) -> bytes:
-    """Return the answer of a call that has become a task."""
+async def _answer_with_task(exchange: Exchange, record: TaskRecord) -> bytes:
     tasks, revision = exchange.adapters.tasks, exchange.revision
     assert tasks is not None  # noqa: S101 - there is a task
     if revision.task_extension:
@@ -141,6 +161,22 @@ def holder_of(exchange: Exchange) -> str:
         return exchange.principal.key
     session = exchange.session
     return f"session:{session.digest}" if session is not None else ""
+
+
+def may_read(exchange: Exchange, record: TaskRecord) -> bool:
+    """Whether the caller may read a task."""
+    return (
+        record.server == exchange.catalog.server.slug
+        and record.holder == holder_of(exchange)
+        and sees_task(exchange, record)
+    )
+
+
+def sees_task(exchange: Exchange, record: TaskRecord) -> bool:
+    """Whether the tool of a task is gone, stopped, or visible to the caller."""
+    catalog, name = exchange.catalog, record.tool
+    entry = catalog.tools.get(name) or catalog.switched_off("tools", name)
+    return entry is None or exchange.sees(entry.definition)
 
 
 def _lifetime_ms(exchange: Exchange) -> int:

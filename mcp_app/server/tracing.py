@@ -63,7 +63,6 @@ _TARGETS: Final = {
 """The attribute of what a method is about; an address stands in no span's name."""
 _HTTP: Final = {"network.transport": "tcp", "network.protocol.name": "http"}
 _PIPE: Final = {"network.transport": "pipe"}
-_FINE: Final = frozenset(each.value for each in FINE)
 
 Attributes: TypeAlias = dict[str, str | int]
 Note: TypeAlias = Callable[[int], None]
@@ -212,9 +211,6 @@ class Tracing:
         token = context.attach(trace.set_span_in_context(span))
         try:
             yield
-        except BaseException as error:
-            recording.record_end(exchange, error)
-            raise
         finally:
             context.detach(token)
             try:
@@ -340,12 +336,13 @@ def _describe_end(span: Span, exchange: Exchange) -> None:
         span.set_attribute("mcp_app.version", entry.version)
         if exchange.method != "resources/read":
             span.update_name(f"{exchange.method} {entry.identity}")
-    if exchange.failure:
-        span.set_attribute("mcp_app.failure", exchange.failure)
-    if exchange.error_code is not None:
-        span.set_attribute("rpc.response.status_code", str(exchange.error_code))
-    if exchange.outcome not in _FINE:
-        _set_error(span, exchange.outcome)
+    outcome, _error, failure, code = exchange.ending
+    if failure:
+        span.set_attribute("mcp_app.failure", failure)
+    if code:
+        span.set_attribute("rpc.response.status_code", str(code))
+    if outcome not in FINE:
+        _set_error(span, outcome.value)
 
 
 def _set_error(span: Span, kind: str) -> None:

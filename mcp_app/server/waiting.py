@@ -1,4 +1,4 @@
-"""Clients without tasks: the call waits a while, and a tool fetches the rest.
+"""Waits for tasks; for clients without tasks the call does, and a tool later.
 
 A call of a tool that may run in the background becomes a task all the same.  Its
 request waits for the end as long as clients do, and answers as any call; after that it
@@ -8,23 +8,38 @@ says how to go on.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.snapshot import ToolEntry, tool_entry
+from mcp_app.interface.call_record import ANSWERED, Outcome
+from mcp_app.interface.context import Answer
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
-from mcp_app.interface.errors import ToolError
+from mcp_app.interface.errors import (
+    ClientRefused,
+    TimedOut,
+    ToolError,
+    TooManyQuestions,
+)
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.server import GET_TASK_RESULT
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import InternalError, InvalidParams, TaskFailed
+from mcp_app.protocol.errors import (
+    InternalError,
+    InvalidParams,
+    ProtocolError,
+    TaskFailed,
+)
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.results import STILL_RUNS_MEMBER
 from mcp_app.protocol.tasks import (
     CANCELLED,
     INPUT_REQUIRED,
-    OPTIONAL,
+    RELATED_TASK,
     TaskRecord,
     progress_text,
     read_json,
@@ -32,16 +47,16 @@ from mcp_app.protocol.tasks import (
 from mcp_app.server.context import call_core_of
 from mcp_app.server.conversation import RequestState
 from mcp_app.server.exchange import End, Exchange
-from mcp_app.server.handlers.tasks import (
+from mcp_app.server.outcome import BECAME_TASK, Encoded, Failed
+from mcp_app.server.questions import PreparedQuestion, can_answer
+from mcp_app.server.round_trip import InputRequired, open_state
+from mcp_app.server.tasks import (
     CANCELLED_TEXT,
     MAX_ID_LENGTH,
     UNKNOWN,
-    may_ask,
+    create_task,
     may_read,
-    wait_for_change,
 )
-from mcp_app.server.round_trip import InputRequired, open_state
-from mcp_app.server.tasks import create_task
 
 if TYPE_CHECKING:
     from mcp_app.server.exchange import Tasks
@@ -49,6 +64,10 @@ if TYPE_CHECKING:
 OF_TASK: Final = "task:"
 """With this and its id a state names a task in the place of a round trip."""
 USUAL_WAIT_S: Final = 25
+NO_TASKS: Final = "Nothing runs in the background here."
+REFUSED: Final = "The client refused a question of this task."
+WAIT_S: Final = 30.0
+"""Who waits for a result looks again after so long."""
 STILL_RUNS: Final = (
     "It still runs{progress}. Call get_task_result with task={task!r} to get the"
     " result."
@@ -104,42 +123,35 @@ def result_tool(tags: frozenset[str]) -> ToolEntry:
 
 
 async def _run_outside_of_calls(**_: object) -> ToolOutput:
-    raise ToolError("Nothing runs in the background here.")
-
-
-def waits_for_task(exchange: Exchange, entry: ToolEntry) -> bool:
-    """Whether a call becomes a task that its request waits for."""
-    definition, fetching = entry.definition, exchange.catalog.tools.get(GET_TASK_RESULT)
-    return (
-        definition.task == OPTIONAL
-        and not definition.ask_first
-        and not exchange.takes_tasks
-        and exchange.task_run is None
-        and exchange.adapters.tasks is not None
-        and fetching is not None
-        and fetching.runnable.ours
-    )
+    raise ToolError(NO_TASKS)
 
 
 async def call_and_wait(
     exchange: Exchange, entry: ToolEntry, arguments: JsonObject
-) -> bytes:
+) -> Encoded:
     """Run a call as a task; return its answer, or how to get that later."""
     tasks = exchange.adapters.tasks
-    assert tasks is not None  # noqa: S101 - `waits_for_task` looked
+    assert tasks is not None  # noqa: S101 - `mode_of` looked
+    ending = ANSWERED if _is_retry(exchange) else BECAME_TASK
     creating = asyncio.ensure_future(_task_for(exchange, entry, arguments, tasks))
     try:
         # A call that is cancelled must know which task it has made.
         record = await asyncio.shield(creating)
-        record = await _wait(exchange, record, exchange.adapters.limits.task_wait)
+        try:
+            record = await _wait(exchange, record, exchange.adapters.limits.task_wait)
+            if record.has_ended:
+                await tasks.let_go(record)
+            promises = entry.definition.output_schema is not None
+            return _answer_with(exchange, record, promises=promises), ending
+        except (Failed, InputRequired, ProtocolError) as error:
+            if ending is BECAME_TASK:
+                # The call has become a task, whatever that comes to.
+                error.ending = ending
+            raise
     except asyncio.CancelledError:
         if exchange.end is End.CANCELLED:
             await tasks.cancel(await creating, CANCELLED_TEXT)
         raise
-    if record.has_ended:
-        await tasks.let_go(record)
-    promises = entry.definition.output_schema is not None
-    return _answer_with(exchange, record, promises=promises)
 
 
 async def _task_for(
@@ -151,26 +163,30 @@ async def _task_for(
 
 
 async def get_task_result(
-    exchange: Exchange, arguments: JsonObject
-) -> bytes | ToolOutput:
+    exchange: Exchange, _: ToolEntry, arguments: JsonObject
+) -> Encoded:
     """Return the result of a task, or that it still runs."""
     tasks = exchange.adapters.tasks
     if tasks is None:
-        return await _run_outside_of_calls()
+        raise Failed(NO_TASKS, Outcome.TOOL_ERROR)
     earlier = await _earlier_task(exchange, tasks)
     record = earlier or await tasks.find(arguments["task"])
     if record is None or not may_read(exchange, record):
-        raise ToolError(UNKNOWN)
+        raise Failed(UNKNOWN, Outcome.TOOL_ERROR)
     record = await _wait(exchange, record, arguments.get("wait", USUAL_WAIT_S))
-    return _answer_with(exchange, record)
+    return _answer_with(exchange, record), ANSWERED
+
+
+def _is_retry(exchange: Exchange) -> bool:
+    return exchange.session is None and exchange.params.get("requestState") is not None
 
 
 async def _earlier_task(exchange: Exchange, tasks: Tasks) -> TaskRecord | None:
     """Return the task that a retry goes on with, once it has the answers."""
-    sealed = exchange.params.get("requestState")
-    if exchange.session is not None or sealed is None:
+    if not _is_retry(exchange):
         return None
-    public_id = open_state(exchange, sealed).round_trip.removeprefix(OF_TASK)
+    state = open_state(exchange, exchange.params["requestState"])
+    public_id = state.round_trip.removeprefix(OF_TASK)
     record = await tasks.find(public_id)
     if record is None or not may_read(exchange, record):
         raise InvalidParams(UNKNOWN)
@@ -219,9 +235,9 @@ def _answer_with(
         if error["code"] != InternalError.code:
             # Its client can do something about it, such as open a page.
             raise TaskFailed(error)
-        raise ToolError(error["message"])
+        raise Failed(error["message"], Outcome.TOOL_ERROR)
     if record.status == CANCELLED:
-        raise ToolError(CANCELLED_TEXT)
+        raise Failed(CANCELLED_TEXT, Outcome.TOOL_ERROR)
     if not record.result:
         done = progress_text(record)
         text = STILL_RUNS.format(
@@ -239,3 +255,80 @@ def _answer_with(
     result = read_json(record.result)
     known = {name: result[name] for name in _MEMBERS if name in result}
     return jsonrpc.write(exchange.complete_result(known))
+
+
+async def wait_for_change(
+    exchange: Exchange, record: TaskRecord, seconds: float = math.inf
+) -> TaskRecord:
+    """Return the task when it has changed, or after so many seconds.
+
+    What it asks meanwhile is asked on the stream of this request.
+    """
+    tasks, asking = exchange.adapters.tasks, None
+    assert tasks is not None  # noqa: S101 - the callers looked
+    until = time.monotonic() + seconds
+    if exchange.outgoing.streams and may_ask(exchange, record):
+        asking = asyncio.create_task(_ask_client(exchange, tasks, record))
+    try:
+        later: TaskRecord | None = record
+        while later == record:
+            left = until - time.monotonic()
+            later = await tasks.wait(record, min(WAIT_S, max(0.0, left)))
+            if left <= 0:
+                break
+    finally:
+        if asking is not None:
+            asking.cancel()
+            await asyncio.wait([asking])
+    if later is None:
+        raise InvalidParams(UNKNOWN)
+    return later
+
+
+def may_ask(exchange: Exchange, record: TaskRecord) -> bool:
+    """Whether a task waits for answers, all of which this client can give."""
+    client, revision = exchange.client, exchange.revision
+    return record.status == INPUT_REQUIRED and all(
+        can_answer(client, revision, each)
+        for each in record.read_state().open_requests().values()
+    )
+
+
+async def _ask_client(exchange: Exchange, tasks: Tasks, record: TaskRecord) -> None:
+    """Ask the questions of a task on the stream of this request."""
+    meta = {RELATED_TASK: {"taskId": record.public_id}}
+    questions: list[PreparedQuestion] = []
+    requests = record.read_state().open_requests()
+    # With the answers to the first the row changes, and the next are asked.
+    for key, request in islice(
+        requests.items(), exchange.adapters.limits.questions_per_person
+    ):
+        params = {**request["params"]}
+        params["_meta"] = {**params.get("_meta", {}), **meta}
+        questions.append(
+            PreparedQuestion(
+                key=key,
+                method=request["method"],
+                params=params,
+                parse=_leave_unread,
+                private=request["method"] == "sampling/createMessage",
+            )
+        )
+    trip = call_core_of(exchange).round_trip
+    try:
+        replies = await trip.ask_on_stream(questions, None, in_thread=False)
+        by_key = zip((each.key for each in questions), replies, strict=True)
+        await tasks.answer(record, dict(by_key))
+    except ClientRefused:
+        await tasks.cancel(record, REFUSED)
+    except InvalidParams as error:
+        # An answer to a question has no answer that could say so.
+        await tasks.cancel(record, error.message)
+    except (TimedOut, TooManyQuestions):
+        # Whoever asks for the result again is asked again.
+        return
+
+
+def _leave_unread(answer: JsonObject) -> Answer:
+    """Do not read an answer: the run of the task does, by its own question."""
+    raise ValueError(f"Nobody reads {answer!r:.80} here.")

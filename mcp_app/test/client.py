@@ -326,8 +326,9 @@ class Client:
     def _raise_own_error(self) -> None:
         """Raise what the function raised, unless that is how it says that it failed."""
         exchange = self._client.exchange
-        if self._code.error is not None and exchange is not None and exchange.failure:
-            raise self._code.error
+        error = self._code.error
+        if error is not None and exchange is not None and exchange.ending.failure:
+            raise error
 
     def _params_of(self, method: str) -> list[JsonObject]:
         return [each["params"] for each in self._messages if each["method"] == method]

@@ -16,7 +16,7 @@ from mcp_app.interface.log_secrets import BLOT, log_secrets
 from mcp_app.logs import JsonFormatter
 from mcp_app.pools.database import reader
 from mcp_app.process.runtime import Process
-from mcp_app.server.call import ClientHandler
+from mcp_app.server.client_logging import ClientHandler
 from tests.asgi_client import PREFIX, Client, JsonObject
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect, all_logged

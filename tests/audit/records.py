@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from mcp_app.audit.tallies import Tallies
 from mcp_app.audit.writing import CallBatch, PendingCalls
-from mcp_app.interface.call_record import CallRecord, Circumstances
+from mcp_app.interface.call_record import CallRecord, Circumstances, Ending, Outcome
 
 _numbers = count(1)
 
@@ -47,7 +47,8 @@ def record(
     """Return a call that began so many seconds ago, and took so many."""
     began = time.monotonic() - ago
     common = circumstances(**of)
-    return CallRecord(common, began, took, 100, arguments, 0, "", failure, error)
+    ending = Ending(Outcome(common.outcome), error, failure)
+    return CallRecord(common, began, took, 100, arguments, 0, "", ending)
 
 
 def digest(arguments: bytes) -> str:

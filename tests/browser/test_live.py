@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from mcp_app.server.dispatch import STOPPED
+from mcp_app.server.outcome import STOPPED_CALL
 from tests.browser.chromium import PATIENCE_MS
 from tests.browser.test_publishing import picture, said, serious
 from tests.newcomer.programs import Serving
@@ -60,7 +60,7 @@ def test_a_call_that_hangs_is_cancelled_and_its_session_closed(
 
     row.get_by_role("button", name="Cancel").click()
     said(staff, "Cancelled: book_table. Its client has been told.")
-    assert refused(answer) == STOPPED
+    assert refused(answer) == STOPPED_CALL
     expect(none).to_be_visible()
     # The session goes on.
     assert session.request("ping").whole().status == 200
@@ -113,5 +113,5 @@ def test_a_call_is_cancelled_without_scripts(scriptless: Page, served: Serving) 
     page.get_by_role("link", name="Refresh").click()
     page.get_by_role("button", name="Cancel book_table").click()
     said(page, "Cancelled: book_table.")
-    assert refused(answer) == STOPPED
+    assert refused(answer) == STOPPED_CALL
     assert session.close().whole().status == 204

@@ -46,15 +46,17 @@ from mcp_app.protocol import texts as plain_text
 from mcp_app.protocol.oauth import addresses as redirects
 from mcp_app.protocol.oauth import clients, requests, texts
 from mcp_app.server import (
-    call,
+    client_logging,
     coercion,
     context,
     conversation,
     dispatch,
     exchange,
+    finding,
     questions,
     round_trip,
     subscriptions,
+    waiting,
 )
 from mcp_app.server import tasks as task_calls
 from mcp_app.server.handlers import HANDLERS, definitions, event_subscriptions, tools
@@ -224,7 +226,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(schemas.check_schema, "S-BASE-054 S-TOOLS-011 L-BASE-037 L-TOOLS-018"),
     Guard(framing.endpoint_event, "S-SSE-003"),
     Guard(uri_templates._leaves_its_place, "S-RES-033 L-RES-030 L-RES-034"),
-    Guard(call.unknown_error, "L-RES-026 L-RES-028"),
+    Guard(finding.unknown_error, "L-RES-026 L-RES-028"),
     Guard(round_trip.CallClock.pause_timer, "L-HTTP-044"),
     Guard(context.CallCore._increases, "S-PROG-006 L-PROG-005", returns=True),
     Guard(context.CallCore._least_level, "L-LOG-005", returns=True),
@@ -264,11 +266,11 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(event_deliveries.claim_subscriptions, "L-EVENTS-030"),
     Guard(event_deliveries.Claim.note_answer, "L-EVENTS-039"),
     Guard(tools._add_structured, "L-TOOLS-054"),
-    Guard(tools._check_structured, "S-TOOLS-038 L-TOOLS-040"),
+    Guard(tools._shape_failure, "S-TOOLS-038 L-TOOLS-040"),
     Guard(plain_text.clean_text, "S-TOOLS-049 L-TOOLS-051", returns="argument"),
     Guard(log_secrets.names_secret, "S-LOG-013 L-LOG-016"),
     Guard(open_questions._erase_question, "S-SAMPLING-010 L-SAMPLE-014"),
-    Guard(call._without_traceback, "S-LOG-015", returns="argument"),
+    Guard(client_logging._without_traceback, "S-LOG-015", returns="argument"),
     Guard(coercion.string_member, "S-COMPL-016 L-COMPL-015"),
     Guard(questions.PreparedQuestion.input_request, "L-MRTR-012"),
     Guard(questions._check_url, "S-ELICIT-022 S-ELICIT-046 L-ELICIT-016"),
@@ -316,14 +318,14 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(tasks.task_capabilities, "S-TASKS-001 L-DISC-006 L-TASKS-074 L-TASKS-075"),
     Guard(task_calls._lifetime_ms, "S-TASKS-036"),
-    Guard(task_calls.answer_with_task, "S-TASKS-039 L-TASKS-007"),
-    Guard(task_calls.call_as_task, "S-TASKS-008"),
+    Guard(task_calls._answer_with_task, "S-TASKS-039 L-TASKS-007"),
+    Guard(task_calls.mode_of, "S-TASKS-008"),
     Guard(task_calls.parked_state, "L-TASKS-031 L-TASKS-032"),
     Guard(
         task_calls.requires_extension,
         "L-DISC-007 L-TASKS-004 L-TASKS-048 L-TASKS-056",
     ),
-    Guard(task_methods._ask_client, "S-TASKS-030 S-TASKS-044 S-TASKS-045"),
+    Guard(waiting._ask_client, "S-TASKS-030 S-TASKS-044 S-TASKS-045"),
     Guard(
         task_methods._find_task,
         "S-TASKS-046 S-TASKS-059 S-TASKS-061 L-TASKS-053 L-TASKS-055",
@@ -331,12 +333,12 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(task_methods.cancel_task, "S-CANCEL-004 S-TASKS-054 L-TASKS-040 L-TASKS-041"),
     Guard(task_methods.list_tasks, "S-TASKS-052 S-TASKS-053 S-TASKS-060"),
     Guard(
-        task_methods.may_read,
+        task_calls.may_read,
         "S-TASKS-067 S-TASKS-071 S-TASKS-072 L-TASKS-067",
         returns=True,
     ),
     Guard(task_methods.update_task, "L-TASKS-034"),
-    Guard(task_methods.wait_for_change, "S-TASKS-042"),
+    Guard(waiting.wait_for_change, "S-TASKS-042"),
     Guard(task_methods.wait_for_result, "S-TASKS-041 S-TASKS-043 S-TASKS-048"),
     Guard(
         task_rows.store_task,

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from mcp_app.invalidation.workers import FRESHNESS
-from mcp_app.server.dispatch import STOPPED
+from mcp_app.server.outcome import STOPPED_CALL
 from tests.process.clusters import (
     LISTED,
     Cluster,
@@ -99,7 +99,7 @@ def test_staff_cancel_a_call_wherever_it_runs(cluster: Cluster) -> None:
             # It was true when the page answered.
             assert staff.cancel_calls() == 0
         for call in calls:
-            assert call.whole().messages[-1]["error"]["message"] == STOPPED
+            assert call.whole().messages[-1]["error"]["message"] == STOPPED_CALL
         assert session.request("ping").whole().status == 200
         session.close().whole()
 

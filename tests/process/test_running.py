@@ -13,9 +13,9 @@ from mcp_app.invalidation.workers import Report
 from mcp_app.pools.database import writer
 from mcp_app.process import running
 from mcp_app.process.runtime import Process
-from mcp_app.server import call
-from mcp_app.server.dispatch import STOPPED
 from mcp_app.server.exchange import End
+from mcp_app.server.outcome import STOPPED_CALL
+from mcp_app.server.request_digests import request_key
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect, until
 
@@ -113,11 +113,11 @@ async def test_staff_stop_a_call_and_its_client_is_told(
     await held.entered.wait()
     (exchange,) = process.running
     assert exchange.session is not None
-    key = call.request_key(exchange.request_id)
+    key = request_key(exchange.request_id)
     await writer.run(changes.record_stop, exchange.session.pk, "another")
     await writer.run(changes.record_stop, exchange.session.pk, key)
     (message,) = await visit.messages()
-    assert message["error"]["message"] == STOPPED
+    assert message["error"]["message"] == STOPPED_CALL
     assert list(process.running) == []
 
 

@@ -22,7 +22,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL
 from mcp_app.publishing.publication import find_definition
-from mcp_app.server.dispatch import STOPPED
+from mcp_app.server.outcome import STOPPED_CALL
 from tests.asgi_client import Client, Outcome, Visit, outcome
 from tests.behaviours import Stage, registry
 from tests.old_client import OldClient
@@ -401,7 +401,7 @@ async def test_running_calls_are_cancelled_and_their_clients_told(
     await stage.begun()
     made = await site.stop(scope, kind, name)
     (answer,) = await visit.messages()
-    assert answer["error"]["message"] == STOPPED
+    assert answer["error"]["message"] == STOPPED_CALL
     assert stage.told == ["cancelled"]
     async with asyncio.timeout(PATIENCE_S):
         while not await reader.run(_cancelled, made.pk):
@@ -427,7 +427,7 @@ async def test_running_calls_of_a_server_that_is_no_more(
         await site.check()
         async with asyncio.timeout(PATIENCE_S):
             (answer,) = await visit.messages()
-        assert answer["error"]["message"] == STOPPED
+        assert answer["error"]["message"] == STOPPED_CALL
     finally:
         await writer.run(Server.objects.filter(pk=row.pk).delete)
 
@@ -572,7 +572,7 @@ async def test_a_call_without_a_thread_does_not_begin(site: Site, stage: Stage) 
     await until(lambda: len(site.process.running) >= 2)
     await site.stop(Scope.EVERYTHING, running=Running.FINISH)
     (answer,) = await second.messages()
-    assert answer["error"]["message"] == STOPPED
+    assert answer["error"]["message"] == STOPPED_CALL
     stage.released_thread.set()
     assert (await first.messages())[-1]["result"]
 

@@ -17,14 +17,9 @@ from mcp_app.interface.principal import Principal, Rights, Scope
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.revisions import LATEST, REVISIONS
-from mcp_app.server.call import (
-    ClientHandler,
-    content_digest,
-    protocol_level,
-    request_key,
-    runs_once,
-)
+from mcp_app.server.client_logging import ClientHandler, protocol_level
 from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
+from mcp_app.server.request_digests import content_digest, request_key, runs_once
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
 from tests.marks import NEWEST_FIRST
 from tests.serving import Connect

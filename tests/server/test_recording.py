@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -17,7 +18,8 @@ from mcp_app.models.fields import digest
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
-from mcp_app.server import dispatch, recording
+from mcp_app.protocol.revisions import LATEST
+from mcp_app.server import dispatch
 from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.handlers import HANDLERS
 from tests.asgi_client import Client, JsonObject
@@ -390,10 +392,17 @@ async def test_a_fault_of_ours(
     )
 
 
-def test_what_breaks_out_of_everything_is_a_fault_of_ours() -> None:
-    exchange = Exchange.__new__(Exchange)
-    recording.record_end(exchange, GeneratorExit())
-    assert exchange.outcome == "failed"
+async def test_what_breaks_out_of_everything_is_a_fault_of_ours() -> None:
+    async def break_out(_: Exchange) -> JsonObject:
+        raise GeneratorExit
+
+    exchange: Any = Exchange.__new__(Exchange)
+    exchange.adapters = SimpleNamespace(audit=None, tracing=None)
+    exchange.method, exchange.revision = "tools/list", LATEST
+    exchange.session, exchange.streams = None, True
+    with pytest.raises(GeneratorExit):
+        await dispatch.answer_request(exchange, break_out)
+    assert exchange.ending.outcome == "failed"
 
 
 # -- what is no call ------------------------------------------------------------------

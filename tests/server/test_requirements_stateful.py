@@ -26,7 +26,7 @@ from mcp_app.interface.questions import (
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST, REVISIONS, STATEFUL
-from mcp_app.server import call as log_handler
+from mcp_app.server import client_logging
 from mcp_app.server.context import current_call
 from mcp_app.server.handlers import definitions
 from mcp_app.server.questions import PreparedQuestion, prepare_question, sampled_block
@@ -321,7 +321,7 @@ class Heard:
 @pytest.fixture
 def client_logger() -> Any:
     logger = logging.getLogger("shop.requirements")
-    handler = log_handler.ClientHandler()
+    handler = client_logging.ClientHandler()
     logger.addHandler(handler)
     yield logger
     logger.removeHandler(handler)

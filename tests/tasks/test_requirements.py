@@ -25,7 +25,7 @@ from mcp_app.process.runtime import Process
 from mcp_app.process.stored_calls import LOST_ACCESS
 from mcp_app.process.task_call import TaskCall
 from mcp_app.protocol.tasks import EXTENSION, RELATED_TASK
-from mcp_app.server.dispatch import STOPPED
+from mcp_app.server.outcome import STOPPED_CALL
 from tests import scripting
 from tests.asgi_client import EVERYTHING, Client, JsonObject, outcome
 from tests.process.test_callers import Known
@@ -242,7 +242,7 @@ async def test_what_a_caller_has_begun_ends_with_its_rights(
     await process.gate.wait_for_check()
     # One ran, one waited, and one was parked.
     assert entered == [parked, tasks[0]]
-    assert json.loads(rows[0].error)["message"] == STOPPED
+    assert json.loads(rows[0].error)["message"] == STOPPED_CALL
     for row in rows[1:]:
         if loss == "stop":
             assert SWITCHED_OFF.format(what="tool") in row.result
@@ -279,7 +279,7 @@ async def test_a_task_ends_with_its_user(
             await row.arefresh_from_db()
     await writer.run(User.objects.filter(username="tom").delete)
     await writer.run(server.delete)
-    assert json.loads(row.error)["message"] == STOPPED
+    assert json.loads(row.error)["message"] == STOPPED_CALL
 
 
 async def test_a_result_that_the_database_refuses(

@@ -23,7 +23,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError
 from mcp_app.protocol.tasks import RELATED_TASK
-from mcp_app.server.dispatch import STOPPED
+from mcp_app.server.outcome import STOPPED_CALL
 from mcp_app.streams import tasks as rows
 from tests.asgi_client import JsonObject
 from tests.audit.reading import kept
@@ -495,7 +495,7 @@ async def test_a_stop_ends_what_runs_and_what_waits(
     )
     await process.check_for_changes()
     found = await ana.until(running)
-    assert (found["status"], found["error"]["message"]) == ("failed", STOPPED)
+    assert (found["status"], found["error"]["message"]) == ("failed", STOPPED_CALL)
     await ana.answer(parked, who=accepted("Bo"))
     found = await ana.until(parked)
     assert found["result"]["isError"]

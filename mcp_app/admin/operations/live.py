@@ -25,7 +25,7 @@ from mcp_app.admin.page.concurrency import SettledAdmin, has_right, lacking_sent
 from mcp_app.admin.page.header import render_page, render_part
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
-from mcp_app.server import call
+from mcp_app.server.request_digests import request_key
 from mcp_app.streams.event_ids import request_ids
 
 MEDIA: Final = Media(
@@ -106,7 +106,7 @@ class LivePages(SettledAdmin[Session]):
         user = str(request.user.pk)
         with transaction.atomic(using=router.db_for_write(Change)):
             for each in request_ids(stream.requests):
-                changes.record_stop(stream.session_id, call.request_key(each))
+                changes.record_stop(stream.session_id, request_key(each))
             LogEntry.objects.log_actions(
                 user, [stream.session], CHANGE, message, single_object=True
             )

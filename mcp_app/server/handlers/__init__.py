@@ -1,6 +1,6 @@
 """The handler of each method; dispatch has refused what the revision lacks.
 
-A handler returns a result as JSON, or already encoded.
+A handler returns a result as JSON, or already encoded, perhaps with how the call ended.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from mcp_app.server.handlers import (
     tasks,
     tools,
 )
+from mcp_app.server.outcome import Encoded
 
-Handler = Callable[[Exchange], Awaitable[JsonObject | bytes]]
+Handler = Callable[[Exchange], Awaitable[JsonObject | bytes | Encoded]]
 
 HANDLERS: Mapping[str, Handler] = {
     "initialize": lifecycle.initialize,

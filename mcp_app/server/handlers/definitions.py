@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_app.catalog.outputs import resource_output
 from mcp_app.catalog.runnable import ArgumentsRefused
-from mcp_app.catalog.snapshot import Entry, Listing, Page, TemplateMatch, VisibilityKey
+from mcp_app.catalog.snapshot import Entry, Page, TemplateMatch
 from mcp_app.catalog.stops import fitting_suggestions, suggestions_of
-from mcp_app.interface import rules
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.questions import Completion
-from mcp_app.interface.server import GET_TASK_RESULT, WAIT_FOR_EVENT
 from mcp_app.protocol import cursors, jsonrpc, results
 from mcp_app.protocol.content import block_to_wire
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import InvalidParams, ResourceNotFound
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.tasks import OPTIONAL
 from mcp_app.protocol.uri_templates import URI_LENGTH
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
 from mcp_app.server.exchange import Exchange
+from mcp_app.server.finding import (
+    find_entry,
+    find_match,
+    find_template,
+    stop_error,
+    unknown_error,
+    visible_listing,
+)
+from mcp_app.server.outcome import failure_of, forbidden_text, with_outcome
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import PromptEntry
@@ -48,23 +54,6 @@ def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
     server = exchange.catalog.server
     public = server.is_public and not (restricted or server.demands)
     return results.CacheHint(LIST_TTL_MS, public)
-
-
-def visible_listing(exchange: Exchange, listing: Listing) -> Listing:
-    """Return the part of a listing that the caller may see."""
-
-    def is_visible(entry: Entry[Any, Any]) -> bool:
-        if entry.identity == GET_TASK_RESULT and entry.runnable.ours:
-            # For those who see a tool that it fetches the results of.
-            tools = (each.definition for each in exchange.catalog.offered["tools"])
-            return any(each.task == OPTIONAL and exchange.sees(each) for each in tools)
-        if entry.identity == WAIT_FOR_EVENT and entry.runnable.ours:
-            events = exchange.catalog.offered["events"]
-            return any(exchange.sees(each.definition) for each in events)
-        return exchange.sees(entry.definition)
-
-    by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
-    return listing.visible_part(by, is_visible)
 
 
 async def list_page(exchange: Exchange) -> bytes:
@@ -108,11 +97,7 @@ def _page_result(exchange: Exchange, listing: str, page: Page) -> JsonObject:
 async def get_prompt(exchange: Exchange) -> JsonObject:
     """Fill a prompt with its arguments."""
     name = coercion.string_member(exchange.params, "name")
-    exchange.entry = entry = exchange.catalog.prompts.get(name)
-    if entry is None:
-        calls.check_switched_off(exchange, "prompts", name, "prompt")
-    if entry is None or not exchange.sees(entry.definition):
-        raise calls.unknown_error(exchange, f"Unknown prompt: {name:.200}")
+    entry: PromptEntry = find_entry(exchange, "prompts", name)
     arguments = coercion.strings_member(exchange.params, "arguments")
     try:
         check_arguments(entry, arguments)
@@ -120,15 +105,11 @@ async def get_prompt(exchange: Exchange) -> JsonObject:
     except ArgumentsRefused as error:
         violations = [f"{each.path}: {each.message}" for each in error.violations]
         text = f"The prompt {name}: {'; '.join(violations)}"
-        exchange.record_outcome(Outcome.ARGUMENTS, text)
-        raise InvalidParams(text) from None
-    except InvalidParams as error:
-        exchange.record_outcome(Outcome.ARGUMENTS, error.message)
-        raise
+        raise with_outcome(InvalidParams(text), Outcome.ARGUMENTS) from None
     if not await exchange.allows_arguments(entry.definition, arguments):
-        raise InvalidParams(calls.forbidden_text(exchange, entry))
-    with calls.failures_as_errors(exchange, entry):
-        output = await calls.run_user_code(exchange, entry, entry.runnable, bound)
+        forbidden = InvalidParams(forbidden_text(entry))
+        raise with_outcome(forbidden, Outcome.FORBIDDEN)
+    output = await calls.run_user_code(exchange, entry, entry.runnable, bound)
     messages = [
         {"role": each.role, "content": block_to_wire(each.content, exchange.revision)}
         for each in output.messages
@@ -145,55 +126,35 @@ def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
     known = {each.name for each in entry.definition.arguments}
     for name in arguments:
         if name not in known:
-            raise InvalidParams(
-                f"The prompt {entry.identity} has no argument {name!r}."
-            )
+            text = f"The prompt {entry.identity} has no argument {name!r}."
+            raise with_outcome(InvalidParams(text), Outcome.ARGUMENTS)
     for each in entry.definition.arguments:
         if each.required and each.name not in arguments:
-            raise InvalidParams(
-                f"The prompt {entry.identity} needs the argument {each.name!r}."
-            )
+            text = f"The prompt {entry.identity} needs the argument {each.name!r}."
+            raise with_outcome(InvalidParams(text), Outcome.ARGUMENTS)
 
 
 # -- resources -------------------------------------------------------------------------
 # resources/read, resources/subscribe, resources/unsubscribe.
 
-UNKNOWN_RESOURCE = "Resource not found"
 MOST_WATCHED = 1_000
 """Resources that a session may watch: each is a row."""
 
 
-async def visible_match(exchange: Exchange, uri: str) -> TemplateMatch | None:
-    """Return the match of a URI that the caller may use, None if there is none.
-
-    An invalid URI has no match, even if a template would fit: the answer repeats
-    it.  Stopped resources are found as well.
-    """
-    if rules.URI.fullmatch(uri):
-        for match in exchange.catalog.matches_of_uri(uri):
-            exchange.entry = match.entry
-            definition = match.entry.definition
-            if exchange.sees(definition) and await exchange.allows_arguments(
-                definition, match.variables
-            ):
-                return match
-    return None
-
-
 async def is_readable(exchange: Exchange, uri: str) -> bool:
     """Whether the caller can read this resource."""
-    match = await visible_match(exchange, uri)
+    match = await find_match(exchange, uri)
     return match is not None and not match.stopped
 
 
 async def read_resource(exchange: Exchange) -> JsonObject:
     """Return the contents of a resource."""
     uri = _requested_uri(exchange)
-    matched = await visible_match(exchange, uri)
+    matched = await find_match(exchange, uri)
     if matched is None:
-        raise calls.unknown_error(exchange, UNKNOWN_RESOURCE, ResourceNotFound(uri))
+        raise unknown_error(exchange, ResourceNotFound(uri))
     if matched.stopped:
-        calls.refuse_switched_off(exchange, "resource")
+        raise stop_error(exchange, "templates")
     entry = matched.entry
     mime_type = entry.definition.mime_type
     convert = partial(resource_output, uri=uri, mime_type=mime_type)
@@ -201,12 +162,8 @@ async def read_resource(exchange: Exchange) -> JsonObject:
         bound = entry.runnable.bind(matched.variables)
     except ArgumentsRefused:
         # The URI fits the template, but its variables do not fit the function.
-        exchange.record_outcome(Outcome.ARGUMENTS, UNKNOWN_RESOURCE)
-        raise ResourceNotFound(uri) from None
-    with calls.failures_as_errors(exchange, entry):
-        output = await calls.run_user_code(
-            exchange, entry, entry.runnable, bound, convert
-        )
+        raise with_outcome(ResourceNotFound(uri), Outcome.ARGUMENTS) from None
+    output = await calls.run_user_code(exchange, entry, entry.runnable, bound, convert)
     contents = [each.to_wire(exchange.revision) for each in output.contents]
     hint = _resource_hint(exchange, matched)
     return exchange.complete_result({"contents": contents}, hint)
@@ -234,11 +191,11 @@ def _requested_uri(exchange: Exchange) -> str:
 async def subscribe(exchange: Exchange) -> JsonObject:
     """Subscribe the session to a URI."""
     uri = _requested_uri(exchange)
-    match = await visible_match(exchange, uri)
+    match = await find_match(exchange, uri)
     if match is None:
         raise ResourceNotFound(uri)
     if match.stopped:
-        calls.refuse_switched_off(exchange, "resource")
+        raise stop_error(exchange, "templates")
     sessions = exchange.adapters.sessions
     if not await sessions.subscribe(exchange.own_session, uri, MOST_WATCHED):
         raise InvalidParams(
@@ -282,41 +239,25 @@ async def complete_argument(exchange: Exchange) -> JsonObject:
 
 def _referenced_entry(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
     kind = reference.get("type")
-    entry: Entry[Any, Any] | None
     if kind == "ref/prompt":
-        identity = coercion.string_member(reference, "name", "params.ref")
-        entry = exchange.catalog.prompts.get(identity)
+        name = coercion.string_member(reference, "name", "params.ref")
+        refuse = partial(_nothing_to_complete, name)
+        prompt: PromptEntry = find_entry(exchange, "prompts", name, refuse)
+        return prompt
+    if kind == "ref/resource":
+        uri = coercion.string_member(reference, "uri", "params.ref")
+        entry = find_template(exchange, uri)
         if entry is None:
-            calls.check_switched_off(exchange, "prompts", identity, "prompt")
-    elif kind == "ref/resource":
-        identity = coercion.string_member(reference, "uri", "params.ref")
-        entry = _matching_template(exchange, identity)
-    else:
-        raise InvalidParams(
-            f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
-        )
-    exchange.entry = entry
-    if entry is None or not exchange.sees(entry.definition):
-        message = f"There is nothing to complete with the name {identity!r:.200}."
-        raise calls.unknown_error(exchange, message)
-    return entry
+            raise unknown_error(exchange, _nothing_to_complete(uri))
+        return entry
+    raise InvalidParams(
+        f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
+    )
 
 
-def _matching_template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
-    """Return the template with this text, else one that the URI matches."""
-    template = exchange.catalog.templates.get(uri)
-    if template is not None and exchange.sees(template.definition):
-        return template
-    calls.check_switched_off(exchange, "templates", uri, "resource")
-    fitting = list(exchange.catalog.matches_of_uri(uri))
-    candidates = (each for each in fitting if exchange.sees(each.entry.definition))
-    matched = next(candidates, None)
-    if matched is None:
-        return fitting[0].entry if fitting else None
-    if matched.stopped:
-        exchange.entry = matched.entry
-        calls.refuse_switched_off(exchange, "resource")
-    return matched.entry
+def _nothing_to_complete(identity: str, _: str = "") -> InvalidParams:
+    message = f"There is nothing to complete with the name {identity!r:.200}."
+    return InvalidParams(message)
 
 
 async def _run_completer(
@@ -327,10 +268,11 @@ async def _run_completer(
     if runnable is None:
         suggestions = suggestions_of(entry.definition).get(name, ())
         return fitting_suggestions(suggestions, bound["value"])
-    with calls.failures_as_errors(exchange, entry):
-        return await calls.run_user_code(
-            exchange, entry, runnable, runnable.bind(bound)
-        )
+    try:
+        arguments = runnable.bind(bound)
+    except ArgumentsRefused as error:
+        raise failure_of(exchange, entry, error) from error
+    return await calls.run_user_code(exchange, entry, runnable, arguments)
 
 
 def _completion_to_wire(completion: Completion) -> JsonObject:

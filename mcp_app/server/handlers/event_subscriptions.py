@@ -27,6 +27,7 @@ from mcp_app.server.events import (
 )
 from mcp_app.server.exchange import Exchange, Webhooks
 from mcp_app.server.handlers.events import require_events
+from mcp_app.server.outcome import with_outcome
 from mcp_app.server.round_trip import now_ms
 from mcp_app.server.stored_callers import caller_of
 from mcp_app.streams.event_deliveries import Pace
@@ -80,8 +81,8 @@ async def subscribe_events(exchange: Exchange) -> JsonObject:
         _refuse_more(exchange, stored)
     if isinstance(stored, str):
         message = f"The receiver did not agree to be called: {stored}."
-        exchange.record_outcome(Outcome.OTHER_SITE, message)
-        raise EventError(dialect, "callback", message, reason=stored)
+        error = EventError(dialect, "callback", message, reason=stored)
+        raise with_outcome(error, Outcome.OTHER_SITE)
     record, before = stored
     wait_ms = Pace(exchange.adapters.limits).wait_ms(record.paced_ms, now_ms())
     result: JsonObject = {
@@ -107,8 +108,8 @@ async def unsubscribe_events(exchange: Exchange) -> JsonObject:
     ended = await webhooks.end(_id_of(exchange, arguments))
     if not ended and dialect.unsubscribe_must_find:
         message = "There is no such subscription."
-        exchange.record_outcome(Outcome.UNKNOWN, message)
-        raise EventError(dialect, "not_found", message, kind="subscription")
+        error = EventError(dialect, "not_found", message, kind="subscription")
+        raise with_outcome(error, Outcome.UNKNOWN)
     return exchange.complete_result({})
 
 
@@ -120,9 +121,9 @@ def _find_webhooks(exchange: Exchange) -> Webhooks:
         _refuse_mode(exchange, WEBHOOK)
     if exchange.principal.anonymous:
         message = "Nobody is told where to post events without signing in."
-        exchange.record_outcome(Outcome.FORBIDDEN, message)
         dialect = dialect_for(exchange)
-        raise EventError(dialect, "forbidden", message, reason="anonymous")
+        error = EventError(dialect, "forbidden", message, reason="anonymous")
+        raise with_outcome(error, Outcome.FORBIDDEN)
     return webhooks
 
 
@@ -148,14 +149,14 @@ def _read_callback(url: str) -> Callback:
 
 
 def _refuse_more(exchange: Exchange, refusal: Refusal) -> NoReturn:
-    exchange.record_outcome(Outcome.LIMITED, refusal.message)
-    raise EventError(
+    error = EventError(
         dialect_for(exchange),
         "exhausted",
         refusal.message,
         limit=refusal.limit,
         max=refusal.most,
     )
+    raise with_outcome(error, Outcome.LIMITED)
 
 
 def _refuse_mode(exchange: Exchange, mode: str) -> NoReturn:

@@ -29,7 +29,8 @@ from mcp_app.server.events import (
     read_batch,
 )
 from mcp_app.server.exchange import Exchange
-from mcp_app.server.handlers.definitions import list_hint, visible_listing
+from mcp_app.server.finding import visible_listing
+from mcp_app.server.handlers.definitions import list_hint
 
 
 def require_events(exchange: Exchange) -> None:

@@ -6,14 +6,9 @@ Another person's task, one that has expired and one that never was get the same 
 from __future__ import annotations
 
 import asyncio
-import math
-import time
 from collections.abc import Sequence
-from itertools import islice
 from typing import Final
 
-from mcp_app.interface.context import Answer
-from mcp_app.interface.errors import ClientRefused, TimedOut, TooManyQuestions
 from mcp_app.protocol import cursors, jsonrpc
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import (
@@ -25,7 +20,6 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.tasks import (
     CANCELLED,
-    INPUT_REQUIRED,
     RELATED_TASK,
     TaskRecord,
     detailed_task,
@@ -33,20 +27,19 @@ from mcp_app.protocol.tasks import (
     task_to_wire,
 )
 from mcp_app.server import coercion
-from mcp_app.server.context import call_core_of
 from mcp_app.server.exchange import Exchange, Tasks
-from mcp_app.server.questions import PreparedQuestion, can_answer
 from mcp_app.server.round_trip import now_ms
-from mcp_app.server.tasks import holder_of, requires_extension
+from mcp_app.server.tasks import (
+    CANCELLED_TEXT,
+    MAX_ID_LENGTH,
+    UNKNOWN,
+    may_read,
+    requires_extension,
+)
+from mcp_app.server.waiting import wait_for_change
 
-UNKNOWN: Final = "There is no such task, or it has expired."
 CANCELLED_BY_CLIENT: Final = "The client cancelled this task."
-REFUSED: Final = "The client refused a question of this task."
-CANCELLED_TEXT: Final = "The task was cancelled."
-MAX_ID_LENGTH: Final = 64
 PAGE_SIZE: Final = 50
-WAIT_S: Final = 30.0
-"""Who waits for a result looks again after so long."""
 
 
 async def get_task(exchange: Exchange) -> JsonObject:
@@ -116,83 +109,6 @@ async def wait_for_result(exchange: Exchange) -> bytes:
     return jsonrpc.write(result)
 
 
-async def wait_for_change(
-    exchange: Exchange, record: TaskRecord, seconds: float = math.inf
-) -> TaskRecord:
-    """Return the task when it has changed, or after so many seconds.
-
-    What it asks meanwhile is asked on the stream of this request.
-    """
-    tasks, asking = exchange.adapters.tasks, None
-    assert tasks is not None  # noqa: S101 - the callers looked
-    until = time.monotonic() + seconds
-    if exchange.outgoing.streams and may_ask(exchange, record):
-        asking = asyncio.create_task(_ask_client(exchange, tasks, record))
-    try:
-        later: TaskRecord | None = record
-        while later == record:
-            left = until - time.monotonic()
-            later = await tasks.wait(record, min(WAIT_S, max(0.0, left)))
-            if left <= 0:
-                break
-    finally:
-        if asking is not None:
-            asking.cancel()
-            await asyncio.wait([asking])
-    if later is None:
-        raise InvalidParams(UNKNOWN)
-    return later
-
-
-def may_ask(exchange: Exchange, record: TaskRecord) -> bool:
-    """Whether a task waits for answers, all of which this client can give."""
-    client, revision = exchange.client, exchange.revision
-    return record.status == INPUT_REQUIRED and all(
-        can_answer(client, revision, each)
-        for each in record.read_state().open_requests().values()
-    )
-
-
-async def _ask_client(exchange: Exchange, tasks: Tasks, record: TaskRecord) -> None:
-    """Ask the questions of a task on the stream of this request."""
-    meta = {RELATED_TASK: {"taskId": record.public_id}}
-    questions: list[PreparedQuestion] = []
-    requests = record.read_state().open_requests()
-    # With the answers to the first the row changes, and the next are asked.
-    for key, request in islice(
-        requests.items(), exchange.adapters.limits.questions_per_person
-    ):
-        params = {**request["params"]}
-        params["_meta"] = {**params.get("_meta", {}), **meta}
-        questions.append(
-            PreparedQuestion(
-                key=key,
-                method=request["method"],
-                params=params,
-                parse=_leave_unread,
-                private=request["method"] == "sampling/createMessage",
-            )
-        )
-    trip = call_core_of(exchange).round_trip
-    try:
-        replies = await trip.ask_on_stream(questions, None, in_thread=False)
-        by_key = zip((each.key for each in questions), replies, strict=True)
-        await tasks.answer(record, dict(by_key))
-    except ClientRefused:
-        await tasks.cancel(record, REFUSED)
-    except InvalidParams as error:
-        # An answer to a question has no answer that could say so.
-        await tasks.cancel(record, error.message)
-    except (TimedOut, TooManyQuestions):
-        # Whoever asks for the result again is asked again.
-        return
-
-
-def _leave_unread(answer: JsonObject) -> Answer:
-    """Do not read an answer: the run of the task does, by its own question."""
-    raise ValueError(f"Nobody reads {answer!r:.80} here.")
-
-
 def _tasks_of(exchange: Exchange) -> Tasks:
     """Return what keeps tasks; raise if the server or the client has none."""
     tasks = exchange.adapters.tasks
@@ -220,19 +136,3 @@ async def readable_tasks(
     possible = [each for each in public_ids if len(each) <= MAX_ID_LENGTH]
     records = await asyncio.gather(*map(tasks.find, possible))
     return [each for each in records if each is not None and may_read(exchange, each)]
-
-
-def may_read(exchange: Exchange, record: TaskRecord) -> bool:
-    """Whether the caller may read a task."""
-    return (
-        record.server == exchange.catalog.server.slug
-        and record.holder == holder_of(exchange)
-        and sees_task(exchange, record)
-    )
-
-
-def sees_task(exchange: Exchange, record: TaskRecord) -> bool:
-    """Whether the tool of a task is gone, stopped, or visible to the caller."""
-    catalog, name = exchange.catalog, record.tool
-    entry = catalog.tools.get(name) or catalog.switched_off("tools", name)
-    return entry is None or exchange.sees(entry.definition)

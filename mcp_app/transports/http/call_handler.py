@@ -16,11 +16,12 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.envelope import Request
 from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefused
 from mcp_app.protocol.revisions import Revision
-from mcp_app.server import call, dispatch, subscriptions
-from mcp_app.server.call import runs_once
+from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.events import STREAM
 from mcp_app.server.exchange import IS_DRAWN, End, Exchange
 from mcp_app.server.handlers import events
+from mcp_app.server.outcome import error_of_end
+from mcp_app.server.request_digests import digest_of, request_key, runs_once
 from mcp_app.streams.event_ids import storage_error
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import OpenSession
@@ -74,8 +75,8 @@ async def begin(
         session,
         exchange.request_id,
         tool=exchange.params["name"],
-        request_key=call.request_key(exchange.request_id),
-        request_digest=await call.digest_of(exchange),
+        request_key=request_key(exchange.request_id),
+        request_digest=await digest_of(exchange),
     )
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -259,7 +260,7 @@ class LoggedTogether(Together):
             stream = await begin_and_serve(self._current, exchange, session)
         except asyncio.CancelledError:
             # A stop also ends calls of the batch that still wait for their rows.
-            raise dispatch.error_of_end(exchange) from None
+            raise error_of_end(exchange) from None
         if stream is None:
             raise InvalidRequest(
                 f"The id {exchange.request_id!r} was used before in this session."

@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from mcp_app.catalog.snapshot import Catalog, ToolEntry
 from mcp_app.catalog.type_hints import scalar_members
+from mcp_app.interface.call_record import ANSWERED
 from mcp_app.interface.principal import Rights
 from mcp_app.pools.user_threads import GUESS
 from mcp_app.process.background import process
@@ -63,7 +64,6 @@ from mcp_app.transports.http.responses import with_retry
 logger = logging.getLogger("mcp_app.transports")
 
 METHOD: Final = "tools/call"
-_ANSWERED: Final = Exchange.outcome
 
 
 class PlainCall(Exchange):
@@ -362,7 +362,7 @@ class PlainCall(Exchange):
             if type(output) is tool.plain.scalar:
                 result = scalar_members(output) + tool.end
             else:
-                result = tools.check_and_encode(self, self.entry, output)
+                result = self._encode_checked(output)
         except (Exception, asyncio.CancelledError) as error:
             # The code of the output is not run again to find out.
             self._raised = [error]
@@ -373,11 +373,17 @@ class PlainCall(Exchange):
             return dispatch.result_message(self.request_id, result)
         return dispatch.result_envelope(self._number, result)
 
+    def _encode_checked(self, output: Any) -> bytes:
+        result, ending = tools.check_and_encode(self, self.entry, output)
+        if ending is not ANSWERED:
+            self.ending = ending
+        return result
+
     def _record(self, body: bytes) -> None:
         audit, tool = self.process.audit, self._tool
         if audit is None:
             return
-        if self.outcome is not _ANSWERED:
+        if self.ending is not ANSWERED:
             recording.record_call(audit, self, self._began, len(body))
             return
         if tool.circumstances is None:
@@ -394,9 +400,7 @@ class PlainCall(Exchange):
         """Return the answer of any call whose function has returned, or raised."""
         handler: Handler
         if self._raised is not None:
-            handler = partial(
-                tools.refuse_tool_call, entry=self.entry, errors=self._raised
-            )
+            handler = partial(tools.refuse_tool_call, errors=self._raised)
         else:
             if type(output) is self._tool.plain.scalar:
                 output = self._tool.plain.convert(output)

@@ -40,9 +40,9 @@ from mcp_app.protocol.errors import (
 from mcp_app.protocol.headers import Accepts, Headers, check_singletons
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import conversation, dispatch
-from mcp_app.server.call import runs_once
 from mcp_app.server.conversation import Batch, MixedEras
 from mcp_app.server.exchange import IS_DRAWN, UNKNOWN_ADDRESS, Exchange, NoWayBack
+from mcp_app.server.request_digests import runs_once
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports import client_messages

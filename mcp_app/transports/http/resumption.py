@@ -10,8 +10,8 @@ from mcp_app.interface.principal import Principal
 from mcp_app.pools.database import unavailable
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
-from mcp_app.server import call
 from mcp_app.server.exchange import Exchange
+from mcp_app.server.request_digests import digest_of, request_key
 from mcp_app.streams import event_ids
 from mcp_app.streams.event_ids import final_message, is_answer
 from mcp_app.streams.open_session import OpenSession
@@ -132,13 +132,13 @@ async def earlier_one(
     current: Process, exchange: Exchange, session: OpenSession
 ) -> Earlier:
     """Return the request whose id came before; raise if that was another one."""
-    key = call.request_key(exchange.request_id)
+    key = request_key(exchange.request_id)
     earlier = await current.followers.earlier_request(session.pk, key)
     if earlier is None:
         # The session is gone, or another process withdrew the request.
         await current.sessions.client_position(session)
         raise unavailable()
-    if earlier.digest != await call.digest_of(exchange):
+    if earlier.digest != await digest_of(exchange):
         raise InvalidRequest(
             f"The id {exchange.request_id!r} was used before in this session, for a"
             f" call of {earlier.tool}. Give each request an id of its own."

@@ -26,8 +26,8 @@ from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefuse
 from mcp_app.protocol.headers import accepted_content, parse_accept
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch
-from mcp_app.server.call import runs_once
 from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.request_digests import runs_once
 from mcp_app.streams.bound_sessions import Negotiation
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import OpenSession, SessionNotFound

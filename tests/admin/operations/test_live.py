@@ -21,7 +21,7 @@ from mcp_app.models.stops import By, Scope
 from mcp_app.models.streams import Event
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.models.workers import Report
-from mcp_app.server import call as identity
+from mcp_app.server.request_digests import request_key
 from tests.admin.calls.rows import write
 from tests.admin.pages import Queries, Staff, page, text_of, words_of
 
@@ -368,7 +368,7 @@ def test_a_call_is_cancelled(
     said = pressed(admin_client, "cancel", stream.pk)
     assert said.startswith("The process that runs book_table was told to cancel it.")
     told = set(Change.objects.filter(kind="stopped").values_list("ref", flat=True))
-    assert told == {f"{stream.session_id}:{identity.request_key(each)}" for each in ids}
+    assert told == {f"{stream.session_id}:{request_key(each)}" for each in ids}
     entry = LogEntry.objects.get()
     assert (entry.action_flag, entry.object_id) == (CHANGE, str(stream.session_id))
     assert entry.change_message == "Cancelled a call: book_table."

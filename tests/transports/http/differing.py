@@ -221,7 +221,7 @@ class Both:
             tuple(sorted((visit.headers | {"retry-after": ""}).items())),
             _OWN_ID.sub(b"7", _RANDOM.sub(b"-", body)),
             # Without the times, and without the id of a failure.
-            tuple((each[0], *each[3:7], *_text(each[8])) for each in records),
+            tuple((each[0], *each[3:7], *_text(each[7].error)) for each in records),
             tuple(group[1:] for group in self._process.turned_away.counts_of_day()),
             frozenset(token_cache._used),
             len(self._process.running),

@@ -16,8 +16,8 @@ from mcp_app.models import Event, Stop, Stream
 from mcp_app.models.stops import By, Scope
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
-from mcp_app.server.dispatch import STOPPED
 from mcp_app.server.exchange import Exchange
+from mcp_app.server.outcome import STOPPED_CALL
 from mcp_app.streams import replay
 from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.handler import EndpointHandler
@@ -483,7 +483,7 @@ async def test_one_of_a_batch_that_was_refused_once_its_row_was_there(
 ) -> None:
     client = await connect("2025-03-26", headers=ANSWERS["json"])
     (answer,) = await batch(client, (1, "talks")).messages()
-    assert answer["error"]["message"] == STOPPED
+    assert answer["error"]["message"] == STOPPED_CALL
     await all_logged(process.log)
     assert (await rows(), len(process.log)) == ([], 0)
     await start()

@@ -1,0 +1,125 @@
+"""Which definition a request is about: one that its caller sees and that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mcp_app.catalog.snapshot import Entry, Listing, TemplateMatch, VisibilityKey
+from mcp_app.catalog.stops import SWITCHED_OFF
+from mcp_app.interface import rules
+from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.server import GET_TASK_RESULT, WAIT_FOR_EVENT
+from mcp_app.protocol.errors import InsufficientScope, InvalidParams, ProtocolError
+from mcp_app.protocol.tasks import OPTIONAL
+from mcp_app.server.exchange import Exchange
+from mcp_app.server.outcome import Failed, error_of_failure, with_outcome
+
+_NOUNS: Final = {
+    "tools": "tool",
+    "prompts": "prompt",
+    "templates": "resource",
+    "events": "event",
+}
+"""What the definitions of each part of the catalog are called."""
+
+
+def find_entry(
+    exchange: Exchange,
+    part: str,
+    name: str,
+    refuse: Callable[[str], ProtocolError] = InvalidParams,
+) -> Any:
+    """Return the entry of a part of the catalog, such as "tools"; note it.
+
+    Raises if it is stopped, and what `refuse` makes of a sentence if it is unknown, or
+    hidden from the caller: both get the same, the call log differs.
+    """
+    entry: Entry[Any, Any] | None = getattr(exchange.catalog, part).get(name)
+    exchange.entry = entry
+    if entry is None:
+        check_switched_off(exchange, part, name)
+    elif exchange.sees(entry.definition):
+        return entry
+    elif part == "tools" and exchange.lacks_scope(entry.definition):
+        raise _beyond_scope(entry)
+    raise unknown_error(exchange, refuse(f"Unknown {_NOUNS[part]}: {name:.200}"))
+
+
+def check_switched_off(exchange: Exchange, part: str, name: str) -> None:
+    """Raise if the caller may see this definition, but it is stopped."""
+    exchange.entry = entry = exchange.catalog.switched_off(part, name)
+    if entry is not None and exchange.sees(entry.definition):
+        raise stop_error(exchange, part)
+
+
+def stop_error(exchange: Exchange, part: str) -> Failed | ProtocolError:
+    """Return what the call of a stopped definition ends with."""
+    what = "event type" if part == "events" else _NOUNS[part]
+    failed = Failed(SWITCHED_OFF.format(what=what), Outcome.SWITCHED_OFF)
+    return failed if part == "tools" else error_of_failure(exchange, failed)
+
+
+def unknown_error(exchange: Exchange, error: ProtocolError) -> ProtocolError:
+    """Return the error for something unknown, or hidden, as the call log tells them."""
+    outcome = Outcome.UNKNOWN if exchange.entry is None else Outcome.FORBIDDEN
+    return with_outcome(error, outcome)
+
+
+def _beyond_scope(entry: Entry[Any, Any]) -> InsufficientScope:
+    """Return the error for what only the scope of the caller's token hides."""
+    message = (
+        f"{entry.identity:.200} can change something, but this access token may only"
+        " look things up. Sign in again and allow changes, or use a token that may"
+        " change things."
+    )
+    return with_outcome(InsufficientScope(message), Outcome.FORBIDDEN)
+
+
+async def find_match(exchange: Exchange, uri: str) -> TemplateMatch | None:
+    """Return the match of a URI that the caller may use, None if there is none.
+
+    An invalid URI has no match, even if a template would fit: the answer repeats
+    it.  Stopped resources are found as well.
+    """
+    if rules.URI.fullmatch(uri):
+        for match in exchange.catalog.matches_of_uri(uri):
+            exchange.entry = match.entry
+            definition = match.entry.definition
+            if exchange.sees(definition) and await exchange.allows_arguments(
+                definition, match.variables
+            ):
+                return match
+    return None
+
+
+def find_template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
+    """Return the template with this text, else one that the URI matches, if any."""
+    exchange.entry = template = exchange.catalog.templates.get(uri)
+    if template is not None and exchange.sees(template.definition):
+        return template
+    check_switched_off(exchange, "templates", uri)
+    for match in exchange.catalog.matches_of_uri(uri):
+        exchange.entry = match.entry
+        if exchange.sees(match.entry.definition):
+            if match.stopped:
+                raise stop_error(exchange, "templates")
+            return match.entry
+    return None
+
+
+def visible_listing(exchange: Exchange, listing: Listing) -> Listing:
+    """Return the part of a listing that the caller may see."""
+
+    def is_visible(entry: Entry[Any, Any]) -> bool:
+        if entry.identity == GET_TASK_RESULT and entry.runnable.ours:
+            # For those who see a tool that it fetches the results of.
+            tools = (each.definition for each in exchange.catalog.offered["tools"])
+            return any(each.task == OPTIONAL and exchange.sees(each) for each in tools)
+        if entry.identity == WAIT_FOR_EVENT and entry.runnable.ours:
+            events = exchange.catalog.offered["events"]
+            return any(exchange.sees(each.definition) for each in events)
+        return exchange.sees(entry.definition)
+
+    by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
+    return listing.visible_part(by, is_visible)

@@ -1,0 +1,252 @@
+"""How a call ends: what the call log says of it, and what its caller reads.
+
+A call ends once, with an `Ending`.  Code that ends it raises an error of the protocol,
+with an ending if the class of the error does not say enough; or `Failed`, which a tool
+answers with a result for the model.  `server.dispatch` alone puts the ending into the
+request, for the call log and the span.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from mcp_app.catalog.snapshot import ToolEntry
+from mcp_app.interface.call_record import Ending, Outcome
+from mcp_app.interface.errors import (
+    ClientCannot,
+    ClientRefused,
+    ExternalError,
+    ToolError,
+    TooManyQuestions,
+)
+from mcp_app.pools.connections import note_refusal
+from mcp_app.pools.database import unavailable
+from mcp_app.protocol.content import Block, Text
+from mcp_app.protocol.errors import (
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    MissingClientCapability,
+    ProtocolError,
+    ResourceNotFound,
+    Unavailable,
+    UrlElicitationRequired,
+)
+from mcp_app.protocol.jsonrpc import UnserializableValue
+from mcp_app.protocol.texts import clean_text
+from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.invocation import report_exception
+from mcp_app.server.request_digests import runs_once
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import Entry
+
+logger = logging.getLogger("mcp_app.calls")
+
+Error = TypeVar("Error", bound=ProtocolError)
+Encoded: TypeAlias = tuple[bytes, Ending]
+"""An encoded result, and how the call ended."""
+
+BECAME_TASK: Final = Ending(Outcome.TASK)
+REFUSED_QUESTION: Final = "The client refused a question, or its answer does not fit."
+STOPPED_CALL: Final = (
+    "The people who run this site cancelled this call. Nobody knows whether it had an"
+    " effect. Do not retry; tell the user."
+)
+_OUTCOMES: Final[Mapping[type[BaseException], Outcome]] = {
+    MissingClientCapability: Outcome.INCAPABLE,
+    ResourceNotFound: Outcome.UNKNOWN,
+    UrlElicitationRequired: Outcome.ASKED,
+    Unavailable: Outcome.UNAVAILABLE,
+    InternalError: Outcome.FAILED,
+    ProtocolError: Outcome.INVALID,
+}
+"""The outcome of an error that has no ending of its own."""
+_ERRORS: Final[Mapping[Outcome, type[ProtocolError]]] = {
+    Outcome.ARGUMENTS: InvalidParams,
+    Outcome.UNAVAILABLE: Unavailable,
+}
+"""The error of what failed with this outcome; all others are faults of ours."""
+_ENDS: Final[Mapping[End | None, Outcome]] = {
+    None: Outcome.CANCELLED,
+    End.CANCELLED: Outcome.CANCELLED,
+    End.STOPPED: Outcome.CANCELLED,
+    End.TIMED_OUT: Outcome.TIMED_OUT,
+    End.CLIENT_GONE: Outcome.CLIENT_GONE,
+    End.SHUT_DOWN: Outcome.SHUT_DOWN,
+}
+
+
+class Failed(Exception):
+    """A tool has failed: the model reads the message, or the content; staff the detail.
+
+    The result of the call has `isError`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        outcome: Outcome,
+        detail: str = "",
+        *,
+        failure: str = "",
+        content: Sequence[Block] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.content = content or (Text(message),)
+        self.ending = Ending(outcome, detail or message, failure)
+
+
+def with_outcome(error: Error, outcome: Outcome, detail: str = "") -> Error:
+    """Return an error of the protocol that the call log tells from others."""
+    error.ending = Ending(outcome, detail or error.message)
+    return error
+
+
+def ending_of(error: ProtocolError) -> Ending:
+    """Return how a call ends that raised this."""
+    ending: Ending | None = error.ending
+    if ending is None:
+        classes = type(error).__mro__
+        outcome = next(_OUTCOMES[each] for each in classes if each in _OUTCOMES)
+        ending = Ending(outcome, error.message)
+    return ending._replace(code=error.code)
+
+
+def ending_without_answer(exchange: Exchange, error: BaseException) -> Ending:
+    """Return how a call ends that nobody was told of, whatever it came to."""
+    cancelled = isinstance(error, asyncio.CancelledError)
+    outcome = _ENDS[exchange.end] if cancelled else Outcome.FAILED
+    return exchange.ending._replace(outcome=outcome)
+
+
+def failure_of(
+    exchange: Exchange, entry: Entry[Any, Any], error: BaseException
+) -> Failed | ProtocolError:
+    """Return how a call ends whose code raised this; called where that is handled."""
+    if isinstance(error, ProtocolError):
+        return error
+    stateless = exchange.revision.stateless
+    if isinstance(error, ClientCannot) and error.required and stateless:
+        return MissingClientCapability(error.message, error.required)
+    failed = _declared_failure(exchange, entry, error)
+    if failed is None and note_refusal(error):
+        logger.warning("A call got no connection to the database.", exc_info=True)
+        return unavailable()
+    failed = failed or _log_crash(exchange, entry)
+    return failed if type(entry) is ToolEntry else error_of_failure(exchange, failed)
+
+
+def _declared_failure(
+    exchange: Exchange, entry: Entry[Any, Any], error: BaseException
+) -> Failed | None:
+    """Return what an exception says that has a meaning, None for any other."""
+    is_tool = type(entry) is ToolEntry
+    message, detail = str(error), ""
+    match error:
+        case ExternalError():
+            outcome, detail = error.outcome, error.detail
+        case TooManyQuestions():
+            outcome = Outcome.UNAVAILABLE
+        case ClientCannot():
+            outcome = Outcome.INCAPABLE
+        case ClientRefused() if is_tool:
+            # Its message may quote what a person or a model has answered.
+            outcome, detail = Outcome.TOOL_ERROR, REFUSED_QUESTION
+        case ToolError() if is_tool:
+            outcome, detail = Outcome.TOOL_ERROR, first_text(error.content)
+        case UnserializableValue() if is_tool:
+            outcome, message = Outcome.SHAPE, f"The result of {entry.identity}: {error}"
+        case asyncio.CancelledError():
+            absorb_cancellation(exchange, End.TIMED_OUT)
+            seconds = time_limit(exchange, entry)
+            outcome = Outcome.TIMED_OUT
+            message = f"{entry.identity} did not finish within {seconds:g} seconds."
+        case _:
+            return None
+    return Failed(message, outcome, detail, content=getattr(error, "content", ()))
+
+
+def _log_crash(exchange: Exchange, entry: Entry[Any, Any]) -> Failed:
+    """Log the current exception; the message has its number in the log."""
+    number = secrets.token_hex(4)
+    logger.exception(
+        "A call failed (%s).",
+        number,
+        extra={
+            "failure": number,
+            "definition": entry.identity,
+            "server": exchange.catalog.server.slug,
+            "principal": exchange.principal.kind,
+        },
+    )
+    report_exception()
+    message = f"{entry.identity} failed. Its error number in the log is {number}."
+    return Failed(message, Outcome.CRASHED, failure=number)
+
+
+def error_of_failure(exchange: Exchange, failed: Failed) -> ProtocolError:
+    """Return the error of what is no tool and has failed like this."""
+    error = _ERRORS.get(failed.ending.outcome, InternalError)(failed.message)
+    if failed.ending.outcome is Outcome.INCAPABLE and not exchange.revision.stateless:
+        # Since 2026-07-28 no client can declare this, so none is at fault.
+        error = InvalidRequest(failed.message)
+        error.http_status = 200
+    error.ending = failed.ending
+    return error
+
+
+def error_of_run(exchange: Exchange, error: ProtocolError) -> ProtocolError:
+    """Return the error of a call that may have run when it was refused.
+
+    Status 503 says that nothing ran: a proxy sends such a request to another process.
+    """
+    may_have_run = runs_once(exchange) and not exchange.untouched
+    if error.http_status != Unavailable.http_status or not may_have_run:
+        return error
+    refusal = InternalError(error.message)
+    refusal.ending = ending_of(error)
+    return refusal
+
+
+def error_of_end(exchange: Exchange) -> ProtocolError:
+    """Return the error for a call that was ended; raise if no answer is to be sent."""
+    if exchange.end is End.STOPPED:
+        absorb_cancellation(exchange, End.STOPPED)
+        return with_outcome(InternalError(STOPPED_CALL), Outcome.CANCELLED)
+    absorb_cancellation(exchange, End.SHUT_DOWN)
+    error = Unavailable("This process stopped before the call was done.")
+    return error_of_run(exchange, with_outcome(error, Outcome.SHUT_DOWN))
+
+
+def absorb_cancellation(exchange: Exchange, end: End) -> None:
+    """Absorb the cancellation that came with this end; raise any other."""
+    if exchange.end is not end:
+        raise asyncio.CancelledError
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+
+
+def time_limit(exchange: Exchange, entry: Entry[Any, Any]) -> float:
+    """Return for how many seconds a call may run; a task may run for longer."""
+    limits = exchange.adapters.limits
+    usual = limits.tool_timeout if exchange.task_run is None else limits.task_timeout
+    return entry.definition.timeout or usual
+
+
+def forbidden_text(entry: Entry[Any, Any]) -> str:
+    """Return what a caller reads who may not use these arguments."""
+    return f"You may not use {entry.identity} with these arguments."
+
+
+def first_text(content: Sequence[Block]) -> str:
+    """Return the first text of a result, as its client reads it."""
+    texts = (each.text for each in content if isinstance(each, Text))
+    # It may be lazy, such as a translation.
+    return clean_text(str(next(texts, "")))
