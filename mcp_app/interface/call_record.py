@@ -39,6 +39,25 @@ class Circumstances(NamedTuple):
     """Members of the arguments that are not kept; None if the values are not."""
 
 
+class CallRecord(NamedTuple):
+    """A call that has its answer."""
+
+    circumstances: Circumstances
+    began: float
+    """Seconds of the monotonic clock."""
+    took: float
+    """Seconds."""
+    size: int
+    """Bytes of the answer."""
+    arguments: bytes
+    """The canonical arguments if they are short, else nothing."""
+    arguments_size: int
+    """Bytes of the arguments if they are long, else 0."""
+    arguments_digest: str
+    """The digest of the arguments if they are long."""
+    ending: Ending
+
+
 class Outcome(StrEnum):
     """How a call ended; the values are stored, and never change their meaning."""
 
@@ -121,22 +140,3 @@ ANSWERED: Final = Ending()
 NO_COLUMNS: Final = {"outcome", "code"}
 """The outcome is one of the `Circumstances`; only spans have the code."""
 COLUMNS: Final = tuple(each for each in Ending._fields if each not in NO_COLUMNS)
-
-
-class CallRecord(NamedTuple):
-    """A call that has its answer."""
-
-    circumstances: Circumstances
-    began: float
-    """Seconds of the monotonic clock."""
-    took: float
-    """Seconds."""
-    size: int
-    """Bytes of the answer."""
-    arguments: bytes
-    """The canonical arguments if they are short, else nothing."""
-    arguments_size: int
-    """Bytes of the arguments if they are long, else 0."""
-    arguments_digest: str
-    """The digest of the arguments if they are long."""
-    ending: Ending

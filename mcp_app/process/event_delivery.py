@@ -77,7 +77,7 @@ TOO_LARGE: Final = CallbackAnswer(
     error=webhooks.HTTP_4XX, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 )
 REVOKED: Final = "The access of the subscriber was taken away."
-STOPPED: Final = "This subscription was ended at the site."
+SUBSCRIPTION_ENDED: Final = "This subscription was ended at the site."
 
 
 class DeliveringProcess(CallingProcess, Protocol):
@@ -256,7 +256,7 @@ class _Delivery:
     async def run(self) -> None:
         claim = self._claim
         if claim.record.ending:
-            await self._end("forbidden", STOPPED, reason="ended")
+            await self._end("forbidden", SUBSCRIPTION_ENDED, reason="ended")
         if not await self._find_subscriber() or not claim.state["active"]:
             return
         if not await self._post_again() or not await self._skip_backlog():

@@ -36,9 +36,10 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.events import cause_of
 from mcp_app.protocol.negotiation import LOG_LEVEL
-from mcp_app.server.exchange import SEVERITY, End, Exchange, NotificationThrottle
+from mcp_app.server.exchange import SEVERITY, End, Exchange
 from mcp_app.server.questions import note_deprecated_use
 from mcp_app.server.round_trip import CallClock, InputRequired, RoundTrip, TaskStarted
+from mcp_app.server.throttle import NotificationThrottle
 
 if TYPE_CHECKING:
     from mcp_app.catalog.runnable import Runnable

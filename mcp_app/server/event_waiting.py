@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from mcp_app.catalog.outputs import content_output
-from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.snapshot import ToolEntry, tool_entry
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import ToolOutput
@@ -70,31 +67,6 @@ _PARAMETERS: Final[JsonObject] = {
 }
 
 
-def event_tool(tags: frozenset[str]) -> ToolEntry:
-    """Return the tool that waits for events, which bears these tags."""
-    return tool_entry(
-        ToolDefinition(
-            name=WAIT_FOR_EVENT,
-            title="Wait for an event",
-            description=(
-                "Wait until something happens on this site, and get what it was. Call"
-                " it without a name to see what there is to wait for. Call it again"
-                " with the cursor of its answer to miss nothing."
-            ),
-            input_schema=_PARAMETERS,
-            hints=ToolHints(read_only=True, idempotent=True, open_world=False),
-            tags=tags,
-        ),
-        Runnable(
-            run=_wait_for_event,
-            style="async",
-            bind=lambda arguments: {"arguments": arguments},
-            convert=content_output,
-            ours=True,
-        ),
-    )
-
-
 async def _wait_for_event(*, arguments: JsonObject) -> ToolOutput:
     call = current_call.get()
     assert call is not None  # noqa: S101 - `run_user_code` has set it
@@ -109,6 +81,22 @@ async def _wait_for_event(*, arguments: JsonObject) -> ToolOutput:
         return await _next_events(call, exchange, subscription, arguments)
     except ProtocolError as error:
         raise ToolError(error.message) from error
+
+
+EVENT_TOOL: Final = (
+    ToolDefinition(
+        name=WAIT_FOR_EVENT,
+        title="Wait for an event",
+        description=(
+            "Wait until something happens on this site, and get what it was. Call it"
+            " without a name to see what there is to wait for. Call it again with the"
+            " cursor of its answer to miss nothing."
+        ),
+        input_schema=_PARAMETERS,
+        hints=ToolHints(read_only=True, idempotent=True, open_world=False),
+    ),
+    _wait_for_event,
+)
 
 
 def _visible_types(exchange: Exchange) -> list[JsonObject]:

@@ -93,6 +93,12 @@ async def find_match(exchange: Exchange, uri: str) -> TemplateMatch | None:
     return None
 
 
+async def is_readable(exchange: Exchange, uri: str) -> bool:
+    """Whether the caller can read this resource."""
+    match = await find_match(exchange, uri)
+    return match is not None and not match.stopped
+
+
 def find_template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
     """Return the template with this text, else one that the URI matches, if any."""
     exchange.entry = template = exchange.catalog.templates.get(uri)

@@ -99,7 +99,7 @@ class Failed(Exception):
         super().__init__(message)
         self.message = message
         self.content = content or (Text(message),)
-        self.ending = Ending(outcome, detail or message, failure)
+        self.ending = Ending(outcome, detail or first_text(self.content), failure)
 
 
 def with_outcome(error: Error, outcome: Outcome, detail: str = "") -> Error:
@@ -147,7 +147,7 @@ def _declared_failure(
 ) -> Failed | None:
     """Return what an exception says that has a meaning, None for any other."""
     is_tool = type(entry) is ToolEntry
-    message, detail = str(error), ""
+    message, detail = getattr(error, "message", ""), ""
     match error:
         case ExternalError():
             outcome, detail = error.outcome, error.detail
@@ -159,7 +159,7 @@ def _declared_failure(
             # Its message may quote what a person or a model has answered.
             outcome, detail = Outcome.TOOL_ERROR, REFUSED_QUESTION
         case ToolError() if is_tool:
-            outcome, detail = Outcome.TOOL_ERROR, first_text(error.content)
+            outcome = Outcome.TOOL_ERROR
         case UnserializableValue() if is_tool:
             outcome, message = Outcome.SHAPE, f"The result of {entry.identity}: {error}"
         case asyncio.CancelledError():

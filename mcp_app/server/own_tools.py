@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
-from mcp_app.catalog.snapshot import EventEntry, ToolEntry
+from mcp_app.catalog.outputs import content_output
+from mcp_app.catalog.runnable import Runnable
+from mcp_app.catalog.snapshot import EventEntry, ToolEntry, tool_entry
 from mcp_app.conf import mcp_settings
+from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.server import GET_TASK_RESULT, WAIT_FOR_EVENT, ServerDefinition
 from mcp_app.protocol.tasks import OPTIONAL
-from mcp_app.server.event_waiting import event_tool
-from mcp_app.server.searching import search_tools
-from mcp_app.server.waiting import result_tool
+from mcp_app.server.event_waiting import EVENT_TOOL
+from mcp_app.server.searching import SEARCHING_TOOLS
+from mcp_app.server.waiting import RESULT_TOOL
 
 
 def own_tools(
@@ -26,9 +31,25 @@ def own_tools(
     if not (fetches or events or server.uses_search):
         return []
     tags = frozenset[str]().union(*(each.definition.tags for each in tools))
-    own = [*search_tools(tags)] if server.uses_search else []
+    own = SEARCHING_TOOLS if server.uses_search else ()
+    entries = [_make_entry(tags, *each) for each in own]
     if fetches and GET_TASK_RESULT not in names:
-        own.append(result_tool(tags))
+        entries.append(_make_entry(tags, *RESULT_TOOL))
     if events and WAIT_FOR_EVENT not in names:
-        own.append(event_tool(tags.union(*(each.definition.tags for each in events))))
-    return [each for each in own if each.identity not in mcp_settings.disabled_tools]
+        tags = tags.union(*(each.definition.tags for each in events))
+        entries.append(_make_entry(tags, *EVENT_TOOL))
+    disabled_tools = mcp_settings.disabled_tools
+    return [each for each in entries if each.identity not in disabled_tools]
+
+
+def _make_entry(
+    tags: frozenset[str], definition: ToolDefinition, run: Callable[..., Any]
+) -> ToolEntry:
+    runnable = Runnable(
+        run=run,
+        style="async",
+        bind=lambda arguments: {"arguments": arguments},
+        convert=content_output,
+        ours=True,
+    )
+    return tool_entry(replace(definition, tags=tags), runnable)

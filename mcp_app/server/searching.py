@@ -16,9 +16,7 @@ from weakref import WeakKeyDictionary
 import orjson
 
 from mcp_app.catalog.definition_texts import SearchIndex, has_full_text
-from mcp_app.catalog.outputs import content_output
-from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.snapshot import Catalog, Entry, Listing, ToolEntry, tool_entry
+from mcp_app.catalog.snapshot import Catalog, Entry, Listing
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import ToolOutput
@@ -72,64 +70,6 @@ _SEARCHED: Final[JsonObject] = {
     "required": ["query"],
     "additionalProperties": False,
 }
-_READS: Final = ToolHints(
-    read_only=True, destructive=False, idempotent=True, open_world=False
-)
-
-
-def search_tools(tags: frozenset[str]) -> Sequence[ToolEntry]:
-    """Return the three tools, which bear these tags and demand nothing."""
-    return [
-        tool_entry(
-            ToolDefinition(
-                name=SEARCH_TOOLS,
-                title="Search tools",
-                description=(
-                    "This server has more tools than it lists. Find those that fit"
-                    " what you want to do; each comes with its input schema."
-                ),
-                input_schema=_SEARCHED,
-                hints=_READS,
-                tags=tags,
-            ),
-            _own_runnable(_run_search),
-        ),
-        tool_entry(
-            ToolDefinition(
-                name=CALL_READING_TOOL,
-                title="Call a tool that only reads",
-                description=(
-                    "Call a tool that search_tools has found and that only reads"
-                    " (readOnlyHint is true)."
-                ),
-                input_schema=_CALLED,
-                hints=_READS,
-                tags=tags,
-            ),
-            _own_runnable(partial(_refuse_call, CALL_READING_TOOL)),
-        ),
-        tool_entry(
-            ToolDefinition(
-                name=CALL_TOOL,
-                title="Call a tool",
-                description="Call a tool that search_tools has found.",
-                input_schema=_CALLED,
-                hints=ToolHints(read_only=False),
-                tags=tags,
-            ),
-            _own_runnable(partial(_refuse_call, CALL_TOOL)),
-        ),
-    ]
-
-
-def _own_runnable(run: Any) -> Runnable[ToolOutput]:
-    return Runnable(
-        run=run,
-        style="async",
-        bind=lambda arguments: {"arguments": arguments},
-        convert=content_output,
-        ours=True,
-    )
 
 
 def resolve_called_tool(exchange: Exchange) -> None:
@@ -181,6 +121,49 @@ async def _run_search(*, arguments: JsonObject) -> ToolOutput:
     places, total = index.find_tools(arguments["query"], limit)
     entries = [*listing]
     return _search_output(exchange, [entries[place] for place in places], total)
+
+
+_READS: Final = ToolHints(
+    read_only=True, destructive=False, idempotent=True, open_world=False
+)
+SEARCHING_TOOLS: Final = (
+    (
+        ToolDefinition(
+            name=SEARCH_TOOLS,
+            title="Search tools",
+            description=(
+                "This server has more tools than it lists. Find those that fit what you"
+                " want to do; each comes with its input schema."
+            ),
+            input_schema=_SEARCHED,
+            hints=_READS,
+        ),
+        _run_search,
+    ),
+    (
+        ToolDefinition(
+            name=CALL_READING_TOOL,
+            title="Call a tool that only reads",
+            description=(
+                "Call a tool that search_tools has found and that only reads"
+                " (readOnlyHint is true)."
+            ),
+            input_schema=_CALLED,
+            hints=_READS,
+        ),
+        partial(_refuse_call, CALL_READING_TOOL),
+    ),
+    (
+        ToolDefinition(
+            name=CALL_TOOL,
+            title="Call a tool",
+            description="Call a tool that search_tools has found.",
+            input_schema=_CALLED,
+            hints=ToolHints(read_only=False),
+        ),
+        partial(_refuse_call, CALL_TOOL),
+    ),
+)
 
 
 def _search_output(

@@ -13,9 +13,9 @@ from mcp_app.protocol.negotiation import SUBSCRIPTION_ID
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.protocol.tasks import TaskRecord, detailed_task
 from mcp_app.server import coercion
-from mcp_app.server.handlers.definitions import is_readable
-from mcp_app.server.handlers.tasks import readable_tasks
+from mcp_app.server.finding import is_readable
 from mcp_app.server.round_trip import now_ms
+from mcp_app.server.tasks import readable_tasks
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject

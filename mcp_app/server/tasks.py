@@ -7,7 +7,9 @@ stateless era does (`RoundTrip.ask_by_retry`).
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -39,7 +41,7 @@ from mcp_app.server.stored_callers import caller_of, exchange_members
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import ToolEntry
-    from mcp_app.server.exchange import Exchange
+    from mcp_app.server.exchange import Exchange, Tasks
     from mcp_app.server.round_trip import InputRequired
 
 AT_ONCE_S: Final = 0.2
@@ -161,6 +163,26 @@ def holder_of(exchange: Exchange) -> str:
         return exchange.principal.key
     session = exchange.session
     return f"session:{session.digest}" if session is not None else ""
+
+
+def tasks_of(exchange: Exchange) -> Tasks:
+    """Return what keeps tasks; raise if the server or the client has none."""
+    tasks = exchange.adapters.tasks
+    if tasks is None or not exchange.catalog.has_tasks:
+        raise MethodNotFound(f"Method not found: {exchange.method}")
+    if exchange.revision.task_extension and not exchange.takes_tasks:
+        raise requires_extension(exchange.method)
+    return tasks
+
+
+async def readable_tasks(
+    exchange: Exchange, public_ids: Sequence[str]
+) -> list[TaskRecord]:
+    """Return the tasks that the caller may read; raise if it can have none."""
+    tasks = tasks_of(exchange)
+    possible = [each for each in public_ids if len(each) <= MAX_ID_LENGTH]
+    records = await asyncio.gather(*map(tasks.find, possible))
+    return [each for each in records if each is not None and may_read(exchange, each)]
 
 
 def may_read(exchange: Exchange, record: TaskRecord) -> bool:

@@ -13,9 +13,7 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from mcp_app.catalog.outputs import content_output
-from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.snapshot import ToolEntry, tool_entry
+from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.call_record import ANSWERED, Outcome
 from mcp_app.interface.context import Answer
 from mcp_app.interface.definitions import ToolDefinition, ToolHints
@@ -98,32 +96,24 @@ _PARAMETERS: Final[JsonObject] = {
 }
 
 
-def result_tool(tags: frozenset[str]) -> ToolEntry:
-    """Return the tool that fetches results, which bears these tags."""
-    return tool_entry(
-        ToolDefinition(
-            name=GET_TASK_RESULT,
-            title="Get the result of a task",
-            description=(
-                "Get the result of a call that said that it still runs. It waits for"
-                " the end, and says so if there is none yet."
-            ),
-            input_schema=_PARAMETERS,
-            hints=ToolHints(read_only=True, idempotent=True, open_world=False),
-            tags=tags,
-        ),
-        Runnable(
-            run=_run_outside_of_calls,
-            style="async",
-            bind=lambda arguments: arguments,
-            convert=content_output,
-            ours=True,
-        ),
-    )
-
-
 async def _run_outside_of_calls(**_: object) -> ToolOutput:
     raise ToolError(NO_TASKS)
+
+
+RESULT_TOOL: Final = (
+    ToolDefinition(
+        name=GET_TASK_RESULT,
+        title="Get the result of a task",
+        description=(
+            "Get the result of a call that said that it still runs. It waits for the"
+            " end, and says so if there is none yet."
+        ),
+        input_schema=_PARAMETERS,
+        hints=ToolHints(read_only=True, idempotent=True, open_world=False),
+    ),
+    _run_outside_of_calls,
+)
+"""The tool that fetches results; the mode of its calls answers them."""
 
 
 async def call_and_wait(

@@ -22,9 +22,9 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import Path
 from mcp_app.protocol.portable_schemas import portable_schema
 from mcp_app.protocol.schema_graph import every_subschema
-from mcp_app.server.event_waiting import event_tool
-from mcp_app.server.searching import search_tools
-from mcp_app.server.waiting import result_tool
+from mcp_app.server.event_waiting import EVENT_TOOL
+from mcp_app.server.searching import SEARCHING_TOOLS
+from mcp_app.server.waiting import RESULT_TOOL
 from tests.catalog.test_form_schemas import Everything
 from tests.drill.running import ROOT
 from tests.server.test_types import ROUND, WRONG
@@ -166,8 +166,7 @@ def of_the_admin() -> Registry:
 
 
 OWN: Final = [
-    *(each.definition for each in search_tools(frozenset())),
-    *(make(frozenset()).definition for make in (result_tool, event_tool)),
+    *(definition for definition, _ in (*SEARCHING_TOOLS, RESULT_TOOL, EVENT_TOOL)),
 ]
 
 

@@ -22,13 +22,8 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.revisions import LATEST
-from mcp_app.server.exchange import (
-    End,
-    Exchange,
-    NotificationThrottle,
-    NoWayBack,
-    client_of,
-)
+from mcp_app.server.exchange import End, Exchange, NoWayBack, client_of
+from mcp_app.server.throttle import NotificationThrottle
 from tests.asgi_client import CLIENT, PREFIX, JsonObject
 
 META: Final[JsonObject] = {

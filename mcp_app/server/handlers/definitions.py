@@ -141,12 +141,6 @@ MOST_WATCHED = 1_000
 """Resources that a session may watch: each is a row."""
 
 
-async def is_readable(exchange: Exchange, uri: str) -> bool:
-    """Whether the caller can read this resource."""
-    match = await find_match(exchange, uri)
-    return match is not None and not match.stopped
-
-
 async def read_resource(exchange: Exchange) -> JsonObject:
     """Return the contents of a resource."""
     uri = _requested_uri(exchange)

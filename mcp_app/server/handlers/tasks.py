@@ -5,8 +5,6 @@ Another person's task, one that has expired and one that never was get the same 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from typing import Final
 
 from mcp_app.protocol import cursors, jsonrpc
@@ -27,14 +25,14 @@ from mcp_app.protocol.tasks import (
     task_to_wire,
 )
 from mcp_app.server import coercion
-from mcp_app.server.exchange import Exchange, Tasks
+from mcp_app.server.exchange import Exchange
 from mcp_app.server.round_trip import now_ms
 from mcp_app.server.tasks import (
     CANCELLED_TEXT,
-    MAX_ID_LENGTH,
     UNKNOWN,
     may_read,
-    requires_extension,
+    readable_tasks,
+    tasks_of,
 )
 from mcp_app.server.waiting import wait_for_change
 
@@ -54,13 +52,13 @@ async def update_task(exchange: Exchange) -> JsonObject:
     """Take answers to the questions of a task; others are ignored."""
     record = await _find_task(exchange)
     replies = coercion.object_member(exchange.params, "inputResponses", required=True)
-    await _tasks_of(exchange).answer(record, replies)
+    await tasks_of(exchange).answer(record, replies)
     return exchange.complete_result({})
 
 
 async def cancel_task(exchange: Exchange) -> JsonObject:
     """End a task; of one that has ended 2025-11-25 says so with an error."""
-    record, tasks = await _find_task(exchange), _tasks_of(exchange)
+    record, tasks = await _find_task(exchange), tasks_of(exchange)
     cancelled = not record.has_ended and await tasks.cancel(record, CANCELLED_BY_CLIENT)
     if exchange.revision.task_extension:
         return exchange.complete_result({})
@@ -72,7 +70,7 @@ async def cancel_task(exchange: Exchange) -> JsonObject:
 
 async def list_tasks(exchange: Exchange) -> JsonObject:
     """Return a page of the caller's tasks, the newest first."""
-    tasks, slug = _tasks_of(exchange), exchange.catalog.server.slug
+    tasks, slug = tasks_of(exchange), exchange.catalog.server.slug
     if exchange.principal.anonymous:
         raise MethodNotFound("tasks/list needs a caller with a user.")
     token, before = exchange.params.get("cursor"), None
@@ -109,30 +107,10 @@ async def wait_for_result(exchange: Exchange) -> bytes:
     return jsonrpc.write(result)
 
 
-def _tasks_of(exchange: Exchange) -> Tasks:
-    """Return what keeps tasks; raise if the server or the client has none."""
-    tasks = exchange.adapters.tasks
-    if tasks is None or not exchange.catalog.has_tasks:
-        raise MethodNotFound(f"Method not found: {exchange.method}")
-    if exchange.revision.task_extension and not exchange.takes_tasks:
-        raise requires_extension(exchange.method)
-    return tasks
-
-
 async def _find_task(exchange: Exchange) -> TaskRecord:
-    _tasks_of(exchange)
+    tasks_of(exchange)
     public_id = coercion.string_member(exchange.params, "taskId")
     records = await readable_tasks(exchange, [public_id])
     if not records:
         raise InvalidParams(UNKNOWN)
     return records[0]
-
-
-async def readable_tasks(
-    exchange: Exchange, public_ids: Sequence[str]
-) -> list[TaskRecord]:
-    """Return the tasks that the caller may read; raise if it can have none."""
-    tasks = _tasks_of(exchange)
-    possible = [each for each in public_ids if len(each) <= MAX_ID_LENGTH]
-    records = await asyncio.gather(*map(tasks.find, possible))
-    return [each for each in records if each is not None and may_read(exchange, each)]
