@@ -40,7 +40,7 @@ from mcp_app.models.openapi import (
 )
 from mcp_app.models.transactions import is_conflict, persistently
 from mcp_app.protocol import jsonrpc
-from mcp_app.publishing.overlays import store_findings
+from mcp_app.publishing.row_findings import store_findings
 
 # -- documents -------------------------------------------------------------------------
 # Reads documents, from a file or from the site itself, and keeps what they offer.

@@ -48,15 +48,14 @@ from mcp_app.publishing.differences import (
     client_view,
     differences,
 )
-from mcp_app.publishing.overlays import (
+from mcp_app.publishing.overlays import make_overlays, whole_definition
+from mcp_app.publishing.row_findings import (
     UNSERVABLE,
     Findings,
     conflict_finding,
     judge_content,
     judge_row_content,
-    make_overlays,
     store_findings,
-    whole_definition,
 )
 
 # -- stopping --------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.invalidation.change_reader import ChangeReader
 from mcp_app.models import EventType, Prompt, State, Tool
 from mcp_app.process.loading import Catalogs
-from mcp_app.publishing.overlays import make_overlays, store_all_findings
+from mcp_app.publishing.overlays import make_overlays
+from mcp_app.publishing.row_findings import store_all_findings
 from tests.admin.pages import page, page_of, save, text_of
 from tests.published import published
 

@@ -22,13 +22,9 @@ from mcp_app.models import (
 )
 from mcp_app.models.definitions import Source
 from mcp_app.models.versions import DefinitionVersion
-from mcp_app.publishing import overlays, publication
-from mcp_app.publishing.overlays import (
-    make_overlays,
-    reset_columns,
-    store_all_findings,
-    store_findings,
-)
+from mcp_app.publishing import overlays, publication, row_findings
+from mcp_app.publishing.overlays import make_overlays, reset_columns
+from mcp_app.publishing.row_findings import store_all_findings, store_findings
 from tests.models.recording import as_committed
 from tests.published import published
 from tests.publishing.test_publication import CONTENT, REGISTRY, publish, tool
@@ -244,13 +240,13 @@ def test_only_named_columns_are_reset(registry: Registry) -> None:
 
 def test_a_content_that_no_reader_takes() -> None:
     row = Tool.objects.create(name="a", icons='[{"src": "ftp://x"}]')
-    judged = overlays.judge_row_content(row, row.working_content(), REGISTRY)
+    judged = row_findings.judge_row_content(row, row.working_content(), REGISTRY)
     assert [each.rule for each in judged.to_fix] == ["kind"]
 
 
 def test_servers_are_judged_too() -> None:
     server = Server.objects.create(slug="a", instructions="word " * 600)
-    judged = overlays.judge_row_content(server, server.working_content(), REGISTRY)
+    judged = row_findings.judge_row_content(server, server.working_content(), REGISTRY)
     assert [each.rule for each in judged.advices] == ["instructions-long"]
 
 
@@ -258,7 +254,7 @@ def test_publishing_stores_the_findings() -> None:
     row = tool()
     publish(row)
     row.refresh_from_db()
-    judged = overlays.judge_row_content(row, row.working_content(), REGISTRY)
+    judged = row_findings.judge_row_content(row, row.working_content(), REGISTRY)
     assert (row.tokens, row.advices) == (judged.tokens, len(judged.advices))
     assert row.tokens > 0
 

@@ -26,7 +26,7 @@ from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, PublishedRow, Session, State, Stop
 from mcp_app.models.stops import WIDE, Scope
-from mcp_app.publishing.overlays import broken_reason, judge_content
+from mcp_app.publishing.row_findings import broken_reason, judge_content
 from mcp_app.site_time import local_time, time_html, time_text
 
 if TYPE_CHECKING:

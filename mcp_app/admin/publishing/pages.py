@@ -31,8 +31,8 @@ from mcp_app.models.fields import DEMANDS
 from mcp_app.models.stops import By, scope_of
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing import publication
-from mcp_app.publishing.overlays import store_findings
 from mcp_app.publishing.publication import PublicationRefused
+from mcp_app.publishing.row_findings import store_findings
 
 Row = TypeVar("Row", bound=PublishedRow)
 

@@ -7,7 +7,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.publishing.overlays import make_overlays, store_all_findings
+from mcp_app.publishing.overlays import make_overlays
+from mcp_app.publishing.row_findings import store_all_findings
 
 
 class Command(BaseCommand):

@@ -36,8 +36,8 @@ from mcp_app.publishing.bundle.format import (
     kind_of_model,
 )
 from mcp_app.publishing.differences import Difference, common_start
-from mcp_app.publishing.overlays import store_findings
 from mcp_app.publishing.publication import OutOfDate, overtaken_error
+from mcp_app.publishing.row_findings import store_findings
 
 # -- rights ----------------------------------------------------------------------------
 # Which rights of the product an import needs, beside the one to import.

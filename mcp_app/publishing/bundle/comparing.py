@@ -43,7 +43,7 @@ from mcp_app.publishing.differences import (
     differences,
     plain_differences,
 )
-from mcp_app.publishing.overlays import Findings, conflict_finding, judge_content
+from mcp_app.publishing.row_findings import Findings, conflict_finding, judge_content
 
 
 class Outcome(Enum):

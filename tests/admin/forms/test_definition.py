@@ -8,7 +8,7 @@ from django.test import Client
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionRow, Prompt, Resource, ResourceTemplate, Tool
-from mcp_app.publishing import overlays
+from mcp_app.publishing import row_findings
 from tests.admin.pages import (
     add,
     errors,
@@ -112,7 +112,7 @@ def test_half_done_work_is_kept_and_cannot_be_published(
     assert row.json("config") == {}
     # It opens again, and says what is missing before anybody can publish.
     assert admin_client.get(page_of(row)).status_code == 200
-    found = overlays.judge_row_content(row, row.working_content(), mcp).to_fix
+    found = row_findings.judge_row_content(row, row.working_content(), mcp).to_fix
     assert missing in [each.message for each in found]
     text = text_of(admin_client, page_of(row, "publish"))
     assert missing in unescape(text)

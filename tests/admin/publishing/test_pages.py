@@ -29,7 +29,7 @@ from mcp_app.models import (
     Tool,
 )
 from mcp_app.models.stops import is_stopped
-from mcp_app.publishing.overlays import store_findings
+from mcp_app.publishing.row_findings import store_findings
 from tests.admin.pages import (
     Queries,
     Staff,
