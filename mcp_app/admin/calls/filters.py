@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.outcome_help import MEANINGS
+from mcp_app.admin.page.keys import ROW_KEY
 from mcp_app.interface.call_record import FAILED, REFUSED, Outcome
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import CONSOLE
@@ -76,7 +77,7 @@ TEXTS: Final = ("server", "name", "user", "q")
 MAX_TEXT_LENGTH: Final = 255
 YEARS: Final = (2000, 3000)
 ERROR_NUMBER: Final = re.compile(r"[0-9a-f]{8}")
-_KEY: Final = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
+_PAGE_KEY: Final = re.compile(rf"({ROW_KEY.pattern})\.({ROW_KEY.pattern})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,5 +271,5 @@ def _round_down(time: datetime, seconds: int) -> datetime:
 
 
 def _parse_key(text: str) -> Key | None:
-    match = _KEY.fullmatch(text)
+    match = _PAGE_KEY.fullmatch(text)
     return Key(int(match[1]), int(match[2])) if match else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 from django.http import HttpRequest
 
 from mcp_app.admin.page.concurrency import has_right
+from mcp_app.admin.page.keys import ROW_KEY
 from mcp_app.interface.log_secrets import BLOT
 from mcp_app.interface.rules import visible
 from mcp_app.models import Call, DefinitionRow
@@ -19,7 +19,6 @@ from mcp_app.protocol.json_types import JsonObject
 RIGHT: Final = "view_values"
 CALL: Final = "call"
 """The member of the query that names a call, whose values *Try it* is filled with."""
-_KEY: Final = re.compile("[0-9]{1,18}")
 
 
 def value_texts(call: Call) -> Sequence[tuple[str, str]]:
@@ -34,7 +33,7 @@ def values_to_try(request: HttpRequest, row: DefinitionRow) -> JsonObject:
     """Return what was kept of the call that the address names, {} if there is none."""
     key = request.GET.get(CALL, "")
     may_see = has_right(request, RIGHT) and has_right(request, "view_call")
-    if not may_see or not _KEY.fullmatch(key):
+    if not may_see or not ROW_KEY.fullmatch(key):
         return {}
     calls = Call.objects.filter(pk=int(key), kind=row.kind_of_row, name=row.identity)
     values = {} if (call := calls.first()) is None else _read_values(call)

@@ -16,8 +16,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.page import header
+from mcp_app.admin.page.broken_rows import broken_reason, is_broken_somewhere
 from mcp_app.admin.page.concurrency import has_right
-from mcp_app.admin.page.deleted_rows import KEY, broken_reason, is_broken_somewhere
+from mcp_app.admin.page.keys import ROW_KEY
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.bundles import ExportAction
 from mcp_app.admin.publishing.comparison import served_label
@@ -182,7 +183,7 @@ class ListActions(ExportAction[Row]):
             if not is_all or request.POST.get("count") == str(count):
                 ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
                 unticked = {*request.POST.getlist("shown")} - {*ticked}
-                keys = [int(each) for each in unticked if KEY.fullmatch(each)]
+                keys = [int(each) for each in unticked if ROW_KEY.fullmatch(each)]
                 self._start_rows(request, stopped.exclude(pk__in=keys))
                 return None
             message = _(

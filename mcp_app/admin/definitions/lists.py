@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.forms import kinds_for
-from mcp_app.admin.page.deleted_rows import is_broken_somewhere
+from mcp_app.admin.page.broken_rows import is_broken_somewhere
 from mcp_app.admin.page.header import LOOKS, MEANS, page_url
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import definition_of

@@ -22,8 +22,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.page.concurrency import has_right
-from mcp_app.admin.page.deleted_rows import KEY
 from mcp_app.admin.page.header import render_page
+from mcp_app.admin.page.keys import ROW_KEY
 from mcp_app.admin.page.wording import CALL, EVERY, TOOL
 from mcp_app.admin.publishing.difference_labels import labeled_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
@@ -177,7 +177,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         self._require_right(request, "publish")
         keys = [each.pk for each in tools]
         for text in request.POST.getlist(ACTION_CHECKBOX_NAME):
-            keys += [int(text)] if KEY.fullmatch(text) else []
+            keys += [int(text)] if ROW_KEY.fullmatch(text) else []
         admin = cast("ListActions[Tool]", self)
         page = admin.publish_chosen(request, Tool.rows().filter(pk__in=keys))
         self._hold_response()
@@ -211,7 +211,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
             if not self.has_change_permission(request):
                 raise PermissionDenied
             texts = request.POST.getlist("key")
-            keys = [int(each) for each in texts if KEY.fullmatch(each)]
+            keys = [int(each) for each in texts if ROW_KEY.fullmatch(each)]
             self._take_over_tools(request, row, keys)
         else:
             site = openapi.configured_site(row.site)

@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page import deleted_rows
+from mcp_app.admin.page.keys import primary_key_of
 from mcp_app.auth.permissions import active_condition, all_users, with_permission
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
@@ -222,7 +223,7 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
         if request.POST.get("select_across") == "1":
             return True
-        keys = [deleted_rows.primary_key_of(self.model, text) for text in chosen]
+        keys = [primary_key_of(self.model, text) for text in chosen]
         if None in keys:
             message = _("Your choice is not in this list. Choose again.")
             self.message_user(request, message, messages.ERROR)

@@ -18,7 +18,7 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.admin.page import deleted_rows
+from mcp_app.admin.page import broken_rows
 from mcp_app.admin.page.concurrency import right_holders, whom_to_ask
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import uploads_of
@@ -217,7 +217,7 @@ def page_url(row: PublishedRow, page: str, *more: object) -> str:
 def state_strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return the strip above the pages of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
-    row.broken = deleted_rows.broken_reason(request, row) or why_broken(row)
+    row.broken = broken_rows.broken_reason(request, row) or why_broken(row)
     stops = stops_of_row(active_stops(request), row)
     state = State.STOPPED if stops else row.state
     return Strip(

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.page import header
-from mcp_app.admin.page.deleted_rows import broken_reason
+from mcp_app.admin.page.broken_rows import broken_reason
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.comparison import servers_offering
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow, Server

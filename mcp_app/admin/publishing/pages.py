@@ -16,7 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.page import deleted_rows, header
+from mcp_app.admin.page import deleted_rows, header, keys
 from mcp_app.admin.page.concurrency import LockingAdmin, has_right, lacking_sentence
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url, row_page_context
@@ -311,7 +311,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         rows = self.get_queryset(request).select_related("published")
         rows = rows.defer(None) if whole else rows
         # Django's own pages also accept any text as a key.
-        key = deleted_rows.primary_key_of(self.model, object_id)
+        key = keys.primary_key_of(self.model, object_id)
         row = None if key is None else rows.filter(pk=key).first()
         if not self.has_view_permission(request, row):
             raise PermissionDenied
@@ -324,7 +324,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         self, request: HttpRequest, opts: Any, object_id: str
     ) -> HttpResponse:
         """Name the user who deleted the row, if known, instead of Django's message."""
-        key = deleted_rows.primary_key_of(self.model, object_id)
+        key = keys.primary_key_of(self.model, object_id)
         try:
             deleted_rows.demand_row(request, self.model, key)
         except deleted_rows.Deleted as gone:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from mcp_app.admin.page import deleted_rows
+from mcp_app.admin.page import broken_rows
 from mcp_app.models import Tool, Worker
 from mcp_app.models.workers import Report
 from tests.admin.pages import page, page_of, text_of
@@ -127,7 +127,7 @@ def test_a_report_of_another_shape_breaks_no_page(
 def test_processes_are_not_counted_where_a_report_is_cut(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deleted_rows, "MOST_BROKEN", 1)
+    monkeypatch.setattr(broken_rows, "MOST_BROKEN", 1)
     working("one", tool("a"))
     working("two", tool("b"))
     assert shown(admin_client) == [f"A: {REASON}", f"B: {REASON}"]

@@ -1,0 +1,97 @@
+"""Rows that live processes cannot serve, as their last heartbeats reported.
+
+While a deployment is under way, processes with different code differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final, TypeAlias
+
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from mcp_app.admin.page.keys import ROW_KEY
+from mcp_app.interface.rules import visible
+from mcp_app.interface.server import Key
+from mcp_app.models import PublishedRow, Worker
+from mcp_app.models.workers import MOST_BROKEN, Report
+
+Reasons: TypeAlias = Mapping[Key, Mapping[int, str]]
+"""Why each row is broken, in a sentence, by its version (0 without one)."""
+KNOWN: Final = "mcp_broken"
+REPORTS: Final = "mcp_reports"
+
+
+def broken_rows_of(request: HttpRequest) -> Reasons:
+    """Return the rows that live processes report as broken."""
+    known: Reasons | None = getattr(request, KNOWN, None)
+    if known is None:
+        known = _broken_rows(reports_on(request))
+        vars(request)[KNOWN] = known
+    return known
+
+
+def reports_on(request: HttpRequest) -> Sequence[Report]:
+    """Return what live processes report, queried once per request."""
+    reports: Sequence[Report] | None = getattr(request, REPORTS, None)
+    if reports is None:
+        reports = [each.report_of_process() for each in Worker.objects.live()]
+        vars(request)[REPORTS] = reports
+    return reports
+
+
+def broken_reason(request: HttpRequest, row: PublishedRow) -> str:
+    """Return why live processes do not serve a row; "" if all do, or none runs.
+
+    A report about an earlier version does not count.
+    """
+    versions = broken_rows_of(request).get((row.kind_of_row, str(row.pk)), {})
+    return versions.get(row.published_id or 0, "")
+
+
+def is_broken_somewhere(request: HttpRequest, model: type[PublishedRow]) -> Q:
+    """Return the condition for the rows of a model that live processes report."""
+    known = [
+        (int(ref), version)
+        for (kind, ref), versions in broken_rows_of(request).items()
+        if kind == model._meta.model_name
+        for version in versions
+    ]
+    # A version belongs to one row alone.
+    versioned = Q(
+        pk__in=[ref for ref, version in known if version],
+        published__in=[version for _ref, version in known if version],
+    )
+    others = [ref for ref, version in known if not version]
+    return versioned | Q(pk__in=others, published=None)
+
+
+def _broken_rows(reports: Iterable[Report]) -> Reasons:
+    # A process of an older release, or one that has just started, says nothing.
+    known = [list(_report_entries(each)) for each in reports if each.code]
+    is_cut = any(len(entries) >= MOST_BROKEN for entries in known)
+    reasons_by_version: dict[tuple[Key, int], list[str]] = {}
+    for key, version, reason in chain.from_iterable(known):
+        reasons_by_version.setdefault((key, version), []).append(visible(reason, None))
+    rows: dict[Key, dict[int, str]] = {}
+    text = _("In %(count)d of %(total)d processes: %(reason)s")
+    for (key, version), reasons in reasons_by_version.items():
+        # Who has more than a report holds names some of them.
+        total = len(reasons) if is_cut else len(known)
+        values = {"count": len(reasons), "total": total, "reason": reasons[0]}
+        said = reasons[0] if len(reasons) == total else text % values
+        rows.setdefault(key, {})[version] = said
+    return rows
+
+
+def _report_entries(report: Report) -> Iterator[tuple[Key, int, str]]:
+    """Yield what is known here of a report, which another release may have written."""
+    entries: object = report.broken
+    for entry in entries if isinstance(entries, list | tuple) else ():
+        match entry:
+            case [str(kind), str(ref), int(version), str(reason), *_]:
+                if ROW_KEY.fullmatch(ref):
+                    yield (kind, ref), version, reason
