@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from mcp_app.admin.page.concurrency import RIGHTS
+from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.models import State
 
 DOCS: Final = Path(__file__).parent.parent / "docs"

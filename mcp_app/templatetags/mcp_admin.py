@@ -30,7 +30,7 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
 
     On a list of this `kind`, also name its rows that are stopped individually.
     """
-    from mcp_app.admin.page import concurrency, header  # noqa: PLC0415
+    from mcp_app.admin.page import header, rights  # noqa: PLC0415
 
     request = context["request"]
     on = header.active_stops(request)
@@ -45,7 +45,7 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
     return {
         "sentences": [header.stop_sentence(each) for each in header.wide_stops(on)],
         "single": ", ".join(names),
-        "may_stop": concurrency.has_right(request, header.RIGHT),
+        "may_stop": rights.has_right(request, header.RIGHT),
         "url": header.stops_url(),
     }
 

@@ -10,7 +10,7 @@ from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
 from django.utils.module_loading import import_string
 
-from mcp_app.admin.page.concurrency import ModelAdmin
+from mcp_app.admin.page.unfold import ModelAdmin
 
 if apps.is_installed("unfold"):
     admin.site.unregister(User)

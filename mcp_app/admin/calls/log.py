@@ -48,8 +48,9 @@ from mcp_app.admin.calls.presentation import (
     retention,
 )
 from mcp_app.admin.operations.live import MEDIA
-from mcp_app.admin.page.concurrency import SettledAdmin, lacking_sentence
+from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import render_page
+from mcp_app.admin.page.rights import lacking_sentence
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from django.http import HttpRequest
 
-from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.keys import ROW_KEY
+from mcp_app.admin.page.rights import has_right
 from mcp_app.interface.log_secrets import BLOT
 from mcp_app.interface.rules import visible
 from mcp_app.models import Call, DefinitionRow

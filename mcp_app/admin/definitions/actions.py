@@ -17,8 +17,8 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.page import header
 from mcp_app.admin.page.broken_rows import broken_reason, is_broken_somewhere
-from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.keys import ROW_KEY
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.bundles import ExportAction
 from mcp_app.admin.publishing.comparison import served_label

@@ -43,9 +43,9 @@ from mcp_app.admin.forms.fieldsets import (
     values_of_declaration,
 )
 from mcp_app.admin.forms.overlay import OverlayForm
-from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
+from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.admin.publishing.who_can_see import WhoPages
 from mcp_app.admin.trying.tabs import TryPages

@@ -15,8 +15,9 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.definitions.read_only import READ, ReadOnlyFields
 from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
 from mcp_app.admin.forms.fieldsets import Fieldset, fieldsets_of
-from mcp_app.admin.page.concurrency import LockingAdmin, has_right
+from mcp_app.admin.page.concurrency import LockingAdmin
 from mcp_app.admin.page.header import page_url, render_page
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.page.wording import EVERY
 from mcp_app.kinds import Kind, Missing
 from mcp_app.kinds.registry import OURS

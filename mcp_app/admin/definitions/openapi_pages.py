@@ -21,9 +21,9 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.header import render_page
 from mcp_app.admin.page.keys import ROW_KEY
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.page.wording import CALL, EVERY, TOOL
 from mcp_app.admin.publishing.difference_labels import labeled_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of

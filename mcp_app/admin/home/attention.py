@@ -16,8 +16,8 @@ from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.calls.filters import ANY_FAILURE, KINDS, LAST_HOUR
 from mcp_app.admin.calls.outcome_help import MEANINGS
 from mcp_app.admin.page import header
-from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.header import LOOKS, page_url
+from mcp_app.admin.page.rights import has_right
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.row_loader import MODELS
 from mcp_app.conf import mcp_settings

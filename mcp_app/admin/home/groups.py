@@ -14,7 +14,8 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from mcp_app.admin.page.concurrency import SettledAdmin, you_can_ask
+from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.rights import you_can_ask
 from mcp_app.auth.groups import GROUPS, complete_groups, missing_rights
 
 Row = TypeVar("Row", bound=models.Model)

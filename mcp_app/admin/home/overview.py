@@ -18,7 +18,7 @@ from mcp_app.admin.home.attention import ServerLine
 from mcp_app.admin.home.groups import groups_context
 from mcp_app.admin.page import header
 from mcp_app.admin.page.broken_rows import is_broken_somewhere, reports_on
-from mcp_app.admin.page.concurrency import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.interface.rules import visible
 from mcp_app.models import Server, Tool
 from mcp_app.workbench.overview import Overview, Pace, read_overview

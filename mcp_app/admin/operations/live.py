@@ -21,8 +21,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.operations.live_parts import PARTS, Look, call_name
-from mcp_app.admin.page.concurrency import SettledAdmin, has_right, lacking_sentence
+from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import render_page, render_part
+from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
 from mcp_app.server.request_digests import request_key

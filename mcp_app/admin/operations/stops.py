@@ -19,8 +19,9 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.operations.stop_search import Line, search_definitions, search_text
 from mcp_app.admin.page import header
-from mcp_app.admin.page.concurrency import SettledAdmin, has_right, lacking_sentence
+from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import page_url, why_broken
+from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.pages import stop_author
 from mcp_app.catalog.registry import mcp

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.page import broken_rows
-from mcp_app.admin.page.concurrency import right_holders, whom_to_ask
+from mcp_app.admin.page.rights import right_holders, whom_to_ask
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import uploads_of
 from mcp_app.interface.definitions import Label

@@ -17,8 +17,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.editors import files
-from mcp_app.admin.page.concurrency import has_right, lacking_sentence
 from mcp_app.admin.page.header import page_url, render_page
+from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.admin.publishing.comparison import served_label
 from mcp_app.admin.publishing.difference_labels import labeled_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of

@@ -12,8 +12,8 @@ from django.utils.translation import ngettext
 
 from mcp_app.admin.access.visibility import tags_and_requirements, who_sees
 from mcp_app.admin.forms import editing_field
-from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.header import page_url, why_broken
+from mcp_app.admin.page.rights import has_right, whom_to_ask
 from mcp_app.admin.publishing.difference_labels import common_texts, labeled_differences
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.registry import Registry, mcp

@@ -17,9 +17,10 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.page import deleted_rows, header, keys
-from mcp_app.admin.page.concurrency import LockingAdmin, has_right, lacking_sentence
+from mcp_app.admin.page.concurrency import LockingAdmin
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url, row_page_context
+from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.admin.publishing import comparison, history
 from mcp_app.admin.publishing.history import published_sentence, saved_sentence
 from mcp_app.catalog.registry import mcp

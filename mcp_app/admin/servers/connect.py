@@ -37,10 +37,10 @@ from mcp_app.account.views import forbid_caching
 from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.access.sentences import describe_people, join_required
 from mcp_app.admin.page.broken_rows import reports_on
-from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import render_part, row_page_context
 from mcp_app.admin.page.keys import primary_key_of
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.audit.call_log import Reason
 from mcp_app.auth.authenticators import token_names

@@ -24,9 +24,10 @@ from mcp_app.admin.forms import ServerForm
 from mcp_app.admin.home.groups import GroupPages
 from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.operations.stops import StopPages
-from mcp_app.admin.page.concurrency import SettledAdmin, has_right, whom_to_ask
+from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
+from mcp_app.admin.page.rights import has_right, whom_to_ask
 from mcp_app.admin.publishing.bundles import ImportPages
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.admin.publishing.who_can_see import WhoPages

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.account import event_subscriptions as subscriptions
 from mcp_app.admin.editors.json_texts import parse_strict_json
-from mcp_app.admin.page.concurrency import has_right
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.tasks.task_admin import CallerAdmin
 from mcp_app.models import EventSubscription
 from mcp_app.protocol import jsonrpc

@@ -16,13 +16,11 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.operations.live_parts import age_text
-from mcp_app.admin.page.concurrency import (
-    AnyRow,
-    NoBulkDeletion,
-    SettledAdmin,
-    has_right,
-)
+from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
+from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import render_page, render_part
+from mcp_app.admin.page.rights import has_right
+from mcp_app.admin.page.unfold import AnyRow
 from mcp_app.admin.trying.tabs import NoVariables
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.principal import CONSOLE

@@ -22,7 +22,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.account import connected_apps, presentation, token_issuance
 from mcp_app.account.views import forbid_caching
-from mcp_app.admin.page.concurrency import NoBulkDeletion
+from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
 from mcp_app.admin.tokens.token_pages import (
     MEDIA,
     NOT_YOURS,

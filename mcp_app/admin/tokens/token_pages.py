@@ -27,7 +27,9 @@ from mcp_app.account import connected_apps, presentation, token_issuance
 from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
 from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
 from mcp_app.account.views import forbid_caching
-from mcp_app.admin.page.concurrency import FORM_STYLES, SettledAdmin, has_right
+from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.rights import has_right
+from mcp_app.admin.page.unfold import FORM_STYLES
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page.concurrency import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.admin.publishing.pages import author_of
 from mcp_app.admin.trying.presentation import REFUSED
 from mcp_app.admin.trying.setup import console_principal

@@ -17,8 +17,8 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.calls.values import values_to_try
-from mcp_app.admin.page.concurrency import has_right, whom_to_ask
 from mcp_app.admin.page.header import page_url
+from mcp_app.admin.page.rights import has_right, whom_to_ask
 from mcp_app.admin.trying import answers, examples, presentation
 from mcp_app.admin.trying.fields import Unreadable
 from mcp_app.admin.trying.request import (

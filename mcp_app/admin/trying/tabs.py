@@ -31,9 +31,9 @@ from django.views.debug import SafeExceptionReporterFilter
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 
-from mcp_app.admin.page.concurrency import has_right
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.models import DefinitionRow, Server
 

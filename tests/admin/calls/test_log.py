@@ -13,7 +13,7 @@ from django.test import AsyncClient, Client
 
 from mcp_app.admin.calls import log
 from mcp_app.admin.calls.filters import CHOICES, stored_time
-from mcp_app.admin.page.concurrency import RIGHTS
+from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.models import Call, CallStatistic, call_rows
 from tests.admin.calls.rows import DAY, HOUR, MINUTE, crash, write
 from tests.admin.pages import Staff, page, words_of

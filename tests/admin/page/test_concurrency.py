@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from mcp_app.admin.page import concurrency
-from mcp_app.admin.page.concurrency import MAX_NAMES, right_holders, whom_to_ask
+from mcp_app.admin.page import unfold
+from mcp_app.admin.page.rights import MAX_NAMES, right_holders, whom_to_ask
 from mcp_app.models import Tool
 from tests.admin.pages import page, page_of, text_after
 
@@ -151,10 +151,10 @@ def test_a_site_that_cannot_list_its_people_names_nobody(
 
 def test_pages_are_djangos() -> None:
     """Those of django-unfold are in tests/browser/test_unfold.py."""
-    assert not concurrency.HAS_UNFOLD
-    assert concurrency.ModelAdmin is admin.ModelAdmin
-    assert concurrency.OBJECT_TOOL == "li"
-    assert concurrency.FORM_STYLES == ("admin/css/forms.css",)
+    assert not unfold.HAS_UNFOLD
+    assert unfold.ModelAdmin is admin.ModelAdmin
+    assert unfold.OBJECT_TOOL == "li"
+    assert unfold.FORM_STYLES == ("admin/css/forms.css",)
     for model, each in admin.site._registry.items():
         if model._meta.app_label == "mcp_app":
-            assert isinstance(each, concurrency.ModelAdmin)
+            assert isinstance(each, unfold.ModelAdmin)

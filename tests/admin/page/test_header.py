@@ -9,8 +9,8 @@ from django.contrib.auth.models import Permission, User
 from django.http import HttpRequest
 from django.test import RequestFactory
 
-from mcp_app.admin.page.concurrency import RIGHTS
 from mcp_app.admin.page.header import LOOKS, row_tabs, state_strip, why_broken
+from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.models import Server, State, Stop, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.models.stops import Scope

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from mcp_app import Context
-from mcp_app.admin.page.concurrency import RIGHTS
+from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.admin.trying import setup
 from mcp_app.models import AccessToken, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import NOTHING, Source

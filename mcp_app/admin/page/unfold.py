@@ -1,0 +1,35 @@
+"""The base of all admin pages: django-unfold's if the site uses it, else Django's.
+
+Without its own base class, unfold's pages have fields without borders.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from django.apps import apps
+from django.db.models import Model
+
+HAS_UNFOLD: Final = apps.is_installed("unfold")
+"""Whether the site uses django-unfold."""
+
+if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin as ModelAdmin  # noqa: PLC0414
+elif HAS_UNFOLD:
+    from unfold.admin import ModelAdmin
+else:
+    from django.contrib.admin import ModelAdmin
+
+FORM_STYLES: Final = () if HAS_UNFOLD else ("admin/css/forms.css",)
+"""The style sheets of forms that are not on a page of Django's for one row."""
+OBJECT_TOOL: Final = "div" if HAS_UNFOLD else "li"
+"""The element of an entry of a list's object tools: Django's are a list."""
+
+AnyRow = TypeVar("AnyRow", bound=Model)
+if TYPE_CHECKING:
+
+    class TypedAdmin(ModelAdmin[AnyRow]): ...
+
+else:
+    # Django's class takes no type arguments at run time.
+    class TypedAdmin(ModelAdmin, Generic[AnyRow]): ...
