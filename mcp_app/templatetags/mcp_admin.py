@@ -30,23 +30,23 @@ def mcp_stop_banner(context: Context, kind: str = "") -> dict[str, Any]:
 
     On a list of this `kind`, also name its rows that are stopped individually.
     """
-    from mcp_app.admin.page import header, rights  # noqa: PLC0415
+    from mcp_app.admin.page import rights, stop_banner  # noqa: PLC0415
 
     request = context["request"]
-    on = header.active_stops(request)
+    on = stop_banner.active_stops(request)
     single = dict.fromkeys(
         each.what for each in on if each.scope == Scope.DEFINITION and each.kind == kind
     )
-    names = list(single)[: header.MAX_NAMES]
+    names = list(single)[: stop_banner.MAX_NAMES]
     if more := len(single) - len(names):
         names.append(
             ngettext("%(count)d more", "%(count)d more", more) % {"count": more}
         )
     return {
-        "sentences": [header.stop_sentence(each) for each in header.wide_stops(on)],
+        "sentences": [*map(stop_banner.stop_sentence, stop_banner.wide_stops(on))],
         "single": ", ".join(names),
-        "may_stop": rights.has_right(request, header.RIGHT),
-        "url": header.stops_url(),
+        "may_stop": rights.has_right(request, stop_banner.STOP_RIGHT),
+        "url": stop_banner.stops_url(),
     }
 
 

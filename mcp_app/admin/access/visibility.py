@@ -26,7 +26,7 @@ from mcp_app.admin.access.sentences import (
     join_alternatives,
     join_required,
 )
-from mcp_app.admin.page.header import stop_sentence
+from mcp_app.admin.page.stop_banner import stop_sentence
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import Holder, KnownGroup
 from mcp_app.catalog.registry import mcp

@@ -20,7 +20,8 @@ from mcp_app.admin.calls.charts import count_similar, grouped_digits
 from mcp_app.admin.calls.filters import KINDS, CallFilter, stored_time
 from mcp_app.admin.calls.outcome_help import meaning_of, outcome_look
 from mcp_app.admin.calls.values import CALL, RIGHT, value_texts
-from mcp_app.admin.page.header import HANDLE, existing_users, page_url
+from mcp_app.admin.page.header import page_url
+from mcp_app.admin.page.people import HANDLE, existing_users
 from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.audit.writing import may_be_cut

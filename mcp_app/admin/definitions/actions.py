@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.admin.page import header
+from mcp_app.admin.page import header, stop_banner
 from mcp_app.admin.page.broken_rows import broken_reason, is_broken_somewhere
 from mcp_app.admin.page.keys import ROW_KEY
 from mcp_app.admin.page.rights import has_right
@@ -57,7 +57,7 @@ class ListActions(ExportAction[Row]):
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Mark each row that a stop holds, or that processes cannot serve."""
         changelist = super().get_changelist_instance(request)
-        has_stop = stop_matcher(header.active_stops(request))
+        has_stop = stop_matcher(stop_banner.active_stops(request))
         for row in changelist.result_list:
             row.held = has_stop(row)
             row.broken = broken_reason(request, row) or row.broken

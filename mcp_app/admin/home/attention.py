@@ -15,7 +15,7 @@ from django.utils.translation import ngettext
 from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.calls.filters import ANY_FAILURE, KINDS, LAST_HOUR
 from mcp_app.admin.calls.outcome_help import MEANINGS
-from mcp_app.admin.page import header
+from mcp_app.admin.page import header, stop_banner
 from mcp_app.admin.page.header import LOOKS, page_url
 from mcp_app.admin.page.rights import has_right
 from mcp_app.auth.resources import server_url
@@ -61,7 +61,7 @@ def server_lines(request: HttpRequest) -> list[ServerLine]:
     """Return the servers that the user may see, at most one more than are shown."""
     if not request.user.has_perm("mcp_app.view_server"):
         return []
-    is_stopped = stop_matcher(header.active_stops(request))
+    is_stopped = stop_matcher(stop_banner.active_stops(request))
     pages = header.OF_SERVERS.items()
     rows = Server.objects.select_related("published").defer("published__content")
     return [
@@ -192,21 +192,21 @@ def calls_url(pace: Pace, outcome: str = ANY_FAILURE, when: str = "") -> str:
 
 
 def _stop_concerns(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
-    may_stop = has_right(request, header.RIGHT)
+    may_stop = has_right(request, stop_banner.STOP_RIGHT)
     names = {str(model._meta.model_name) for model in viewer.models}
-    for stop in header.active_stops(request):
+    for stop in stop_banner.active_stops(request):
         if stop.kind and stop.kind not in names:
             continue
         links = []
         if may_stop:
-            url = header.start_url(header.stop_target(stop))
+            url = stop_banner.start_url(stop_banner.stop_target(stop))
             links = [Link(_("Start again…"), url, stop.what)]
         elif stop.kind:
             links = [Link(_("Open it"), _change_url(stop.kind, stop.ref), stop.what)]
         yield Concern(
             look=LOOKS[State.STOPPED],
             word=str(State.STOPPED.label),
-            sentence=header.stop_sentence(stop),
+            sentence=stop_banner.stop_sentence(stop),
             links=links,
         )
 

@@ -16,8 +16,9 @@ from mcp_app.admin.calls.presentation import milliseconds_text
 from mcp_app.admin.home import attention
 from mcp_app.admin.home.attention import ServerLine
 from mcp_app.admin.home.groups import groups_context
-from mcp_app.admin.page import header
+from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.broken_rows import is_broken_somewhere, reports_on
+from mcp_app.admin.page.header import serving_mark
 from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.interface.rules import visible
 from mcp_app.models import Server, Tool
@@ -111,17 +112,17 @@ def _status_strip(
 ) -> dict[str, object]:
     """Return whether clients are served, and counts of what may be viewed."""
     count, asked = overview.processes, overview.connected
-    may_stop = has_right(request, header.RIGHT)
+    may_stop = has_right(request, stop_banner.STOP_RIGHT)
     sees_servers = Server in viewer.models
     return {
-        **header.serving_mark(request, count, asked=asked),
+        **serving_mark(request, count, asked=asked),
         "is_ready": not (count or asked),
         "servers": overview.rows[Server].published_count if sees_servers else None,
         "processes": count if viewer.sessions else None,
         "clients": overview.clients,
         "may_stop": may_stop,
-        "stops_url": header.stops_url(),
-        "who_may_stop": "" if may_stop else header.who_may_stop(request),
+        "stops_url": stop_banner.stops_url(),
+        "who_may_stop": "" if may_stop else stop_banner.who_may_stop(request),
     }
 
 

@@ -16,13 +16,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.calls import presentation as calls_presentation
-from mcp_app.admin.page.header import (
-    HANDLE,
-    client_of,
-    serving_mark,
-    session_user_name,
-    user_names,
-)
+from mcp_app.admin.page.header import serving_mark
+from mcp_app.admin.page.people import HANDLE, client_of, session_user_name, user_names
 from mcp_app.interface.rules import visible
 from mcp_app.models import CallStatistic, Session, Stream, Worker
 from mcp_app.models.call_rows import CallingClient

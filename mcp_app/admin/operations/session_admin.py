@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.operations.live import LivePages
 from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
-from mcp_app.admin.page.header import client_of, session_user_name, user_names
+from mcp_app.admin.page.people import client_of, session_user_name, user_names
 from mcp_app.models import Session
 from mcp_app.site_time import time_html, unix_time
 

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page import header
+from mcp_app.admin.page import stop_banner
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import MODELS
 from mcp_app.interface.definitions import Label
@@ -61,12 +61,12 @@ class Line:
         return [
             text
             for stop in self.stops
-            for text in (header.stop_sentence(stop), header.stop_result(stop))
+            for text in (stop_banner.stop_sentence(stop), stop_banner.stop_result(stop))
         ]
 
     @property
     def start_url(self) -> str:
-        return header.start_url(self.target) if self.stops else ""
+        return stop_banner.start_url(self.target) if self.stops else ""
 
 
 def search_text(query: QueryDict) -> str:
@@ -78,7 +78,7 @@ def search_definitions(wanted: str, on: Sequence[Stop]) -> Iterator[Line]:
     """Yield the visible definitions that match and are not stopped; one query."""
     if not wanted:
         return
-    stopped_targets = {header.stop_target(each) for each in on}
+    stopped_targets = {stop_banner.stop_target(each) for each in on}
     names = {(each.kind, each.served_hash) for each in on}
     one, *others = (
         model.rows()

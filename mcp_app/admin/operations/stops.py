@@ -18,9 +18,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.operations.stop_search import Line, search_definitions, search_text
-from mcp_app.admin.page import header
+from mcp_app.admin.page import header, stop_banner
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import page_url, why_broken
+from mcp_app.admin.page.keys import ROW_KEY
 from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.pages import stop_author
@@ -89,7 +90,7 @@ class StopPages(SettledAdmin[Row]):
             message = _("The reason was stored in a changed form: “%(reason)s”.")
             message %= {"reason": stop.reason}
             self.message_user(request, message, messages.WARNING)
-        return HttpResponseRedirect(header.stops_url())
+        return HttpResponseRedirect(stop_banner.stops_url())
 
     def _stop_target(
         self, request: HttpRequest, scope: str, row: PublishedRow | None, wish: Wish
@@ -106,13 +107,13 @@ class StopPages(SettledAdmin[Row]):
         return stop
 
     def _stops_page(self, request: HttpRequest, wish: Wish) -> HttpResponse:
-        on = header.active_stops(request)
+        on = stop_banner.active_stops(request)
         by_itself = [each for each in on if each.scope == Scope.DEFINITION]
         singles = [*_single_lines(by_itself)]
         context = {
             "sentences": [
-                (header.stop_sentence(each), header.stop_result(each))
-                for each in header.wide_stops(on)
+                (stop_banner.stop_sentence(each), stop_banner.stop_result(each))
+                for each in stop_banner.wide_stops(on)
             ],
             "boxes": [*_stop_lines(on)],
             "singles": singles[:MAX_SINGLE_STOPS],
@@ -128,15 +129,15 @@ class StopPages(SettledAdmin[Row]):
         _require_right(request)
         if request.method == "POST":
             return self._end_stops(request)
-        on = header.active_stops(request)
+        on = stop_banner.active_stops(request)
         target = request.GET.get("what", "")
         ending = _stops_of_target(target, on)
         if not ending:
             message = _("This is not stopped any more.")
             self.message_user(request, message, messages.WARNING)
-            return HttpResponseRedirect(header.stops_url())
+            return HttpResponseRedirect(stop_banner.stops_url())
         context = {
-            "stops": [(each.pk, header.stop_sentence(each)) for each in ending],
+            "stops": [(each.pk, stop_banner.stop_sentence(each)) for each in ending],
             "back": _restart_words(ending),
             "staying": _staying_sentence([each for each in on if each not in ending]),
             "back_url": _return_url(request.GET, ending[0]),
@@ -146,7 +147,11 @@ class StopPages(SettledAdmin[Row]):
         return header.render_page(self, request, "start_again", title, context)
 
     def _end_stops(self, request: HttpRequest) -> HttpResponse:
-        keys = [int(text) for text in request.POST.getlist("stop") if _is_row_key(text)]
+        keys = [
+            int(each)
+            for each in request.POST.getlist("stop")
+            if ROW_KEY.fullmatch(each)
+        ]
         with transaction.atomic(using=router.db_for_write(Stop)):
             ended = workers.start(keys, by=stop_author(request))
             for each in ended:
@@ -155,7 +160,7 @@ class StopPages(SettledAdmin[Row]):
         if not ended:
             message = _("Somebody has started this before you.")
             self.message_user(request, message, messages.WARNING)
-            return HttpResponseRedirect(header.stops_url())
+            return HttpResponseRedirect(stop_banner.stops_url())
         message = _("Started again: %(what)s. %(staying)s") % {
             "what": ", ".join(dict.fromkeys(each.what for each in ended)),
             "staying": _staying_sentence(Stop.objects.on()),
@@ -170,13 +175,13 @@ class StopPages(SettledAdmin[Row]):
 
 def _return_url(query: QueryDict, stop: Stop) -> str:
     """Return the row's page if staff came from there, else the page of stops."""
-    row = _row_of_stop(stop) if query.get("back") == header.ROW else None
-    return header.stops_url() if row is None else page_url(row, "change")
+    row = _row_of_stop(stop) if query.get("back") == stop_banner.ROW else None
+    return stop_banner.stops_url() if row is None else page_url(row, "change")
 
 
 def _require_right(request: HttpRequest) -> None:
-    if not has_right(request, header.RIGHT):
-        raise PermissionDenied(lacking_sentence(header.RIGHT))
+    if not has_right(request, stop_banner.STOP_RIGHT):
+        raise PermissionDenied(lacking_sentence(stop_banner.STOP_RIGHT))
 
 
 def _log_change(request: HttpRequest, row: models.Model, message: str) -> None:
@@ -202,7 +207,7 @@ def _resolve_target(text: str) -> tuple[str, PublishedRow | None]:
 
 def _find_row(kind: str, ref: str) -> PublishedRow | None:
     kinds: dict[str, type[PublishedRow]] = {"server": Server, **MODELS}
-    if kind not in kinds or not _is_row_key(ref):
+    if kind not in kinds or not ROW_KEY.fullmatch(ref):
         return None
     return kinds[kind].rows().filter(pk=int(ref)).first()
 
@@ -217,18 +222,14 @@ def _row_of_stop(stop: Stop) -> PublishedRow | None:
     return MODELS[stop.kind].rows().filter(published_identity=stop.served_hash).first()
 
 
-def _is_row_key(text: str) -> bool:
-    most = 18
-    return text.isascii() and text.isdecimal() and len(text) <= most
-
-
 def _stops_of_target(target: str, on: Sequence[Stop]) -> list[Stop]:
     """Return the stops of a target; of a row, those by its key or served name."""
     row = _find_row(*target.split(":", 1)) if ":" in target else None
     return [
         each
         for each in on
-        if target == header.stop_target(each) or (row is not None and each.holds(row))
+        if target == stop_banner.stop_target(each)
+        or (row is not None and each.holds(row))
     ]
 
 
@@ -258,7 +259,7 @@ def _stop_lines(on: Sequence[Stop]) -> Iterator[Line]:
             about=_with_everything(_server_summary(server, clients), everything),
             button=_("Stop %(name)s") % {"name": server},
             target=f"server:{server.pk}",
-            stops=header.stops_of_row(on, server),
+            stops=stop_banner.stops_of_row(on, server),
             is_off=bool(everything),
         )
     yield Line(
@@ -305,7 +306,7 @@ def _single_lines(on: Sequence[Stop]) -> Iterator[Line]:
     """Yield the individually stopped definitions, also those whose row is deleted."""
     by_target: dict[str, list[Stop]] = {}
     for each in on:
-        by_target.setdefault(header.stop_target(each), []).append(each)
+        by_target.setdefault(stop_banner.stop_target(each), []).append(each)
     for target, stops in by_target.items():
         yield Line(stops[0].what, stops[0].kind, "", target, stops)
 

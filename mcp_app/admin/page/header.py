@@ -2,157 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.contrib.auth import get_user_model
-from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page import broken_rows
-from mcp_app.admin.page.rights import right_holders, whom_to_ask
+from mcp_app.admin.page import broken_rows, stop_banner
+from mcp_app.admin.page.rights import whom_to_ask
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import uploads_of
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
-from mcp_app.models import DefinitionRow, PublishedRow, Session, State, Stop
-from mcp_app.models.stops import WIDE, Scope
+from mcp_app.models import DefinitionRow, PublishedRow, State
+from mcp_app.models.stops import Scope
 from mcp_app.publishing.row_findings import broken_reason, judge_content
-from mcp_app.site_time import local_time, time_html, time_text
+from mcp_app.site_time import local_time, time_text
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
 
-
-# -- stop banner -----------------------------------------------------------------------
-# What is stopped now, in words, for every page of the app.
-
-RIGHT: Final = "stop"
-
-ROW: Final = "row"
-"""The value of `back` for returning to the row's page after starting it again."""
-MAX_NAMES: Final = 10
-"""Rows that a sentence names."""
-
-
-def active_stops(request: HttpRequest) -> list[Stop]:
-    """Return the active stops, queried once per request."""
-    known: list[Stop] | None = getattr(request, "mcp_stops", None)
-    if known is None:
-        known = list(Stop.objects.on())
-        vars(request)["mcp_stops"] = known
-    return known
-
-
-def wide_stops(stops: Iterable[Stop]) -> list[Stop]:
-    """Return the stops that affect more than one definition."""
-    return [each for each in stops if each.scope in WIDE]
-
-
-def stops_of_row(stops: Iterable[Stop], row: PublishedRow) -> list[Stop]:
-    """Return the stops of just this server or definition."""
-    return [each for each in stops if each.holds(row)]
-
-
-def stops_applying_to(request: HttpRequest, row: PublishedRow) -> list[Stop]:
-    """Return the stops of a row, and those of everything."""
-    on = active_stops(request)
-    # The page's banner shows the other wide stops: of its server, or all changes.
-    everything = [each for each in on if each.scope == Scope.EVERYTHING]
-    return [*stops_of_row(on, row), *everything]
-
-
-def target_of(row: PublishedRow) -> str:
-    """Return the name of a row in forms and URLs."""
-    return f"{row.kind_of_row}:{row.pk}"
-
-
-def stop_target(stop: Stop) -> str:
-    """Return the name of what is stopped in forms and URLs: a row or a scope."""
-    return f"{stop.kind}:{stop.ref}" if stop.kind else stop.scope
-
-
-def stop_sentence(stop: Stop) -> SafeString:
-    """Say what is stopped, since when, by whom, and why."""
-    wording = {
-        Scope.EVERYTHING.value: _("Everything is stopped since {since}, by {who}."),
-        Scope.CHANGES.value: _(
-            "All tools that change things are stopped since {since}, by {who}."
-        ),
-        Scope.SERVER.value: _("The server {what} is stopped since {since}, by {who}."),
-    }.get(stop.scope, _("{what} is stopped since {since}, by {who}."))
-    who = visible(stop.by_name) or _("an unknown person")
-    first = format_html(wording, what=stop.what, since=time_html(stop.at), who=who)
-    if not stop.reason:
-        return first
-    why = _("Why: “{reason}”.")
-    return format_html("{} {}", first, format_html(why, reason=visible(stop.reason)))
-
-
-def stop_result(stop: Stop) -> str:
-    """Say what the stop did; true once the request that made it was answered."""
-    if not stop.cancels:
-        calls = _("Calls that were running when it was stopped may finish.")
-    elif stop.cancelled:
-        calls = ngettext(
-            "%(count)d running call was cancelled.",
-            "%(count)d running calls were cancelled.",
-            stop.cancelled,
-        ) % {"count": stop.cancelled}
-    else:
-        calls = ""
-    return f"{_('Clients do not see it any more.')} {calls}".strip()
-
-
-def serving_mark(
-    request: HttpRequest, processes: int, *, asked: bool
-) -> dict[str, object]:
-    """Say whether clients are served: the CSS class of a mark, and its word.
-
-    `asked` says whether a client ever asked.
-    """
-    look, word = ("", _("No process")) if asked else ("good", _("Ready"))
-    if any(each.scope == Scope.EVERYTHING for each in active_stops(request)):
-        look, word = LOOKS[State.STOPPED], str(State.STOPPED.label)
-    elif processes:
-        look, word = "good", _("Serving")
-    return {"look": look, "word": word}
-
-
-def stops_url() -> str:
-    return reverse("admin:mcp_app_server_stops")
-
-
-def start_url(target: str, *, back: str = "") -> str:
-    """Return the URL of the page that asks before something is started again.
-
-    With `back=ROW`, that page leads back to the row.
-    """
-    url = f"{reverse('admin:mcp_app_server_start_again')}?what={target}"
-    return f"{url}&back={back}" if back else url
-
-
-def who_may_stop(request: HttpRequest) -> str:
-    """Say who can stop; name people only to users who may view users."""
-    names = right_holders(request, RIGHT)
-    if not names:
-        return _("To stop something, ask someone with the right “Can stop and start”.")
-    advice = _(
-        "To stop something, ask someone with the right “Can stop and start”: %(names)s."
-    )
-    return advice % {"names": visible(", ".join(names), None)}
-
-
-# -- header ----------------------------------------------------------------------------
 
 LOOKS: Final[Mapping[State, str]] = {
     State.UNPUBLISHED: "",
@@ -218,17 +92,18 @@ def state_strip(request: HttpRequest, row: PublishedRow) -> Strip:
     """Return the strip above the pages of a row."""
     definition = row if isinstance(row, DefinitionRow) else None
     row.broken = broken_rows.broken_reason(request, row) or why_broken(row)
-    stops = stops_of_row(active_stops(request), row)
-    state = State.STOPPED if stops else row.state
+    stops = stop_banner.stops_of_row(stop_banner.active_stops(request), row)
+    state, target = State.STOPPED if stops else row.state, stop_banner.target_of(row)
+    said = stop_banner.stop_sentence(stops[0]) if stops else _visibility_sentence(row)
     return Strip(
         state=state,
         look=LOOKS[state],
-        sentence=stop_sentence(stops[0]) if stops else _visibility_sentence(row),
+        sentence=said,
         tokens=definition.tokens if definition else 0,
         to_fix=definition.to_fix if definition else 0,
         advices=definition.advices if definition else 0,
         stop_url=page_url(row, "stop"),
-        start_url=start_url(target_of(row), back=ROW),
+        start_url=stop_banner.start_url(target, back=stop_banner.ROW),
         stop_reason=whom_to_ask(request, "stop"),
         broken=visible(row.broken, None),
     )
@@ -263,6 +138,22 @@ def _visibility_sentence(row: PublishedRow) -> str:
         "author": version.author_name or _("a command"),
         "at": time_text(version.created),
     }
+
+
+def serving_mark(
+    request: HttpRequest, processes: int, *, asked: bool
+) -> dict[str, object]:
+    """Say whether clients are served: the CSS class of a mark, and its word.
+
+    `asked` says whether a client ever asked.
+    """
+    look, word = ("", _("No process")) if asked else ("good", _("Ready"))
+    stops = stop_banner.active_stops(request)
+    if any(each.scope == Scope.EVERYTHING for each in stops):
+        look, word = LOOKS[State.STOPPED], str(State.STOPPED.label)
+    elif processes:
+        look, word = "good", _("Serving")
+    return {"look": look, "word": word}
 
 
 def row_tabs(row: PublishedRow, current: str) -> list[Tab]:
@@ -324,45 +215,3 @@ def render_part(
     at = local_time(now()).isoformat(timespec="seconds")
     path = f"admin/mcp_app/includes/{template}.html"
     return TemplateResponse(request, path, {**context}, headers={"MCP-Updated": at})
-
-
-# -- people ----------------------------------------------------------------------------
-# Users by the primary keys that rows store as text.
-
-HANDLE: Final = 8
-"""Characters of a digest to show as a short name."""
-GREATEST: Final = 2**63 - 1
-"""The greatest number that a column can hold."""
-
-
-def existing_users(keys: Iterable[str]) -> QuerySet[Any]:
-    """Return the users with these keys that still exist."""
-    model = get_user_model()
-    return model._default_manager.filter(pk__in=set(filter(_is_user_key, keys)))
-
-
-def user_names(keys: Iterable[str]) -> dict[str, str]:
-    """Return the names of the users that still exist; one query."""
-    return {str(user.pk): user.get_username() for user in existing_users(keys)}
-
-
-def session_user_name(session: Session, names: dict[str, str]) -> str:
-    """Return whose session it is: a name, the key of a deleted user, or nobody."""
-    known = names.get(session.user_id, session.user_id)
-    return visible(known) or _("nobody")
-
-
-def client_of(session: Session) -> str:
-    """Return the name that a client gives itself."""
-    return visible(session.client_name) or _("a client without a name")
-
-
-def _is_user_key(text: str) -> bool:
-    """Return whether a text can be a primary key of the site's users."""
-    field = get_user_model()._meta.pk
-    try:
-        key = field.to_python(text) if text else None
-    except ValidationError:
-        return False
-    # No column holds a greater number, and some databases refuse it in a query.
-    return key is not None and not (type(key) is int and abs(key) > GREATEST)

@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.page import header
+from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.broken_rows import broken_reason
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.publishing.comparison import servers_offering
@@ -103,7 +103,7 @@ def _repeats_version(entry: LogEntry, versions: list[DefinitionVersion]) -> bool
 
 def why_invisible(request: HttpRequest, row: PublishedRow) -> str:
     """Return why clients do not see a published row; "" if they do."""
-    if header.stops_applying_to(request, row):
+    if stop_banner.stops_applying_to(request, row):
         return _("It is stopped, so clients do not see it.")
     if broken_reason(request, row) or row.broken:
         return _("It is broken, so clients do not see it.")

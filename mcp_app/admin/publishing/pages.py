@@ -16,7 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.page import deleted_rows, header, keys
+from mcp_app.admin.page import deleted_rows, keys, stop_banner
 from mcp_app.admin.page.concurrency import LockingAdmin
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url, row_page_context
@@ -293,7 +293,7 @@ class PublishedAdmin(LockingAdmin[Row]):
             return HttpResponseRedirect(page_url(row, "change"))
         with transaction.atomic():
             self._lock_row(request, row)
-            if not header.stops_of_row(header.active_stops(request), row):
+            if not stop_banner.stops_of_row(stop_banner.active_stops(request), row):
                 workers.stop(scope_of(row), row, by=stop_author(request))
                 self.log_change(request, row, _("Stopped."))
         message = _("Stopped: clients do not see it any more.")

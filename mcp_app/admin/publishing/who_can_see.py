@@ -25,7 +25,7 @@ from mcp_app.admin.access.sentences import (
 )
 from mcp_app.admin.access.visibility import Visibility, count_people, people_page
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
-from mcp_app.admin.page.header import active_stops
+from mcp_app.admin.page.stop_banner import active_stops
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import Holder

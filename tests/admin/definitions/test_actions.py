@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from mcp_app.admin.page import header
+from mcp_app.admin.page import stop_banner
 from mcp_app.models import DefinitionVersion, Stop, Tool
 from mcp_app.models.stops import By, is_stopped
 from tests.admin.pages import Fields, page, page_of, text_of
@@ -84,7 +84,7 @@ def test_starting_says_first_what_stays_broken(admin_client: Client) -> None:
 def test_one_that_stays_broken_is_told_too(admin_client: Client) -> None:
     row = stopped(broken())
     [stop] = Stop.objects.of_rows([row])
-    url = header.start_url(header.target_of(row), back=header.ROW)
+    url = stop_banner.start_url(stop_banner.target_of(row), back=stop_banner.ROW)
     assert "It stays broken" in text_of(admin_client, url)
     sent = {"stop": [stop.pk], "back": "row"}
     done = admin_client.post(url, sent, follow=True)

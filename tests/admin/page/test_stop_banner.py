@@ -6,14 +6,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils.timezone import now
 
-from mcp_app.admin.page.header import (
+from mcp_app.admin.page.people import (
     GREATEST,
     client_of,
     existing_users,
     session_user_name,
-    stop_sentence,
     user_names,
 )
+from mcp_app.admin.page.stop_banner import stop_sentence
 from mcp_app.interface.principal import Principal
 from mcp_app.models import Session, Stop
 from mcp_app.models.stops import Scope

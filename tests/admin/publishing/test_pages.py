@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.test import Client
 
-from mcp_app.admin.page import header
+from mcp_app.admin.page import stop_banner
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import (
@@ -359,7 +359,7 @@ def test_stopping_needs_no_question_and_starting_one(admin_client: Client) -> No
     # Who stops it a second time makes no second stop.
     admin_client.post(page_of(row, "stop"))
     [stop] = Stop.objects.of_rows([row])
-    url = header.start_url(header.target_of(row), back=header.ROW)
+    url = stop_banner.start_url(stop_banner.target_of(row), back=stop_banner.ROW)
     assert "Clients see version 1 again." in text_of(admin_client, url)
     assert state() == State.STOPPED
     admin_client.post(url, {"stop": [stop.pk]})
@@ -636,7 +636,7 @@ def test_what_is_stopped_is_published_and_not_served(admin_client: Client) -> No
 
 def test_what_is_not_published_is_started_and_not_served(admin_client: Client) -> None:
     row = stopped(tool())
-    url = header.start_url(header.target_of(row), back=header.ROW)
+    url = stop_banner.start_url(stop_banner.target_of(row), back=stop_banner.ROW)
     text = text_of(admin_client, url)
     assert "It is not published. Clients see it only after you publish it." in text
 
