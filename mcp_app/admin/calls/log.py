@@ -1,17 +1,12 @@
-"""The list of calls, one call, and the CSV file: pages that change nothing."""
+"""The list of calls, and one call: pages that change nothing."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from io import StringIO
-from typing import Any, Final
-from unicodedata import normalize
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from asgiref.sync import sync_to_async
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.core.handlers.asgi import ASGIRequest
 from django.forms import Select
 from django.http import (
     Http404,
@@ -32,6 +27,7 @@ from mcp_app.admin.calls.charts import (
     grouped_digits,
     names_with,
 )
+from mcp_app.admin.calls.export import csv_response
 from mcp_app.admin.calls.filters import (
     ANY_FAILURE,
     ANY_REFUSAL,
@@ -56,112 +52,7 @@ from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Call
 from mcp_app.models.call_rows import COUNTED, CallCount, CallQuery, Key
-from mcp_app.site_time import local_date, local_time
 
-# -- export ----------------------------------------------------------------------------
-# Calls as a CSV file, streamed in parts because there may be very many.
-
-MAX_EXPORTED_CALLS: Final = 100_000
-PART: Final = 2_000
-FORMULAS: Final = ("=", "+", "-", "@", "\N{MINUS SIGN}")
-"""Characters that begin a formula in a spreadsheet, also in their full-width forms."""
-ODD: Final = ("\t", "\r")
-"""Characters that a spreadsheet may drop together with the cell separator."""
-COLUMNS: Final = {
-    "time": "time_ms",
-    "outcome": "outcome",
-    "kind": "kind",
-    "name": "name",
-    "version": "version",
-    "server": "server",
-    "user": "user_name",
-    "let_in_by": "principal",
-    "client": "client_name",
-    "client_version": "client_version",
-    "revision": "revision",
-    "took_ms": "took_us",
-    "bytes": "size",
-    "argument_bytes": "arguments_size",
-    "error_number": "failure",
-    "told": "error",
-}
-"""The columns of the file, and those of a call that they show."""
-
-
-def csv_response(request: HttpRequest, sought: CallQuery) -> StreamingHttpResponse:
-    """Return the response; under ASGI a thread makes each part when it is sent."""
-    parts: Any = csv_chunks(sought)
-    if isinstance(request, ASGIRequest):
-        parts = _async_chunks(parts)
-    day = local_date().isoformat()
-    return StreamingHttpResponse(
-        parts,
-        content_type="text/csv; charset=utf-8",
-        headers={
-            "Content-Disposition": f'attachment; filename="mcp-calls-{day}.csv"',
-            "X-Content-Type-Options": "nosniff",
-            "Cache-Control": "no-store",
-        },
-    )
-
-
-async def _async_chunks(parts: Iterator[str]) -> AsyncIterator[str]:
-    following = sync_to_async(lambda: next(parts, ""))
-    while part := await following():
-        yield part
-
-
-def csv_chunks(sought: CallQuery) -> Iterator[str]:
-    """Yield the file, newest calls first and at most `MAX_EXPORTED_CALLS`, in a part
-    per page."""
-    header = [tuple(COLUMNS)]
-    for calls in _call_pages(sought):
-        part = StringIO()
-        rows = (map(csv_cell_text, _csv_values(call)) for call in calls)
-        csv.writer(part).writerows([*header, *rows])
-        header = []
-        yield part.getvalue()
-
-
-def _call_pages(sought: CallQuery) -> Iterator[list[Call]]:
-    """Yield pages of calls, `MAX_EXPORTED_CALLS` of them at most."""
-    older: Key | None = None
-    left, known = MAX_EXPORTED_CALLS, set[int]()
-    while left:
-        most = min(left, PART)
-        rows = Call.objects.page(sought, most, older=older)
-        calls = [call for call in rows if call.pk not in known]
-        yield calls
-        left -= len(calls)
-        known = {call.pk for call in calls}
-        following: Key | None = None
-        if len(rows) == most:
-            following = Key(rows[-1].time_ms, rows[-1].pk)
-        elif sought.rest:
-            following = Call.objects.looked_for(sought, older).back_to
-        if following in (None, older):
-            return
-        older = following
-
-
-def csv_cell_text(value: object) -> str:
-    """Return the text of a cell: never a formula, and hidden characters shown."""
-    text = str(value)
-    # Some spreadsheets drop leading blanks and read full-width signs as plain ones.
-    sign = normalize("NFKC", text.lstrip()[:1])
-    formula = text.startswith(ODD) or sign.startswith(FORMULAS)
-    return visible(f"'{text}" if formula else text, None)
-
-
-def _csv_values(call: Call) -> Iterable[object]:
-    time = local_time(stored_time(call.time_ms)).isoformat(timespec="milliseconds")
-    values = {name: getattr(call, column) for name, column in COLUMNS.items()}
-    return (values | {"time": time, "took_ms": call.took_us / 1_000}).values()
-
-
-# -- log -------------------------------------------------------------------------------
-
-RIGHT: Final = "view_call"
 PER_PAGE: Final = 100
 MAX_NAMES: Final = 50
 """How many matching names a search uses."""
@@ -237,7 +128,7 @@ class CallAdmin(SettledAdmin[Call]):
 
     def _require_view_right(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
-            raise PermissionDenied(lacking_sentence(RIGHT))
+            raise PermissionDenied(lacking_sentence("view_call"))
 
     def _render_page(
         self,

@@ -19,7 +19,7 @@ from django.utils.translation import ngettext
 from mcp_app.admin.calls.charts import count_similar, grouped_digits
 from mcp_app.admin.calls.filters import KINDS, CallFilter, stored_time
 from mcp_app.admin.calls.outcome_help import meaning_of, outcome_look
-from mcp_app.admin.calls.values import CALL, RIGHT, value_texts
+from mcp_app.admin.calls.values import CALL, VALUES_RIGHT, value_texts
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.people import HANDLE, existing_users
 from mcp_app.admin.page.rights import has_right, lacking_sentence
@@ -141,8 +141,8 @@ class Whole:
         self.error_text = visible(call.error, None)
         self.is_for_staff = call.outcome in REASONS
         """Whether that is why it failed; else the client read it."""
-        self.may_see_values = has_right(request, RIGHT)
-        self.lacking = lacking_sentence(RIGHT)
+        self.may_see_values = has_right(request, VALUES_RIGHT)
+        self.lacking = lacking_sentence(VALUES_RIGHT)
         self.values = value_texts(call) if self.may_see_values else ()
         self.server = visible(call.server)
         self.session = visible(call.session[:HANDLE])

@@ -16,7 +16,7 @@ from mcp_app.models import Call, DefinitionRow
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
 
-RIGHT: Final = "view_values"
+VALUES_RIGHT: Final = "view_values"
 CALL: Final = "call"
 """The member of the query that names a call, whose values *Try it* is filled with."""
 
@@ -32,7 +32,7 @@ def value_texts(call: Call) -> Sequence[tuple[str, str]]:
 def values_to_try(request: HttpRequest, row: DefinitionRow) -> JsonObject:
     """Return what was kept of the call that the address names, {} if there is none."""
     key = request.GET.get(CALL, "")
-    may_see = has_right(request, RIGHT) and has_right(request, "view_call")
+    may_see = has_right(request, VALUES_RIGHT) and has_right(request, "view_call")
     if not may_see or not ROW_KEY.fullmatch(key):
         return {}
     calls = Call.objects.filter(pk=int(key), kind=row.kind_of_row, name=row.identity)

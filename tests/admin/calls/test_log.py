@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
-from mcp_app.admin.calls import log
+from mcp_app.admin.calls import export, log
 from mcp_app.admin.calls.filters import CHOICES, stored_time
 from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.models import Call, CallStatistic, call_rows
@@ -343,20 +343,20 @@ SIGNS = ("=", "+", "-", "@", *"\uff1d\uff0b\uff0d\uff20\u2212")
 
 
 def test_a_formula_behind_hidden_characters() -> None:
-    assert log.csv_cell_text("\u202e=1+1") == "⟦U+202E⟧=1+1"
-    assert log.csv_cell_text(-5) == "'-5"
-    assert log.csv_cell_text(5) == "5"
+    assert export.csv_cell_text("\u202e=1+1") == "⟦U+202E⟧=1+1"
+    assert export.csv_cell_text(-5) == "'-5"
+    assert export.csv_cell_text(5) == "5"
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\u00a0", "\n", "\r\n ", "\u3000", "\x0b"])
 def test_a_formula_behind_blanks_and_in_any_width(blank: str) -> None:
-    cells = [log.csv_cell_text(f"{blank}{sign}1+1") for sign in SIGNS]
+    cells = [export.csv_cell_text(f"{blank}{sign}1+1") for sign in SIGNS]
     assert [each for each in cells if not each.startswith("'")] == []
 
 
 @pytest.mark.parametrize("text", ["", " ", " a=1", "a", "\n"])
 def test_what_is_no_formula_is_left(text: str) -> None:
-    assert not log.csv_cell_text(text).startswith("'")
+    assert not export.csv_cell_text(text).startswith("'")
 
 
 @pytest.mark.parametrize("asked", [{}, {"slower": "100"}, {"outcome": "any_failure"}])
@@ -365,12 +365,12 @@ def test_page_after_page_up_to_a_bound(
 ) -> None:
     # Many begin in the same millisecond, where parts meet.
     write(*(crash(name=f"n{n}", ago_ms=n // 3, took_us=200_000) for n in range(20)))
-    monkeypatch.setattr(log, "PART", 4)
+    monkeypatch.setattr(export, "PART", 4)
     monkeypatch.setattr(call_rows, "LOOKED", 7)
     monkeypatch.setattr("mcp_app.models.calls.LOOKED", 7)
     names = [row["name"] for row in exported(admin_client, **asked)]
     assert sorted(names) == sorted(f"n{n}" for n in range(20))
-    monkeypatch.setattr(log, "MAX_EXPORTED_CALLS", 10)
+    monkeypatch.setattr(export, "MAX_EXPORTED_CALLS", 10)
     assert len(exported(admin_client, **asked)) == 10
 
 
@@ -385,7 +385,7 @@ def test_secrets_and_arguments_are_not_in_it(admin_client: Client) -> None:
 async def test_under_asgi_it_is_sent_in_parts(
     async_client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "PART", 4)
+    monkeypatch.setattr(export, "PART", 4)
     await sync_to_async(write)(*({"name": f"n{n}"} for n in range(10)))
     root = await sync_to_async(User.objects.create_superuser)("root")
     await async_client.aforce_login(root)
