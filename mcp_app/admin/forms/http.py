@@ -88,7 +88,7 @@ class HttpForm(DefinitionForm[AnyRow]):
             fields = fetched.fields if fetched else ()
             context["arguments"] = fields or arguments_of(definition).fields
         if may_fetch and not call.only_reads:
-            from mcp_app.workbench.trying.trial import new_ticket  # noqa: PLC0415
+            from mcp_app.workbench.trying.tickets import new_ticket  # noqa: PLC0415
 
             ticket = new_ticket(cast("Any", self.user).pk, self.instance)
             context["once"] = Secret(ticket)

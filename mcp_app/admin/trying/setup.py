@@ -29,7 +29,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST, REVISIONS, Revision
 from mcp_app.protocol.tasks import EXTENSION
 from mcp_app.transports.in_process import Caller
-from mcp_app.workbench.trying.trial import As, Attempt, refusal_of_attempt
+from mcp_app.workbench.trying.attempts import As, Attempt, refusal_of_attempt
 
 CLIENT: Final = "Try it"
 DRY_CLIENT: Final = "Try it, dry run"

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from enum import StrEnum
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Final
 
-from django.core import signing
-from django.utils.translation import gettext as _
-
 from mcp_app.catalog.snapshot import Catalog, Entry
 from mcp_app.conf import Limits
 from mcp_app.interface.call_record import Outcome
-from mcp_app.kinds import Effect, KindError
-from mcp_app.models import DefinitionRow
+from mcp_app.kinds import KindError
 from mcp_app.process.background import process
 from mcp_app.process.runtime import Process
 from mcp_app.process.tasks import TaskRunner
@@ -30,8 +23,6 @@ from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.events import Occurred
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.events import LISTING
-from mcp_app.site_time import unix_time
-from mcp_app.streams.claims import StoredSteps
 from mcp_app.transports.in_process import (
     Caller,
     InProcessClient,
@@ -47,113 +38,6 @@ from mcp_app.workbench.trying.dry_run_outcome import (
     answering_entries,
 )
 from mcp_app.workbench.trying.offer import WorkingCopy
-
-# -- once ------------------------------------------------------------------------------
-# A run that may not happen twice: its page carries a ticket that is good for one.
-
-SALT: Final = "mcp_app.workbench.trying.trial"
-GOOD_FOR_S: Final = 600
-KEY: Final = "trial"
-
-
-class NoTicket(Exception):
-    """The ticket is missing, too old, or for another person or definition."""
-
-
-def new_ticket(user: object, row: DefinitionRow) -> str:
-    """Return a new ticket for one run by a user (primary key)."""
-    return signing.dumps([*_ticket_holder(user, row), secrets.token_hex(16)], salt=SALT)
-
-
-def claim_ticket(text: str, user: object, row: DefinitionRow) -> datetime | None:
-    """Use a ticket; None if that is the first time, else when it was used.
-
-    What it writes is committed before this returns, if no transaction is open.
-    Raises `NoTicket`.  Blocks.
-    """
-    try:
-        *holder, nonce = signing.loads(text, salt=SALT, max_age=GOOD_FOR_S)
-    except (signing.BadSignature, ValueError) as error:
-        raise NoTicket from error
-    if holder != _ticket_holder(user, row):
-        raise NoTicket
-    mine: JsonObject = {"run": secrets.token_hex(8), "at": time.time()}
-    stored: JsonObject = StoredSteps().run_step_once(
-        f"{SALT} {nonce}", KEY, lambda: mine
-    )
-    return None if stored == mine else unix_time(stored["at"])
-
-
-def _ticket_holder(user: object, row: DefinitionRow) -> list[str]:
-    return [str(user), row.kind_of_row, str(row.pk)]
-
-
-# -- rules -----------------------------------------------------------------------------
-# Who may try what, and as whom: rules over values.
-
-
-class As(StrEnum):
-    """As whom something is tried."""
-
-    ME = "me"
-    TOKEN = "token"  # noqa: S105 - a choice
-    NOBODY = "nobody"
-    USER = "user"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """What somebody wants to try, and what they may do."""
-
-    who: As
-    is_working_copy: bool
-    is_dry: bool
-    only_reads: bool
-    effect: Effect
-    may_publish: bool
-    may_try_as: bool
-    is_superuser: bool
-    """Whether the person who tries is one."""
-    as_superuser: bool = False
-    """Whether the other user is one."""
-
-    @property
-    def is_real(self) -> bool:
-        """Whether what it changes stays changed."""
-        return self.effect is not Effect.NOTHING and not self.is_dry
-
-
-def refusal_of_attempt(attempt: Attempt) -> str:
-    """Return why something may not be tried like this; "" if it may."""
-    if attempt.who is As.USER:
-        return _refusal_as_another(attempt)
-    if attempt.is_working_copy and attempt.is_real and not attempt.may_publish:
-        return _(
-            "Only who may publish runs a working copy for real. Choose a dry run, or"
-            " the published version."
-        )
-    return ""
-
-
-def _refusal_as_another(attempt: Attempt) -> str:
-    if not attempt.may_try_as:
-        return _("This needs the right “%(right)s”.") % {
-            "right": _("Can try as another user")
-        }
-    if attempt.as_superuser and not attempt.is_superuser:
-        return _("Only a superuser can try as a superuser.")
-    if attempt.is_working_copy:
-        return _("Only the published version is run as somebody else.")
-    if not attempt.only_reads and not attempt.is_superuser:
-        # E-mails and calls of other sites are not undone.
-        return _("Only what reads is run as somebody else.")
-    may_stay = attempt.only_reads and attempt.effect is not Effect.DATABASE
-    if attempt.is_real and not may_stay:
-        return _("As somebody else there are only dry runs.")
-    return ""
-
-
-# -- trial -----------------------------------------------------------------------------
 
 SAMPLING: Final = "sampling/createMessage"
 LATEST_EVENTS: Final = 50

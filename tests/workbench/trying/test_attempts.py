@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_app.kinds import Effect
-from mcp_app.workbench.trying.trial import As, Attempt, refusal_of_attempt
+from mcp_app.workbench.trying.attempts import As, Attempt, refusal_of_attempt
 
 PUBLISH = "Only who may publish runs a working copy for real."
 RIGHT = "This needs the right “Can try as another user”."

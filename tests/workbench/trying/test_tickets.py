@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.models import Prompt, Tool
-from mcp_app.workbench.trying import trial
-from mcp_app.workbench.trying.trial import NoTicket, claim_ticket, new_ticket
+from mcp_app.workbench.trying import tickets
+from mcp_app.workbench.trying.tickets import NoTicket, claim_ticket, new_ticket
 
 pytestmark = [pytest.mark.django_db]
 
@@ -55,6 +55,6 @@ def test_no_ticket_at_all(text: str) -> None:
 
 def test_one_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     text = new_ticket(1, ROW)
-    monkeypatch.setattr(trial, "GOOD_FOR_S", -1)
+    monkeypatch.setattr(tickets, "GOOD_FOR_S", -1)
     with pytest.raises(NoTicket):
         claim_ticket(text, 1, ROW)
