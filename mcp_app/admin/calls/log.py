@@ -43,9 +43,8 @@ from mcp_app.admin.calls.presentation import (
     milliseconds_text,
     retention,
 )
-from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.header import render_page
+from mcp_app.admin.page.header import PAGE_MEDIA, render_page
 from mcp_app.admin.page.rights import lacking_sentence
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
@@ -137,7 +136,8 @@ class CallAdmin(SettledAdmin[Call]):
         title: str,
         context: Mapping[str, object],
     ) -> HttpResponse:
-        return render_page(self, request, template, title, {"media": MEDIA, **context})
+        shown = {"media": PAGE_MEDIA, **context}
+        return render_page(self, request, template, title, shown)
 
 
 def _by_error_number(text: str) -> Call | None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar, cast
 
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.hints import ADDS, DELETES, READS, Answer
 from mcp_app.admin.editors.json_editor import EditorInput, SheetField, parse_or_none
+from mcp_app.admin.editors.schema_fields import Field
+from mcp_app.admin.editors.site_call.answer_tree import Part
 from mcp_app.admin.editors.site_call.form import CallForm, CallSheet
 from mcp_app.admin.editors.site_call.parameters import name_parts
+from mcp_app.admin.forms.arguments import arguments_of
 from mcp_app.admin.forms.definition import DefinitionForm, written_text
 from mcp_app.admin.forms.fieldsets import Behind
 from mcp_app.admin.forms.resource import ResourceForm, ResourceTemplateForm
 from mcp_app.admin.forms.tool import ToolForm
 from mcp_app.admin.page.wording import CALL, DRAFTED, RESOURCE, RESOURCE_TEMPLATE, TOOL
-from mcp_app.admin.trying.request import arguments_of
 from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.definitions import Label
 from mcp_app.kinds import KindError
@@ -28,10 +30,20 @@ from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 from mcp_app.models.tokens import Secret
 from mcp_app.protocol.json_types import JsonObject
 
-if TYPE_CHECKING:
-    from mcp_app.admin.trying.fetching import Fetched
-
 AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Fetched:
+    """What came of a call, for the page; `parts` are those of a JSON answer."""
+
+    fields: Sequence[Field] = ()
+    problem: str = ""
+    status: str = ""
+    details: Sequence[str] = ()
+    shown: object = None
+    """What came of it, as *Try it* shows a trial."""
+    parts: Sequence[Part] = ()
 
 
 class HttpForm(DefinitionForm[AnyRow]):

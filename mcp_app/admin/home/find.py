@@ -13,8 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.calls.presentation import retention
-from mcp_app.admin.operations.live import MEDIA
-from mcp_app.admin.page.header import render_page
+from mcp_app.admin.page.header import PAGE_MEDIA, render_page
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.workbench.find import (
@@ -54,7 +53,7 @@ def find_response(request: HttpRequest, admin: ModelAdmin[Any]) -> HttpResponse:
     for hit in hits:
         by_kind.setdefault(hit.kind, []).append((hit, hit_url(hit)))
     context = {
-        "media": MEDIA,
+        "media": PAGE_MEDIA,
         "text": visible(without_secrets(text), None),
         "secret": has_secret(text),
         "groups": [

@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db import connections, router, transaction
-from django.forms.widgets import Media, Script
 from django.http import (
     Http404,
     HttpRequest,
@@ -22,17 +21,13 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.operations.live_parts import PARTS, Look, call_name
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.header import render_page, render_part
+from mcp_app.admin.page.header import PAGE_MEDIA, render_page, render_part
 from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
 from mcp_app.server.request_digests import request_key
 from mcp_app.streams.event_ids import request_ids
 
-MEDIA: Final = Media(
-    css={"all": ["mcp_app/admin.css"]},
-    js=[Script("mcp_app/admin.js", defer=True)],  # type: ignore[list-item]
-)
 CLOSE: Final = "delete_session"
 """The permission to close sessions and to cancel calls."""
 PATIENCE_S: Final = 1.0
@@ -65,7 +60,7 @@ class LivePages(SettledAdmin[Session]):
         }
         part, look = request.GET.get("part"), Look(request)
         if part is None:
-            context |= {"media": MEDIA}
+            context |= {"media": PAGE_MEDIA}
             for build in PARTS.values():
                 context |= build(look)
             return render_page(self, request, "live", _("What happens now"), context)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from django.forms.widgets import Media, Script
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -44,6 +45,12 @@ OF_SERVERS: Final[Mapping[str, Label]] = {
     "check": gettext_lazy("Check"),
 }
 """Their own pages, which stand after the form."""
+
+PAGE_MEDIA: Final = Media(
+    css={"all": ["mcp_app/admin.css"]},
+    js=[Script("mcp_app/admin.js", defer=True)],  # type: ignore[list-item]
+)
+"""What a page without a form needs."""
 
 MEANS: Final[Mapping[State, Label]] = {
     State.UNPUBLISHED: gettext_lazy("Clients do not see it."),

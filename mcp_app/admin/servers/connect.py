@@ -38,7 +38,7 @@ from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.access.sentences import describe_people, join_required
 from mcp_app.admin.page.broken_rows import reports_on
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
-from mcp_app.admin.page.header import render_part, row_page_context
+from mcp_app.admin.page.header import PAGE_MEDIA, render_part, row_page_context
 from mcp_app.admin.page.keys import primary_key_of
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
@@ -85,12 +85,8 @@ _WORDS: Final[Mapping[str, Label]] = {
 
 # -- connect ---------------------------------------------------------------------------
 
-MEDIA: Final = Media(
-    css={"all": ["mcp_app/admin.css"]},
-    js=[
-        Script("mcp_app/admin.js", defer=True),  # type: ignore[list-item]
-        Script("mcp_app/copy.js", defer=True),  # type: ignore[list-item]
-    ],
+CONNECT_MEDIA: Final = PAGE_MEDIA + Media(
+    js=[Script("mcp_app/copy.js", defer=True)]  # type: ignore[list-item]
 )
 CONTACT: Final = "contact"
 """The part of the page that is loaded again while it waits."""
@@ -157,7 +153,7 @@ class ConnectPages(PublishedAdmin[Row]):
         vars(request)["current_app"] = self.admin_site.name
         both = {
             **row_page_context(self, request, server, "connect"),
-            "media": MEDIA,
+            "media": CONNECT_MEDIA,
             "title": _("Connect a client"),
             "address": place.url,
             "clients": [

@@ -22,11 +22,10 @@ from mcp_app.admin.definitions.definition_admin import GuardedAdmin
 from mcp_app.admin.definitions.lists import StateFilter, state
 from mcp_app.admin.forms import ServerForm
 from mcp_app.admin.home.groups import GroupPages
-from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
-from mcp_app.admin.page.header import page_url
+from mcp_app.admin.page.header import PAGE_MEDIA, page_url
 from mcp_app.admin.page.rights import has_right, whom_to_ask
 from mcp_app.admin.publishing.bundles import ImportPages
 from mcp_app.admin.publishing.pages import PublishedAdmin
@@ -98,7 +97,7 @@ class CheckPages(PublishedAdmin[Row]):
 
         context: dict[str, Any] = {
             **check_page.probe_context(request, row),
-            "media": MEDIA,
+            "media": PAGE_MEDIA,
             "why_not_here": whom_to_ask(request, "stop"),
         }
         if request.method == "POST":

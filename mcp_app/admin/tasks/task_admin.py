@@ -14,11 +14,10 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.admin.operations.live import MEDIA
 from mcp_app.admin.operations.live_parts import age_text
 from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
 from mcp_app.admin.page.concurrency import SettledAdmin
-from mcp_app.admin.page.header import render_page, render_part
+from mcp_app.admin.page.header import PAGE_MEDIA, render_page, render_part
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.page.unfold import AnyRow
 from mcp_app.admin.trying.tabs import NoVariables
@@ -82,7 +81,7 @@ class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
             for name in self.facts
         )
         context = {
-            "media": MEDIA,
+            "media": PAGE_MEDIA,
             "facts": [(label, value) for label, value in facts if value],
             **self.row_context(request, row),
         }

@@ -24,8 +24,8 @@ from mcp_app.account import connected_apps, presentation, token_issuance
 from mcp_app.account.views import forbid_caching
 from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
 from mcp_app.admin.tokens.token_pages import (
-    MEDIA,
     NOT_YOURS,
+    TOKEN_MEDIA,
     TokenPages,
     may_manage_tokens,
 )
@@ -384,7 +384,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
             "show_delete": False,
             "show_save_and_add_another": False,
             "show_save_and_continue": False,
-            "media": context["media"] + MEDIA,
+            "media": context["media"] + TOKEN_MEDIA,
         }
         response = super().render_change_form(request, context, *positional, **named)
         forbid_caching(response)

@@ -36,7 +36,7 @@ from mcp_app.models.tokens import Secret
 MANAGE: Final = "manage_tokens"
 """The permission to see and to delete everyone's tokens."""
 NOT_YOURS: Final = gettext_lazy("Only its owner can replace a token.")
-MEDIA: Final = Media(
+TOKEN_MEDIA: Final = Media(
     css={"all": [*FORM_STYLES, "mcp_app/admin.css"]},
     js=[Script("mcp_app/copy.js", defer=True)],  # type: ignore[list-item]
 )
@@ -113,7 +113,7 @@ class TokenPages(SettledAdmin[AccessToken]):
             form=form,
             errors=AdminErrorList(form, []),
             adminform=AdminForm(form, fieldsets, {}, model_admin=self),
-            media=self.media + MEDIA,
+            media=self.media + TOKEN_MEDIA,
         )
 
     @sensitive_variables()
@@ -245,7 +245,7 @@ class TokenPages(SettledAdmin[AccessToken]):
         both = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "media": MEDIA,
+            "media": TOKEN_MEDIA,
             **context,
         }
         response = render(request, f"admin/mcp_app/{name}.html", both)

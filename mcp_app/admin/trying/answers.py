@@ -12,7 +12,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from mcp_app.account.client_configs import python_program
-from mcp_app.admin.trying.fields import (
+from mcp_app.admin.editors.schema_fields import (
     Field,
     Unreadable,
     fields_of,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.trying.request import Arguments
+from mcp_app.admin.forms.arguments import Arguments
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.rules import text_problem, visible
 from mcp_app.models import DefinitionRow, Example

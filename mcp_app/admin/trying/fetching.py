@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from http.client import responses
 from typing import Any, Final
@@ -13,11 +12,11 @@ from django.http import HttpRequest, QueryDict
 from django.template.defaultfilters import filesizeformat
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.editors.site_call.answer_tree import Part, parts_of_answer
-from mcp_app.admin.trying.fields import Field
+from mcp_app.admin.editors.site_call.answer_tree import parts_of_answer
+from mcp_app.admin.forms.arguments import arguments_of
+from mcp_app.admin.forms.http import Fetched
 from mcp_app.admin.trying.pages import TryPage
-from mcp_app.admin.trying.presentation import Presentation, present_trial
-from mcp_app.admin.trying.request import arguments_of
+from mcp_app.admin.trying.presentation import present_trial
 from mcp_app.egress.requests import SiteAnswer
 from mcp_app.interface.errors import ExternalError
 from mcp_app.kinds import KindError
@@ -32,18 +31,6 @@ REALLY: Final = "fetch-really"
 """The box for a call that changes something; its value is the call."""
 ONCE: Final = "fetch-once"
 UNNAMED: Final = "not-saved-yet"
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Fetched:
-    """What came of a call, for the page; `parts` are those of a JSON answer."""
-
-    fields: Sequence[Field] = ()
-    problem: str = ""
-    status: str = ""
-    details: Sequence[str] = ()
-    shown: Presentation | None = None
-    parts: Sequence[Part] = ()
 
 
 def fetch_answer(request: HttpRequest, form: Any) -> Fetched:

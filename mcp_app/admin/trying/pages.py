@@ -17,17 +17,17 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.calls.values import values_to_try
-from mcp_app.admin.page.header import page_url
-from mcp_app.admin.page.rights import has_right, whom_to_ask
-from mcp_app.admin.trying import answers, examples, presentation
-from mcp_app.admin.trying.fields import Unreadable
-from mcp_app.admin.trying.request import (
+from mcp_app.admin.editors.schema_fields import Unreadable
+from mcp_app.admin.forms.arguments import (
     Arguments,
     arguments_of,
     request_of,
     with_errors,
     with_values,
 )
+from mcp_app.admin.page.header import page_url
+from mcp_app.admin.page.rights import has_right, whom_to_ask
+from mcp_app.admin.trying import answers, examples, presentation
 from mcp_app.admin.trying.setup import Refusal, Setup, has_unpublished_changes, lets_in
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp

@@ -14,8 +14,8 @@ from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from mcp_app.admin.editors.schema_fields import Option
 from mcp_app.admin.page.rights import has_right, lacking_sentence
-from mcp_app.admin.trying.fields import Option
 from mcp_app.auth.permissions import find_user, holder_by_token, no_such_user
 from mcp_app.auth.token_cache import TokenEntry, read_tokens
 from mcp_app.catalog.registry import mcp

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.json_texts import lines_from_browser
 from mcp_app.admin.editors.parameter_values import MISSING
-from mcp_app.admin.trying.fields import (
+from mcp_app.admin.editors.schema_fields import (
     Field,
     Unreadable,
     fields_of,

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from django.http import QueryDict
 
-from mcp_app.admin.trying.request import (
+from mcp_app.admin.forms.arguments import (
     Arguments,
     arguments_of,
     request_of,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from django.http import QueryDict
 
-from mcp_app.admin.trying.fields import (
+from mcp_app.admin.editors.schema_fields import (
     Field,
     Unreadable,
     fields_of,
