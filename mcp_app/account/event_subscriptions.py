@@ -30,7 +30,7 @@ from mcp_app.protocol.webhooks import message_id
 from mcp_app.site_time import time_text, unix_time
 from mcp_app.streams.event_subscriptions import record_of
 
-RIGHT: Final = "end_eventsubscription"
+SUBSCRIPTION_RIGHT: Final = "end_eventsubscription"
 MAX_WAITING: Final = 1_000
 
 
@@ -60,7 +60,7 @@ def send_test_event(
 
 
 def _check_right(by: Any) -> None:
-    if not by.has_perm(f"mcp_app.{RIGHT}"):
+    if not by.has_perm(f"mcp_app.{SUBSCRIPTION_RIGHT}"):
         raise PermissionDenied
 
 

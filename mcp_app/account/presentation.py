@@ -66,7 +66,7 @@ def log_actions(
 
 # -- presentation ----------------------------------------------------------------------
 
-STOPPED: Final[Label] = gettext_lazy("Stopped: its owner cannot log in.")
+OWNER_STOPPED: Final[Label] = gettext_lazy("Stopped: its owner cannot log in.")
 MAX_ADDRESSES: Final = 20
 
 
@@ -91,7 +91,7 @@ def token_state(row: AccessToken) -> State:
         message = format_html(_("Expired: {}"), time_html(row.expires))
         return State("stopped", _("Expired"), message, has_ended=True)
     if not row.user.is_active:
-        return State("bad", _("Stopped"), str(STOPPED))
+        return State("bad", _("Stopped"), str(OWNER_STOPPED))
     return State("good", _("Good"), _("A program with this token can connect."))
 
 
@@ -104,7 +104,7 @@ def _state_of_app(row: AccessToken) -> State:
         message = format_html("{} {}", _why_expired(connection), time_html(row.expires))
         return State("stopped", _("Ended"), message, has_ended=True)
     if not row.user.is_active:
-        return State("bad", _("Stopped"), str(STOPPED))
+        return State("bad", _("Stopped"), str(OWNER_STOPPED))
     if not connection.code_used:
         waits = _("The program has not finished signing in.")
         return State("stopped", _("Signing in"), waits)

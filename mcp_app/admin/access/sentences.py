@@ -28,7 +28,7 @@ def _of_kinds(sentence: Label) -> Mapping[str, Label]:
     return {kind: format_lazy(sentence, use=use) for kind, use in USES.items()}
 
 
-NOBODY: Final = _of_kinds(gettext_lazy("Nobody can {use}."))
+NOBODY_CAN: Final = _of_kinds(gettext_lazy("Nobody can {use}."))
 ANYONE: Final = _of_kinds(gettext_lazy("Anyone on the internet can {use}."))
 ONE_CAN: Final = _of_kinds(gettext_lazy("%(name)s can {use}."))
 ONE_CANNOT: Final = _of_kinds(gettext_lazy("%(name)s cannot {use}."))
@@ -48,7 +48,7 @@ def count_text(number: int, *, at_most: bool) -> str:
 def counted_text(kind: str, number: int, who: str, *, at_most: bool) -> str:
     """Say how many people can, and which."""
     if not number:
-        return str(NOBODY[kind])
+        return str(NOBODY_CAN[kind])
     number_text = capfirst(count_text(number, at_most=at_most))
     sentence = ngettext(
         "%(number)s person can %(use)s: %(who)s.",

@@ -29,7 +29,7 @@ logger = logging.getLogger("mcp_app.kinds")
 
 FIRST: Final = ("query", "http")
 """The kinds that are offered before others."""
-PARTS: Final = (
+FORM_PARTS: Final = (
     "arguments",
     "config",
     "from_code",
@@ -207,6 +207,6 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         form_class = self.get_form(request, obj, change=obj is not None)
         form = form_class(request.POST, request.FILES, instance=obj)
         form.full_clean()
-        if part not in PARTS or part not in form.fields:
+        if part not in FORM_PARTS or part not in form.fields:
             raise Http404
         return HttpResponse(str(form[part]))

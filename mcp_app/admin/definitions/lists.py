@@ -30,7 +30,6 @@ from mcp_app.models.server import SLUG
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.versions import PublishedRows
 
-STOPPED = State.STOPPED
 LONGEST_SENTENCE: Final = 160
 """Characters of what a definition does."""
 NONE = "—"
@@ -54,10 +53,10 @@ class StateFilter(admin.SimpleListFilter):
         states = rows.with_states(is_stopped(queryset.model))
         here = is_broken_somewhere(request, queryset.model)
         if value == State.BROKEN:
-            is_broken = Q(reckoned_state=value) | (here & ~Q(reckoned_state=STOPPED))
-            return states.filter(is_broken)
+            lost = here & ~Q(reckoned_state=State.STOPPED)
+            return states.filter(Q(reckoned_state=value) | lost)
         matches = states.filter(reckoned_state=value)
-        return matches if value == STOPPED else matches.exclude(here)
+        return matches if value == State.STOPPED else matches.exclude(here)
 
 
 class KindFilter(admin.SimpleListFilter):

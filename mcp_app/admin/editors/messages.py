@@ -22,7 +22,7 @@ from mcp_app.admin.editors.rows import (
 from mcp_app.interface.rules import media_type_problem, uri_problem
 from mcp_app.protocol.json_types import JsonObject
 
-MEDIA: Final = ("image", "audio")
+MESSAGE_MEDIA: Final = ("image", "audio")
 """Media types that a file in a message may have, without their subtypes."""
 MAX_MESSAGES: Final = 40
 
@@ -57,7 +57,7 @@ class Message:
 
 def is_media_type(media_type: str) -> bool:
     """Return whether such a file is a block of its own, which needs no URI."""
-    return media_type.partition("/")[0] in MEDIA
+    return media_type.partition("/")[0] in MESSAGE_MEDIA
 
 
 def messages_of(config: Mapping[str, Any]) -> list[Message]:
@@ -126,7 +126,7 @@ def message_of(row: Message) -> JsonObject:
         content = {"type": "text", "text": row.text}
     elif row.kind == "file":
         kind = row.mime_type.partition("/")[0]
-        kind = kind if kind in MEDIA else "image"
+        kind = kind if kind in MESSAGE_MEDIA else "image"
         content = {"type": kind, "upload": row.upload, "mimeType": row.mime_type}
     elif row.kind == "contents":
         text = {} if row.upload else {"text": row.text}

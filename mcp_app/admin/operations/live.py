@@ -19,7 +19,7 @@ from django.http import (
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.operations.live_parts import PARTS, Look, call_name
+from mcp_app.admin.operations.live_parts import LIVE_PARTS, Look, call_name
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import PAGE_MEDIA, render_page, render_part
 from mcp_app.admin.page.rights import has_right, lacking_sentence
@@ -61,12 +61,13 @@ class LivePages(SettledAdmin[Session]):
         part, look = request.GET.get("part"), Look(request)
         if part is None:
             context |= {"media": PAGE_MEDIA}
-            for build in PARTS.values():
+            for build in LIVE_PARTS.values():
                 context |= build(look)
             return render_page(self, request, "live", _("What happens now"), context)
-        if part not in PARTS:
+        if part not in LIVE_PARTS:
             raise Http404(_("This page has no such part."))
-        return render_part(request, f"live_{part}", {**context, **PARTS[part](look)})
+        context |= LIVE_PARTS[part](look)
+        return render_part(request, f"live_{part}", context)
 
     def close_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Close a session in every process, as if its client had closed it."""

@@ -255,7 +255,7 @@ def call_name(stream: Stream) -> str:
     return _("a request that does not call a tool")
 
 
-PARTS: Final[Mapping[str, Callable[[Look], dict[str, object]]]] = {
+LIVE_PARTS: Final[Mapping[str, Callable[[Look], dict[str, object]]]] = {
     "state": state_context,
     "calls": calls_context,
     "clients": clients_context,

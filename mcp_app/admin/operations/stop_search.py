@@ -9,7 +9,6 @@ from typing import Final
 from django.db import models
 from django.http import QueryDict
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page import stop_banner
 from mcp_app.catalog.registry import mcp
@@ -23,8 +22,6 @@ from mcp_app.models.fields import digest
 from mcp_app.protocol.uri_templates import URI_LENGTH
 
 MAX_MATCHES: Final = 20
-SERVING: Final = gettext_lazy("Serving")
-STOPPED: Final = gettext_lazy("Stopped")
 COLUMNS: Final = (
     "kind_name",
     "pk",
@@ -49,7 +46,7 @@ class Line:
 
     @property
     def state(self) -> Label:
-        return STOPPED if self.stops or self.is_off else SERVING
+        return _("Stopped") if self.stops or self.is_off else _("Serving")
 
     @property
     def look(self) -> str:

@@ -37,13 +37,15 @@ from mcp_app.site_time import local_date
 
 Row = TypeVar("Row", bound=PublishedRow)
 
-RIGHT: Final = "bundle"
+BUNDLE_RIGHT: Final = "bundle"
 
 
 class ExportAction(PublishedAdmin[Row]):
     """The action that exports the chosen rows as a bundle."""
 
-    @admin.action(description=gettext_lazy("Export as a bundle"), permissions=[RIGHT])
+    @admin.action(
+        description=gettext_lazy("Export as a bundle"), permissions=[BUNDLE_RIGHT]
+    )
     def export_chosen(
         self, request: HttpRequest, queryset: QuerySet[Row]
     ) -> HttpResponse | None:
@@ -70,7 +72,7 @@ class ExportAction(PublishedAdmin[Row]):
         )
 
     def has_bundle_permission(self, request: HttpRequest) -> bool:
-        return has_right(request, RIGHT)
+        return has_right(request, BUNDLE_RIGHT)
 
 
 # -- bundles ---------------------------------------------------------------------------
@@ -99,14 +101,15 @@ class ImportPages(PublishedAdmin[Row]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        extra = {**(extra_context or {}), "may_import": has_right(request, RIGHT)}
+        may_import = has_right(request, BUNDLE_RIGHT)
+        extra = {**(extra_context or {}), "may_import": may_import}
         response = super().changelist_view(request, extra)
         assert isinstance(response, HttpResponse)  # noqa: S101 - Django's stub says less
         return response
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """Ask for a file, show what it would change, and import exactly that."""
-        self._require_right(request, RIGHT)
+        self._require_right(request, BUNDLE_RIGHT)
         if request.method != "POST":
             return self._import_page(request, {})
         try:

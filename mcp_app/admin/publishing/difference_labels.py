@@ -24,7 +24,7 @@ from mcp_app.publishing.differences import ClientView, Difference, common_lines
 
 SPLIT_COLUMNS: Final = frozenset({"chosen", "config"})
 """Columns whose parts have names that say enough."""
-PARTS: Final[Mapping[tuple[str, str], Label]] = {
+COLUMN_PARTS: Final[Mapping[tuple[str, str], Label]] = {
     ("annotations", "audience"): READABLE["audience"][0],
     ("annotations", "priority"): READABLE["importance"][0],
     **{("chosen", name): SERVER[name][0] for name in Server.CHOICES},
@@ -72,8 +72,8 @@ def common_texts(row: PublishedRow, before: ClientView, after: ClientView) -> li
 
 
 def _difference_label(row: PublishedRow, difference: Difference, labels: Words) -> str:
-    if (difference.field, difference.part) in PARTS:
-        return str(PARTS[difference.field, difference.part])
+    if (difference.field, difference.part) in COLUMN_PARTS:
+        return str(COLUMN_PARTS[difference.field, difference.part])
     part = visible(difference.part)
     if part and difference.field in SPLIT_COLUMNS:
         return capfirst(part)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.access.conditions import first_letter
 from mcp_app.admin.access.sentences import (
     ANYONE,
-    NOBODY,
+    NOBODY_CAN,
     ONE_CAN,
     ONE_CANNOT,
     and_superusers,
@@ -128,7 +128,7 @@ class Numbers:
     def count_sentence(self) -> str:
         visibility = self._visibility
         if visibility.closed_reason:
-            return f"{NOBODY[visibility.kind]} {visibility.closed_reason}"
+            return f"{NOBODY_CAN[visibility.kind]} {visibility.closed_reason}"
         demands = visibility.demands
         who = describe_people(demands.permissions, demands.groups)
         if demands.permissions or demands.groups:
@@ -161,7 +161,7 @@ def _public_context(visibility: Visibility) -> dict[str, Any]:
     """Return the context for a public server, where every caller is anonymous."""
     holder = Holder(Principal.ANONYMOUS, visibility.server_slug, mcp.rules)
     admitted = visibility.is_available_to(holder)
-    sentence = str((ANYONE if admitted else NOBODY)[visibility.kind])
+    sentence = str((ANYONE if admitted else NOBODY_CAN)[visibility.kind])
     if visibility.closed_reason:
         sentence = f"{sentence} {visibility.closed_reason}"
     else:

@@ -111,7 +111,7 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
         return {"data": text, "error": error, "at": time_html(now())}
 
     def has_end_permission(self, request: HttpRequest) -> bool:
-        return has_right(request, subscriptions.RIGHT)
+        return has_right(request, subscriptions.SUBSCRIPTION_RIGHT)
 
     @admin.display(description=gettext_lazy("which"))
     def which(self, row: EventSubscription) -> str:

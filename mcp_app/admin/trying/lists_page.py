@@ -23,12 +23,10 @@ from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.transports.in_process import Caller
+from mcp_app.workbench.trying.attempts import As
 from mcp_app.workbench.trying.listings import Item, read_lists
 from mcp_app.workbench.viewer import run_on_loop
 
-ME: Final = "me"
-NOBODY: Final = "nobody"
-USER: Final = "user"
 HEADINGS: Final[Mapping[str, Label]] = {
     "tools": gettext_lazy("Tools"),
     "prompts": gettext_lazy("Prompts"),
@@ -43,14 +41,14 @@ def lists_context(request: HttpRequest, row: Server) -> dict[str, Any]:
 
     What is asked is answered by the process that serves, and not by the rows.
     """
-    who = request.GET.get("who", ME)
+    who = request.GET.get("who", As.ME)
     name = request.GET.get("user", "").strip()
     may_ask = has_right(request, "try_as")
     values: dict[str, Any] = {"who": who, "user_name": name, "may_ask": may_ask}
-    if who == USER and not may_ask:
+    if who == As.USER and not may_ask:
         raise PermissionDenied(lacking_sentence("try_as"))
     is_public = row.access_names == (PUBLIC,)
-    principal = _principal(request, NOBODY if is_public else who, name)
+    principal = _principal(request, As.NOBODY if is_public else who, name)
     if principal is None:
         return {**values, "missing": no_such_user(name)}
     caller = Caller(
@@ -77,10 +75,10 @@ def lists_context(request: HttpRequest, row: Server) -> dict[str, Any]:
 
 def _principal(request: HttpRequest, who: str, name: str) -> Principal | None:
     """Return who asks; None if there is no such user."""
-    if who == NOBODY:
+    if who == As.NOBODY:
         return console_principal(request, None)
     user: Any = author_of(request)
-    if who == USER:
+    if who == As.USER:
         user = find_user(name) if name and not text_problem(name) else None
     return None if user is None else console_principal(request, user)
 

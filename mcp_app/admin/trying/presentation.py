@@ -40,7 +40,7 @@ MAX_TEXT_LENGTH: Final = 64 * 1024
 LARGEST_DRAWN: Final = 2 * 1024 * 1024
 MAX_LINES: Final = 200
 """Lines along the way that the page shows."""
-MEDIA: Final[Mapping[str, tuple[bytes, ...]]] = {
+DRAWN_MEDIA: Final[Mapping[str, tuple[bytes, ...]]] = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
     "image/jpeg": (b"\xff\xd8\xff",),
     "image/gif": (b"GIF87a", b"GIF89a"),
@@ -256,7 +256,7 @@ def _media_part(kind: str, block: JsonObject, uri: str = "") -> Part:
         return _text_part(_("Content"), _("This is not base64."))
     what = uri or (_("Image") if kind == "image" else _("Sound"))
     title = f"{what}: {visible(mime[:100])}, {filesizeformat(len(content))}"
-    begins = mime.startswith(kind) and content.startswith(MEDIA.get(mime, ()))
+    begins = mime.startswith(kind) and content.startswith(DRAWN_MEDIA.get(mime, ()))
     if not begins or len(content) > LARGEST_DRAWN:
         return Part("text", title, _("The page does not show this. Download it."))
     source = f"data:{mime};base64,{b64encode(content).decode()}"

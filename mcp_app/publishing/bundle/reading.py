@@ -62,7 +62,7 @@ TEXT: Final = _shape(
     type="string",
     pattern=r"^[^\u0000]*$",
 )
-KEY: Final = _shape(
+KEY_TEXT: Final = _shape(
     gettext_noop("This must be a text without NUL, and not empty."),
     type="string",
     pattern=r"^[^\u0000]+$",
@@ -156,19 +156,19 @@ def _server_shape() -> JsonObject:
     )
     demands = _object({}, dict.fromkeys(DEMANDS, TEXT))
     return _object(
-        {"slug": KEY, "access": _list(NAME), "page_size": COUNT},
+        {"slug": KEY_TEXT, "access": _list(NAME), "page_size": COUNT},
         {"demands": demands, **_contents(content)},
     )
 
 
 def _definition_shape(model: type[DefinitionRow]) -> JsonObject:
-    key = {model.IDENTITY: KEY}
+    key = {model.IDENTITY: KEY_TEXT}
     overlay = _object({}, _columns(model, model.OVERLAY))
     whole = _object(key, _columns(model, model.CONTENT) | key)
     return _either(
         "source",
         Source.CODE,
-        _object(key | {"name": KEY}, {"source": SOURCE, **_contents(overlay)}),
+        _object(key | {"name": KEY_TEXT}, {"source": SOURCE, **_contents(overlay)}),
         _object(key, {"source": SOURCE, **_contents(whole)})
         | {"if": {"required": ["published"]}, "else": {"required": ["working"]}},
     )

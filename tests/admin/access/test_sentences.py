@@ -9,7 +9,7 @@ from django.utils.translation import override
 
 from mcp_app.admin.access.sentences import (
     ANYONE,
-    NOBODY,
+    NOBODY_CAN,
     ONE_CAN,
     ONE_CANNOT,
     USES,
@@ -84,5 +84,5 @@ def test_what_anonymous_callers_are_told(access: tuple[str, ...], text: str) -> 
 
 def test_each_kind_has_each_sentence() -> None:
     kinds = {*MODELS, "server"}
-    assert kinds == USES.keys() == NOBODY.keys() == ANYONE.keys()
+    assert kinds == USES.keys() == NOBODY_CAN.keys() == ANYONE.keys()
     assert kinds == ONE_CAN.keys() == ONE_CANNOT.keys()

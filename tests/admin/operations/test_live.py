@@ -243,7 +243,9 @@ def test_hostile_texts_are_no_markup(admin_client: Client) -> None:
     user = User.objects.create(username=hostile)
     call(session(1, str(user.pk), client_info=name, server=hostile), tool=hostile)
     live_page = page("session", "live")
-    parts = [f"{live_page}?part={part}" for part in live_parts.PARTS if part != "state"]
+    parts = [
+        f"{live_page}?part={part}" for part in live_parts.LIVE_PARTS if part != "state"
+    ]
     for url in (live_page, *parts):
         text = text_of(admin_client, url)
         assert MARKUP not in text
@@ -266,7 +268,7 @@ def test_few_queries_for_many_rows(
     assert "All sessions" in text
     for number in range(60, 63):
         worker(f"w{number}")
-    for part in live_parts.PARTS:
+    for part in live_parts.LIVE_PARTS:
         with django_assert_max_num_queries(9):
             text = shown(client, part)
         assert len(text) <= 20_000

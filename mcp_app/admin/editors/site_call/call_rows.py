@@ -170,6 +170,6 @@ ROWS: Final[Mapping[str, type[Rows]]] = {
     "errors": _rows_of(ErrorForm),
 }
 """The rows inside the form, by what they are."""
-PARTS: Final[type[Rows]] = forms.formset_factory(  # type: ignore[assignment]
+PART_ROWS: Final[type[Rows]] = forms.formset_factory(  # type: ignore[assignment]
     PartForm, formset=OneRow, extra=0, max_num=2 * MAX_PARTS, absolute_max=2 * MAX_PARTS
 )

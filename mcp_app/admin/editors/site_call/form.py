@@ -17,7 +17,7 @@ from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, put_member
 from mcp_app.admin.editors.rows import LinesField, NotRepresentable, Rows
 from mcp_app.admin.editors.site_call import answer_tree
 from mcp_app.admin.editors.site_call.call_rows import (
-    PARTS,
+    PART_ROWS,
     ROWS,
     PartForm,
     initial_pairs,
@@ -179,7 +179,7 @@ class CallForm(OneForm):
         if self.parameters is not None:
             known = self.parameters.get("properties", {})
             parts = [_initial_part(each, known) for each in parts_of_call(config)]
-        self._rows["parts"] = self.make_rows(PARTS, "parts", parts)
+        self._rows["parts"] = self.make_rows(PART_ROWS, "parts", parts)
         self.named: list[NamedPart] = []
         self.typed_config: JsonObject = {}
 
