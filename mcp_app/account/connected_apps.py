@@ -5,35 +5,25 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
 from uuid import UUID
 
-from django import forms
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import router
 from django.db.models import QuerySet
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.account.forms import ALL, MAX_TAGS, SOME, RightsChoice
 from mcp_app.account.presentation import ADDITION, CHANGE, log_action, log_actions
 from mcp_app.auth import connections, rights
 from mcp_app.auth.connections import Ended, Grant
 from mcp_app.auth.rights import AppEnded, Choice
-from mcp_app.models import AccessToken, Call, Connection
-from mcp_app.models.call_rows import CallQuery
-from mcp_app.models.fields import digest, split_words
+from mcp_app.models import AccessToken, Connection
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
-from mcp_app.protocol.oauth.addresses import is_on_own_computer
-from mcp_app.site_time import DAY, MOMENT, local_time, time_html
+from mcp_app.site_time import MOMENT, local_time
 
 
 class ChangedMeanwhile(Exception):
@@ -125,147 +115,3 @@ def connections_of(user: AbstractBaseUser, client_id: str) -> list[Connection]:
     # A text cannot be indexed on all databases; a user has few apps.
     open_rows = rows.select_related("token").order_by("-token__created")
     return [each for each in open_rows if each.client_id == client_id]
-
-
-# -- app presentation ------------------------------------------------------------------
-# Connected apps in words: which program, where it is, what it may and does.
-
-DAYS: Final = 30
-DAY_MS: Final = 86_400_000
-MOST_CALLS: Final = 10_000
-"""So many of a user's newest calls are counted."""
-
-
-def program_host(connection: Connection) -> str:
-    """Return where a program is, as far as that is proved."""
-    if is_on_own_computer(connection.redirect_uri):
-        return _("a program on this computer")
-    return connection.client_host or connection.redirect_host
-
-
-def identity_claim(connection: Connection) -> str:
-    """Return how sure it is which program this is."""
-    if not connection.client_host:
-        return _("It gave itself its name. Nobody has checked that.")
-    values = {"host": connection.client_host}
-    if is_on_own_computer(connection.redirect_uri):
-        return _("It says that it is of %(host)s. Nobody can check that.") % values
-    return _("It is known by a document of %(host)s.") % values
-
-
-def permission_words(may: str) -> str:
-    """Return what a program may, or asked for, in the words of its choice."""
-    if may == AccessToken.May.CHANGE:
-        return _("look things up and change them")
-    return _("only look things up")
-
-
-def until_words(connection: Connection) -> str:
-    """Return the day that its owner has said."""
-    if connection.until is None:
-        return _("never")
-    return time_html(connection.until)
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """The newest calls of a user, by the family of the token; `cut` if not all."""
-
-    counts: Mapping[str, int]
-    cut: bool
-
-    def count_words(self, row: AccessToken) -> str:
-        count = self.counts.get(row.family, 0)
-        digits = f"{count:,}"
-        return _("%(count)s or more") % {"count": digits} if self.cut else digits
-
-
-NO_CALLS: Final = Calls({}, cut=False)
-
-
-def recent_calls_of(user: AbstractBaseUser) -> Calls:
-    """Count the calls of a user in the last 30 days, with one statement."""
-    since = int(time.time() * 1_000) - DAYS * DAY_MS
-    sought = CallQuery(since, ways=[("user_name", "=", user.get_username())])
-    counts = Counter[str]()
-    for each in Call.objects.clients(sought, MOST_CALLS):
-        counts[each.principal_client] += each.calls
-    return Calls(counts, counts.total() >= MOST_CALLS)
-
-
-def ended_words(count: int) -> str:
-    """Return what is said once so many apps have been ended."""
-    message = ngettext(
-        "Ended: %d connected app lets nobody in any more.",
-        "Ended: %d connected apps let nobody in any more.",
-        count,
-    )
-    return message % count
-
-
-# -- app form --------------------------------------------------------------------------
-# The form of a connected app: its name, and what it may from now on.
-
-KEEP: Final = "keep"
-
-
-class AppForm(RightsChoice):
-    """What an app is called and may; `tags` are those of the tools that it could see.
-
-    `before` is what held when the page was opened.
-    """
-
-    before = forms.CharField(widget=forms.HiddenInput)
-    name = forms.CharField(
-        label=gettext_lazy("Name"),
-        max_length=AccessToken._meta.get_field("name").max_length,
-    )
-
-    field_order = ["before", "name"]
-
-    def __init__(
-        self, data: Any, *, connection: Connection, tags: Counter[str]
-    ) -> None:
-        self._now = now = Choice.of_connection(connection)
-        chosen = list(split_words(now.tags))
-        # A tag that nothing has any more stays chosen, or all would be allowed.
-        known = Counter({**dict.fromkeys(chosen, 0), **tags})
-        initial = {
-            "before": _state_digest(now),
-            "name": now.name,
-            "may": now.may,
-            "which": SOME if now.tags else ALL,
-            "tags": now.tags if len(known) > MAX_TAGS else chosen,
-            "ends": KEEP,
-        }
-        super().__init__(data, may_ask=connection.may_ask, tags=known, initial=initial)
-        if "which" in self.fields:
-            self.fields["which"].required = True
-
-    def _expiry_choices(self) -> Iterator[tuple[str, str]]:
-        end = self._now.until
-        date = _("no date") if end is None else date_format(local_time(end), DAY)
-        yield KEEP, _("As it is: %(date)s") % {"date": date}
-        yield from super()._expiry_choices()
-
-    def is_current(self) -> bool:
-        """Whether nobody has changed the app since the page was opened."""
-        return bool(self.cleaned_data["before"] == _state_digest(self._now))
-
-    def chosen_end(self) -> datetime | None:
-        if self.cleaned_data["ends"] == KEEP:
-            return self._now.until
-        return super().chosen_end()
-
-    def chosen_rights(self) -> Choice:
-        """Return what is to hold from now on, from a valid form."""
-        return Choice(
-            name=self.cleaned_data["name"],
-            may=self.cleaned_data["may"],
-            tags=self.chosen_tags(),
-            until=self.chosen_end(),
-        )
-
-
-def _state_digest(choice: Choice) -> str:
-    return digest(str(choice))

@@ -1,4 +1,4 @@
-"""The forms of access tokens: a new one, a replacement, and a new name."""
+"""The forms of access tokens, and that of a connected app."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.auth.permissions import find_user, no_such_user
+from mcp_app.auth.rights import Choice
 from mcp_app.conf import mcp_settings
-from mcp_app.models import AccessToken, Server
+from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.models.fields import digest, split_words, tag_problems
 from mcp_app.process.visible import Visible
-from mcp_app.site_time import DAY, local_date, site_time
+from mcp_app.site_time import DAY, local_date, local_time, site_time
 
 # -- expiry choice ---------------------------------------------------------------------
 # When something ends: one of some numbers of days, or a date.
@@ -392,3 +393,68 @@ class NameForm(TokenForm):
         if commit:
             self.instance.save(update_fields=["name"])
         return self.instance
+
+
+KEEP: Final = "keep"
+
+
+class AppForm(RightsChoice):
+    """What an app is called and may; `tags` are those of the tools that it could see.
+
+    `before` is what held when the page was opened.
+    """
+
+    before = forms.CharField(widget=forms.HiddenInput)
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=AccessToken._meta.get_field("name").max_length,
+    )
+
+    field_order = ["before", "name"]
+
+    def __init__(
+        self, data: Any, *, connection: Connection, tags: Counter[str]
+    ) -> None:
+        self._now = now = Choice.of_connection(connection)
+        chosen = list(split_words(now.tags))
+        # A tag that nothing has any more stays chosen, or all would be allowed.
+        known = Counter({**dict.fromkeys(chosen, 0), **tags})
+        initial = {
+            "before": _state_digest(now),
+            "name": now.name,
+            "may": now.may,
+            "which": SOME if now.tags else ALL,
+            "tags": now.tags if len(known) > MAX_TAGS else chosen,
+            "ends": KEEP,
+        }
+        super().__init__(data, may_ask=connection.may_ask, tags=known, initial=initial)
+        if "which" in self.fields:
+            self.fields["which"].required = True
+
+    def _expiry_choices(self) -> Iterator[tuple[str, str]]:
+        end = self._now.until
+        date = _("no date") if end is None else date_format(local_time(end), DAY)
+        yield KEEP, _("As it is: %(date)s") % {"date": date}
+        yield from super()._expiry_choices()
+
+    def is_current(self) -> bool:
+        """Whether nobody has changed the app since the page was opened."""
+        return bool(self.cleaned_data["before"] == _state_digest(self._now))
+
+    def chosen_end(self) -> datetime | None:
+        if self.cleaned_data["ends"] == KEEP:
+            return self._now.until
+        return super().chosen_end()
+
+    def chosen_rights(self) -> Choice:
+        """Return what is to hold from now on, from a valid form."""
+        return Choice(
+            name=self.cleaned_data["name"],
+            may=self.cleaned_data["may"],
+            tags=self.chosen_tags(),
+            until=self.chosen_end(),
+        )
+
+
+def _state_digest(choice: Choice) -> str:
+    return digest(str(choice))

@@ -1,8 +1,9 @@
-"""Access tokens in words: their state, their servers, and when they end."""
+"""Access tokens and connected apps in words: their state, and when they end."""
 
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.account.client_configs import CLIENTS, command_line, server_name
 from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
@@ -33,6 +34,7 @@ from mcp_app.models.calls import HOUR_S
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.tokens import Secret
 from mcp_app.models.workers import Report
+from mcp_app.protocol.oauth.addresses import is_on_own_computer
 from mcp_app.site_time import time_html
 
 # -- admin log -------------------------------------------------------------------------
@@ -224,6 +226,81 @@ def lets_sign_in(server: Server, site: str = "") -> bool:
     except Unusable:
         return False
     return bool(issuers_of(ways or (), site_origin(scheme, host) or ""))
+
+
+# -- connected apps --------------------------------------------------------------------
+
+DAYS: Final = 30
+DAY_MS: Final = 86_400_000
+MOST_CALLS: Final = 10_000
+"""So many of a user's newest calls are counted."""
+
+
+def program_host(connection: Connection) -> str:
+    """Return where a program is, as far as that is proved."""
+    if is_on_own_computer(connection.redirect_uri):
+        return _("a program on this computer")
+    return connection.client_host or connection.redirect_host
+
+
+def identity_claim(connection: Connection) -> str:
+    """Return how sure it is which program this is."""
+    if not connection.client_host:
+        return _("It gave itself its name. Nobody has checked that.")
+    values = {"host": connection.client_host}
+    if is_on_own_computer(connection.redirect_uri):
+        return _("It says that it is of %(host)s. Nobody can check that.") % values
+    return _("It is known by a document of %(host)s.") % values
+
+
+def permission_words(may: str) -> str:
+    """Return what a program may, or asked for, in the words of its choice."""
+    if may == AccessToken.May.CHANGE:
+        return _("look things up and change them")
+    return _("only look things up")
+
+
+def until_words(connection: Connection) -> str:
+    """Return the day that its owner has said."""
+    if connection.until is None:
+        return _("never")
+    return time_html(connection.until)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The newest calls of a user, by the family of the token; `cut` if not all."""
+
+    counts: Mapping[str, int]
+    cut: bool
+
+    def count_words(self, row: AccessToken) -> str:
+        count = self.counts.get(row.family, 0)
+        digits = f"{count:,}"
+        return _("%(count)s or more") % {"count": digits} if self.cut else digits
+
+
+NO_CALLS: Final = Calls({}, cut=False)
+
+
+def recent_calls_of(user: AbstractBaseUser) -> Calls:
+    """Count the calls of a user in the last 30 days, with one statement."""
+    since = int(time.time() * 1_000) - DAYS * DAY_MS
+    sought = CallQuery(since, ways=[("user_name", "=", user.get_username())])
+    counts = Counter[str]()
+    for each in Call.objects.clients(sought, MOST_CALLS):
+        counts[each.principal_client] += each.calls
+    return Calls(counts, counts.total() >= MOST_CALLS)
+
+
+def ended_words(count: int) -> str:
+    """Return what is said once so many apps have been ended."""
+    message = ngettext(
+        "Ended: %d connected app lets nobody in any more.",
+        "Ended: %d connected apps let nobody in any more.",
+        count,
+    )
+    return message % count
 
 
 # -- first contact ---------------------------------------------------------------------

@@ -27,15 +27,16 @@ from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
 from mcp_app.account import connected_apps, presentation, token_issuance
-from mcp_app.account.connected_apps import NO_CALLS, AppForm, ChangedMeanwhile
+from mcp_app.account.connected_apps import ChangedMeanwhile
 from mcp_app.account.event_subscriptions import end_subscriptions, lines_of
 from mcp_app.account.forms import (
+    AppForm,
     NameForm,
     NewTokenForm,
     ReplaceForm,
     visible_tag_counts,
 )
-from mcp_app.account.presentation import end_words
+from mcp_app.account.presentation import NO_CALLS, end_words
 from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
 from mcp_app.auth.rights import AppEnded, Choice
 from mcp_app.models import AccessToken, EventSubscription, Server
@@ -94,7 +95,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
     page = _list_part(request, "page", counts["all"] - counts["apps"])
     models.prefetch_related_objects([*apps.object_list, *page.object_list], "servers")
     user: Any = request.user
-    calls = connected_apps.recent_calls_of(user) if apps.object_list else NO_CALLS
+    calls = presentation.recent_calls_of(user) if apps.object_list else NO_CALLS
     app_lines = [
         {**connected_app_line(row), "calls": calls.count_words(row)}
         for row in apps.object_list
@@ -213,9 +214,9 @@ def connected_app_line(row: AccessToken, server: str = "") -> dict[str, Any]:
     connection = row.connection
     return {
         **_token_line(row, server),
-        "host": connected_apps.program_host(connection),
-        "may": connected_apps.permission_words(row.may),
-        "until": connected_apps.until_words(connection),
+        "host": presentation.program_host(connection),
+        "may": presentation.permission_words(row.may),
+        "until": presentation.until_words(connection),
     }
 
 
@@ -291,7 +292,7 @@ def end_all_apps(request: HttpRequest) -> HttpResponse:
     """End all connected apps of the user."""
     user: Any = request.user
     count = connected_apps.end_connected_apps(user, connected_apps.open_apps(user))
-    messages.success(request, connected_apps.ended_words(count), fail_silently=True)
+    messages.success(request, presentation.ended_words(count), fail_silently=True)
     return redirect("mcp_account:tokens")
 
 
@@ -341,8 +342,8 @@ def _render_app_page(
         **context,
         "row": row,
         "line": line,
-        "claim": connected_apps.identity_claim(connection),
-        "asked": connected_apps.permission_words(connection.may_ask),
+        "claim": presentation.identity_claim(connection),
+        "asked": presentation.permission_words(connection.may_ask),
         "watches": lines_of(row.principal_key),
     }
     return render(request, "mcp_app/account/app.html", both)

@@ -18,9 +18,10 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.timezone import localtime
 
-from mcp_app.account import connected_apps, token_issuance
-from mcp_app.account.connected_apps import AppForm, ChangedMeanwhile, recent_calls_of
-from mcp_app.account.forms import MAX_TAGS
+from mcp_app.account import connected_apps, presentation, token_issuance
+from mcp_app.account.connected_apps import ChangedMeanwhile
+from mcp_app.account.forms import MAX_TAGS, AppForm
+from mcp_app.account.presentation import recent_calls_of
 from mcp_app.account.token_issuance import Irreplaceable
 from mcp_app.auth.rights import Choice
 from mcp_app.models import AccessToken, Connection
@@ -94,7 +95,7 @@ def test_all_of_one_person_end_together(ana: User, bert: User) -> None:
     assert {each.pk for each in AccessToken.objects.filter(revoked=None)} == kept
     assert set(Connection.objects.values_list("ended", flat=True)) == {"person", ""}
     assert len(said()) == 3
-    one = connected_apps.ended_words(1)
+    one = presentation.ended_words(1)
     assert one == "Ended: 1 connected app lets nobody in any more."
 
 
@@ -148,7 +149,7 @@ def test_calls_are_counted_by_app_up_to_a_bound(
     with django_assert_num_queries(1):
         calls = recent_calls_of(ana)
     assert [calls.count_words(row) for row in rows] == ["4", "1", "0"]
-    monkeypatch.setattr(connected_apps, "MOST_CALLS", 3)
+    monkeypatch.setattr(presentation, "MOST_CALLS", 3)
     some = recent_calls_of(ana)
     words = [some.count_words(row) for row in rows]
     assert words == ["2 or more", "1 or more", "0 or more"]

@@ -158,7 +158,7 @@ class TokenColumns:
             return begins
         connection = row.connection
         host = connection.client_host or connection.redirect_host
-        host_text = connected_apps.program_host(connection)
+        host_text = presentation.program_host(connection)
         return format_html("{}<br>{}", begins, _filter_link("host", host, host_text))
 
     @admin.display(description=gettext_lazy("whose"))
@@ -173,8 +173,8 @@ class TokenColumns:
     @admin.display(description=gettext_lazy("program"))
     def program(self, row: AccessToken) -> str:
         connection = row.connection
-        host = connected_apps.program_host(connection)
-        claim = connected_apps.identity_claim(connection)
+        host = presentation.program_host(connection)
+        claim = presentation.identity_claim(connection)
         return format_html("{}<br>{}", host, claim)
 
     @admin.display(description=gettext_lazy("answers go to"))
@@ -183,11 +183,11 @@ class TokenColumns:
 
     @admin.display(description=gettext_lazy("asked to"))
     def asks(self, row: AccessToken) -> str:
-        return connected_apps.permission_words(row.connection.may_ask)
+        return presentation.permission_words(row.connection.may_ask)
 
     @admin.display(description=gettext_lazy("until"))
     def until(self, row: AccessToken) -> str:
-        return connected_apps.until_words(row.connection)
+        return presentation.until_words(row.connection)
 
     @admin.display(description=gettext_lazy("servers"))
     def where(self, row: AccessToken) -> str:
@@ -325,7 +325,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         user: Any = request.user
         apps, tokens = persistently(partial(_end_chosen_rows, user, queryset))
         if apps:
-            message = connected_apps.ended_words(apps)
+            message = presentation.ended_words(apps)
             self.message_user(request, message, messages.SUCCESS)
         if tokens or not apps:
             message = ngettext(

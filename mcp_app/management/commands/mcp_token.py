@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.utils import timezone
 
-from mcp_app.account import connected_apps, token_issuance
+from mcp_app.account import presentation, token_issuance
 from mcp_app.account.client_configs import command_line, server_name
 from mcp_app.account.client_formats import TOKEN
 from mcp_app.auth.permissions import find_user, no_such_user
@@ -323,7 +323,7 @@ def _app_columns(row: AccessToken) -> tuple[str, ...]:
     return (
         row.prefix,
         visible(row.name),
-        connected_apps.program_host(connection),
+        presentation.program_host(connection),
         _owner_name(row),
         " ".join(each.slug for each in row.servers.all()) or "none",
         " ".join(limits),
