@@ -6,25 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from django import forms
 from django.db.models import Q
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.access.sentences import join_alternatives, join_required
-from mcp_app.admin.editors.rows import CompositeWidget
 from mcp_app.admin.page.header import why_broken
 from mcp_app.auth import permissions
 from mcp_app.auth.authenticators import SESSION_INSTEAD
 from mcp_app.auth.permissions import Holder, KnownGroup
 from mcp_app.catalog.findings import qualified_name
 from mcp_app.catalog.registry import mcp
-from mcp_app.conf import BY_ISSUER, BY_TOKEN, mcp_settings
+from mcp_app.conf import BY_TOKEN, mcp_settings
 from mcp_app.interface.rules import AccessRequirements, visible
 from mcp_app.interface.server import PUBLIC, ServerDefinition
 from mcp_app.models import DefinitionRow, PublishedRow
-from mcp_app.models.fields import split_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,11 +232,6 @@ def first_letter(condition: Condition) -> str:
     return str(capfirst(condition.label))
 
 
-# -- ways in ---------------------------------------------------------------------------
-# *Who may come in*: a checkbox for each authentication method, and one for everybody.
-#
-# Opening a server to everybody needs a typed confirmation.
-
 LABELS: Final = {
     BY_TOKEN["token"]: gettext_lazy("Access token"),
     "mcp_app.authentication.oauth": gettext_lazy("OAuth sign-in"),
@@ -253,85 +245,3 @@ def method_label(name: str) -> str:
     if name == PUBLIC:
         return str(gettext_lazy("Public: anyone on the internet, without signing in"))
     return str(LABELS.get(str(mcp_settings.authentication.get(name)), name))
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The ticked methods, in order, and the word typed to confirm."""
-
-    names: tuple[str, ...] = ()
-    confirmed: str = ""
-
-
-class AccessWidget(CompositeWidget):
-    """Checkboxes; a hidden input keeps the order of the methods ticked before."""
-
-    template_name = "mcp_app/widgets/access.html"
-    there = "-asked"
-
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> Answer:
-        way = f"{name}-way-"
-        names = [key.removeprefix(way) for key in data if key.startswith(way)]
-        if f"{name}-public" in data:
-            names.append(PUBLIC)
-        before = split_words(data.get(f"{name}-asked", ""))
-        ordered = dict.fromkeys([*(each for each in before if each in names), *names])
-        return Answer(tuple(ordered), data.get(f"{name}-confirm", "").strip())
-
-    def get_context(
-        self, name: str, value: Any, attrs: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        answer = answer_of(value)
-        return {
-            **super().get_context(name, value, attrs),
-            "order": " ".join(answer.names),
-            "boxes": list(_method_boxes(name, answer.names)),
-            "is_public": PUBLIC in answer.names,
-            # No confirmation if the saved server is already public.
-            "asks": isinstance(value, Answer) or PUBLIC not in answer.names,
-            "confirmed": answer.confirmed,
-        }
-
-
-class AccessField(forms.Field):
-    """A field whose value is an `Answer`; its initial value may be a column's words."""
-
-    def __init__(self) -> None:
-        super().__init__(required=False, widget=AccessWidget())
-
-    def parts(self, value: object) -> dict[str, object]:
-        """Return what to compare: staff cannot change the order here."""
-        return {"": sorted(answer_of(value).names)}
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return bool(self.parts(initial) != self.parts(data))
-
-
-def answer_of(value: object) -> Answer:
-    """Return an answer unchanged, or the one that a column's words stand for."""
-    return value if isinstance(value, Answer) else Answer(split_words(str(value or "")))
-
-
-def _method_boxes(field: str, ticked: tuple[str, ...]) -> Iterator[dict[str, object]]:
-    """Yield each method as the page shows it; the `path` of a built-in one is "".
-
-    It `is_lacking` if the settings have no such method.
-    """
-    known = mcp_settings.authentication
-    for name in dict.fromkeys((*known, *ticked)):
-        if name == PUBLIC:
-            continue
-        setting = known.get(name, "")
-        path = setting if isinstance(setting, str) else setting.get("path", "")
-        label = LABELS.get(path, "")
-        if path == BY_ISSUER and not isinstance(setting, str):
-            issuer = {"issuer": setting.get("issuer")}
-            label = gettext_lazy("Users of %(issuer)s") % issuer
-        yield {
-            "name": name,
-            "control": f"{field}-way-{name}",
-            "label": label,
-            "path": "" if label else path,
-            "is_ticked": name in ticked,
-            "is_lacking": name not in known,
-        }

@@ -16,7 +16,6 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.rows import CompositeWidget
 from mcp_app.interface.definitions import ToolHints
-from mcp_app.protocol.json_types import JsonObject
 
 READS: Final = "reads"
 ADDS: Final = "adds"
@@ -131,56 +130,3 @@ class HintsField(forms.Field):
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return bool(initial != data)
-
-
-# -- annotation choices ----------------------------------------------------------------
-# Audience and importance of a resource as choices, beside its annotations as JSON.
-
-AUDIENCES: Final = {
-    "": _("Not said"),
-    "user": _("People"),
-    "assistant": _("Models"),
-    "user assistant": _("People and models"),
-}
-IMPORTANCES: Final = {
-    "": _("Not said"),
-    "0": _("None"),
-    "0.25": _("Low"),
-    "0.5": _("Middle"),
-    "0.75": _("High"),
-    "1": _("Essential"),
-}
-
-
-def audience_of(annotations: JsonObject) -> str:
-    """Return the choice for an audience; "" if there is none."""
-    audience = annotations.get("audience")
-    roles = sorted(set(audience), reverse=True) if isinstance(audience, list) else []
-    choice = " ".join(map(str, roles))
-    return choice if choice in AUDIENCES else ""
-
-
-def importance_of(annotations: JsonObject) -> str:
-    """Return the choice for a priority, or else the number itself."""
-    priority = annotations.get("priority")
-    if isinstance(priority, bool) or not isinstance(priority, int | float):
-        return ""
-    keys = (key for key in IMPORTANCES if key and float(key) == priority)
-    return next(keys, str(priority))
-
-
-def merge_annotations(
-    annotations: JsonObject, audience: str, importance: str
-) -> JsonObject:
-    """Return annotations with those of the two choices that were changed."""
-    chosen: JsonObject = dict(annotations)
-    if audience != audience_of(annotations):
-        chosen["audience"] = audience.split()
-        if not audience:
-            del chosen["audience"]
-    if importance != importance_of(annotations):
-        number = float(importance or 0)
-        chosen["priority"] = int(number) if number.is_integer() else number
-        if not importance:
-            del chosen["priority"]
-    return chosen

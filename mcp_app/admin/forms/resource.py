@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
@@ -12,7 +12,6 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors import hints
 from mcp_app.admin.editors.files import upload_of
 from mcp_app.admin.editors.suggestions import VariablesField, variables_of
 from mcp_app.admin.forms.definition import (
@@ -38,6 +37,54 @@ from mcp_app.models.fields import parse_json
 from mcp_app.protocol.json_types import JsonObject
 
 Readable = TypeVar("Readable", bound=ReadableRow)
+AUDIENCES: Final = {
+    "": _("Not said"),
+    "user": _("People"),
+    "assistant": _("Models"),
+    "user assistant": _("People and models"),
+}
+IMPORTANCES: Final = {
+    "": _("Not said"),
+    "0": _("None"),
+    "0.25": _("Low"),
+    "0.5": _("Middle"),
+    "0.75": _("High"),
+    "1": _("Essential"),
+}
+
+
+def audience_of(annotations: JsonObject) -> str:
+    """Return the choice for an audience; "" if there is none."""
+    audience = annotations.get("audience")
+    roles = sorted(set(audience), reverse=True) if isinstance(audience, list) else []
+    choice = " ".join(map(str, roles))
+    return choice if choice in AUDIENCES else ""
+
+
+def importance_of(annotations: JsonObject) -> str:
+    """Return the choice for a priority, or else the number itself."""
+    priority = annotations.get("priority")
+    if isinstance(priority, bool) or not isinstance(priority, int | float):
+        return ""
+    keys = (key for key in IMPORTANCES if key and float(key) == priority)
+    return next(keys, str(priority))
+
+
+def merge_annotations(
+    annotations: JsonObject, audience: str, importance: str
+) -> JsonObject:
+    """Return annotations with those of the two choices that were changed."""
+    chosen: JsonObject = dict(annotations)
+    if audience != audience_of(annotations):
+        chosen["audience"] = audience.split()
+        if not audience:
+            del chosen["audience"]
+    if importance != importance_of(annotations):
+        number = float(importance or 0)
+        chosen["priority"] = int(number) if number.is_integer() else number
+        if not importance:
+            del chosen["priority"]
+    return chosen
 
 
 class ReadableForm(DefinitionForm[Readable]):
@@ -45,7 +92,7 @@ class ReadableForm(DefinitionForm[Readable]):
 
     BESIDE: ClassVar[tuple[str, ...]] = ("mime_type",)
 
-    audience = forms.ChoiceField(choices=tuple(hints.AUDIENCES.items()), required=False)
+    audience = forms.ChoiceField(choices=tuple(AUDIENCES.items()), required=False)
     importance = forms.ChoiceField(required=False)
     annotations = JsonField()
     ttl_ms = SecondsField()
@@ -53,13 +100,13 @@ class ReadableForm(DefinitionForm[Readable]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         annotations = self._annotations(self.instance.annotations)
-        importance = hints.importance_of(annotations)
-        self.initial["audience"] = hints.audience_of(annotations)
+        importance = importance_of(annotations)
+        self.initial["audience"] = audience_of(annotations)
         self.initial["importance"] = importance
         if "importance" in self.fields:
             field = cast("forms.ChoiceField", self.fields["importance"])
-            choices = {**hints.IMPORTANCES, importance: importance}
-            field.choices = tuple({**choices, **hints.IMPORTANCES}.items())
+            choices = {**IMPORTANCES, importance: importance}
+            field.choices = tuple({**choices, **IMPORTANCES}.items())
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
@@ -78,9 +125,7 @@ class ReadableForm(DefinitionForm[Readable]):
             return
         before = self._annotations(self.instance.annotations)
         values = {**self.initial, **self.cleaned_data}
-        after = hints.merge_annotations(
-            before, values["audience"], values["importance"]
-        )
+        after = merge_annotations(before, values["audience"], values["importance"])
         self.cleaned_data["annotations"] = written_text(after) if after else ""
 
     def _annotations(self, text: str) -> JsonObject:

@@ -1,22 +1,109 @@
-"""The form of servers."""
+"""The form of servers, with the checkboxes for who may come in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.access.conditions import AccessField, Answer
+from mcp_app.admin.access.conditions import LABELS
+from mcp_app.admin.editors.rows import CompositeWidget
 from mcp_app.admin.forms.definition import FormMeta
 from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.forms.watched_form import Difference, WatchedForm
 from mcp_app.admin.page.wording import SERVER
 from mcp_app.catalog.definition_texts import has_full_text
-from mcp_app.conf import mcp_settings
+from mcp_app.conf import BY_ISSUER, mcp_settings
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
+from mcp_app.models.fields import split_words
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The ticked methods, in order, and the word typed to confirm."""
+
+    names: tuple[str, ...] = ()
+    confirmed: str = ""
+
+
+class AccessWidget(CompositeWidget):
+    """Checkboxes; a hidden input keeps the order of the methods ticked before."""
+
+    template_name = "mcp_app/widgets/access.html"
+    there = "-asked"
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Answer:
+        way = f"{name}-way-"
+        names = [key.removeprefix(way) for key in data if key.startswith(way)]
+        if f"{name}-public" in data:
+            names.append(PUBLIC)
+        before = split_words(data.get(f"{name}-asked", ""))
+        ordered = dict.fromkeys([*(each for each in before if each in names), *names])
+        return Answer(tuple(ordered), data.get(f"{name}-confirm", "").strip())
+
+    def get_context(
+        self, name: str, value: Any, attrs: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        answer = answer_of(value)
+        return {
+            **super().get_context(name, value, attrs),
+            "order": " ".join(answer.names),
+            "boxes": list(_method_boxes(name, answer.names)),
+            "is_public": PUBLIC in answer.names,
+            # No confirmation if the saved server is already public.
+            "asks": isinstance(value, Answer) or PUBLIC not in answer.names,
+            "confirmed": answer.confirmed,
+        }
+
+
+class AccessField(forms.Field):
+    """A field whose value is an `Answer`; its initial value may be a column's words."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False, widget=AccessWidget())
+
+    def parts(self, value: object) -> dict[str, object]:
+        """Return what to compare: staff cannot change the order here."""
+        return {"": sorted(answer_of(value).names)}
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(self.parts(initial) != self.parts(data))
+
+
+def answer_of(value: object) -> Answer:
+    """Return an answer unchanged, or the one that a column's words stand for."""
+    return value if isinstance(value, Answer) else Answer(split_words(str(value or "")))
+
+
+def _method_boxes(field: str, ticked: tuple[str, ...]) -> Iterator[dict[str, object]]:
+    """Yield each method as the page shows it; the `path` of a built-in one is "".
+
+    It `is_lacking` if the settings have no such method.
+    """
+    known = mcp_settings.authentication
+    for name in dict.fromkeys((*known, *ticked)):
+        if name == PUBLIC:
+            continue
+        setting = known.get(name, "")
+        path = setting if isinstance(setting, str) else setting.get("path", "")
+        label = LABELS.get(path, "")
+        if path == BY_ISSUER and not isinstance(setting, str):
+            issuer = {"issuer": setting.get("issuer")}
+            label = gettext_lazy("Users of %(issuer)s") % issuer
+        yield {
+            "name": name,
+            "control": f"{field}-way-{name}",
+            "label": label,
+            "path": "" if label else path,
+            "is_ticked": name in ticked,
+            "is_lacking": name not in known,
+        }
 
 
 class ServerForm(WatchedForm[Server]):

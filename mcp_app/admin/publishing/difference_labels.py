@@ -11,9 +11,9 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.access.conditions import method_label
-from mcp_app.admin.editors.hints import AUDIENCES, IMPORTANCES
 from mcp_app.admin.forms import form_of
 from mcp_app.admin.forms.fields import seconds_of
+from mcp_app.admin.forms.resource import AUDIENCES, IMPORTANCES
 from mcp_app.admin.page.wording import EVERY, HINTS, READABLE, SERVER, Words
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible

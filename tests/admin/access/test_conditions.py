@@ -10,14 +10,11 @@ from django.db.models import Q
 from pytest_django import Settings
 
 from mcp_app.admin.access.conditions import (
-    AccessField,
-    AccessWidget,
-    Answer,
-    answer_of,
     conditions,
     first_letter,
     gates_without_stops,
 )
+from mcp_app.admin.forms.server import AccessField, AccessWidget, Answer, answer_of
 from mcp_app.auth import permissions
 from mcp_app.auth.permissions import KnownGroup
 from mcp_app.catalog.registry import mcp

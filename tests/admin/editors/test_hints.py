@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from mcp_app.admin.editors.hints import (
+from mcp_app.admin.editors.hints import Answer, answer_of, hints_of_answer
+from mcp_app.admin.forms.resource import (
     AUDIENCES,
     IMPORTANCES,
-    Answer,
-    answer_of,
     audience_of,
-    hints_of_answer,
     importance_of,
     merge_annotations,
 )
