@@ -44,8 +44,7 @@ from mcp_app.publishing.overlays import whole_definition
 from mcp_app.site_time import time_text
 from mcp_app.streams.tasks import load_tasks
 from mcp_app.workbench.trying.attempts import As
-from mcp_app.workbench.trying.dry_run_outcome import TriedRow
-from mcp_app.workbench.trying.offer import WorkingCopy, servers_for
+from mcp_app.workbench.trying.offer import TriedRow, WorkingCopy, servers_for
 from mcp_app.workbench.trying.tickets import NoTicket, claim_ticket, new_ticket
 from mcp_app.workbench.trying.trial import Plan, Trial, is_rejected, run_trial
 from mcp_app.workbench.viewer import run_on_loop

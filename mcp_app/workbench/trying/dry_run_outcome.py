@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from django.db import Error
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-
-from mcp_app.catalog.snapshot import Catalog, Entry, TemplateEntry
-from mcp_app.interface.server import Key
-from mcp_app.kinds import KindError
-from mcp_app.protocol.json_types import JsonObject
 
 
 class Ending(Enum):
@@ -153,9 +148,6 @@ def _ending_sentence(ending: Ending, alias: str) -> str:
     return str(_ENDINGS[ending]) % {"alias": alias}
 
 
-# -- failures --------------------------------------------------------------------------
-# Errors that code meets because it runs inside the transactions of a dry run.
-
 _ABORTED: Final = "25P02"
 """PostgreSQL's code for a statement after an error in the same transaction."""
 _WORDS: Final = {
@@ -177,75 +169,3 @@ def remark_on(error: BaseException) -> Remark | None:
         return None
     text = str(error)
     return next((each for words, each in _WORDS.items() if words in text), None)
-
-
-# -- tried row -------------------------------------------------------------------------
-# The row that is tried: nothing else may answer in its place.
-#
-# Rules say who may try a row, as whom, and what is undone.  Of another definition they
-# would say something else.
-
-
-@dataclass(frozen=True, slots=True)
-class TriedRow:
-    """A row by its key.
-
-    What code declares is offered without a key until its row has more to say.
-    """
-
-    key: Key
-    from_code: bool
-
-    def restrict_catalog(
-        self, catalog: Catalog, method: str, params: JsonObject
-    ) -> Catalog:
-        """Return a catalog in which it alone can answer a request.
-
-        Raises `KindError` if something else comes before it.
-        """
-        answering = [*answering_entries(catalog, method, params)]
-        if not answering:
-            return catalog
-        (name, first), *others = answering
-        if not self._is_own_entry(first, catalog, name):
-            raise KindError(
-                _("At this server another definition answers this request: “%(name)s”.")
-                % {"name": first.definition.name}
-            )
-        for name, entry in others:
-            # It would answer whoever may not see the first one.
-            gone = {name: {entry.identity: None}}
-            catalog = catalog.with_changes(gone, gone)
-        return catalog
-
-    def _is_own_entry(
-        self, entry: Entry[Any, Any], catalog: Catalog, name: str
-    ) -> bool:
-        if entry.key is None and self.from_code:
-            # A tool that searches has no key either, but is no server's own.
-            stopped = catalog.stopped.get(name, {}).values()
-            return any(each is entry for each in (*catalog.offered[name], *stopped))
-        return entry.key == self.key
-
-
-def answering_entries(
-    catalog: Catalog, method: str, params: JsonObject
-) -> Iterator[tuple[str, Entry[Any, Any]]]:
-    """Yield the list and the entry of all that may answer, the first one first."""
-    if method == "resources/read":
-        for match in catalog.matches_of_uri(str(params.get("uri", ""))):
-            is_template = isinstance(match.entry, TemplateEntry)
-            yield ("templates" if is_template else "resources"), match.entry
-        return
-    reference: JsonObject = params.get("ref", {})
-    name, identity = "prompts", str(reference.get("name", params.get("name")))
-    if method == "tools/call":
-        name, identity = "tools", str(params.get("name"))
-    elif method == "events/poll":
-        name, identity = "events", str(params.get("name"))
-    elif "uri" in reference:
-        name, identity = "templates", str(reference["uri"])
-    entries: Mapping[str, Entry[Any, Any]] = getattr(catalog, name)
-    entry = entries.get(identity) or catalog.switched_off(name, identity)
-    if entry is not None:
-        yield name, entry

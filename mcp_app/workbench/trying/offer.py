@@ -1,10 +1,12 @@
-"""The working copy of a definition, offered beside what is published, to one trial."""
+"""What is offered to one trial: the working copy, and nothing in place of a row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from django.utils.translation import gettext as _
 
 from mcp_app.auth.principals import lets_anyone_in
 from mcp_app.catalog.row_loader import (
@@ -15,11 +17,13 @@ from mcp_app.catalog.row_loader import (
     stored_definition,
     tags_of,
 )
-from mcp_app.catalog.snapshot import Catalog, Entry
+from mcp_app.catalog.snapshot import Catalog, Entry, TemplateEntry
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
-from mcp_app.interface.server import ServerDefinition
+from mcp_app.interface.server import Key, ServerDefinition
+from mcp_app.kinds import KindError
 from mcp_app.models import DefinitionRow
 from mcp_app.process.loading import Catalogs
+from mcp_app.protocol.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +92,68 @@ def servers_for(
         return not offers, not opens, server.is_public, server.slug
 
     return sorted(load_servers().values(), key=server_order)
+
+
+@dataclass(frozen=True, slots=True)
+class TriedRow:
+    """A row by its key.
+
+    What code declares is offered without a key until its row has more to say.
+    """
+
+    key: Key
+    from_code: bool
+
+    def restrict_catalog(
+        self, catalog: Catalog, method: str, params: JsonObject
+    ) -> Catalog:
+        """Return a catalog in which it alone can answer a request.
+
+        Raises `KindError` if something else comes before it.
+        """
+        answering = [*answering_entries(catalog, method, params)]
+        if not answering:
+            return catalog
+        (name, first), *others = answering
+        if not self._is_own_entry(first, catalog, name):
+            raise KindError(
+                _("At this server another definition answers this request: “%(name)s”.")
+                % {"name": first.definition.name}
+            )
+        for name, entry in others:
+            # It would answer whoever may not see the first one.
+            gone = {name: {entry.identity: None}}
+            catalog = catalog.with_changes(gone, gone)
+        return catalog
+
+    def _is_own_entry(
+        self, entry: Entry[Any, Any], catalog: Catalog, name: str
+    ) -> bool:
+        if entry.key is None and self.from_code:
+            # A tool that searches has no key either, but is no server's own.
+            stopped = catalog.stopped.get(name, {}).values()
+            return any(each is entry for each in (*catalog.offered[name], *stopped))
+        return entry.key == self.key
+
+
+def answering_entries(
+    catalog: Catalog, method: str, params: JsonObject
+) -> Iterator[tuple[str, Entry[Any, Any]]]:
+    """Yield the list and the entry of all that may answer, the first one first."""
+    if method == "resources/read":
+        for match in catalog.matches_of_uri(str(params.get("uri", ""))):
+            is_template = isinstance(match.entry, TemplateEntry)
+            yield ("templates" if is_template else "resources"), match.entry
+        return
+    reference: JsonObject = params.get("ref", {})
+    name, identity = "prompts", str(reference.get("name", params.get("name")))
+    if method == "tools/call":
+        name, identity = "tools", str(params.get("name"))
+    elif method == "events/poll":
+        name, identity = "events", str(params.get("name"))
+    elif "uri" in reference:
+        name, identity = "templates", str(reference["uri"])
+    entries: Mapping[str, Entry[Any, Any]] = getattr(catalog, name)
+    entry = entries.get(identity) or catalog.switched_off(name, identity)
+    if entry is not None:
+        yield name, entry

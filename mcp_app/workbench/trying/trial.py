@@ -32,12 +32,8 @@ from mcp_app.transports.in_process import (
 )
 from mcp_app.transports.stdio.connection import Forbidden, NotServed, NotSignedIn
 from mcp_app.workbench.trying.dry_run import DryRunUserCode, limit_time
-from mcp_app.workbench.trying.dry_run_outcome import (
-    DryRunOutcome,
-    TriedRow,
-    answering_entries,
-)
-from mcp_app.workbench.trying.offer import WorkingCopy
+from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome
+from mcp_app.workbench.trying.offer import TriedRow, WorkingCopy, answering_entries
 
 SAMPLING: Final = "sampling/createMessage"
 LATEST_EVENTS: Final = 50

@@ -19,10 +19,10 @@ from mcp_app.workbench.trying.dry_run_outcome import (
     DryRunOutcome,
     Ending,
     Remark,
-    TriedRow,
     remark_on,
     unreachable,
 )
+from mcp_app.workbench.trying.offer import TriedRow
 from tests.catalog.test_snapshot import prompt, resource, template, tool
 
 NOT_UNDONE = {each for each in Ending if each.value not in ("undone", "unreachable")}
