@@ -84,9 +84,6 @@ async def example_data(row: EventSubscription) -> JsonObject:
     return example
 
 
-# -- words -----------------------------------------------------------------------------
-
-
 def count_waiting(rows: Collection[EventSubscription]) -> None:
     """Note in these rows how many events wait; a statement for each topic."""
     for topic in {each.topic for each in rows}:

@@ -222,10 +222,6 @@ def parse_or_none(text: str) -> Any:
         return None
 
 
-# -- json editor fields ----------------------------------------------------------------
-# The form field of a sheet: rows, a text area, and the choice between them.
-
-
 def _stored_content(
     sheet: JsonEditor,
     name: str,

@@ -134,9 +134,6 @@ def message_of(row: Message) -> JsonObject:
     return {"role": row.role, "content": content}
 
 
-# -- answers ---------------------------------------------------------------------------
-
-
 def config_of_answer(text: str, file: Message | None) -> JsonObject:
     """Return the config of a tool that answers with these, the text first."""
     rows = [Message(text=text)] if text else []

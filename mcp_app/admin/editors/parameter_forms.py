@@ -204,9 +204,6 @@ def _visible_member(about: object, member: str) -> str:
     return visible(text, None) if isinstance(text, str) else ""
 
 
-# -- forms -----------------------------------------------------------------------------
-
-
 class ParameterForm(RowForm):
     """One parameter; fields that its type does not have are ignored."""
 

@@ -147,8 +147,6 @@ def _shape_of_row(row: Parameter) -> JsonObject:
     return {**shape, "items": {**shape["items"], **options}}
 
 
-# -- values ----------------------------------------------------------------------------
-
 LABELS: Final[dict[str, Label]] = {
     "text": gettext_lazy("Text"),
     "long": gettext_lazy("Long text"),

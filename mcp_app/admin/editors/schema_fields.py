@@ -266,9 +266,6 @@ def _limits_text(kind: str, members: JsonObject) -> str:
     return visible(limits_in_words(row), None)
 
 
-# -- what was typed -------------------------------------------------------------------
-
-
 def fill_in_fields(fields: Sequence[Field], data: QueryDict) -> list[Field]:
     """Return the fields with what was typed into them."""
     filled = []

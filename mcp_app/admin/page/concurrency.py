@@ -132,7 +132,3 @@ class LockingAdmin(SettledAdmin[Row]):
         if not connections[rows.db].in_atomic_block:
             return row
         return rows.select_for_update().filter(pk=row.pk).first()
-
-
-# -- bulk deletion ---------------------------------------------------------------------
-# Lists without Django's action for deleting rows, because they have their own.

@@ -45,8 +45,6 @@ from mcp_app.publishing.publication import (
 )
 from mcp_app.site_time import time_text
 
-# -- comparison ------------------------------------------------------------------------
-
 
 def _content_json(content: JsonObject) -> str:
     return visible(pretty_text(content), None)

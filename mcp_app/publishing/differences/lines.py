@@ -109,9 +109,6 @@ def hint_words(hints: ToolHints, outside: str = "") -> str:
     return " · ".join(words)
 
 
-# -- columns ---------------------------------------------------------------------------
-
-
 def _schema_lines(schema: JsonObject) -> Iterator[Line]:
     properties = {
         name: each
