@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from mcp_app.account.client_configs import python_program
 from mcp_app.admin.editors.schema_fields import (
     Field,
     Unreadable,
@@ -23,11 +20,7 @@ from mcp_app.admin.trying.presentation import uri_host
 from mcp_app.interface.rules import visible
 from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.headers import MirroredParameter, encode_value
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.negotiation import MIRRORED_MEMBERS
-from mcp_app.protocol.revisions import Revision
-from mcp_app.transports.in_process import Message
 from mcp_app.workbench.trying.trial import SAMPLING, Question
 
 ELICITATION: Final = "elicitation/create"
@@ -110,9 +103,6 @@ def _conversation(params: JsonObject) -> str:
         ]
         lines.append(f"{message.get('role')}: {' '.join(texts)}")
     return visible("\n".join(filter(None, lines)), None)
-
-
-# -- through the page and back -------------------------------------------------------
 
 
 def text_of_questions(questions: Iterable[Question]) -> str:
@@ -203,111 +193,3 @@ def result_of(form: Form, action: str) -> JsonObject:
     if form.kind == "url":
         return {"action": "accept"}
     return {"action": "accept", "content": values_of(form.fields)}
-
-
-# -- wire ------------------------------------------------------------------------------
-# The messages of a trial as they are on the wire, and the same call by other means.
-
-TOKEN: Final = "YOUR-TOKEN"  # noqa: S105 - what a reader replaces
-IN_PYTHON: Final = {
-    "tools/call": ("call_tool", ("name", "arguments")),
-    "prompts/get": ("get_prompt", ("name", "arguments")),
-    "resources/read": ("read_resource", ("uri",)),
-}
-"""For a request the method of the Python SDK's client, and the parameters it takes."""
-MAX_TEXT_LENGTH: Final = 64 * 1024
-MAX_MESSAGES: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where clients reach the server, and what their requests have there.
-
-    `mirrored` are the arguments that headers repeat.
-    """
-
-    url: str
-    needs_token: bool
-    mirrored: Sequence[MirroredParameter] = ()
-
-
-def exchanges(
-    messages: Sequence[Message], address: Address, revision: Revision
-) -> Iterator[tuple[str, str]]:
-    """Yield the messages as text, each under a heading.
-
-    Those of the client have the HTTP requests in which it sends them.
-    """
-    for each in messages[:MAX_MESSAGES]:
-        text = visible(each.text.decode("utf-8", "replace")[:MAX_TEXT_LENGTH], None)
-        if not each.from_client:
-            yield _("From the server"), text
-            continue
-        headers = _request_headers(json.loads(each.text), address, revision)
-        head = "\n".join(f"{name}: {value}" for name, value in headers)
-        request = f"POST {address.url}\n{head}\n\n{text}"
-        yield _("From the client"), request
-
-
-def _request_headers(
-    message: dict[str, Any], address: Address, revision: Revision
-) -> Iterator[tuple[str, str]]:
-    """Yield the headers of a request that a client of this revision sends."""
-    yield "Content-Type", "application/json"
-    yield "Accept", "application/json, text/event-stream"
-    if address.needs_token:
-        yield "Authorization", f"Bearer {TOKEN}"
-    method = message.get("method")
-    if revision.stateless or (revision.version_header and method != "initialize"):
-        yield "MCP-Protocol-Version", revision.version
-    if revision.sessions and method != "initialize":
-        yield "Mcp-Session-Id", _("the one that initialize returned")
-    if revision.routing_headers and method:
-        yield "Mcp-Method", method
-        params = message.get("params", {})
-        name = params.get(MIRRORED_MEMBERS.get(method, ""))
-        if isinstance(name, str):
-            yield "Mcp-Name", encode_value(name)
-        arguments = params.get("arguments")
-        mirrored = address.mirrored if isinstance(arguments, dict) else ()
-        for each in mirrored:
-            value = each.header_value(arguments)
-            if value is not None:
-                yield f"Mcp-Param-{each.header}", value
-
-
-def curl_command(
-    messages: Sequence[Message], address: Address, revision: Revision
-) -> str:
-    """Return a shell line that sends the same; "" for a revision with sessions."""
-    requests = _client_requests(messages)
-    if revision.sessions or not requests:
-        return ""
-    message = requests[-1]
-    headers = [
-        f"-H {shlex.quote(f'{name}: {value}')}"
-        for name, value in _request_headers(message, address, revision)
-    ]
-    # In ASCII no character of it is hidden.
-    body = shlex.quote(json.dumps(message, separators=(",", ":")))
-    lines = [f"curl -sS {shlex.quote(address.url)}", *headers, f"--data {body}"]
-    return " \\\n  ".join(lines)
-
-
-def python_example(messages: Sequence[Message], address: Address) -> str:
-    """Return a program with the Python SDK that sends the same; "" if it has no way."""
-    for message in _client_requests(messages):
-        method, names = IN_PYTHON.get(str(message.get("method")), ("", ()))
-        if method:
-            params = message["params"]
-            # In ASCII no character of it is hidden.
-            arguments = ", ".join(ascii(params[name]) for name in names)
-            token = TOKEN if address.needs_token else ""
-            expression = f"await client.{method}({arguments})"
-            return python_program(address.url, token, expression)
-    return ""
-
-
-def _client_requests(messages: Sequence[Message]) -> list[JsonObject]:
-    """Return what the client sent."""
-    return [json.loads(each.text) for each in messages if each.from_client]

@@ -27,7 +27,7 @@ from mcp_app.admin.forms.arguments import (
 )
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.rights import has_right, whom_to_ask
-from mcp_app.admin.trying import answers, examples, presentation
+from mcp_app.admin.trying import answers, examples, presentation, wire
 from mcp_app.admin.trying.setup import Refusal, Setup, has_unpublished_changes, lets_in
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
@@ -375,7 +375,7 @@ class TryPage:
         with suppress(ValueError):
             schema = getattr(self._definition, "input_schema", {})
             mirrored = mirrored_parameters(schema)
-        address = answers.Address(url, not setup.is_public, mirrored)
+        address = wire.Address(url, not setup.is_public, mirrored)
         revision, example = setup.chosen_revision, self._example
         return {
             **self._questions(setup, trial.state, self._results),
@@ -386,10 +386,10 @@ class TryPage:
             "judged": () if example is None else examples.judge_trial(example, trial),
             "messages_sent": [
                 (title, Secret(text))
-                for title, text in answers.exchanges(trial.messages, address, revision)
+                for title, text in wire.exchanges(trial.messages, address, revision)
             ],
-            "curl": Secret(answers.curl_command(trial.messages, address, revision)),
-            "python": Secret(answers.python_example(trial.messages, address)),
+            "curl": Secret(wire.curl_command(trial.messages, address, revision)),
+            "python": Secret(wire.python_example(trial.messages, address)),
         }
 
     def _who_can_see_url(self, trial: Trial, setup: Setup) -> str:

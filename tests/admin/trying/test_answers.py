@@ -16,18 +16,20 @@ from mcp_app import Context
 from mcp_app.admin.trying import answers
 from mcp_app.admin.trying.answers import (
     ELICITATION,
-    MAX_MESSAGES,
-    MAX_TEXT_LENGTH,
     ROOTS,
-    Address,
     Form,
     WrongAnswers,
-    curl_command,
-    exchanges,
-    python_example,
     question_form,
     result_of,
     results_of,
+)
+from mcp_app.admin.trying.wire import (
+    MAX_MESSAGES,
+    MAX_TEXT_LENGTH,
+    Address,
+    curl_command,
+    exchanges,
+    python_example,
 )
 from mcp_app.models import Tool
 from mcp_app.protocol.headers import mirrored_parameters
