@@ -323,6 +323,10 @@ class PublishedRow(WatchedRow):
     def working_content(self) -> JsonObject:
         return content_of(self, self.content_columns())
 
+    def published_content(self) -> JsonObject:
+        """Return what clients are served; empty if nothing is published."""
+        return {} if self.published is None else self.published.read()
+
     def working_hash(self) -> str:
         return hash_of(self.working_content())
 

@@ -6,24 +6,20 @@ more, nothing is published.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import IntegrityError, OperationalError, router, transaction
-from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.row_loader import MODELS, hints_of, uploads_of
-from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.rules import text_problem
+from mcp_app.catalog.row_loader import uploads_of
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import (
     DefinitionRow,
@@ -32,11 +28,8 @@ from mcp_app.models import (
     EventType,
     PublishedRow,
     Server,
-    Stop,
-    Tool,
 )
 from mcp_app.models.fields import parse_json
-from mcp_app.models.stops import stop_matcher
 from mcp_app.models.transactions import is_conflict
 from mcp_app.models.versions import hash_of
 from mcp_app.protocol import schemas
@@ -48,7 +41,6 @@ from mcp_app.publishing.differences import (
     client_view,
     differences,
 )
-from mcp_app.publishing.overlays import make_overlays, whole_definition
 from mcp_app.publishing.row_findings import (
     UNSERVABLE,
     Findings,
@@ -57,76 +49,6 @@ from mcp_app.publishing.row_findings import (
     judge_row_content,
     store_findings,
 )
-
-# -- stopping --------------------------------------------------------------------------
-# What people want to stop, by the names that they know.
-
-NEAR: Final = 5
-"""Names that are suggested."""
-MOST_COUNTED: Final = 1_000
-
-
-def find_definition(kind: str, name: str, registry: Registry) -> DefinitionRow | None:
-    """Return the row of a name or URI: the one that clients see, else a working copy.
-
-    What code declares has a row from then on.
-    """
-    if text_problem(name):
-        # Nothing is called so, and databases cannot look for NUL or half a pair.
-        return None
-    row = _find_by_name(kind, name)
-    if row is None and make_overlays(registry):
-        row = _find_by_name(kind, name)
-    return row
-
-
-def _find_by_name(kind: str, name: str) -> DefinitionRow | None:
-    model = MODELS[kind]
-    served = model.identity_hash(name)
-    matches = Q(published_identity=served) | Q(**{model.IDENTITY: name})
-    # Some databases take names for equal that are not.
-    rows = [
-        row
-        for row in model.rows().filter(matches)
-        if row.published_identity == served or row.identity == name
-    ]
-    rows.sort(key=lambda row: row.published_identity != served)
-    return rows[0] if rows else None
-
-
-def similar_names(kind: str, name: str) -> list[str]:
-    """Return names or URIs of a kind that are like this one, the most alike first."""
-    model = MODELS[kind]
-    names = [str(each) for each in model.rows().values_list(model.IDENTITY, flat=True)]
-    close = difflib.get_close_matches(name, names, NEAR)
-    within = [each for each in names if name.lower() in each.lower()]
-    return list(dict.fromkeys([*close, *within]))[:NEAR]
-
-
-def count_changing(registry: Registry, stops: Iterable[Stop]) -> int | None:
-    """Count the tools that do not say that they only read; one query.
-
-    Those that one of the stops holds by itself are left out.  None if there are many:
-    thousands would take seconds.
-    """
-    rows = [*Tool.rows().order_by().select_related("published")[: MOST_COUNTED + 1]]
-    if len(rows) > MOST_COUNTED:
-        return None
-    is_stopped = stop_matcher(stops)
-    hints = {name: each.definition.hints for name, each in registry.tools.items()}
-    stopped_names: set[str] = set()
-    for row in rows:
-        content = _served_content(row)
-        name = row.name if row.from_code else content.get("name")
-        if name is None or row.from_code is not (name in registry.tools):
-            # It is not published, not in the code any more, or hidden by what is.
-            continue
-        whole = whole_definition(row, content, registry)
-        of_row = hints_of(content)
-        hints[name] = whole.hints if isinstance(whole, ToolDefinition) else of_row
-        if is_stopped(row):
-            stopped_names.add(name)
-    return sum(not hints[name].read_only for name in hints if name not in stopped_names)
 
 
 def count_subscriptions(row: PublishedRow, after: JsonObject) -> int:
@@ -138,8 +60,6 @@ def count_subscriptions(row: PublishedRow, after: JsonObject) -> int:
     texts = rows.values_list("arguments", flat=True)
     return sum(not fits(parse_json(text)) for text in texts)
 
-
-# -- publication -----------------------------------------------------------------------
 
 Row = TypeVar("Row", bound=PublishedRow)
 
@@ -273,15 +193,8 @@ def _both_views(
     row: PublishedRow, content: JsonObject, registry: Registry
 ) -> Iterator[ClientView]:
     """Yield what clients get now, and with this content."""
-    for each in (_served_content(row), content):
+    for each in (row.published_content(), content):
         yield client_view(row, each, registry)
-
-
-def _served_content(row: PublishedRow) -> JsonObject:
-    return {} if row.published is None else row.published.read()
-
-
-# -- publishing ---------------------------------------------------------------------
 
 
 def publish_working_copy(

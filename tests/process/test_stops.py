@@ -21,7 +21,7 @@ from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.revisions import REVISIONS, STATEFUL
-from mcp_app.publishing.publication import find_definition
+from mcp_app.publishing.stop_targets import find_definition
 from mcp_app.server.outcome import STOPPED_CALL
 from tests.asgi_client import Client, Outcome, Visit, outcome
 from tests.behaviours import Stage, registry

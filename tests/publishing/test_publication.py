@@ -10,13 +10,8 @@ import pytest
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import Resource, Stop, Tool
 from mcp_app.publishing import publication
-from mcp_app.publishing.publication import (
-    MOST_COUNTED,
-    OutOfDate,
-    PublicationRefused,
-    count_changing,
-    similar_names,
-)
+from mcp_app.publishing.publication import OutOfDate, PublicationRefused
+from mcp_app.publishing.stop_targets import MOST_COUNTED, count_changing, similar_names
 from tests.drill.models import Order
 from tests.published import published, stopped
 

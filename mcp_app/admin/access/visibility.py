@@ -55,7 +55,7 @@ class Visibility:
         self.row = row
         self._stops = stops
         self.kind = row.kind_of_row
-        content = row.working_content() if _is_unseen(row) else _published_content(row)
+        content = row.working_content() if _is_unseen(row) else row.published_content()
         self._content = content
         self._tags, self._own = tags_and_requirements(row, content)
         self.servers = self._sorted_servers()
@@ -65,7 +65,7 @@ class Visibility:
     def _sorted_servers(self) -> list[ServerDefinition]:
         """Return the servers to choose from, those that offer the row first."""
         if isinstance(self.row, Server):
-            return [server_definition(self.row, _published_content(self.row))]
+            return [server_definition(self.row, self.row.published_content())]
         key = (self.kind, str(self.row.pk))
 
         def order(each: ServerDefinition) -> tuple[bool, str]:
@@ -181,10 +181,6 @@ def _is_unseen(row: PublishedRow) -> bool:
     return row.published is None and not from_code
 
 
-def _published_content(row: PublishedRow) -> JsonObject:
-    return {} if row.published is None else row.published.read()
-
-
 def count_people(conditions: Sequence[Condition]) -> Mapping[str, int]:
     """Return how many people meet the first condition, the first two, and so on.
 
@@ -220,7 +216,7 @@ def who_sees(row: PublishedRow, content: JsonObject) -> list[str]:
         return [_("Nobody: no published server offers it.")]
     before = demands
     if not _is_unseen(row):
-        before = tags_and_requirements(row, _published_content(row))[1]
+        before = tags_and_requirements(row, row.published_content())[1]
     groups = permissions.known_groups(before.combined_with(demands))
     who = _people_text(demands, groups)
     if before != demands:

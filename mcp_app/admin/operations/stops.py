@@ -32,7 +32,7 @@ from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Session, Stop
 from mcp_app.models.stops import Running, Scope, scope_of
-from mcp_app.publishing.publication import count_changing
+from mcp_app.publishing.stop_targets import count_changing
 
 Row = TypeVar("Row", bound=models.Model)
 

@@ -200,7 +200,7 @@ def servers_offering(row: PublishedRow, content: JsonObject | None) -> list[str]
     """Return the servers that offer a row, as published or with this content."""
     if isinstance(row, Server):
         return [row.slug]
-    served = row.published.read() if row.published is not None else {}
+    served = row.published_content()
     key = row.kind_of_row, str(row.pk)
     tags = [tags_and_requirements(row, each)[0] for each in (served, content or served)]
     return [

@@ -196,7 +196,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         self, request: HttpRequest, row: Row, content: JsonObject, working_copy: bool
     ) -> None:
         """Raise 403 without the permissions for an old version's guarded columns."""
-        served = {} if row.published is None else row.published.read()
+        served = row.published_content()
         if _demand_values(content) != _demand_values(served):
             self._require_right(request, "grant")
         if not working_copy:

@@ -17,7 +17,7 @@ from mcp_app.interface.rules import one_line, visible
 from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Stop
 from mcp_app.models.stops import MAX_NAME_LENGTH, By, Running, Scope
-from mcp_app.publishing.publication import NEAR, find_definition, similar_names
+from mcp_app.publishing.stop_targets import NEAR, find_definition, similar_names
 from mcp_app.site_time import local_time
 
 KINDS: Final[Mapping[str, str]] = {

@@ -105,7 +105,7 @@ class SiteRows:
         choosing: list[int] = []
         for server in servers:
             self.rows[kind_of_model(Server), server.slug] = server
-            served = {} if server.published is None else server.published.read()
+            served = server.published_content()
             for kind, keys in primary_keys_in(served).items():
                 self.keys[kind].update(dict.fromkeys(keys, ""))
             if server.selection == Server.Selection.CHOSEN:

@@ -37,8 +37,7 @@ class WorkingCopy:
     @classmethod
     def of_definition_row(cls, row: DefinitionRow) -> WorkingCopy:
         """Return that of a row; raise ValueError if its columns do not fit.  Blocks."""
-        published = {} if row.published is None else row.published.read()
-        demands = demands_of(published)
+        demands = demands_of(row.published_content())
         if row.from_code:
             key = row.kind_of_row, str(row.pk)
             stored = StoredOverlay(key, row.identity, row.working_content())

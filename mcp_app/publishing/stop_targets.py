@@ -1,0 +1,84 @@
+"""What people want to stop, by the names that they know."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+from django.db.models import Q
+
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.row_loader import MODELS, hints_of
+from mcp_app.interface.definitions import ToolDefinition
+from mcp_app.interface.rules import text_problem
+from mcp_app.models import DefinitionRow, Stop, Tool
+from mcp_app.models.stops import stop_matcher
+from mcp_app.publishing.overlays import make_overlays, whole_definition
+
+NEAR: Final = 5
+"""Names that are suggested."""
+MOST_COUNTED: Final = 1_000
+
+
+def find_definition(kind: str, name: str, registry: Registry) -> DefinitionRow | None:
+    """Return the row of a name or URI: the one that clients see, else a working copy.
+
+    What code declares has a row from then on.
+    """
+    if text_problem(name):
+        # Nothing is called so, and databases cannot look for NUL or half a pair.
+        return None
+    row = _find_by_name(kind, name)
+    if row is None and make_overlays(registry):
+        row = _find_by_name(kind, name)
+    return row
+
+
+def _find_by_name(kind: str, name: str) -> DefinitionRow | None:
+    model = MODELS[kind]
+    served = model.identity_hash(name)
+    matches = Q(published_identity=served) | Q(**{model.IDENTITY: name})
+    # Some databases take names for equal that are not.
+    rows = [
+        row
+        for row in model.rows().filter(matches)
+        if row.published_identity == served or row.identity == name
+    ]
+    rows.sort(key=lambda row: row.published_identity != served)
+    return rows[0] if rows else None
+
+
+def similar_names(kind: str, name: str) -> list[str]:
+    """Return names or URIs of a kind that are like this one, the most alike first."""
+    model = MODELS[kind]
+    names = [str(each) for each in model.rows().values_list(model.IDENTITY, flat=True)]
+    close = difflib.get_close_matches(name, names, NEAR)
+    within = [each for each in names if name.lower() in each.lower()]
+    return list(dict.fromkeys([*close, *within]))[:NEAR]
+
+
+def count_changing(registry: Registry, stops: Iterable[Stop]) -> int | None:
+    """Count the tools that do not say that they only read; one query.
+
+    Those that one of the stops holds by itself are left out.  None if there are many:
+    thousands would take seconds.
+    """
+    rows = [*Tool.rows().order_by().select_related("published")[: MOST_COUNTED + 1]]
+    if len(rows) > MOST_COUNTED:
+        return None
+    is_stopped = stop_matcher(stops)
+    hints = {name: each.definition.hints for name, each in registry.tools.items()}
+    stopped_names: set[str] = set()
+    for row in rows:
+        content = row.published_content()
+        name = row.name if row.from_code else content.get("name")
+        if name is None or row.from_code is not (name in registry.tools):
+            # It is not published, not in the code any more, or hidden by what is.
+            continue
+        whole = whole_definition(row, content, registry)
+        of_row = hints_of(content)
+        hints[name] = whole.hints if isinstance(whole, ToolDefinition) else of_row
+        if is_stopped(row):
+            stopped_names.add(name)
+    return sum(not hints[name].read_only for name in hints if name not in stopped_names)
