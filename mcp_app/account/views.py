@@ -1,6 +1,6 @@
 """The pages on which users manage their own access tokens, and nobody else's.
 
-The list has their connected apps, too; `app_views` has the page of one of these.
+The list has their connected apps, too; `connected_app_page` is the page of one.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Queue(Protocol):
         """How many bytes wait to be sent."""
 
     def give_up(self) -> None:
-        """End the stream, and let go of what waits (`Queues.count`)."""
+        """End the stream, and let go of what waits (`Queues.count_bytes`)."""
 
 
 class Queues:

@@ -113,8 +113,8 @@ def recognise(
     """Return a request of the stateless era with which nothing is wrong, at once.
 
     `value` is the body's, `raw` the headers.  None is no verdict: whatever is less
-    usual goes through `envelope.parse` and `check_stateless`, which say what is
-    wrong with it.
+    usual goes through `envelope.parse_message` and `check_stateless`, which say what
+    is wrong with it.
     """
     try:
         params = value["params"]  # type: ignore[index]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 UNKNOWN_ADDRESS: Final = "@"
-"""The key of the rate that all share whose address is not known (`auth.addresses`)."""
+"""The key of the rate that all share whose address is not known (`CallerAddresses`)."""
 IS_DRAWN: Final = "mcp_app.is_drawn"
 """The key of a connection's scope that has what was drawn for the span of a request."""
 SEVERITY: Mapping[str, int] = {level: index for index, level in enumerate(LEVELS)}

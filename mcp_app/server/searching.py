@@ -112,7 +112,7 @@ async def _refuse_call(own: str, *, arguments: JsonObject) -> ToolOutput:
 
 async def _run_search(*, arguments: JsonObject) -> ToolOutput:
     exchange = current_call.get()
-    assert exchange is not None  # noqa: S101 - `calls.run` has set it
+    assert exchange is not None  # noqa: S101 - `run_user_code` has set it
     listing = visible_listing(exchange, exchange.catalog.offered["tools"])
     if not has_full_text():
         raise ToolError("This server cannot search. Tell the user.")

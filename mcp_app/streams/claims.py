@@ -3,7 +3,7 @@
 They belong to processes that died, or are unknown to their own process.
 
 A process is dead if its row has not changed while it was watched
-(`invalidation.peers`).  No call runs again, because nobody knows whether it had an
+(`invalidation.workers`).  No call runs again, because nobody knows whether it had an
 effect.
 """
 

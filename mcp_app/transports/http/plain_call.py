@@ -12,7 +12,7 @@ It is served here if all of this holds:
 Everything else goes to `EndpointHandler`, with what was read of the body.  Both answer
 with the same bytes: tests/transports/http/test_plain_call.py compares them.
 
-`stateless_call` and `session_call` have what the eras do not share.
+`StatelessCall` and `SessionCall` have what the eras do not share.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The probe: a server says what reached it of a request that its own site sent.
 
-It is a POST to the server's own address with a ticket (`probe_tickets`), answered
+It is a POST to the server's own address with a ticket (`issue_ticket`), answered
 before Host and Origin are checked, and also while everything is stopped.  It reads the
 settings and two clocks, and writes nothing.
 """
@@ -35,7 +35,7 @@ from mcp_app.transports.http.responses import send_json, send_whole
 # -- probe tickets ---------------------------------------------------------------------
 # Tickets of probes: what this site signs, and what it asks a server to do.
 #
-# A ticket is signed with the site's keys (`conf.secrets`), and good at one server for
+# A ticket is signed with the site's keys (`secret_keys`), and good at one server for
 # ten minutes.  Whoever has no ticket finds no probe: the header means nothing then.
 
 HEADER: Final = "Mcp-Probe"

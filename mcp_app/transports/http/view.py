@@ -195,7 +195,7 @@ class EndpointView:
     """
 
     csrf_exempt = True
-    """Authentication by cookie makes this check itself (`auth.sessions`)."""
+    """Authentication by cookie makes this check itself (`auth.authenticators`)."""
     login_required = False
     """Servers have access rules of their own."""
     endpoint = served
