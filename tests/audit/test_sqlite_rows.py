@@ -24,7 +24,8 @@ TEXT = "é𝄞 \\ %s '\" \t\n?1"
 
 
 def own_columns(count: int) -> list[Own]:
-    return [(number, 2, 3, 4, "5", "6", "7", "8") for number in range(count)]
+    texts = [str(place) for place in range(5, len(Call.OWN) + 1)]
+    return [(number, 2, 3, 4, *texts) for number in range(count)]
 
 
 @pytest.mark.parametrize("count", [4, 5, 138, 2 * SIZES[0] + 228])

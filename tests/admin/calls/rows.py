@@ -30,14 +30,11 @@ SHARED: Final[dict[str, Any]] = {
     "session": "abcdef0123456789",
     "revision": "2025-11-25",
 }
-OWN: Final[dict[str, Any]] = {
+OWN: Final[dict[str, Any]] = dict.fromkeys(Call.OWN, "") | {
     "took_us": 12_000,
     "size": 41,
     "arguments_size": 20,
     "arguments_digest": "9c1e" + 24 * "0" + "ab77",
-    "failure": "",
-    "arguments": "",
-    "error": "",
 }
 
 
@@ -51,7 +48,7 @@ def write(*calls: dict[str, Any]) -> list[Call]:
     rows: dict[Any, list[Any]] = {}
     for number, columns in enumerate(calls):
         given = {"ago_ms": 1_000 + number, **SHARED, **OWN, **columns}
-        given.setdefault("time_ms", base - given["ago_ms"])
+        given["time_ms"] = given["time_ms"] or base - given["ago_ms"]
         shared = tuple(given[name] for name in Call.SHARED)
         own = tuple(given[name] for name in Call.OWN)
         rows.setdefault(shared, []).append(own)
