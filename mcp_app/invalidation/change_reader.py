@@ -14,7 +14,7 @@ from django.db import connections, router
 
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Counter, Topic
-from mcp_app.models.questions import COUNTER, ids_from_text
+from mcp_app.models.topics import COUNTER, ids_from_text
 
 MOST_ROWS = 5_000
 """With more new rows than this, everything counts as changed."""

@@ -17,7 +17,7 @@ from mcp_app.invalidation.change_reader import NO_DEFINITION
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.changes import ANY, many_written
 from mcp_app.models.expiry import ExpiredRows, delete_rows
-from mcp_app.models.questions import COUNTER, ids_to_text
+from mcp_app.models.topics import COUNTER, ids_to_text
 from mcp_app.models.transactions import (
     NowMilliseconds,
     own_transaction,

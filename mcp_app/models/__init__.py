@@ -16,14 +16,16 @@ from mcp_app.models.event_subscriptions import EventSubscription
 from mcp_app.models.examples import Example
 from mcp_app.models.expiry import Blob
 from mcp_app.models.occurrences import Occurrence
+from mcp_app.models.once import Once
 from mcp_app.models.openapi import ImportedOperation, OpenApiDocument
-from mcp_app.models.questions import Counter, Once, Question, Topic
+from mcp_app.models.questions import Question
 from mcp_app.models.server import Server
 from mcp_app.models.sessions import Session, Subscription
 from mcp_app.models.stops import Stop
 from mcp_app.models.streams import Event, LoggedMessage, Stream
 from mcp_app.models.tasks import Task
 from mcp_app.models.tokens import AccessToken, Connection, IssuedToken
+from mcp_app.models.topics import Counter, Topic
 from mcp_app.models.versions import DefinitionVersion, PublishedRow, State
 from mcp_app.models.workers import Worker
 

@@ -15,7 +15,7 @@ from django.db import connections, models, router
 from mcp_app.models.changes import Change
 from mcp_app.models.expiry import delete_rows
 from mcp_app.models.fields import ExactCharField
-from mcp_app.models.questions import Counter
+from mcp_app.models.topics import Counter
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
 
 EVENT: Final = "event"

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.interface.context import LEVELS
 from mcp_app.interface.principal import Principal, parts_of_key
 from mcp_app.interface.rules import visible
-from mcp_app.models import stops
+from mcp_app.models import erasing
 from mcp_app.models.changes import Change, RecordedRows
 from mcp_app.models.expiry import claim_rows, delete_rows
 from mcp_app.models.fields import (
@@ -68,7 +68,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         """Lock them, and delete what is theirs; return their keys."""
         locked = self.using(using).select_for_update().order_by("pk")
         keys = list(locked.values_list("pk", flat=True))
-        stops.erase_session_rows(using, keys)
+        erasing.erase_session_rows(using, keys)
         return keys
 
     delete.queryset_only = True  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         keys = list(self.using(using).values_list("pk", flat=True))
         parts = (keys[at : at + AT_ONCE] for at in range(0, len(keys), AT_ONCE))
         return any(
-            persistently(partial(stops.empty_some, using, part)) for part in parts
+            persistently(partial(erasing.empty_some, using, part)) for part in parts
         )
 
     def remove_some(self) -> int | None:
@@ -92,7 +92,7 @@ class SessionQuerySet(RecordedRows["Session"]):
         with own_transaction(using):
             some = claim_rows(self.using(using)).values_list("pk", flat=True)
             keys = list(some[:AT_ONCE])
-            if keys and not stops.empty_some(using, keys):
+            if keys and not erasing.empty_some(using, keys):
                 self.filter(pk__in=keys)._delete_locked(using)
                 return len(keys)
         return 0 if keys else None

@@ -19,16 +19,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.interface.rules import one_line, visible
-from mcp_app.models import streams
-from mcp_app.models.appends import OPEN
 from mcp_app.models.changes import ANY, Change
 from mcp_app.models.definitions import DefinitionRow
-from mcp_app.models.expiry import delete_rows
 from mcp_app.models.fields import CheckedRow, DigestField, ExactCharField
-from mcp_app.models.questions import Question
 from mcp_app.models.server import Server
-from mcp_app.models.streams import AT_ONCE, Event, LoggedMessage, Stream, throw_away
-from mcp_app.models.transactions import NowMilliseconds, own_transaction
 from mcp_app.models.versions import PublishedRow
 
 STOP: Final = "stop"
@@ -285,43 +279,3 @@ def served_as(row: PublishedRow) -> str:
 
 def _kind_and_ref(row: PublishedRow | None) -> tuple[str, str]:
     return ("", "") if row is None else (row.kind_of_row, str(row.pk))
-
-
-# -- erasing ---------------------------------------------------------------------------
-# Sessions that go take along what is theirs: nothing of it is loaded.
-#
-# Django would load what it cascades to, and does it all in one transaction.
-
-
-def empty_some(using: str, sessions: Sequence[int]) -> bool:
-    """Delete a portion of the messages of sessions that are about to be deleted.
-
-    Their streams are closed before; their rows stay, so that no call runs again.
-    Returns False where so few are left that they can go with their sessions.
-    """
-    with own_transaction(using):
-        own = Stream.objects.using(using).filter(session_id__in=sessions)
-        stored = models.F("head_seq") - models.F("floor_seq")
-        total = own.aggregate(messages=models.Sum(stored), size=models.Sum("size"))
-        messages, size = total["messages"] or 0, total["size"] or 0
-        if messages <= streams.MESSAGES and size <= streams.BYTES:
-            return False
-        full = own.filter(head_seq__gt=models.F("floor_seq")).order_by("pk")
-        some = list(full.select_for_update().sized()[:AT_ONCE])
-        rows = Stream.objects.using(using)
-        open_ones = rows.filter(pk__in=[each.pk for each in some], state=OPEN)
-        open_ones.update(state=Stream.State.CLOSED, ended_ms=NowMilliseconds())
-        whole = throw_away(using, some)
-        rows.filter(pk__in=whole).update(floor_seq=models.F("head_seq"), size=0)
-    return True
-
-
-def erase_session_rows(using: str, sessions: Sequence[int]) -> None:
-    """Delete what belongs to sessions, whose rows are locked by the caller."""
-    own = Stream.objects.using(using).filter(session_id__in=sessions).order_by("pk")
-    locked = list(own.select_for_update().sized())
-    full = [each.pk for each in locked if each.head_seq > each.floor_seq]
-    delete_rows(using, Event, full, "stream_id")
-    delete_rows(using, Stream, [each.pk for each in locked])
-    for model in (Question, LoggedMessage):
-        delete_rows(using, model, sessions, "session_id")

@@ -23,8 +23,8 @@ from mcp_app.invalidation.workers import Here
 from mcp_app.models import Change, Counter, Subscription, Topic
 from mcp_app.models.appends import Addition
 from mcp_app.models.changes import ChangeQuerySet
-from mcp_app.models.questions import COUNTER
 from mcp_app.models.streams import EventQuerySet, StreamQuerySet
+from mcp_app.models.topics import COUNTER
 from mcp_app.models.transactions import own_transaction
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import NEVER, FreshnessGate

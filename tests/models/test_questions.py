@@ -7,14 +7,8 @@ from django.db import IntegrityError, transaction
 
 from mcp_app.models import Change, Once, Question, Session, Stream
 from mcp_app.models.fields import digest
-from mcp_app.models.questions import (
-    COUNTER,
-    QUESTION,
-    Counter,
-    Topic,
-    ids_from_text,
-    ids_to_text,
-)
+from mcp_app.models.questions import QUESTION
+from mcp_app.models.topics import COUNTER, Counter, Topic, ids_from_text, ids_to_text
 from tests.models.test_sessions import session
 
 pytestmark = pytest.mark.django_db
