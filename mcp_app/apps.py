@@ -40,7 +40,7 @@ class McpConfig(AppConfig):
         from mcp_app.catalog import autodiscovery, bindings, open_models  # noqa: PLC0415
         from mcp_app.catalog.registry import Registry, mcp  # noqa: PLC0415
         from mcp_app.invalidation import compaction, workers  # noqa: PLC0415
-        from mcp_app.process import janitor  # noqa: PLC0415
+        from mcp_app.process import upkeep  # noqa: PLC0415
         from mcp_app.publishing import overlays  # noqa: PLC0415
         from mcp_app.server import context  # noqa: PLC0415
 
@@ -48,7 +48,7 @@ class McpConfig(AppConfig):
         compaction.connect()
         workers.connect()
         overlays.connect_overlays(self)
-        janitor.Upkeep.watch = staticmethod(_watch)
+        upkeep.Upkeep.watch = staticmethod(_watch)
         Registry.make_toolsets = staticmethod(_make_toolsets)
         Registry.cause_of_call = staticmethod(context.cause_of_call)
 

@@ -58,8 +58,9 @@ from mcp_app.process.event_changes import EventChanges
 from mcp_app.process.event_delivery import EventDelivery
 from mcp_app.process.event_streams import EventStreams
 from mcp_app.process.freshness import TIMEOUT, FreshnessGate, refresh_caches
+from mcp_app.process.heap import freeze_heap
 from mcp_app.process.heartbeat import FINE, STOPPING, Health, Heartbeat, resident_bytes
-from mcp_app.process.janitor import Janitor, Ticker, Upkeep, freeze_heap
+from mcp_app.process.janitor import Janitor
 from mcp_app.process.lifecycle import drain_process, retry_seconds
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.quotas import Queues, Quotas, Uploads
@@ -67,6 +68,8 @@ from mcp_app.process.rates import Rates
 from mcp_app.process.running import RunningCalls, StreamOpener
 from mcp_app.process.shared_rates import SharedRates
 from mcp_app.process.tasks import TaskRunner
+from mcp_app.process.ticker import Ticker
+from mcp_app.process.upkeep import Upkeep
 from mcp_app.process.webhooks import WebhookStore
 from mcp_app.protocol.cursors import derived_key, key_fingerprint
 from mcp_app.protocol.errors import Unavailable

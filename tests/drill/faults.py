@@ -28,8 +28,8 @@ from mcp_app.models.topics import COUNTER
 from mcp_app.models.transactions import own_transaction
 from mcp_app.process.announcements import Announcements
 from mcp_app.process.freshness import NEVER, FreshnessGate
-from mcp_app.process.janitor import Ticker
 from mcp_app.process.runtime import Process
+from mcp_app.process.ticker import Ticker
 from mcp_app.streams import log_writer, request_log
 from mcp_app.streams.replay import Followers
 from mcp_app.streams.request_log import OwnedStream

@@ -15,7 +15,7 @@ from mcp_app.conf import Limits
 from mcp_app.models import Topic, Worker
 from mcp_app.models.expiry import ExpiredRows
 from mcp_app.pools.database import writer
-from mcp_app.process import janitor
+from mcp_app.process import heap, janitor
 from mcp_app.process.janitor import Janitor
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import Unavailable
@@ -123,7 +123,7 @@ async def test_an_outage_is_logged(
 async def test_it_is_frozen_once_the_catalogs_are_loaded(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(janitor, "_is_frozen", False)
+    monkeypatch.setattr(heap, "_is_frozen", False)
     process.gate.mark_stale()
     before = gc.get_freeze_count()
     await process.gate.wait_for_check()

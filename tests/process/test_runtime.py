@@ -31,9 +31,9 @@ from mcp_app.process import (
     announcements,
     freshness,
     heartbeat,
-    janitor,
     lifecycle,
     runtime,
+    ticker,
 )
 from mcp_app.process import background as current_process
 from mcp_app.process.heartbeat import DATABASE
@@ -338,7 +338,7 @@ async def test_what_fails_is_mailed_beside_the_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings.MCP = {**settings.MCP, "ALERTS": {"mail": ["ops@example.com"]}}
-    monkeypatch.setattr("mcp_app.process.janitor.WATCHED_S", 0)
+    monkeypatch.setattr("mcp_app.process.upkeep.WATCHED_S", 0)
     await writer.run(write, *(crash() for _ in range(5)))
     await process._upkeep.maintain_rows()
     await asyncio.to_thread(process._upkeep._watching.join)
@@ -533,7 +533,7 @@ async def test_a_heartbeat_that_fails_is_not_the_last_look(
 async def test_what_is_open_ends_when_its_session_is_too_old(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(janitor, "AGED", 0.01)
+    monkeypatch.setattr(ticker, "AGED", 0.01)
     old, young = await site.connect(STATEFUL), await site.connect(STATEFUL)
     streams = [await each.standing() for each in (old, young)]
     for each in streams:
