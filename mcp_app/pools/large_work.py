@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
-from mcp_app.pools.user_threads import Owner, Turns
+from mcp_app.pools.turns import Owner, Turns
 
 Value = TypeVar("Value")
 Arguments = ParamSpec("Arguments")

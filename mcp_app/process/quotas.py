@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mcp_app.conf import Limits
 from mcp_app.interface.principal import Principal
-from mcp_app.pools.user_threads import NOBODY, Owner
+from mcp_app.pools.turns import NOBODY, Owner
 from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.listeners import Listener, Listeners

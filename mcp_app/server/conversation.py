@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_app.interface.errors import TooManyQuestions
 from mcp_app.interface.questions import SamplingMessage
-from mcp_app.pools.user_threads import Owner
+from mcp_app.pools.turns import Owner
 from mcp_app.protocol import envelope, jsonrpc, negotiation, schemas
 from mcp_app.protocol.content import Text, ToolResult, ToolUse, sampling_block_to_wire
 from mcp_app.protocol.cursors import Sealer, TooLarge

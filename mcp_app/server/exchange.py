@@ -14,7 +14,7 @@ from mcp_app.interface.call_record import ANSWERED, Ending
 from mcp_app.interface.context import LEVELS, Client
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.principal import AccessRequest, Principal, Rights
-from mcp_app.pools.user_threads import GUESS, Owner
+from mcp_app.pools.turns import GUESS, Owner
 from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.json_types import JsonObject

@@ -52,7 +52,8 @@ from mcp_app.pools.connections import without_old_connections
 from mcp_app.pools.loop_thread import Mailbox, settle_future
 from mcp_app.pools.pump import PUMPS
 from mcp_app.pools.statement_time import limit_transaction
-from mcp_app.pools.user_threads import Job, NoPlace, Owner, SharedPlaces, UserThreads
+from mcp_app.pools.turns import Owner, SharedPlaces
+from mcp_app.pools.user_threads import Job, NoPlace, UserThreads
 from mcp_app.server.context import call_core_of, current_call
 from mcp_app.server.exchange import Exchange
 

@@ -84,7 +84,7 @@ async def main():
 asyncio.run(main())
 """,
     "user code": """
-from mcp_app.pools.user_threads import UNKNOWN
+from mcp_app.pools.turns import UNKNOWN
 from mcp_app.pools.user_threads import UserThreads
 pool = UserThreads(1)
 pool.submit(lambda job: close_slowly(), "test", UNKNOWN)

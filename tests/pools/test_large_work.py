@@ -12,7 +12,7 @@ from contextvars import ContextVar
 import pytest
 
 from mcp_app.pools.large_work import LargeWork
-from mcp_app.pools.user_threads import Owner
+from mcp_app.pools.turns import Owner
 
 ANN = Owner("ann", stranger=False)
 BEN = Owner("ben", stranger=False)

@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 
 from mcp_app.pools import user_threads
-from mcp_app.pools.user_threads import UNKNOWN, Job, NoPlace, Owner, Turns, UserThreads
+from mcp_app.pools.turns import UNKNOWN, Owner, Turns
+from mcp_app.pools.user_threads import Job, NoPlace, UserThreads
 from mcp_app.protocol.errors import Unavailable
 
 PATIENCE_S: Final = 60

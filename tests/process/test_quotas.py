@@ -14,7 +14,7 @@ import pytest
 
 from mcp_app.conf import Limits
 from mcp_app.interface.principal import Principal
-from mcp_app.pools.user_threads import NOBODY, Owner
+from mcp_app.pools.turns import NOBODY, Owner
 from mcp_app.process import quotas
 from mcp_app.process.quotas import NoRoom, Queues, Quotas, Uploads
 from mcp_app.protocol.errors import Unavailable

@@ -14,7 +14,7 @@ from mcp_app.conf import Limits
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.errors import TooManyQuestions
 from mcp_app.interface.questions import SamplingMessage
-from mcp_app.pools.user_threads import Owner
+from mcp_app.pools.turns import Owner
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Audio, Image, Text, ToolResult, ToolUse
 from mcp_app.protocol.errors import InvalidParams, InvalidRequest

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from mcp_app.pools.large_work import large_work
-from mcp_app.pools.user_threads import Owner
+from mcp_app.pools.turns import Owner
 from mcp_app.process.quotas import NoRoom, Uploads
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import envelope, jsonrpc

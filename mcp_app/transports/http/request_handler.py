@@ -24,7 +24,7 @@ from mcp_app.interface.principal import (
     Principal,
     Rights,
 )
-from mcp_app.pools.user_threads import Owner
+from mcp_app.pools.turns import Owner
 from mcp_app.process.background import process
 from mcp_app.process.quotas import NoRoom, Reader
 from mcp_app.process.runtime import Process

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import Principal, Rights
-from mcp_app.pools.user_threads import NOBODY
+from mcp_app.pools.turns import NOBODY
 from mcp_app.process.running import Waiting
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import envelope, negotiation

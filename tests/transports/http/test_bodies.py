@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.conf import Limits
-from mcp_app.pools.user_threads import NOBODY
+from mcp_app.pools.turns import NOBODY
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import ReadLimits

@@ -15,7 +15,7 @@ from django.db import Error, connection, connections
 from mcp_app import Accepted, Context, SyncContext, ToolError
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.pools.database import writer
-from mcp_app.pools.user_threads import Owner
+from mcp_app.pools.turns import Owner
 from mcp_app.process.runtime import Process
 from mcp_app.workbench.trying.dry_run import limit_time
 from mcp_app.workbench.trying.dry_run_outcome import DryRunOutcome, Ending, Remark
