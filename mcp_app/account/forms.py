@@ -21,8 +21,8 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.rights import Choice
+from mcp_app.auth.users import find_user, no_such_user
 from mcp_app.conf import mcp_settings
 from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.models.fields import digest, split_words, tag_problems

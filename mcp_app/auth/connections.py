@@ -23,8 +23,8 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.auth.authenticators import sign_in_names, token_names
-from mcp_app.auth.permissions import active_users
 from mcp_app.auth.resources import oauth_settings
+from mcp_app.auth.users import active_users
 from mcp_app.conf import mcp_settings, secret_keys
 from mcp_app.models import (
     AccessToken,

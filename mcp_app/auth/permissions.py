@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from django.contrib import auth
-from django.contrib.auth import get_user_model
-from django.contrib.auth.backends import BaseBackend
-from django.contrib.auth.models import AbstractBaseUser, Permission, PermissionsMixin
-from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import DatabaseError
-from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, When
-from django.utils.translation import gettext as _
 
 from mcp_app.auth.caches import AgedCache
+from mcp_app.auth.users import UserRows
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,
     AccessRequest,
@@ -28,199 +23,9 @@ from mcp_app.interface.principal import (
     Rights,
     Rule,
 )
-from mcp_app.interface.rules import AccessRequirements, visible
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.pools.connections import is_outage
 from mcp_app.pools.database import judges, reader
-
-# -- permission queries ----------------------------------------------------------------
-# Who meets demands, as conditions on the table of users: counted, not asked singly.
-#
-# Each condition says of a user what `Holder` says.  Where Django cannot tell it of many
-# at once there is none, and a person has to be looked at alone.
-
-EVERYBODY: Final = Q()
-NOBODY: Final = Q(pk__in=[])
-MOST_GROUPS: Final = 500
-"""Groups that one look reads besides those that are named."""
-_GRANTING: Final = (
-    "has_perm",
-    "get_user_permissions",
-    "get_group_permissions",
-    "get_all_permissions",
-)
-_ONLY_OBJECTS: Final = frozenset({"guardian.backends.ObjectPermissionBackend"})
-"""Backends that grant nothing but for single objects."""
-
-
-@dataclass(frozen=True, slots=True)
-class KnownGroup:
-    """A group that demands name, or that has a permission which they ask for.
-
-    `grants_permissions` are those permissions; `people` is how many active users are in
-    it.
-    """
-
-    pk: Any
-    name: str
-    people: int
-    grants: frozenset[str]
-
-    @property
-    def name_to_show(self) -> str:
-        """The name, with its hidden characters to be seen."""
-        return visible(self.name)
-
-
-def all_users() -> QuerySet[Any]:
-    """Return all users, as those who ask are looked up."""
-    return auth.get_user_model()._default_manager.all()
-
-
-def active_condition() -> Q:
-    """Return who may log in."""
-    model = auth.get_user_model()
-    if _find_field(model, "is_active") is not None:
-        return Q(is_active=True)
-    return EVERYBODY if getattr(model, "is_active", True) else NOBODY
-
-
-def superusers() -> Q:
-    """Return who has every permission and counts as being in every group."""
-    there = _find_field(auth.get_user_model(), "is_superuser")
-    return NOBODY if there is None else Q(is_superuser=True)
-
-
-def with_permission(permission: str) -> Q | None:
-    """Return who has a permission; None where a backend cannot list them."""
-    has_perm = getattr(auth.get_user_model(), "has_perm", None)
-    if has_perm is None:
-        return NOBODY
-    if has_perm is not PermissionsMixin.has_perm or uncounted_backends():
-        return None
-    condition = superusers()
-    for backend in auth.get_backends():
-        if grants_permissions(backend):
-            try:
-                holders = backend.with_perm(permission)  # type: ignore[attr-defined]
-            except (TypeError, ValueError, FieldError):
-                # Django's own looks for `active_user` from the side of the permissions.
-                return None
-            condition |= Q(pk__in=holders.values("pk"))
-    return condition
-
-
-def uncounted_backends() -> list[str]:
-    """Return the backends that may grant a permission and cannot say to whom."""
-    return [
-        _dotted_path(each) for each in auth.get_backends() if not _lists_holders(each)
-    ]
-
-
-def grants_permissions(backend: object) -> bool:
-    """Whether a backend may give anybody a permission that is about no object."""
-    if _dotted_path(backend) in _ONLY_OBJECTS:
-        return False
-    has_perm = getattr(type(backend), "has_perm", None)
-    return has_perm is not None and any(
-        getattr(type(backend), name, None) is not getattr(BaseBackend, name)
-        for name in _GRANTING
-    )
-
-
-def _lists_holders(backend: object) -> bool:
-    """Whether `with_perm` of a backend is as new as what it says of one user."""
-    if not grants_permissions(backend):
-        return True
-    for each in type(backend).__mro__:
-        if "with_perm" in vars(each):
-            return True
-        if not vars(each).keys().isdisjoint(_GRANTING):
-            break
-    return False
-
-
-def _dotted_path(backend: object) -> str:
-    return f"{type(backend).__module__}.{type(backend).__qualname__}"
-
-
-def in_groups(names: Collection[str], known: Iterable[KnownGroup]) -> Q:
-    """Return who is in one of these groups; superusers are in all."""
-    keys = [each.pk for each in known if each.name in names]
-    if not keys:
-        return superusers()
-    members = all_users().filter(groups__in=keys)
-    return Q(pk__in=members.values("pk")) | superusers()
-
-
-def permission_labels(permissions: Collection[str]) -> list[str]:
-    """Return what Django calls permissions: “Can view order”; one query.
-
-    What does not exist is called as it is written.
-    """
-    codenames = {each.partition(".")[2] for each in permissions}
-    rows = Permission.objects.filter(codename__in=codenames)
-    columns = ("content_type__app_label", "codename", "name")
-    found = rows.values_list(*columns) if codenames else ()
-    names = {f"{app}.{codename}": name for app, codename, name in found}
-    return [visible(names.get(each, each)) for each in permissions]
-
-
-def known_groups(demands: AccessRequirements) -> list[KnownGroup]:
-    """Return the groups that matter to demands, those that they name first."""
-    field = _find_field(auth.get_user_model(), "groups")
-    names = frozenset[str]().union(*demands.groups)
-    if field is None or not (names or demands.permissions):
-        return []
-    granted = {
-        f"mcp_grants_{place}": permission
-        for place, permission in enumerate(demands.permissions)
-    }
-    matters = Q(name__in=names)
-    for column in granted:
-        matters |= Q(**{column: True})
-    demanded_first = Case(When(name__in=names, then=0), default=1)
-    groups = _groups_with_grants(field, granted).filter(matters)
-    rows = groups.order_by(demanded_first, "name")[: MOST_GROUPS + len(names)]
-    known = [
-        KnownGroup(
-            row.pk,
-            row.name,
-            row.mcp_people,
-            frozenset(granted[each] for each in granted if getattr(row, each)),
-        )
-        for row in rows
-    ]
-    # A database may take two names that differ by a letter's case for the same.
-    return [each for each in known if each.grants or each.name in names]
-
-
-def _groups_with_grants(field: Any, granted: Mapping[str, str]) -> QuerySet[Any]:
-    members, model = field.related_query_name(), field.related_model
-    there = _find_field(auth.get_user_model(), "is_active")
-    may_log_in = None if there is None else Q(**{f"{members}__is_active": True})
-    columns: dict[str, Any] = {
-        "mcp_people": Count(members, filter=may_log_in, distinct=True)
-    }
-    for column, permission in granted.items():
-        app, _, codename = permission.partition(".")
-        holding = model._default_manager.filter(
-            pk=OuterRef("pk"),
-            permissions__content_type__app_label=app,
-            permissions__codename=codename,
-        )
-        columns[column] = Exists(holding)
-    groups: QuerySet[Any] = model._default_manager.annotate(**columns)
-    return groups
-
-
-def _find_field(model: type[Model], name: str) -> Any:
-    try:
-        return model._meta.get_field(name)
-    except FieldDoesNotExist:
-        return None
-
-
-# -- permissions -----------------------------------------------------------------------
 
 logger = logging.getLogger("mcp_app.auth")
 
@@ -291,7 +96,7 @@ class Holder:
     @cached_property
     def user(self) -> Any:
         """The active user, None for nobody."""
-        return _user_of_principal(self._principal)
+        return UserRows().active_user(self._principal)
 
     @cached_property
     def _group_names(self) -> frozenset[str]:
@@ -346,7 +151,7 @@ def holder_by_token(
 
 
 def _all_rules_allow(rules: Iterable[Rule], request: AccessRequest) -> bool:
-    whole = replace(request, user=_user_of_principal(request.principal))
+    whole = replace(request, user=UserRows().active_user(request.principal))
     return all(_judge_rule(rule, whole) for rule in rules)
 
 
@@ -367,42 +172,3 @@ def _judge_rule(rule: Rule, request: AccessRequest) -> bool:
             extra={"rule": rule.key},
         )
     return answer is True
-
-
-class UserRows:
-    """The way from a principal to a fresh row of the user."""
-
-    def active_user(self, principal: Principal) -> AbstractBaseUser | None:
-        """Return the active user, None for nobody; blocks."""
-        return _user_of_principal(principal)
-
-
-def _user_of_principal(principal: Principal) -> AbstractBaseUser | None:
-    return _active(pk=principal.user_id) if principal.user_id else None
-
-
-def find_user(name: str) -> AbstractBaseUser | None:
-    """Return the active user who logs in by this name; blocks."""
-    return _active(**{get_user_model().USERNAME_FIELD: name})
-
-
-def no_such_user(name: str) -> str:
-    """Say that no active user logs in by this name, and by what users log in."""
-    message = _("There is no active user whose %(field)s is “%(name)s”.")
-    return message % {"field": get_user_model().USERNAME_FIELD, "name": visible(name)}
-
-
-def active_users(keys: Collection[Any]) -> dict[Any, AbstractBaseUser]:
-    """Return those of these users who may log in, by their primary keys; blocks."""
-    rows = get_user_model()._default_manager.in_bulk(list(keys))
-    return {key: user for key, user in rows.items() if user.is_active}
-
-
-def _active(**which: str) -> AbstractBaseUser | None:
-    user: AbstractBaseUser | None
-    try:
-        user = get_user_model()._default_manager.filter(**which).first()
-    except (TypeError, ValueError, ValidationError):
-        # A site's callable may have keys of its own, which no user can have.
-        return None
-    return user if user is not None and user.is_active else None

@@ -21,9 +21,9 @@ from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.auth.caches import MAX_AGE_S, MAX_ENTRIES, AgedCache
 from mcp_app.auth.issuer_keys import key_ends
-from mcp_app.auth.permissions import active_users
 from mcp_app.auth.resources import is_usable
 from mcp_app.auth.site_requests import client_address, is_in_networks
+from mcp_app.auth.users import active_users
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import (
     ACCESS_TOKEN,

@@ -12,7 +12,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.db import connections
 
-from mcp_app.auth.permissions import find_user, no_such_user
+from mcp_app.auth.users import find_user, no_such_user
 from mcp_app.interface.principal import STDIO, Principal
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Server

@@ -18,8 +18,9 @@ from django.utils.module_loading import import_string
 from pydantic import ValidationError
 
 from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog, Reason, TurnedAway
-from mcp_app.auth.permissions import RightsCache, UserRows
+from mcp_app.auth.permissions import RightsCache
 from mcp_app.auth.site_requests import CallerAddresses
+from mcp_app.auth.users import UserRows
 from mcp_app.catalog.autodiscovery import fingerprint
 from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.conf import mcp_settings, secret_keys

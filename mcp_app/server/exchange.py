@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
     from mcp_app.audit.call_log import CallLog
-    from mcp_app.auth.permissions import RightsCache, UserRows
+    from mcp_app.auth.permissions import RightsCache
+    from mcp_app.auth.users import UserRows
     from mcp_app.catalog.runnable import Runnable
     from mcp_app.catalog.snapshot import Catalog, Entry, ToolEntry
     from mcp_app.conf import Limits

@@ -27,7 +27,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Lower, RowNumber
 
-from mcp_app.auth.permissions import all_users
+from mcp_app.auth.user_queries import all_users
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.survey import declarations

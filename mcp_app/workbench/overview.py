@@ -30,7 +30,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from mcp_app.audit.tallies import period_start_ms
-from mcp_app.auth.permissions import active_condition, all_users
+from mcp_app.auth.user_queries import active_condition, all_users
 from mcp_app.interface.call_record import FAILED, REFUSED, Outcome
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.server import PUBLIC

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from mcp_app.auth import permissions
 from mcp_app.auth import token_cache as token_entries
+from mcp_app.auth import users
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import BY_TOKEN
 from mcp_app.process.runtime import Process
@@ -88,7 +88,7 @@ async def test_an_outage_hides_nothing(
         raise OperationalError("The connection is gone.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(permissions, "active_users", away)
+        patched.setattr(users, "active_users", away)
         patched.setattr(token_entries, "active_users", away)
         token_cache.forget_all()
         found = await client.call("secret")

@@ -15,8 +15,10 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import OperationalError, transaction
 
 from mcp_app import AccessRequest, Principal
-from mcp_app.auth import caches, permissions
-from mcp_app.auth.permissions import RightsCache, UserRows
+from mcp_app.auth import caches
+from mcp_app.auth import users as user_rows
+from mcp_app.auth.permissions import RightsCache
+from mcp_app.auth.users import UserRows
 from mcp_app.interface.principal import Rule
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.invalidation.workers import here
@@ -166,7 +168,7 @@ async def test_a_database_that_is_away_says_nothing_about_rights(
         raise OperationalError("server closed the connection unexpectedly")
 
     with monkeypatch.context() as patched:
-        patched.setattr(permissions, "_active", away)
+        patched.setattr(user_rows, "_active", away)
         with pytest.raises(Unavailable):
             await Store().may(principal(users["superuser"]))
     assert await Store().may(principal(users["superuser"]))

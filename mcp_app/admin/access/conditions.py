@@ -13,9 +13,10 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.access.sentences import join_alternatives, join_required
 from mcp_app.admin.page.header import why_broken
-from mcp_app.auth import permissions
+from mcp_app.auth import user_queries
 from mcp_app.auth.authenticators import SESSION_INSTEAD
-from mcp_app.auth.permissions import Holder, KnownGroup
+from mcp_app.auth.permissions import Holder
+from mcp_app.auth.user_queries import KnownGroup
 from mcp_app.catalog.findings import qualified_name
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import BY_TOKEN, mcp_settings
@@ -147,7 +148,7 @@ def _required_conditions(
 
 def _permission(permission: str) -> Condition:
     values = {"permission": visible(permission)}
-    which = permissions.with_permission(permission)
+    which = user_queries.with_permission(permission)
     change = _(
         "Give the user, or a group that the user is in, the permission %(permission)s."
     )
@@ -162,7 +163,7 @@ def _permission(permission: str) -> Condition:
 
 
 def _uncountable_reason() -> str:
-    backends = permissions.uncounted_backends()
+    backends = user_queries.uncounted_backends()
     if not backends:
         return _(
             "This site's user model checks permissions in its own way, so"
@@ -185,7 +186,7 @@ def _group_condition(names: frozenset[str], known: Iterable[KnownGroup]) -> Cond
         label=_("group %(groups)s") % values,
         lack=_("not in %(groups)s") % values,
         change=_("Put the user into the group %(groups)s.") % values,
-        which=permissions.in_groups(names, known),
+        which=user_queries.in_groups(names, known),
         holds=lambda holder: holder.is_in_one_of(names),
         note=note,
     )
@@ -202,14 +203,16 @@ def _rule_condition(key: str) -> Condition:
     if rule is None:
         missing = _("The code has no rule “%(rule)s”, so nobody is let in.") % values
         change = _("Ask a developer to register the rule, or choose another one.")
-        return Condition(which=permissions.NOBODY, change=change, note=missing, **parts)
+        return Condition(
+            which=user_queries.NOBODY, change=change, note=missing, **parts
+        )
     if rule.object:
         note = _(
             "The permission %(rule)s is checked for each resource: people without it do"
             " not find that resource. Lists show the template in any case."
         )
         return Condition(
-            which=permissions.EVERYBODY, change="", note=note % values, **parts
+            which=user_queries.EVERYBODY, change="", note=note % values, **parts
         )
     written = {"function": visible(qualified_name(rule.judge))}
     note = _(

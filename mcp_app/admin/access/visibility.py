@@ -27,8 +27,9 @@ from mcp_app.admin.access.sentences import (
     join_required,
 )
 from mcp_app.admin.page.stop_banner import stop_sentence
-from mcp_app.auth import permissions
-from mcp_app.auth.permissions import Holder, KnownGroup
+from mcp_app.auth import user_queries
+from mcp_app.auth.permissions import Holder
+from mcp_app.auth.user_queries import KnownGroup
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import (
     demands_of,
@@ -128,7 +129,7 @@ class Visibility:
 
     @cached_property
     def known_groups(self) -> list[KnownGroup]:
-        return permissions.known_groups(self.demands)
+        return user_queries.known_groups(self.demands)
 
     @cached_property
     def conditions(self) -> list[Condition]:
@@ -186,16 +187,16 @@ def count_people(conditions: Sequence[Condition]) -> Mapping[str, int]:
 
     The keys are `after_0`, `after_1` …, and `everybody`, `active` and `superusers`.
     """
-    both: Q = permissions.active_condition()
+    both: Q = user_queries.active_condition()
     columns = {
         "everybody": Count("pk"),
         "active": Count("pk", filter=both),
-        "superusers": Count("pk", filter=both & permissions.superusers()),
+        "superusers": Count("pk", filter=both & user_queries.superusers()),
     }
     for place, condition in enumerate(conditions):
-        both &= permissions.EVERYBODY if condition.which is None else condition.which
+        both &= user_queries.EVERYBODY if condition.which is None else condition.which
         columns[f"after_{place}"] = Count("pk", filter=both)
-    totals: Mapping[str, int] = permissions.all_users().order_by().aggregate(**columns)
+    totals: Mapping[str, int] = user_queries.all_users().order_by().aggregate(**columns)
     return totals
 
 
@@ -217,7 +218,7 @@ def who_sees(row: PublishedRow, content: JsonObject) -> list[str]:
     before = demands
     if not _is_unseen(row):
         before = tags_and_requirements(row, row.published_content())[1]
-    groups = permissions.known_groups(before.combined_with(demands))
+    groups = user_queries.known_groups(before.combined_with(demands))
     who = _people_text(demands, groups)
     if before != demands:
         values = {"before": _people_text(before, groups), "after": who}
@@ -228,7 +229,7 @@ def who_sees(row: PublishedRow, content: JsonObject) -> list[str]:
         len(names),
     )
     sentences = [capfirst(at_servers % {"who": who, "names": join_required(names)})]
-    needed = permissions.permission_labels(demands.permissions)
+    needed = user_queries.permission_labels(demands.permissions)
     needed += [join_alternatives(each) for each in demands.groups]
     if needed := [*needed, *map(visible, demands.rules)]:
         sentences.append(_("They need: %(what)s.") % {"what": ", ".join(needed)})
@@ -306,14 +307,14 @@ def people_page(
 
 def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]:
     counted = [each.which for each in conditions if each.which is not None]
-    meet: Q = reduce(and_, counted, permissions.active_condition())
+    meet: Q = reduce(and_, counted, user_queries.active_condition())
     columns = {
         f"mcp_holds_{place}": _boolean_case(each.which)
         for place, each in enumerate(conditions)
         if each.which is not None
     }
-    active = _boolean_case(permissions.active_condition())
-    rows: QuerySet[Any] = permissions.all_users().filter(meet if can else ~meet)
+    active = _boolean_case(user_queries.active_condition())
+    rows: QuerySet[Any] = user_queries.all_users().filter(meet if can else ~meet)
     rows = rows.annotate(mcp_active=active, **columns)
     model = get_user_model()
     if hasattr(model, "groups"):

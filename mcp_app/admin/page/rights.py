@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from mcp_app.auth.permissions import active_condition, all_users, with_permission
+from mcp_app.auth.user_queries import active_condition, all_users, with_permission
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 

@@ -27,7 +27,7 @@ from mcp_app.admin.access.visibility import Visibility, count_people, people_pag
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.stop_banner import active_stops
 from mcp_app.admin.publishing.pages import PublishedAdmin
-from mcp_app.auth import permissions
+from mcp_app.auth import user_queries
 from mcp_app.auth.permissions import Holder
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
@@ -184,7 +184,7 @@ def check_person(visibility: Visibility, name: str) -> dict[str, Any]:
     # Some databases refuse queries with characters that no name contains.
     if not text_problem(name):
         named = {get_user_model().USERNAME_FIELD: name}
-        user = permissions.all_users().filter(**named).first()
+        user = user_queries.all_users().filter(**named).first()
     values: dict[str, Any] = {"person": visible(name)}
     if user is None:
         missing = _("There is no user “%(name)s”.") % {"name": visible(name)}

@@ -15,7 +15,7 @@ from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.admin.publishing.pages import author_of
 from mcp_app.admin.trying.presentation import REFUSED
 from mcp_app.admin.trying.setup import console_principal
-from mcp_app.auth.permissions import find_user, no_such_user
+from mcp_app.auth.users import find_user, no_such_user
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import Principal
 from mcp_app.interface.rules import text_problem, visible

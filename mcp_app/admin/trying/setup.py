@@ -16,8 +16,9 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.editors.schema_fields import Option
 from mcp_app.admin.page.rights import has_right, lacking_sentence
-from mcp_app.auth.permissions import find_user, holder_by_token, no_such_user
+from mcp_app.auth.permissions import holder_by_token
 from mcp_app.auth.token_cache import TokenEntry, read_tokens
+from mcp_app.auth.users import find_user, no_such_user
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Definition, Label
 from mcp_app.interface.principal import CONSOLE, Principal, Scope

@@ -17,8 +17,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import Error as DatabaseError
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.resources import server_url, slug_of_resource
+from mcp_app.auth.users import find_user, no_such_user
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC

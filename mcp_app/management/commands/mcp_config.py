@@ -21,8 +21,8 @@ from mcp_app.account.client_formats import (
     NotMerged,
 )
 from mcp_app.account.presentation import lets_sign_in
-from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.resources import LOCAL, server_url
+from mcp_app.auth.users import find_user, no_such_user
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.management.options import find_server
 from mcp_app.models import Server

@@ -15,8 +15,8 @@ from django.utils import timezone
 from mcp_app.account import presentation, token_issuance
 from mcp_app.account.client_configs import command_line, server_name
 from mcp_app.account.client_formats import TOKEN
-from mcp_app.auth.permissions import find_user, no_such_user
 from mcp_app.auth.resources import server_url
+from mcp_app.auth.users import find_user, no_such_user
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.principal import Scope
 from mcp_app.interface.rules import visible

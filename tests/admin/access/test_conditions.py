@@ -15,8 +15,8 @@ from mcp_app.admin.access.conditions import (
     gates_without_stops,
 )
 from mcp_app.admin.forms.server import AccessField, AccessWidget, Answer, answer_of
-from mcp_app.auth import permissions
-from mcp_app.auth.permissions import KnownGroup
+from mcp_app.auth import user_queries
+from mcp_app.auth.user_queries import KnownGroup
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.principal import AccessRequest, Rule
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
@@ -149,8 +149,8 @@ def test_a_group_that_there_is_not_is_named() -> None:
     [
         ("plain", None, "so it can only be checked for one person at a time."),
         ("calls", None, "may refuse the call because of its arguments."),
-        ("object", permissions.EVERYBODY, "show the template in any case."),
-        ("gone", permissions.NOBODY, "has no rule “gone”, so nobody is let in."),
+        ("object", user_queries.EVERYBODY, "show the template in any case."),
+        ("gone", user_queries.NOBODY, "has no rule “gone”, so nobody is let in."),
     ],
 )
 def test_a_rule(key: str, which: Q | None, note: str) -> None:

@@ -12,8 +12,8 @@ from django.db.models import Q
 from mcp_app.admin.access import visibility
 from mcp_app.admin.access.conditions import Condition, conditions
 from mcp_app.admin.access.visibility import People, Why, people_page
-from mcp_app.auth import permissions
-from mcp_app.auth.permissions import KnownGroup
+from mcp_app.auth import user_queries
+from mcp_app.auth.user_queries import KnownGroup
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 
 VIEW = "shop.view"
@@ -23,7 +23,7 @@ RIGHT = AccessRequirements(permissions=(VIEW,))
 ANY_OF_TWO = frozenset({"Night", "X"})
 
 
-def condition(lack: str, which: Q | None = permissions.EVERYBODY) -> Condition:
+def condition(lack: str, which: Q | None = user_queries.EVERYBODY) -> Condition:
     return Condition(label=lack, lack=lack, change="", which=which, holds=bool)
 
 
@@ -106,7 +106,7 @@ def page(
     total: int = 5,
     demands: AccessRequirements = NO_REQUIREMENTS,
 ) -> People:
-    known = permissions.known_groups(demands)
+    known = user_queries.known_groups(demands)
     found = conditions(NO_REQUIREMENTS, demands, known, is_server=False)
     counts = (total, 0) if can else (0, total)
     return people_page(

@@ -10,8 +10,8 @@ from django.contrib.auth.backends import BaseBackend, ModelBackend
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Q
 
-from mcp_app.auth import permissions
-from mcp_app.auth.permissions import KnownGroup
+from mcp_app.auth import user_queries
+from mcp_app.auth.user_queries import KnownGroup
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +76,7 @@ def _people() -> None:
 
 def names(which: Q | None) -> set[str]:
     assert which is not None
-    rows = permissions.all_users().filter(which & permissions.active_condition())
+    rows = user_queries.all_users().filter(which & user_queries.active_condition())
     return {each.username for each in rows}
 
 
@@ -94,8 +94,8 @@ def backends(settings: LazySettings, *classes: type) -> None:
     [(VIEW, {"ana", "ben", "root"}), (DELETE, {"root"}), ("shop.no_such", {"root"})],
 )
 def test_who_has_a_permission(name: str, who: set[str]) -> None:
-    assert names(permissions.with_permission(name)) == who
-    assert who == {x.username for x in permissions.all_users() if x.has_perm(name)}
+    assert names(user_queries.with_permission(name)) == who
+    assert who == {x.username for x in user_queries.all_users() if x.has_perm(name)}
 
 
 @pytest.mark.parametrize(
@@ -115,39 +115,39 @@ def test_what_several_backends_grant(
     settings: LazySettings, others: list[type], who: set[str] | None
 ) -> None:
     backends(settings, ModelBackend, *others)
-    which = permissions.with_permission(VIEW)
+    which = user_queries.with_permission(VIEW)
     assert (None if which is None else names(which)) == who
 
 
 def test_which_backends_cannot_say_whom(settings: LazySettings) -> None:
     backends(settings, ModelBackend, OnlyLogin, Asking, Listing, StricterThanItsList)
     named = [f"{__name__}.{each}" for each in ("Asking", "StricterThanItsList")]
-    assert permissions.uncounted_backends() == named
+    assert user_queries.uncounted_backends() == named
 
 
 def test_users_with_own_rights_are_not_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(User, "has_perm", lambda user, name, obj=None: True)
-    assert permissions.with_permission(VIEW) is None
+    assert user_queries.with_permission(VIEW) is None
 
 
 # -- groups ------------------------------------------------------------------------
 
 
 def test_who_is_in_one_of_several_groups() -> None:
-    known = permissions.known_groups(
+    known = user_queries.known_groups(
         AccessRequirements(groups=(frozenset({"Support", "Night"}),))
     )
-    assert names(permissions.in_groups({"Support"}, known)) == {"ana", "root"}
-    assert names(permissions.in_groups({"Gone", "Night"}, known)) == {"ana", "root"}
+    assert names(user_queries.in_groups({"Support"}, known)) == {"ana", "root"}
+    assert names(user_queries.in_groups({"Gone", "Night"}, known)) == {"ana", "root"}
     # Superusers are in a group that there is not.
-    assert names(permissions.in_groups({"Gone"}, known)) == {"root"}
-    assert names(permissions.in_groups(set(), known)) == {"root"}
+    assert names(user_queries.in_groups({"Gone"}, known)) == {"root"}
+    assert names(user_queries.in_groups(set(), known)) == {"root"}
 
 
 def groups(demands: AccessRequirements) -> list[tuple[str, int, set[str]]]:
-    known = permissions.known_groups(demands)
+    known = user_queries.known_groups(demands)
     return [(each.name, each.people, {*each.grants}) for each in known]
 
 
@@ -184,7 +184,7 @@ def test_a_group_is_read_whatever_letters_hide_in_its_name() -> None:
 def test_only_so_many_groups_but_all_the_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(permissions, "MOST_GROUPS", 1)
+    monkeypatch.setattr(user_queries, "MOST_GROUPS", 1)
     for name in ("A", "B"):
         Group.objects.create(name=name).permissions.add(permission(VIEW))
     demands = AccessRequirements(permissions=(VIEW,), groups=(frozenset({"Night"}),))
@@ -195,6 +195,6 @@ def test_only_so_many_groups_but_all_the_named(
 
 
 def test_who_may_log_in_and_who_has_every_right() -> None:
-    assert names(permissions.EVERYBODY) == {"ana", "ben", "root", "zoe"}
-    assert names(permissions.superusers()) == {"root"}
-    assert names(permissions.NOBODY) == set()
+    assert names(user_queries.EVERYBODY) == {"ana", "ben", "root", "zoe"}
+    assert names(user_queries.superusers()) == {"root"}
+    assert names(user_queries.NOBODY) == set()
