@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 # JWTs as access tokens (RFC 9068): which are an issuer's, and which are good.
 
 SCHEME: Final = "bearer"
-PARTS: Final = 3
+TOKEN_PARTS: Final = 3
 LEEWAY_S: Final = 60
 """Clocks of others may be wrong by so much."""
 TYPES: Final = frozenset({"at+jwt", "application/at+jwt", "jwt"})
@@ -83,7 +83,7 @@ def token_from_headers(headers: Headers, issuer: str) -> UnverifiedToken | None:
     scheme, _, text = (headers.get(b"authorization") or "").partition(" ")
     text = text.strip(" \t")
     parts = text.split(".")
-    is_other = len(parts) != PARTS or text.startswith(BEGINNING)
+    is_other = len(parts) != TOKEN_PARTS or text.startswith(BEGINNING)
     if scheme.lower() != SCHEME or is_other:
         return None
     header, claims = _decode_part(parts[0]), _decode_part(parts[1])
@@ -170,7 +170,7 @@ def _is_audience_for(aud: object, options: IssuerOptions, server: str) -> bool:
 # -- users -----------------------------------------------------------------------------
 # The user of the site whom the claims of a verified token mean.  Nobody is created.
 
-NOBODY: Final = "This site has no user for the token."
+NO_USER_MESSAGE: Final = "This site has no user for the token."
 MAX_ROWS: Final = 100
 """So many may be equal to a database without being so."""
 
@@ -186,7 +186,7 @@ def find_user(options: IssuerOptions, claims: Mapping[str, Any]) -> Any:
         return _by_column(options, value)
     user = options.user(dict(claims))
     if user is None:
-        raise AuthenticationFailed(NOBODY)
+        raise AuthenticationFailed(NO_USER_MESSAGE)
     return user
 
 
@@ -205,7 +205,7 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
         rows = []
     columns = [same(str(getattr(each, options.field))) for each in rows]
     if columns.count(same(value)) != 1:
-        raise AuthenticationFailed(NOBODY)
+        raise AuthenticationFailed(NO_USER_MESSAGE)
     return rows[columns.index(same(value))]
 
 

@@ -23,7 +23,7 @@ from pydantic import AfterValidator, Field
 
 from mcp_app.conf import KIB, mcp_settings
 from mcp_app.egress.client import connections
-from mcp_app.egress.documents import NOBODY, is_on_loopback
+from mcp_app.egress.documents import ANONYMOUS_REQUEST, is_on_loopback
 from mcp_app.egress.requests import Secrets, SiteRequest, target_of
 from mcp_app.egress.resolving import EgressError, Forbidden, TooSlow, Unreachable
 from mcp_app.egress.sites import (
@@ -178,7 +178,7 @@ class Callbacks:
         site = await self._find_site(callback)
         try:
             answer = await connections().call_site(
-                site, request, NOBODY, is_delivery=True
+                site, request, ANONYMOUS_REQUEST, is_delivery=True
             )
         except EgressError as error:
             if error.status:

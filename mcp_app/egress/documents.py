@@ -19,7 +19,7 @@ from mcp_app.egress.sites import Network, Site, UnusableSite, address_of, parse_
 from mcp_app.interface.principal import AccessRequest, Principal
 
 LOCALHOST: Final = "localhost"
-NOBODY: Final = AccessRequest(principal=Principal.ANONYMOUS, server="")
+ANONYMOUS_REQUEST: Final = AccessRequest(principal=Principal.ANONYMOUS, server="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ async def fetch(
     request = SiteRequest(
         method="GET", path=path, query=query, idempotent=True, log_path=path
     )
-    answer = await call_once(site, request, NOBODY, lookup)
+    answer = await call_once(site, request, ANONYMOUS_REQUEST, lookup)
     if answer.status != HTTPStatus.OK:
         message = f"{site.authority} answered with the status {answer.status}."
         raise Unreadable(message, submitted=True)

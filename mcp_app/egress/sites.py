@@ -84,7 +84,7 @@ def parse_address(text: str) -> Address | None:
 
 # -- sites -----------------------------------------------------------------------------
 
-KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+SITE_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 MAX_TIMEOUT_S: Final = 600
 MAX_CONNECTIONS: Final = 1_000
 MAX_ANSWER_BYTES: Final = 256 * MIB
@@ -259,7 +259,7 @@ def setting_problems(entries: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _read_site(key: object, options: Mapping[str, Any]) -> Site:
-    if not (isinstance(key, str) and KEY.fullmatch(key)):
+    if not (isinstance(key, str) and SITE_KEY.fullmatch(key)):
         raise UnusableSite(
             "has a key that no row can name. A key must begin with a letter and have at"
             " most 40 characters of a-z, 0-9, _ and -."

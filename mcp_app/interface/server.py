@@ -31,8 +31,8 @@ METRICS_SLUG = "metrics"
 """Nor is there one here: its address has the metrics of the site, if they are on."""
 SSE_PART, MESSAGES_PART = "sse", "messages"
 """The two addresses of HTTP+SSE (2024-11-05), below that of a server."""
-PARTS = frozenset({SSE_PART, MESSAGES_PART})
-RESERVED_SLUGS = frozenset({*PARTS, HEALTH_SLUG, METRICS_SLUG})
+SSE_PARTS = frozenset({SSE_PART, MESSAGES_PART})
+RESERVED_SLUGS = frozenset({*SSE_PARTS, HEALTH_SLUG, METRICS_SLUG})
 SEARCH_TOOLS, CALL_READING_TOOL = "search_tools", "call_reading_tool"
 CALL_TOOL = "call_tool"
 """The tools of a server whose tools are found by searching."""

@@ -32,7 +32,7 @@ LISTS_OF_ROWS = {
     "*": changes.LISTS,
 }
 _ANNOUNCED = frozenset({changes.RESOURCE, changes.LIST, changes.MODEL, changes.RIGHTS})
-_ENDS = {changes.CANCELLED, changes.STOPPED}
+_ENDS = {changes.CALL_CANCELLED, changes.CALL_STOPPED}
 _OF_CALLS = _ENDS | {changes.QUESTION, changes.TASK}
 _UNTOLD = _OF_CALLS | {changes.SESSION, changes.LOGGED, changes.EVENT}
 NO_DEFINITION = _ANNOUNCED | _UNTOLD

@@ -35,10 +35,10 @@ LIST = "list"
 SESSION = session_rows.SESSION
 QUESTION = questions.QUESTION
 LOGGED = streams.LOGGED
-CANCELLED = "cancelled"
+CALL_CANCELLED = "cancelled"
 """A cancelled request of a session; the ref has the session's key and the digest of the
 request's id."""
-STOPPED = "stopped"
+CALL_STOPPED = "stopped"
 """The same, stopped by staff: the client gets an error."""
 MODEL = "model"
 """Any instance of a model of the site; the ref is the model's label."""
@@ -73,12 +73,12 @@ def notify(what: str, server: str | None = None) -> None:
 
 def record_cancel(session: int, request_key: str) -> None:
     """Record that a client cancelled a session's request, by the digest of its id."""
-    Change.objects.record(CANCELLED, f"{session}:{request_key}")
+    Change.objects.record(CALL_CANCELLED, f"{session}:{request_key}")
 
 
 def record_stop(session: int, request_key: str) -> None:
     """Record that staff stopped a session's request, by the digest of its id."""
-    Change.objects.record(STOPPED, f"{session}:{request_key}")
+    Change.objects.record(CALL_STOPPED, f"{session}:{request_key}")
 
 
 def record_resource(using: str, uri: str) -> None:

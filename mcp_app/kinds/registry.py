@@ -48,7 +48,7 @@ DEFINITIONS: Final = frozenset(
         EventDefinition,
     }
 )
-KEY: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
+KIND_KEY: Final = re.compile(r"[a-z][a-z0-9_]{0,15}")
 """Rows have the key in a column of sixteen characters."""
 
 logger = logging.getLogger("mcp_app.kinds")
@@ -112,7 +112,7 @@ def _usable_kind(key: str, path: str, others: Mapping[str, type[Kind]]) -> type[
             f"{place} registers {path!r} under the key “{key}”, but {used_by} already"
             " uses this key. Choose another key."
         )
-    if not KEY.fullmatch(key):
+    if not KIND_KEY.fullmatch(key):
         raise UnusableKind(
             f"{place} has the key {key!r}. A key must begin with a letter and have at"
             " most 16 characters of a-z, 0-9 and _."

@@ -21,7 +21,7 @@ class Owner(NamedTuple):
     """Whether nobody has signed in."""
 
 
-NOBODY: Final = Owner("", stranger=True)
+STRANGER: Final = Owner("", stranger=True)
 UNKNOWN: Final = Owner("", stranger=False)
 """Callers who cannot be told apart, and have no share that is theirs alone."""
 

@@ -262,7 +262,7 @@ async def _end_and_answer_calls(
     tasks = {int(ref) for ref in change_set.refs_of_kind(changes.TASK) if ref.isdigit()}
     if tasks or change_set.everything:
         process.tasks.apply_changes(None if change_set.everything else tasks)
-    ends = {changes.CANCELLED: End.CANCELLED, changes.STOPPED: End.STOPPED}
+    ends = {changes.CALL_CANCELLED: End.CANCELLED, changes.CALL_STOPPED: End.STOPPED}
     for kind, end in ends.items():
         for ref in change_set.refs_of_kind(kind):
             session, _, key = ref.partition(":")

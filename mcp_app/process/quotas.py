@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mcp_app.conf import Limits
 from mcp_app.interface.principal import Principal
-from mcp_app.pools.turns import NOBODY, Owner
+from mcp_app.pools.turns import STRANGER, Owner
 from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.streams.listeners import Listener, Listeners
@@ -187,7 +187,7 @@ class Uploads:
         if self._cancelled:
             self._cancelled.discard(task)
 
-    def hold_body(self, size: int, owner: Owner = NOBODY) -> None:
+    def hold_body(self, size: int, owner: Owner = STRANGER) -> None:
         """Note how many bytes of a body in pieces the current task has; 0 at its end.
 
         If that is too much for all together, some are given up: of anonymous callers
@@ -195,7 +195,7 @@ class Uploads:
         Raises `NoRoom` if an anonymous caller has as many bodies in pieces as may be.
         """
         task = asyncio.current_task(self._loop)
-        if owner is not NOBODY:
+        if owner is not STRANGER:
             self._owners[task] = owner
         if size and task not in self._sizes and self._is_crowded(task):
             raise NoRoom
@@ -214,7 +214,7 @@ class Uploads:
         return next(each for each in self._sizes if self._owner_of_task(each) == most)
 
     def _owner_of_task(self, task: Reader) -> Owner:
-        return self._owners.get(task, NOBODY)
+        return self._owners.get(task, STRANGER)
 
     def _is_crowded(self, task: Reader) -> bool:
         owner = self._owner_of_task(task)
@@ -236,8 +236,8 @@ class Uploads:
         Raises `NoRoom` if those of one person, or of all strangers, would be more than
         half of `most`, or those of all people more than `most`.  One body has room.
         """
-        own = NOBODY if owner.stranger else owner
-        others = self._unread.total() - self._unread[NOBODY]
+        own = STRANGER if owner.stranger else owner
+        others = self._unread.total() - self._unread[STRANGER]
         if self._unread[own] and (
             self._unread[own] + size > self._most // 2 or others + size > self._most
         ):

@@ -14,7 +14,7 @@ import pytest
 
 from mcp_app.conf import Limits
 from mcp_app.interface.principal import Principal
-from mcp_app.pools.turns import NOBODY, Owner
+from mcp_app.pools.turns import STRANGER, Owner
 from mcp_app.process import quotas
 from mcp_app.process.quotas import NoRoom, Queues, Quotas, Uploads
 from mcp_app.protocol.errors import Unavailable
@@ -166,7 +166,7 @@ class Upload:
         self.all = all_of_them
         self.task: asyncio.Task[str] | None = None
 
-    async def begin(self, arrived: float = 0.0, owner: Owner = NOBODY) -> Upload:
+    async def begin(self, arrived: float = 0.0, owner: Owner = STRANGER) -> Upload:
         self.task = asyncio.create_task(self._read(arrived, owner))
         await self._progress()
         return self
@@ -327,7 +327,7 @@ async def test_t19_strangers_send_eight_bodies_from_an_address(bodies: Uploads) 
         await each.grow(1)
         await each.grow(2)
     assert await (await some[8].grow(1)).outcome() == "without room"
-    other, known = [await Upload(bodies).begin(owner=of) for of in (far, NOBODY)]
+    other, known = [await Upload(bodies).begin(owner=of) for of in (far, STRANGER)]
     await other.grow(1)
     await known.grow(1)
     # One that has ended makes room for another.
@@ -366,8 +366,8 @@ async def test_t19_of_people_the_one_with_most_gives_way(bodies: Uploads) -> Non
         ([(ANN, 40), (BEN, 40), (CAT, 10)], (CAT, 11), False),
         # Strangers are one.
         ([(Owner("@1", stranger=True), 40)], (Owner("@2", stranger=True), 11), False),
-        ([(NOBODY, 50)], (ANN, 50), True),
-        ([(NOBODY, 50), (ANN, 20)], (ANN, 30), True),
+        ([(STRANGER, 50)], (ANN, 50), True),
+        ([(STRANGER, 50), (ANN, 20)], (ANN, 30), True),
     ],
 )
 def test_t19_bodies_that_wait_to_be_read_are_counted(

@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from mcp_app import Context
 from mcp_app.egress.client import close_connections, connections
-from mcp_app.egress.documents import NOBODY
+from mcp_app.egress.documents import ANONYMOUS_REQUEST
 from mcp_app.egress.requests import SiteRequest
 from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.errors import ToolError
@@ -431,7 +431,9 @@ async def test_calls_of_other_sites(
     )
 
     async def work(ctx: Any) -> str:
-        return str((await connections().call_site(site, request, NOBODY)).status)
+        return str(
+            (await connections().call_site(site, request, ANONYMOUS_REQUEST)).status
+        )
 
     client = await connect(STATELESS, **PRIVATE)
     assert (await play("async", work, client=client)).text == "418"
@@ -460,8 +462,8 @@ async def test_deliveries_are_recorded_by_themselves(
 ) -> None:
     peer.send = reply()
     site, request = usable_sites()["peer"], SiteRequest(method="POST", path="/")
-    await connections().call_site(site, request, NOBODY)
-    await connections().call_site(site, request, NOBODY, is_delivery=True)
+    await connections().call_site(site, request, ANONYMOUS_REQUEST)
+    await connections().call_site(site, request, ANONYMOUS_REQUEST, is_delivery=True)
     (span,) = exported()
     assert (span.name, span.parent) == ("POST peer", None)
     await close_connections()

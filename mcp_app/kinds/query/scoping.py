@@ -41,7 +41,7 @@ Use: TypeAlias = Literal["fields", "filters"]
 
 
 TEXT: Final = "text"
-KEY: Final = "pk"
+PRIMARY_KEY: Final = "pk"
 """What stands for the row that a relation leads to; names beside other members."""
 
 
@@ -56,8 +56,8 @@ class Hop(NamedTuple):
 class Path:
     """A field, and the hops on the way to it from `model`.
 
-    A path that ends at a relation has it as its last hop.  `stand_in` says what stands
-    for the row there: `TEXT`, then `field` is one of the target, or `KEY`; else "".
+    A path that ends at a relation has it as its last hop.  `stand_in` stands for the
+    row there: `TEXT`, then `field` is one of the target, or `PRIMARY_KEY`; else "".
     """
 
     text: str
@@ -79,7 +79,7 @@ class Path:
     @property
     def is_own(self) -> bool:
         """Whether it is a column of `model` itself, such as the key of a relation."""
-        return len(self.hops) == (self.stand_in == KEY)
+        return len(self.hops) == (self.stand_in == PRIMARY_KEY)
 
     @property
     def models(self) -> Iterator[OpenModel]:
@@ -116,7 +116,7 @@ def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -
     `.pk` behind it, or if its model opens no text for this use.
     """
     names = text.split(".") if isinstance(text, str) else []
-    is_key = names[-1:] == [KEY]
+    is_key = names[-1:] == [PRIMARY_KEY]
     steps = names[:-1] if is_key else names
     if not steps or len(steps) > MAX_PATH_STEPS or not all(steps):
         raise KindError(
@@ -140,7 +140,7 @@ def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -
     stand_in = ""
     if field.kind is FieldKind.TO_ONE:
         open_fields = here.fields if use == "fields" else here.filters
-        stand_in = KEY
+        stand_in = PRIMARY_KEY
         if not is_key and here.text in open_fields:
             field, stand_in = open_fields[here.text], TEXT
     return Path(".".join(names), model, tuple(hops), field, stand_in)
@@ -187,7 +187,7 @@ class Scopes:
 
     def path_value(self, path: Path) -> Any:
         """Return what a path shows: null where a row on the way is hidden."""
-        if path.stand_in == KEY:
+        if path.stand_in == PRIMARY_KEY:
             return self.key_of_row(path.hops)
         return self._value_over_hops(path.hops, path.field)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import Principal, Rights
-from mcp_app.pools.turns import NOBODY
+from mcp_app.pools.turns import STRANGER
 from mcp_app.process.running import Waiting
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import envelope, negotiation
@@ -155,7 +155,7 @@ class Connection(Channel):
         if isinstance(line, Broken):
             raise InvalidRequest(f"The line is longer than {limits.body} bytes.")
         large = is_large_body(self.current, line)
-        value = await read_json(self.current, line, NOBODY, large=large)
+        value = await read_json(self.current, line, STRANGER, large=large)
         if type(value) is list:
             await self._take_batch(value, arrived)
             return

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from mcp_app.auth.issuer_options import IssuerOptions
-from mcp_app.auth.issuer_tokens import NOBODY, find_user
+from mcp_app.auth.issuer_tokens import NO_USER_MESSAGE, find_user
 from mcp_app.egress.documents import Bounds
 from mcp_app.interface.principal import AuthenticationFailed
 from tests.auth.issuers.users import by_employee
@@ -40,7 +40,7 @@ def test_a_column_must_equal_the_claim_character_by_character() -> None:
     User.objects.create(username="ana")
     assert outcome(options(), sub="ana") == "ana"
     for other in ("Ana", "ána", "ana ", " ana", "ana\0", "an", "ana\ud800", "\uff41na"):
-        assert outcome(options(), sub=other) == NOBODY, other
+        assert outcome(options(), sub=other) == NO_USER_MESSAGE, other
     assert not User.objects.exclude(username="ana").exists()
 
 
@@ -56,7 +56,7 @@ def test_numbers_are_compared_as_text() -> None:
     given = options("employee", "pk")
     assert outcome(given, employee=f"{user.pk}") == "ana"
     for other in (f"0{user.pk}", f"+{user.pk}", f"{user.pk}.0", "ana", f"{10**30}"):
-        assert outcome(given, employee=other) == NOBODY
+        assert outcome(given, employee=other) == NO_USER_MESSAGE
 
 
 def test_an_e_mail_address_must_be_verified_and_has_no_case() -> None:
@@ -66,7 +66,7 @@ def test_an_e_mail_address_must_be_verified_and_has_no_case() -> None:
     for address in ("ana@example.com", "ANA@example.COM", "Ana@Example.com"):
         assert outcome(given, email=address, **verified) == "ana"
     for address in ("aná@example.com", "ana@example.com ", "ana@example_com", "%"):
-        assert outcome(given, email=address, **verified) == NOBODY
+        assert outcome(given, email=address, **verified) == NO_USER_MESSAGE
     for doubt in (False, None, "true", 1):
         said = outcome(given, email="ana@example.com", email_verified=doubt)
         assert said == "The e-mail address of the token is not verified."
@@ -78,7 +78,7 @@ def test_characters_that_become_others_in_lower_case_are_none_of_them() -> None:
     User.objects.create(username="kate", email="kate@example.com")
     given = options("email", "email")
     for address in ("\u212aate@example.com", "kate@exampl\u0435.com"):
-        assert outcome(given, email=address, email_verified=True) == NOBODY
+        assert outcome(given, email=address, email_verified=True) == NO_USER_MESSAGE
 
 
 def test_addresses_beyond_ascii_are_compared_as_they_are() -> None:
@@ -87,14 +87,14 @@ def test_addresses_beyond_ascii_are_compared_as_they_are() -> None:
     given = options("email", "email")
     for address, name in (("\u00c1na@b.c", "ana"), ("\u00c1NA@b.c", "bert")):
         assert outcome(given, email=address, email_verified=True) == name
-    assert outcome(given, email="\u00c1nA@b.c", email_verified=True) == NOBODY
+    assert outcome(given, email="\u00c1nA@b.c", email_verified=True) == NO_USER_MESSAGE
 
 
 def test_two_who_are_meant_are_nobody() -> None:
     for name in ("ana", "bert"):
         User.objects.create(username=name, email=f"{'A' if name == 'ana' else 'a'}@b.c")
     given = options("email", "email")
-    assert outcome(given, email="a@b.c", email_verified=True) == NOBODY
+    assert outcome(given, email="a@b.c", email_verified=True) == NO_USER_MESSAGE
 
 
 def test_a_function_of_the_site_finds_them() -> None:

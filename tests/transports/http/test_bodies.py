@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.conf import Limits
-from mcp_app.pools.turns import NOBODY
+from mcp_app.pools.turns import STRANGER
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.jsonrpc import ReadLimits
@@ -213,7 +213,7 @@ async def test_t12_a_large_or_wide_body_is_read_in_a_thread(
     real = jsonrpc.read
     monkeypatch.setattr(jsonrpc, "read", read)
     assert is_large_body(PROCESS, body) is large
-    value = await read_json(PROCESS, body, NOBODY, large=large)
+    value = await read_json(PROCESS, body, STRANGER, large=large)
     assert value == real(body, PROCESS.read_limits)
     assert [each is threading.current_thread() for each in threads] == [not large]
 
