@@ -1,4 +1,4 @@
-"""Trims the streams of finished requests: their oldest messages are deleted first.
+"""Which rows of sessions have expired; trims the streams of finished requests.
 
 The last message, the answer, always stays: a request that is sent again gets it.
 """
@@ -18,9 +18,6 @@ from mcp_app.models.expiry import ExpiredRows, expired_rows
 from mcp_app.models.sessions import SessionQuerySet
 from mcp_app.models.streams import MESSAGES, StreamQuerySet, throw_first
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
-
-# -- expiry ----------------------------------------------------------------------------
-# Expired rows of sessions, streams, questions, steps and log messages.
 
 STEPS_KEPT_MS = 24 * 3_600_000
 """How long a step is remembered: longer than any chain of retries lasts."""

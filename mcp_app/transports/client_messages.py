@@ -17,9 +17,6 @@ from mcp_app.server.exchange import End, Exchange
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import AnswerStatus
 
-# -- batches ---------------------------------------------------------------------------
-# Batches of 2025-03-26: many requests, and one array with their answers.
-
 
 class AnsweredRequest(Waiting, Protocol):
     """Sends the answers of a batch."""
@@ -29,7 +26,7 @@ class AnsweredRequest(Waiting, Protocol):
 
 
 class Together:
-    """The answers of a batch; a cancelled request has none."""
+    """The answers of a batch (2025-03-26), one array; a cancelled request has none."""
 
     def __init__(
         self, reply: AnsweredRequest, count: int, refused: list[bytes]

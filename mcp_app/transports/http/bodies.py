@@ -1,4 +1,4 @@
-"""Reads a request's body, and stops as soon as it is too large."""
+"""Reads a request's body and its JSON, and stops as soon as it is too large."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ from mcp_app.protocol.errors import ProtocolError, RequestRefused
 from mcp_app.protocol.headers import is_json_type
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.transports.asgi_types import Receive
-
-# -- json body -------------------------------------------------------------------------
-# Reads the JSON of a body or a line, on the loop or in a thread.
 
 
 async def read_json(

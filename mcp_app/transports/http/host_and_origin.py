@@ -17,14 +17,10 @@ from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.headers import Headers, is_loopback_host
 from mcp_app.transports.asgi_types import RawHeaders, Scope
 
-# -- token in address ------------------------------------------------------------------
-# Access tokens in the address: they are ignored (RFC 6750, section 2.3).
-#
-# Servers and proxies log addresses, so such a token is exposed.
-
 logger = logging.getLogger("mcp_app.auth")
 
 PARAMETER = "access_token"
+"""Of a token in the address, which is ignored (RFC 6750, 2.3): addresses are logged."""
 
 
 def forget_token(scope: Scope, server: str) -> None:

@@ -1,8 +1,9 @@
 """The probe: a server says what reached it of a request that its own site sent.
 
-It is a POST to the server's own address with a ticket (`issue_ticket`), answered
-before Host and Origin are checked, and also while everything is stopped.  It reads the
-settings and two clocks, and writes nothing.
+It is a POST to the server's own address with a ticket, answered before Host and Origin
+are checked, and also while everything is stopped.  It reads the settings and two
+clocks, and writes nothing.  A ticket is signed with the site's keys (`secret_keys`),
+and good at one server for ten minutes.  Whoever has none finds no probe.
 """
 
 from __future__ import annotations
@@ -31,12 +32,6 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.transports.asgi_types import RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http.replies import SSE_HEADERS
 from mcp_app.transports.http.responses import send_json, send_whole
-
-# -- probe tickets ---------------------------------------------------------------------
-# Tickets of probes: what this site signs, and what it asks a server to do.
-#
-# A ticket is signed with the site's keys (`secret_keys`), and good at one server for
-# ten minutes.  Whoever has no ticket finds no probe: the header means nothing then.
 
 HEADER: Final = "Mcp-Probe"
 NAME: Final = HEADER.lower().encode("ascii")

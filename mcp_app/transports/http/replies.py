@@ -16,9 +16,6 @@ from mcp_app.streams.log_writer import Beside
 from mcp_app.transports.asgi_types import RawHeaders, Send
 from mcp_app.transports.http.responses import OK, Connection, send_json
 
-# -- event stream ----------------------------------------------------------------------
-# A response of server-sent events; while idle, it has no task.
-
 logger = logging.getLogger("mcp_app.transports")
 
 SSE_HEADERS: RawHeaders = [

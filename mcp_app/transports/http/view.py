@@ -51,21 +51,19 @@ from mcp_app.transports.http.request_handler import NO_WAY_BACK
 from mcp_app.transports.http.responses import json_start
 from mcp_app.transports.http.stateless_call import ENCODED_METHOD, StatelessCall
 
-# -- thread call -----------------------------------------------------------------------
-# A plain call of a sync tool under WSGI, which runs in the thread of its request.
-#
-# The loop's thread does nothing for it, unless it is not plain after all: the function
-# raised, or its output is too large, or staff or the drain ended the call.
-#
-# Nobody can answer while the function runs, not even that its time is over.  So only
-# tools run here whose last calls were quick (`Pace`); the others run in the threads for
-# user code, while the request's thread waits.
-
 _LATE: Final = "The call ended before its function returned."
 
 
 class ThreadCall(StatelessCall):
-    """A call that the thread of its request runs; its answer is one document."""
+    """A plain call of a sync tool under WSGI, which the thread of its request runs.
+
+    The loop's thread does nothing for it, unless it is not plain after all: the
+    function raised, or its output is too large, or staff or the drain ended the call.
+
+    Nobody can answer while the function runs, not even that its time is over.  So only
+    tools run here whose last calls were quick (`Pace`); the others run in the threads
+    for user code, while the request's thread waits.
+    """
 
     streams = False
 
