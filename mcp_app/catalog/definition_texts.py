@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from mcp_app.catalog.stops import SUGGESTING, suggestions_of
+from mcp_app.catalog.suggestions import SUGGESTING, suggestions_of
 from mcp_app.interface.definitions import (
     Definition,
     EventDefinition,

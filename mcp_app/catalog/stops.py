@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from mcp_app.interface.definitions import (
-    Definition,
-    PromptDefinition,
-    ResourceTemplateDefinition,
-)
-from mcp_app.interface.questions import Completion
+from mcp_app.interface.definitions import Definition
 from mcp_app.interface.server import Key, ServerDefinition
 
 SWITCHED_OFF: Final = (
@@ -81,46 +76,3 @@ class Stops:
 def cancelling(halts: tuple[Halt, ...]) -> Iterator[Halt]:
     """Yield those that cancel what runs."""
     return (each for each in halts if each.cancels)
-
-
-# -- suggestions -----------------------------------------------------------------------
-# What staff suggest for arguments, found by what somebody has typed so far.
-
-SUGGESTING: Mapping[type[Definition], str] = {
-    PromptDefinition: "arguments",
-    ResourceTemplateDefinition: "suggestions",
-}
-"""The column in which suggestions stand."""
-
-
-def suggestions_of(definition: Definition) -> Mapping[str, Sequence[str]]:
-    """Return what is suggested, by the names of arguments or of variables."""
-    if isinstance(definition, PromptDefinition):
-        arguments = definition.arguments
-        return {each.name: each.suggestions for each in arguments if each.suggestions}
-    if isinstance(definition, ResourceTemplateDefinition):
-        return definition.suggestions
-    return {}
-
-
-def is_reference(suggestion: str) -> bool:
-    """Whether a suggestion stands for a field's values: `{{shop.Customer.name}}`."""
-    return suggestion.startswith("{{")
-
-
-def references_in(definition: Definition) -> list[str]:
-    """Return the suggestions of a definition that stand for values of fields."""
-    texts = suggestions_of(definition).values()
-    return [each for some in texts for each in some if is_reference(each)]
-
-
-def fitting_suggestions(suggestions: Sequence[str], typed: str) -> Completion:
-    """Return those that begin with a text, then those that hold it.
-
-    Case does not matter; otherwise they stay in their order.
-    """
-    wanted = typed.casefold()
-    folded = [(each, each.casefold()) for each in suggestions]
-    first = [each for each, text in folded if text.startswith(wanted)]
-    inside = [each for each, text in folded if wanted in text]
-    return Completion([*dict.fromkeys([*first, *inside])])

@@ -15,7 +15,7 @@ from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import StoredDefinition
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.schema_lint import HIDDEN
-from mcp_app.catalog.stops import SUGGESTING, references_in, suggestions_of
+from mcp_app.catalog.suggestions import SUGGESTING, references_in, suggestions_of
 from mcp_app.interface.definitions import (
     Definition,
     EventDefinition,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcp_app.models.blobs import Blob
 from mcp_app.models.calls import Call, CallStatistic, CallWriter
 from mcp_app.models.changes import Change
 from mcp_app.models.definitions import (
@@ -14,7 +15,6 @@ from mcp_app.models.definitions import (
 )
 from mcp_app.models.event_subscriptions import EventSubscription
 from mcp_app.models.examples import Example
-from mcp_app.models.expiry import Blob
 from mcp_app.models.occurrences import Occurrence
 from mcp_app.models.once import Once
 from mcp_app.models.openapi import ImportedOperation, OpenApiDocument

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 from django.db import connections, models, router
 
-from mcp_app.interface.rules import MAX_MEDIA_TYPE_LENGTH
-from mcp_app.models.fields import DigestField, digest
 from mcp_app.models.transactions import own_transaction, persistently
 
 PORTION = 500
@@ -86,31 +84,3 @@ def _delete_one_by_one(
     values = [each if isinstance(each, tuple) else (each,) for each in keys]
     with connection.cursor() as cursor:
         cursor.executemany(statement, values)
-
-
-# -- blobs -----------------------------------------------------------------------------
-# Uploaded content: immutable bytes, named by their digest.
-
-
-class BlobQuerySet(models.QuerySet["Blob"]):
-    def keep(self, content: bytes, media_type: str = "") -> Blob:
-        columns = {"content": content, "size": len(content), "media_type": media_type}
-        blob, _ = self.get_or_create(digest=digest(content), defaults=columns)
-        return blob
-
-
-class Blob(models.Model):
-    """`media_type` is what the first upload of these bytes said."""
-
-    digest = DigestField(primary_key=True)
-    media_type = models.CharField(max_length=MAX_MEDIA_TYPE_LENGTH, blank=True)
-    size = models.PositiveBigIntegerField()
-    content = models.BinaryField()
-
-    objects = BlobQuerySet.as_manager()
-
-    class Meta:
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return f"{self.digest[:12]} ({self.size} bytes)"

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 from django.utils.module_loading import import_string
 from pydantic import ValidationError
 
-from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog, Reason, TurnedAway
+from mcp_app.audit.call_log import STRANGERS_ROWS, CallLog
+from mcp_app.audit.turned_away import Reason, TurnedAway
 from mcp_app.auth.permissions import RightsCache
 from mcp_app.auth.site_requests import CallerAddresses
 from mcp_app.auth.users import UserRows
@@ -80,7 +81,6 @@ from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
 from mcp_app.server.request_digests import request_key
 from mcp_app.streams.bound_sessions import SseSessions
-from mcp_app.streams.claims import StoredSteps
 from mcp_app.streams.listeners import Deliveries, Listener, Listeners
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import OpenQuestions
@@ -88,6 +88,7 @@ from mcp_app.streams.replay import Followers
 from mcp_app.streams.request_log import RequestLog
 from mcp_app.streams.session_store import SessionStore
 from mcp_app.streams.sse_reader import SseReader
+from mcp_app.streams.steps import StoredSteps
 
 if TYPE_CHECKING:
     from mcp_app.server.tracing import Tracing

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from mcp_app.protocol.tasks import NewTask, TaskRecord
     from mcp_app.protocol.webhooks import NewWebhook
     from mcp_app.server.conversation import QuestionPlaces, RequestState, StateSealer
-    from mcp_app.streams.claims import StoredSteps
     from mcp_app.streams.event_subscriptions import Refusal, Stored
     from mcp_app.streams.log_writer import Beside
     from mcp_app.streams.occurrences import OutboxState, Portion
     from mcp_app.streams.open_session import Opening, OpenSession
     from mcp_app.streams.questions import OpenQuestions
+    from mcp_app.streams.steps import StoredSteps
 
 Value = TypeVar("Value")
 

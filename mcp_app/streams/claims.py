@@ -12,13 +12,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
 from uuid import uuid4
 
 from django.db import Error as DatabaseError
-from django.db import IntegrityError, OperationalError, connections, router, transaction
+from django.db import connections, router
 from django.db.models import (
     BigIntegerField,
     BooleanField,
@@ -30,18 +29,13 @@ from django.db.models import (
 )
 
 from mcp_app.invalidation.workers import Owner
-from mcp_app.models import Once, Session, Stream, Task, Worker
+from mcp_app.models import Session, Stream, Task, Worker
 from mcp_app.models.appends import Addition
-from mcp_app.models.fields import digest
 from mcp_app.models.streams import StreamQuerySet
-from mcp_app.models.transactions import NowMilliseconds, is_conflict, own_transaction
-from mcp_app.protocol import jsonrpc
+from mcp_app.models.transactions import own_transaction
 from mcp_app.protocol.errors import InternalError, Unavailable
 from mcp_app.streams.event_ids import UNSTORED, answers_batch, final_message
 from mcp_app.streams.request_log import ABORTED
-
-# -- troubles --------------------------------------------------------------------------
-# Failures that repeat: logged when they begin, and when they are over.
 
 
 class Trouble:
@@ -191,67 +185,3 @@ def _error_of_dead(stream: Stream) -> InternalError:
         " effect.",
         {"retryable": repeatable},
     )
-
-
-# -- steps -----------------------------------------------------------------------------
-# `ctx.once`: a step of a round trip, run once and remembered.
-#
-# Its row is inserted first, in the transaction of the step: a second caller waits for
-# the commit of the first one and reads its result.
-
-StepValue = TypeVar("StepValue")
-
-ATTEMPTS = 50
-
-
-class _Rollback(Exception):
-    """A deadlock rolled the transaction back before the step began."""
-
-
-class StoredSteps:
-    """Stores the results of steps."""
-
-    def run_step_once(
-        self, round_trip: str, key: str, function: Callable[[], StepValue]
-    ) -> StepValue:
-        """Run the function, or return its earlier result, as JSON; blocks.
-
-        If the function raises, its row is rolled back: the step may run again.
-        """
-        columns = {"round_trip": digest(round_trip), "key": digest(key)}
-        alias = router.db_for_write(Once)
-        for _ in range(ATTEMPTS):
-            with suppress(_Rollback):
-                return self._run_in_transaction(alias, columns, function)
-        return self._run_in_transaction(alias, columns, function)
-
-    def _run_in_transaction(
-        self, alias: str, columns: dict[str, str], function: Callable[[], StepValue]
-    ) -> StepValue:
-        with transaction.atomic(using=alias):
-            steps = Once.objects.using(alias)
-            if _claim_step(alias, columns):
-                encoded = jsonrpc.write(function())
-                steps.filter(**columns).update(result=encoded.decode())
-            else:
-                # A locking read sees the commit of the other transaction under every
-                # isolation level.
-                encoded = steps.select_for_update().get(**columns).result.encode()
-        # The same value as later callers get.
-        return jsonrpc.read(encoded)  # type: ignore[return-value]
-
-
-def _claim_step(alias: str, columns: dict[str, str]) -> bool:
-    row = Once(**columns, result="null", created_ms=NowMilliseconds())
-    # In an outer transaction, a rollback would lose more than the step.
-    outermost = not connections[alias].savepoint_ids
-    try:
-        with transaction.atomic(using=alias):
-            row.save(using=alias, force_insert=True)
-    except IntegrityError:
-        return False
-    except OperationalError as error:
-        if outermost and is_conflict(error):
-            raise _Rollback from error
-        raise
-    return True

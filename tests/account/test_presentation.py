@@ -28,7 +28,7 @@ from mcp_app.account.presentation import (
     servers_of,
     token_state,
 )
-from mcp_app.audit.call_log import Reason
+from mcp_app.audit.turned_away import Reason
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret

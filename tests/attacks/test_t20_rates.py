@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.audit.call_log import Reason
+from mcp_app.audit.turned_away import Reason
 from mcp_app.models import Question, Session
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process

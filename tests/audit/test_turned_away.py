@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_app.audit.call_log import (
+from mcp_app.audit.turned_away import (
     GROUPS,
     HOURS,
     MAX_CLIENT_LENGTH,

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mcp_app.catalog.stops import (
-    RETRY_S,
-    Halt,
-    Stops,
-    cancelling,
-    fitting_suggestions,
-    retry_after_s,
-    suggestions_of,
-)
+from mcp_app.catalog.stops import RETRY_S, Halt, Stops, cancelling, retry_after_s
+from mcp_app.catalog.suggestions import fitting_suggestions, suggestions_of
 from mcp_app.interface.definitions import (
     PromptArgument,
     PromptDefinition,

@@ -62,11 +62,11 @@ from mcp_app.server import tasks as task_calls
 from mcp_app.server.handlers import HANDLERS, definitions, event_subscriptions, tools
 from mcp_app.server.handlers import tasks as task_methods
 from mcp_app.streams import (
-    claims,
     event_deliveries,
     event_ids,
     open_session,
     session_store,
+    steps,
 )
 from mcp_app.streams import questions as open_questions
 from mcp_app.streams import tasks as task_rows
@@ -355,7 +355,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         returns=True,
     ),
     Guard(session_store.SessionStore.delete, "S-HTTP-062"),
-    Guard(claims._claim_step, "L-MRTR-021", returns=True),
+    Guard(steps._claim_step, "L-MRTR-021", returns=True),
     Guard(rates.Rates.wait_for_tool, "S-TOOLS-048 L-TOOLS-050 L-MRTR-040"),
     Guard(
         rates.Rates.check_requests, "S-COMPL-014 S-COMPL-017 L-COMPL-013 L-COMPL-016"

@@ -15,7 +15,8 @@ from django.db import InterfaceError, OperationalError, connections, transaction
 from mcp_app import Context, SyncContext
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import UnserializableValue
-from mcp_app.streams.claims import StoredSteps, Trouble
+from mcp_app.streams.claims import Trouble
+from mcp_app.streams.steps import StoredSteps
 from tests.drill.models import Ledger
 from tests.drill.running import THERE, running
 from tests.process.streaming import Stateless

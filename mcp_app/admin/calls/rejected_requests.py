@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.calls.filters import stored_time
-from mcp_app.audit.call_log import OTHERS, Reason
+from mcp_app.audit.turned_away import OTHERS, Reason
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Worker

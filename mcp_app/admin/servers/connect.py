@@ -42,7 +42,7 @@ from mcp_app.admin.page.header import PAGE_MEDIA, render_part, row_page_context
 from mcp_app.admin.page.keys import primary_key_of
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
-from mcp_app.audit.call_log import Reason
+from mcp_app.audit.turned_away import Reason
 from mcp_app.auth.authenticators import token_names
 from mcp_app.auth.permissions import holder_by_token
 from mcp_app.auth.resources import server_url

@@ -20,7 +20,11 @@ from mcp_app.catalog.open_models import FieldKind, OpenModels
 from mcp_app.catalog.outputs import completion
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.stops import fitting_suggestions, is_reference, suggestions_of
+from mcp_app.catalog.suggestions import (
+    fitting_suggestions,
+    is_reference,
+    suggestions_of,
+)
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.principal import AccessRequest

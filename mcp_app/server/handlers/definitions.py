@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_app.catalog.outputs import resource_output
 from mcp_app.catalog.runnable import ArgumentsRefused
 from mcp_app.catalog.snapshot import Entry, Page, TemplateMatch
-from mcp_app.catalog.stops import fitting_suggestions, suggestions_of
+from mcp_app.catalog.suggestions import fitting_suggestions, suggestions_of
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.questions import Completion
 from mcp_app.protocol import cursors, jsonrpc, results

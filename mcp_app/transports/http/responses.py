@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Iterable
 from functools import lru_cache
 from typing import Final, Protocol
 
-from mcp_app.audit.call_log import Reason
+from mcp_app.audit.turned_away import Reason
 from mcp_app.process.background import process
 from mcp_app.process.heartbeat import FINE
 from mcp_app.process.runtime import Process

@@ -12,7 +12,7 @@ from django.core import signing
 from mcp_app.models import DefinitionRow
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.site_time import unix_time
-from mcp_app.streams.claims import StoredSteps
+from mcp_app.streams.steps import StoredSteps
 
 SALT: Final = "mcp_app.workbench.trying.trial"
 GOOD_FOR_S: Final = 600

@@ -6,7 +6,7 @@ import pytest
 
 from mcp_app.admin.calls.outcome_help import MEANINGS, meaning_of, outcome_look
 from mcp_app.admin.calls.rejected_requests import REFUSALS
-from mcp_app.audit.call_log import Reason
+from mcp_app.audit.turned_away import Reason
 from mcp_app.interface.call_record import FAILED, FINE, REFUSED, Outcome
 
 NEVER_SAID = ("please", "oops", "!", "endpoint", "payload", "invalid", "illegal")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from mcp_app.audit.call_log import OTHERS, Reason
+from mcp_app.audit.turned_away import OTHERS, Reason
 from mcp_app.models import Worker
 from tests.admin.calls.rows import HOUR, now_ms
 from tests.admin.operations.test_live import worker

@@ -21,7 +21,7 @@ from mcp_app.account.client_configs import CLIENTS, command_line, server_name
 from mcp_app.account.client_formats import TOKEN
 from mcp_app.account.presentation import reveal_token
 from mcp_app.admin.servers.connect import refused_sentence
-from mcp_app.audit.call_log import Reason
+from mcp_app.audit.turned_away import Reason
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret

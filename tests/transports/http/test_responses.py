@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.audit.call_log import Reason
+from mcp_app.audit.turned_away import Reason
 from mcp_app.models import Server, Worker
 from mcp_app.models.workers import Report
 from mcp_app.pools.database import reader, writer
