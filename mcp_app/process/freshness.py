@@ -29,8 +29,8 @@ from mcp_app.pools.connections import lacks_migration
 from mcp_app.pools.database import reader, writer
 from mcp_app.pools.loop_thread import start_background_task
 from mcp_app.process.announcements import Announcements
-from mcp_app.process.callers import Revocation
 from mcp_app.process.loading import Catalogs
+from mcp_app.process.revocation import Revocation
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.publishing.overlays import make_overlays
 from mcp_app.server.exchange import End

@@ -7,31 +7,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-    Iterator,
-)
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from mcp_app.catalog.runnable import QUICK_S
-from mcp_app.invalidation.change_reader import missed_since
-from mcp_app.invalidation.workers import WorkerRow
-from mcp_app.pools.database import reader, writer
-from mcp_app.process.announcements import Announcements
 from mcp_app.server.call import look_after
 from mcp_app.server.exchange import Exchange
-from mcp_app.streams import event_ids
-from mcp_app.streams.event_ids import SeenEvents
-from mcp_app.streams.listeners import Listener
 from mcp_app.streams.open_session import OpenSession
-from mcp_app.streams.session_store import SessionStore
 
 LASTING_AFTER = 0.005
 """Seconds after which a call gets a timer for its time limit and its client is watched.
@@ -231,82 +215,3 @@ class RunningCalls:
         finally:
             if self._young:
                 self._timer = self._loop.call_later(LASTING_AFTER, self._find_lasting)
-
-
-# -- stream opening --------------------------------------------------------------------
-# What a process reads and writes before a standing stream opens.
-
-
-class Standing(Listener, Protocol):
-    """The GET stream of a session, before it is open."""
-
-    @property
-    def public_id(self) -> str:
-        """The id of the stream, with which its event ids begin."""
-
-    def begin(self, observed: SeenEvents) -> None:
-        """Hold messages from now on; `seen` is what the client has seen already."""
-
-    def opened(self, missed: Iterable[str], announced: int, number: int) -> None:
-        """Write what the client missed; `number` counts the streams of its session."""
-
-
-class StreamOpener:
-    """Opens the streams of this process; used on the loop only."""
-
-    def __init__(
-        self,
-        announcements: Announcements,
-        sessions: SessionStore,
-        row: WorkerRow,
-        spawn: Callable[[Awaitable[None]], object],
-    ) -> None:
-        self._announcements = announcements
-        self._sessions = sessions
-        self._row = row
-        self._spawn = spawn
-
-    async def standing(
-        self, stream: Standing, session: OpenSession, observed: SeenEvents | None
-    ) -> None:
-        """Open a GET stream and tell it what its client missed at any process.
-
-        `seen` is what an event id says; None if the client, which has received no event
-        with an id, sends none.  What was announced here before the stream began to
-        listen is read; the rest is announced to it like to the others.
-        """
-        announcements = self._announcements
-        await announcements.wait_for_first_batch()
-        known = await self._sessions.client_position(session)
-        if observed is not None and observed.logged > known.logged:
-            raise event_ids.wrong_event_id()
-        logged, since = observed or known
-        mark = announcements.current_mark()
-        stream.begin(SeenEvents(logged, since))
-        missed = await reader.run(missed_since, since)
-        if since > missed.number:
-            if observed is not None:
-                raise event_ids.wrong_event_id()
-            # The counter was reset: its numbers begin again.
-            stream.begin(SeenEvents(logged, since := 0))
-        if not session.revision.resumable:
-            # This client has no way to say what it has seen.
-            since = max(since, announcements.announced_number)
-        number = await self._sessions.stream_opened(session, stream.public_id, since)
-        topics, announced = announcements.caught_up(mark, missed, stream)
-        stream.opened(
-            await announcements.permitted_topics(stream, topics), announced, number
-        )
-
-    @asynccontextmanager
-    async def store_watched_uris(self, uris: Collection[str]) -> AsyncIterator[None]:
-        """Store that a listen stream watches these URIs, until the block ends."""
-        resources = self._row.resources
-        resources.begin(uris)
-        try:
-            if uris:
-                await writer.run(self._row.watch, uris)
-            yield
-        finally:
-            if gone := resources.end(uris):
-                self._spawn(writer.run(resources.delete_rows, gone))

@@ -55,7 +55,7 @@ from mcp_app.pools.database import (
 from mcp_app.pools.loop_thread import Mailbox
 from mcp_app.pools.user_threads import UserThreads
 from mcp_app.process.announcements import Announcements
-from mcp_app.process.callers import Callers, Revocation, may_read_resource
+from mcp_app.process.callers import Callers, may_read_resource
 from mcp_app.process.event_changes import EventChanges
 from mcp_app.process.event_delivery import EventDelivery
 from mcp_app.process.event_streams import EventStreams
@@ -67,8 +67,10 @@ from mcp_app.process.lifecycle import drain_process, retry_seconds
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.quotas import Queues, Quotas, Uploads
 from mcp_app.process.rates import Rates
-from mcp_app.process.running import RunningCalls, StreamOpener
+from mcp_app.process.revocation import Revocation
+from mcp_app.process.running import RunningCalls
 from mcp_app.process.shared_rates import SharedRates
+from mcp_app.process.stream_opening import StreamOpener
 from mcp_app.process.tasks import TaskRunner
 from mcp_app.process.ticker import Ticker
 from mcp_app.process.upkeep import Upkeep

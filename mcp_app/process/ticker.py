@@ -9,9 +9,9 @@ from typing import Protocol
 from mcp_app.auth.token_cache import token_cache
 from mcp_app.conf import Limits
 from mcp_app.invalidation.workers import FRESHNESS
-from mcp_app.process.callers import Revocation
 from mcp_app.process.event_delivery import EventDelivery
 from mcp_app.process.freshness import FreshnessGate
+from mcp_app.process.revocation import Revocation
 from mcp_app.process.running import RunningCalls
 from mcp_app.streams.listeners import Listeners
 from mcp_app.streams.session_store import SessionStore

@@ -20,8 +20,8 @@ from mcp_app.interface.server import ServerDefinition
 from mcp_app.models import AccessToken, Server
 from mcp_app.pools.database import writer
 from mcp_app.process import callers
-from mcp_app.process.callers import Revocation
 from mcp_app.process.loading import Catalogs
+from mcp_app.process.revocation import Revocation
 from mcp_app.process.running import RunningCalls
 from mcp_app.process.runtime import Process
 from mcp_app.streams.listeners import Listeners

@@ -17,7 +17,7 @@ from mcp_app.models import Counter, Session, Subscription, Topic
 from mcp_app.pools.database import reader, writer
 from mcp_app.process import announcements as announcing
 from mcp_app.process import background as current_process
-from mcp_app.process import running, runtime
+from mcp_app.process import runtime, stream_opening
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL
 from mcp_app.streams.event_ids import new_public_id
@@ -368,7 +368,7 @@ async def test_a_change_while_the_stream_is_opened(
     site: Site, monkeypatch: pytest.MonkeyPatch, announced: bool
 ) -> None:
     stream = await site.pass_by(site.a)
-    monkeypatch.setattr(running, "missed_since", _then(notify, "tools"))
+    monkeypatch.setattr(stream_opening, "missed_since", _then(notify, "tools"))
     opened = site.b.sessions.stream_opened
 
     async def late(*arguments: Any) -> int:
@@ -537,7 +537,7 @@ async def test_an_outage_at_opening(
     def gone(seen: int) -> MissedTopics:
         raise OperationalError("gone")
 
-    monkeypatch.setattr(running, "missed_since", gone)
+    monkeypatch.setattr(stream_opening, "missed_since", gone)
     refused = site.visit(site.a)
     await refused.body()
     assert refused.status == 503
