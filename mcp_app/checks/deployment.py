@@ -19,7 +19,7 @@ from mcp_app.checks.settings import Aliases, Messages, advising_check
 from mcp_app.invalidation.doorbell import shared_layer
 from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.models import Server, Worker, durability
-from mcp_app.pools import batching
+from mcp_app.pools.database import connections_of_process, pool_size
 
 
 @advising_check
@@ -140,9 +140,9 @@ def _connection_warnings(using: str) -> Iterator[checks.CheckMessage]:
     except ImproperlyConfigured:
         # `check_settings` reports it.
         return
-    each = batching.of_process(threads)
+    each = connections_of_process(threads)
     pool = connections[using].settings_dict["OPTIONS"].get("pool")
-    usual = batching.pool_size(pool) if pool else each.usual
+    usual = pool_size(pool) if pool else each.usual
     if usual < each.usual:
         yield checks.Warning(
             f"The pool of each process has at most {usual} connections, but mcp_app's"

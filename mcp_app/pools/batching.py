@@ -10,13 +10,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
-from mcp_app.pools.database import MAX_ABANDONED, NEVER, POOLS, DatabaseThreads
+from mcp_app.pools.database import NEVER, DatabaseThreads
 from mcp_app.pools.loop_thread import start_background_task
-from mcp_app.pools.user_threads import SUBSTITUTES
 from mcp_app.protocol.errors import Unavailable
 
 Key = TypeVar("Key")
@@ -138,38 +136,3 @@ def _refuse_callers(
             future.set_exception(error)
             # Whoever waited may have left.
             future.exception()
-
-
-# -- counting --------------------------------------------------------------------------
-# How many connections to our database one process may open at the same time.
-#
-# Those of the site's own pages come on top: Django opens one per running request.
-
-LOOP_THREAD = 1
-"""All statements of async user code run in one thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class Connections:
-    """`usual` is not exceeded while no threads are added; `most` never.
-
-    Threads are added for calls that wait for a person's answer or hang, for people who
-    call while all threads are busy, and where the database did not answer ours.
-    """
-
-    usual: int
-    most: int
-
-
-def of_process(threads: int) -> Connections:
-    """Return the counts; `threads` is the setting of that name."""
-    own = sum(each.size for each in POOLS) + LOOP_THREAD
-    return Connections(
-        own + threads, own + MAX_ABANDONED * len(POOLS) + threads * SUBSTITUTES
-    )
-
-
-def pool_size(pool: object) -> int:
-    """Return the size that psycopg_pool makes of Django's option `pool`."""
-    options = pool if isinstance(pool, Mapping) else {}
-    return int(options.get("max_size") or options.get("min_size", 4))

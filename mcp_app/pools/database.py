@@ -12,8 +12,9 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar
@@ -34,6 +35,7 @@ from mcp_app.pools.connections import (
 )
 from mcp_app.pools.loop_thread import settle_future
 from mcp_app.pools.pump import PUMPS
+from mcp_app.pools.user_threads import SUBSTITUTES
 from mcp_app.protocol.errors import Unavailable
 
 Value = TypeVar("Value")
@@ -476,3 +478,34 @@ def give_up_everything() -> None:
     for pool in POOLS:
         pool.refuse_queued()
     give_up_hanging(0.0)
+
+
+LOOP_THREAD = 1
+"""All statements of async user code run in one thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """`usual` is not exceeded while no threads are added; `most` never.
+
+    Threads are added for calls that wait for a person's answer or hang, for people who
+    call while all threads are busy, and where the database did not answer ours.  Those
+    of the site's own pages come on top: Django opens one for each running request.
+    """
+
+    usual: int
+    most: int
+
+
+def connections_of_process(threads: int) -> Connections:
+    """Return how many one process may open; `threads` is the setting of that name."""
+    own = sum(each.size for each in POOLS) + LOOP_THREAD
+    return Connections(
+        own + threads, own + MAX_ABANDONED * len(POOLS) + threads * SUBSTITUTES
+    )
+
+
+def pool_size(pool: object) -> int:
+    """Return the size that psycopg_pool makes of Django's option `pool`."""
+    options = pool if isinstance(pool, Mapping) else {}
+    return int(options.get("max_size") or options.get("min_size", 4))

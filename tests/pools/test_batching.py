@@ -11,14 +11,13 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.pools import batching
-from mcp_app.pools.batching import (
-    KEY_BATCH_SIZE,
-    Batches,
+from mcp_app.pools.batching import KEY_BATCH_SIZE, Batches
+from mcp_app.pools.database import (
     Connections,
-    of_process,
+    DatabaseThreads,
+    connections_of_process,
     pool_size,
 )
-from mcp_app.pools.database import DatabaseThreads
 from mcp_app.protocol.errors import Unavailable
 from tests.serving import until
 
@@ -269,7 +268,7 @@ def test_another_loop_begins_anew(pool: DatabaseThreads) -> None:
     [(8, Connections(usual=21, most=69)), (2, Connections(usual=15, most=45))],
 )
 def test_the_formula(threads: int, counted: Connections) -> None:
-    assert of_process(threads) == counted
+    assert connections_of_process(threads) == counted
 
 
 @pytest.mark.parametrize(

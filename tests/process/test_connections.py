@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from mcp_app.conf import McpSettings
-from mcp_app.pools.batching import of_process
+from mcp_app.pools.database import connections_of_process
 from tests.drill.databases import MYSQL, POSTGRES, PREPARED
 from tests.drill.running import THERE
 from tests.marks import long_cases
@@ -80,7 +80,7 @@ def counted(request: pytest.FixtureRequest) -> Iterator[tuple[str, Count]]:
 
 def test_no_more_than_the_formula_says(counted: tuple[str, Count]) -> None:
     url, count = counted
-    usual = of_process(McpSettings().threads).usual
+    usual = connections_of_process(McpSettings().threads).usual
     sessions = [Session(url) for _ in range(5)]
     streams = [
         *(listening(url, resourceSubscriptions=[URI]) for _ in range(STREAMS // 2)),
