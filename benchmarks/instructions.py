@@ -326,7 +326,7 @@ async def _all(works: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 def _pin() -> None:
     """Let the caches count as fresh: a check would take its time from the calls."""
-    from mcp_app.process.background import process  # noqa: PLC0415
+    from mcp_app.process.current import process  # noqa: PLC0415
 
     gate = process().gate
     gate._quiet_until = gate._fresh_until = math.inf
@@ -337,7 +337,7 @@ async def _guarded() -> Request:
     from asgiref.sync import sync_to_async  # noqa: PLC0415
 
     from benchmarks.guarding import guard  # noqa: PLC0415
-    from mcp_app.process.background import process  # noqa: PLC0415
+    from mcp_app.process.current import process  # noqa: PLC0415
 
     token: str = await sync_to_async(guard)()
     await process().gate.wait_for_check()
@@ -345,7 +345,7 @@ async def _guarded() -> Request:
 
 
 async def _close() -> None:
-    from mcp_app.process.background import process  # noqa: PLC0415
+    from mcp_app.process.current import process  # noqa: PLC0415
 
     process().close()
 

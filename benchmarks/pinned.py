@@ -61,7 +61,7 @@ _pinned: list[bool] = []
 
 def _pin(*_: object) -> None:
     """Let the caches count as fresh, whatever is checked from now on."""
-    from mcp_app.process.background import process  # noqa: PLC0415
+    from mcp_app.process.current import process  # noqa: PLC0415
 
     _pinned.append(True)
     process().gate._reckon()

@@ -12,7 +12,8 @@ from typing import Any
 from django.utils.module_loading import import_string
 
 from mcp_app.conf import mcp_settings
-from mcp_app.process.background import background, give_up_task, run_waiting_task
+from mcp_app.process.background import background
+from mcp_app.process.current import give_up_task, run_waiting_task
 from mcp_app.process.queues import (
     CELERY,
     CELERY_TASK,

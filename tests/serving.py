@@ -220,7 +220,7 @@ async def process(
     mcp: dict[str, Any], settings: Settings, served_rows: None
 ) -> AsyncIterator[Process]:
     from mcp_app.pools.database import writer  # noqa: PLC0415
-    from mcp_app.process import background as current_process  # noqa: PLC0415
+    from mcp_app.process import current as current_process  # noqa: PLC0415
     from mcp_app.process import runtime  # noqa: PLC0415
     from mcp_app.transports.http.request_handler import policy  # noqa: PLC0415
     from tests.behaviours import new_stage, registry  # noqa: PLC0415

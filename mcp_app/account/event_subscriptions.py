@@ -20,7 +20,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.models import EventSubscription, Occurrence
 from mcp_app.models.fields import parse_json
 from mcp_app.models.transactions import own_transaction
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.process.event_delivery import post_signed
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.events import DIALECTS, Occurred, event_to_wire

@@ -18,7 +18,7 @@ from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.models import Server
 from mcp_app.pools.database import reader
 from mcp_app.pools.pump import run_pumped
-from mcp_app.process.background import begin_process
+from mcp_app.process.current import begin_process
 from mcp_app.process.resting import run_at_rest
 from mcp_app.protocol.errors import ProtocolError, Unavailable
 from mcp_app.protocol.json_types import JsonObject

@@ -26,7 +26,7 @@ from mcp_app.invalidation.change_reader import ChangeReader, ChangeSet
 from mcp_app.pools.database import checks, reader
 from mcp_app.pools.loop_thread import Mailbox
 from mcp_app.pools.pump import Pump
-from mcp_app.process.background import begin_process
+from mcp_app.process.current import begin_process
 from mcp_app.process.lifecycle import write_call_log
 from mcp_app.process.runtime import Process
 from mcp_app.server.exchange import Exchange

@@ -16,7 +16,7 @@ from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal, Rights
 from mcp_app.invalidation.change_reader import ChangeReader
-from mcp_app.process.background import any_process
+from mcp_app.process.current import any_process
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.runtime import Process
 

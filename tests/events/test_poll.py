@@ -151,7 +151,7 @@ async def test_a_client_chooses_by_fields_and_by_a_function(ana: EventClient) ->
 
 async def _cursor_before(client: EventClient, name: str) -> str:
     """Return a cursor of a type from before anything happened."""
-    from mcp_app.process.background import _current  # noqa: PLC0415
+    from mcp_app.process.current import _current  # noqa: PLC0415
     from mcp_app.protocol.cursors import Cursor, seal_cursor  # noqa: PLC0415
 
     assert _current is not None
@@ -201,7 +201,7 @@ async def test_nobody_is_told_of_what_their_own_calls_did(
 
 
 async def test_a_cursor_that_cannot_be_used_begins_now(ana: EventClient) -> None:
-    from mcp_app.process.background import _current  # noqa: PLC0415
+    from mcp_app.process.current import _current  # noqa: PLC0415
     from mcp_app.protocol.cursors import Cursor, seal_cursor  # noqa: PLC0415
 
     assert _current is not None

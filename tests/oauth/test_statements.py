@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from mcp_app.models import Server
 from mcp_app.pools.database import writer
-from mcp_app.process import background
+from mcp_app.process import current
 from mcp_app.process.runtime import Process
 from tests.account.apps import many_apps
 from tests.oauth.program import (
@@ -76,7 +76,7 @@ async def test_signing_in(
 
     await writer.run(made)
     # It serves, and has its catalogs.
-    monkeypatch.setitem(background._alive, process.loop, process)
+    monkeypatch.setitem(current._alive, process.loop, process)
     await process.gate.wait_for_check()
     page = await taken(PAGE, lambda: page_of(browser, program.request()))
     chosen = {"may": "change", "which": "all", "ends": "90"}

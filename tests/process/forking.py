@@ -52,7 +52,7 @@ async def requests() -> dict[str, Any]:
         for name in ("reader", "writer", "log_writer")
     ]
     own.append(await sync_to_async(connection_id)())
-    worker = import_string("mcp_app.process.background.process")()._row.id
+    worker = import_string("mcp_app.process.current.process")()._row.id
     return {"answers": [*added, logged.status], "connections": own, "worker": worker}
 
 

@@ -14,7 +14,8 @@ from typing import Final
 
 import pytest
 
-from mcp_app.process.background import Background, Unsuitable, process, running_process
+from mcp_app.process.background import Background, Unsuitable
+from mcp_app.process.current import process, running_process
 from mcp_app.process.runtime import Process
 
 PATIENCE_S: Final = 60

@@ -35,7 +35,7 @@ from mcp_app.process import (
     runtime,
     ticker,
 )
-from mcp_app.process import background as current_process
+from mcp_app.process import current as current_process
 from mcp_app.process.heartbeat import DATABASE
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc

@@ -45,7 +45,7 @@ settings.configure(
 import django
 django.setup()
 from mcp_app import mcp
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from django.core.checks import run_checks
 
 async def main():

@@ -16,7 +16,7 @@ from mcp_app.invalidation.change_reader import MissedTopics, missed_since
 from mcp_app.models import Counter, Session, Subscription, Topic
 from mcp_app.pools.database import reader, writer
 from mcp_app.process import announcements as announcing
-from mcp_app.process import background as current_process
+from mcp_app.process import current as current_process
 from mcp_app.process import runtime, stream_opening
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import STATEFUL

@@ -19,9 +19,9 @@ RUN_AND_REST: Final = """
 import sys, time, django
 django.setup()
 from mcp_app.models import Worker
-from mcp_app.process import background
+from mcp_app.process import current
 from mcp_app.tasks import run
-background.REST_S = 0.5
+current.REST_S = 0.5
 for task_id in sys.argv[1:]:
     run(task_id)
     run(task_id)

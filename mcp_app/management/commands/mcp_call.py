@@ -18,7 +18,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.rules import visible
 from mcp_app.management.options import NOT_SERVED, add_caller_options, run_as
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import UnserializableValue
 from mcp_app.transports.in_process import (

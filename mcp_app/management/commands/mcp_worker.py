@@ -13,7 +13,7 @@ from django.db import connections
 
 from mcp_app.conf import MAX_SECONDS, mcp_settings
 from mcp_app.egress.callbacks import event_settings
-from mcp_app.process.background import begin_process
+from mcp_app.process.current import begin_process
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.server.exchange import End
 from mcp_app.transports.stdio.server import stop_at_signals

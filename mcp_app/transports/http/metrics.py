@@ -15,7 +15,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.egress.sites import Network
 from mcp_app.pools.database import reader
 from mcp_app.pools.loop_thread import start_background_task
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.protocol.errors import RequestRefused, Unavailable
 from mcp_app.protocol.headers import Headers
 from mcp_app.telemetry.options import metrics_options

@@ -31,7 +31,7 @@ from mcp_app.catalog.type_hints import scalar_members
 from mcp_app.interface.call_record import ANSWERED
 from mcp_app.interface.principal import Rights
 from mcp_app.pools.turns import GUESS
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.process.running import HttpAnswer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation

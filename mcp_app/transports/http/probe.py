@@ -24,7 +24,7 @@ from django.core import signing
 from mcp_app.conf import secret_keys
 from mcp_app.invalidation.workers import database_ms
 from mcp_app.pools.database import reader
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.headers import Headers

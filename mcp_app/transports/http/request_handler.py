@@ -25,7 +25,7 @@ from mcp_app.interface.principal import (
     Rights,
 )
 from mcp_app.pools.turns import Owner
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.process.quotas import NoRoom, Reader
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from mcp_app.audit.turned_away import Reason
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.process.heartbeat import FINE
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc

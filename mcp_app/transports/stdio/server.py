@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from mcp_app.interface.principal import Principal
-from mcp_app.process.background import begin_process
+from mcp_app.process.current import begin_process
 from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.framing import Lines
 from mcp_app.server.exchange import End

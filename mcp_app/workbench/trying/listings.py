@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mcp_app.catalog.definition_texts import estimate_tokens
 from mcp_app.interface.server import Key
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import ProtocolError
 from mcp_app.protocol.json_types import JsonObject

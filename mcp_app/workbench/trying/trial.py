@@ -14,7 +14,7 @@ from mcp_app.catalog.snapshot import Catalog, Entry
 from mcp_app.conf import Limits
 from mcp_app.interface.call_record import Outcome
 from mcp_app.kinds import KindError
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.process.runtime import Process
 from mcp_app.process.tasks import TaskRunner
 from mcp_app.protocol import jsonrpc

@@ -17,7 +17,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from mcp_app.models import Server
-from mcp_app.process import background
+from mcp_app.process import current
 from mcp_app.process.runtime import Process
 from tests import behaviours
 from tests.testing.running import ROOT, SITE
@@ -95,7 +95,7 @@ def _behaviours(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> None
     """Let anybody call the tools of `tests/behaviours.py`."""
     Server.objects.filter(slug="default").update(access="public")
     process = partial(Process, behaviours.registry)
-    monkeypatch.setattr(background, "Process", process)
+    monkeypatch.setattr(current, "Process", process)
 
 
 @pytest.mark.usefixtures("_behaviours")

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from mcp_app.catalog.registry import Registry
 from mcp_app.models import Server, Tool
-from mcp_app.process import background
+from mcp_app.process import current
 from mcp_app.process.runtime import Process
 from mcp_app.test import Client
 from tests.published import published
@@ -40,7 +40,7 @@ def test_it_agrees_with_what_clients_are_offered(
     for each in permissions:
         name = f"{each.content_type.app_label}.{each.codename}"
         registry.tool(f"tool_{each.codename}", permission=name)(do_nothing)
-    monkeypatch.setattr(background, "Process", partial(Process, registry))
+    monkeypatch.setattr(current, "Process", partial(Process, registry))
     monkeypatch.setattr(Client, "_registry", registry)
     for number in range(20):
         user = User.objects.create_user(f"user{number}")
@@ -61,7 +61,7 @@ def test_for_people() -> None:
 def test_what_nobody_declares_is_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
     registry = Registry()
     registry.tool("slow", task="optional")(do_nothing)
-    monkeypatch.setattr(background, "Process", partial(Process, registry))
+    monkeypatch.setattr(current, "Process", partial(Process, registry))
     Server.objects.filter(slug="default").update(access="public")
     published(Tool(name="hello", config=HELLO))
     rows = json.loads(printed("--json"))["tools"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.invalidation.workers import FRESHNESS
-from mcp_app.process.background import process
+from mcp_app.process.current import process
 from mcp_app.process.quotas import Queues
 from mcp_app.process.runtime import Process
 from mcp_app.transports.asgi_types import Message

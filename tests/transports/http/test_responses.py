@@ -12,7 +12,7 @@ from mcp_app.audit.turned_away import Reason
 from mcp_app.models import Server, Worker
 from mcp_app.models.workers import Report
 from mcp_app.pools.database import reader, writer
-from mcp_app.process import background, heartbeat
+from mcp_app.process import current, heartbeat
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import (
     HeaderMismatch,
@@ -219,7 +219,7 @@ async def test_settings_that_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(background, "_current", None)
+    monkeypatch.setattr(current, "_current", None)
     settings.MCP = {"CALL_CONTEXT_MANAGERS": ["nowhere.at_all"]}
     await refused(application, "settings")
     assert "No module named 'nowhere'" in caplog.text

@@ -18,7 +18,7 @@ from mcp_app import wsgi
 from mcp_app.catalog import runnable
 from mcp_app.catalog.runnable import QUICK_CALLS, QUICK_S, Pace
 from mcp_app.models import Call
-from mcp_app.process import background as current
+from mcp_app.process import current
 from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
 from mcp_app.server.exchange import End
