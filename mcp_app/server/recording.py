@@ -43,25 +43,13 @@ _IN_VAIN: Final = frozenset({Outcome.UNKNOWN, Outcome.FORBIDDEN, Outcome.INVALID
 def record_call(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
     """Log a finished call whose answer has `size` bytes."""
     took = time.monotonic() - began
-    arguments, length, digest = exchange.written or _loggable_arguments(audit, exchange)
+    arguments = exchange.written or _loggable_arguments(audit, exchange)
     ending = exchange.ending
     if len(ending.error) > MAX_ERROR_LENGTH:
         ending = ending._replace(error=ending.error[:MAX_ERROR_LENGTH])
-    failed = ending is not ANSWERED
-    stranger = failed and exchange.principal.anonymous and ending.outcome in _IN_VAIN
+    stranger = exchange.principal.anonymous and ending.outcome in _IN_VAIN
     add = audit.add_in_vain if stranger else audit.add
-    add(
-        (
-            circumstances(exchange),
-            began,
-            took,
-            size,
-            arguments,
-            length,
-            digest,
-            ending,
-        )
-    )
+    add((circumstances(exchange), began, took, size, *arguments, ending))
 
 
 async def write_arguments(audit: CallLog, exchange: Exchange) -> None:
