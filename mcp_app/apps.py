@@ -48,7 +48,7 @@ class McpConfig(AppConfig):
         compaction.connect()
         workers.connect()
         overlays.connect_overlays(self)
-        upkeep.Upkeep.watch = staticmethod(_watch)
+        upkeep.Upkeep.send_alerts = staticmethod(_watch)
         Registry.make_toolsets = staticmethod(_make_toolsets)
         Registry.cause_of_call = staticmethod(context.cause_of_call)
 

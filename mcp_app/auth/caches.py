@@ -1,4 +1,4 @@
-"""What is kept for half a minute of what the database or a site's code said."""
+"""Caches of half a minute for what the database or the site's code has said."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ Bound: TypeAlias = Any
 
 _SEVERAL: Final = (forms.MultipleChoiceField, forms.ModelMultipleChoiceField)
 _IN_PARTS: Final = (forms.MultiWidget, forms.SelectDateWidget)
-"""Widgets that make nothing of a text which they cannot read."""
+"""Widgets that drop a text which they cannot read, so that the form never sees it."""
 
 
 class UnfitValue(ValueError):
-    """A value that no browser could send for a field: the message is a rule."""
+    """A browser could not send this value; the message says what it must be."""
 
 
 def page_pairs(field: Bound) -> Iterator[Pair]:
@@ -65,8 +65,8 @@ def is_secret(field: Bound) -> bool:
 def is_settable(field: Bound) -> bool:
     """Whether a tool may put a value into a field."""
     is_file = isinstance(field.field, forms.FileField)
-    # Of JSON with a secret in it a tool sees only a part.
-    has_secret = hide_members(value := field.initial) != value
+    # If JSON has a secret, a tool sees only a part of it, so it may not replace it.
+    has_secret = hide_members(field.initial) != field.initial
     return _is_submitted(field) and not (is_file or has_secret or is_secret(field))
 
 
@@ -144,7 +144,7 @@ def _python_value(field: Any, value: object) -> Any:
 
 
 def _read_text(field: Any, text: str) -> Any:
-    """Return the value of a text; the text itself lets a form say what is wrong."""
+    """Convert a text for the widget.  If that fails, return it: the form refuses it."""
     if isinstance(field, forms.JSONField):
         return field.prepare_value(text)
     if isinstance(field, _SEVERAL):

@@ -121,7 +121,7 @@ def load_servers(*, stopped: bool = True) -> dict[str, ServerDefinition]:
     rows = Server.objects.filter(published__isnull=False).select_related("published")
     if not stopped:
         rows = rows.filter(~is_stopped(Server))
-    return {row.slug: server_definition(row, _published_content(row)) for row in rows}
+    return {row.slug: server_definition(row, row.published_content()) for row in rows}
 
 
 def load_stops() -> Stops:
@@ -219,7 +219,7 @@ def uploads_of(content: JsonObject) -> Mapping[str, bytes]:
 
 
 def _read_rows(rows: Iterable[DefinitionRow]) -> Iterator[StoredRow | UnreadableRow]:
-    contents = {row: _published_content(row) for row in rows}
+    contents = {row: row.published_content() for row in rows}
     uploads = _load_uploads(contents.values())
     for row, content in contents.items():
         key = _key_of_row(row)
@@ -232,10 +232,6 @@ def _read_rows(rows: Iterable[DefinitionRow]) -> Iterator[StoredRow | Unreadable
         except ValueError as error:
             logger.warning("The %s %r is not served: %s", key[0], row.name, error)
             yield UnreadableRow(key, str(error))
-
-
-def _published_content(row: DefinitionRow | Server) -> JsonObject:
-    return {} if row.published is None else row.published.read()
 
 
 def _key_of_row(row: DefinitionRow) -> Key:

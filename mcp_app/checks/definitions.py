@@ -120,7 +120,7 @@ def _grouped_messages(findings: Iterable[SurveyFinding]) -> Messages:
     return [
         _finding_message(each, len(group) - PER_RULE if place == PER_RULE else 0)
         for group in groups.values()
-        # The command sorts, too: the last one counts the others.
+        # Sorted as the command prints them, so that "And … more" ends the last one.
         for place, each in enumerate(sorted(group, key=_finding_sentence)[:PER_RULE], 1)
     ]
 
@@ -144,7 +144,7 @@ def _finding_sentence(each: SurveyFinding) -> str:
 
 
 # -- rights ----------------------------------------------------------------------------
-# Whether the permissions, rules and ways in that code and servers name are there.
+# Whether the site has the permissions, rules and authenticators that are named.
 
 
 def check_permissions(app_configs: object, **_: Any) -> Messages:
@@ -184,6 +184,7 @@ def check_open_models(app_configs: object, **_: Any) -> Messages:
     longest_first = sorted(
         rows_of_everybody(opened), key=lambda each: -each[2].count("__")
     )
+    # A dict keeps the last one of a key: the shortest lookup.
     everybody = {each[0].label: each for each in longest_first}
     return [
         *(checks.Warning(each, id="mcp_app.W023") for each in exposure_advice(opened)),
@@ -217,7 +218,7 @@ def _warn_of_everybody(
 
 
 def check_rules(app_configs: object, **_: Any) -> Messages:
-    """Report rules that nobody is let in by."""
+    """Report rules that let nobody in."""
     messages: Messages = [
         checks.Warning(
             sentence,
@@ -246,7 +247,7 @@ _WITHOUT_OBJECTS = frozenset(
     for prefix in ("", "AllowAllUsers")
     for name in ("ModelBackend", "RemoteUserBackend")
 )
-"""Django's own, which grant nothing where they are asked about an object."""
+"""Django's own backends: they grant nothing if they are asked about an object."""
 
 
 def check_tasks(app_configs: object, **_: Any) -> Messages:

@@ -73,7 +73,7 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
     """Nothing has this name."""
     FORBIDDEN = "forbidden"
-    """The caller lacks a right; it is told the same as for an unknown name."""
+    """The caller lacks a right; what it must not see is unknown to it."""
     SWITCHED_OFF = "switched_off"
     """The people who run the site have stopped it: nothing ran."""
     LIMITED = "limited"

@@ -38,8 +38,8 @@ User: TypeAlias = "AbstractBaseUser"
 Answer: TypeAlias = ElicitAnswer[Any] | SamplingResult | Sequence[Root]
 
 MAX_RECONNECT_DELAY_S = 600.0
-"""Seconds that a client may be sent away for: the rest of a call, which may end at
-once, is kept for much longer."""
+"""Longest time until a client comes back, in seconds.  The answer is kept for much
+longer, even if the call ends at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +53,9 @@ class Client:
 
 
 class Queued:
-    """What has been queued: there is nothing to wait for, and `await` may be written.
+    """The result of queueing: there is nothing to wait for, but `await` is allowed.
 
-    Other servers' contexts want it, and whoever knows them writes it here, too.
+    In other MCP libraries these methods are async, so people may write `await` here.
     """
 
     def __await__(self) -> Generator[None]:
@@ -181,7 +181,7 @@ class Context(_Common):
         *arguments: Arguments.args,
         **keyword_arguments: Arguments.kwargs,
     ) -> Value:
-        """Run a function once per round trip and return its (JSON) result.
+        """Run a function once, even if the call runs again; return its JSON result.
 
         The result is stored in the transaction of the step: what the function does
         in the database of this app happens exactly once.
@@ -239,7 +239,7 @@ class SyncContext(_Common):
         *arguments: Arguments.args,
         **keyword_arguments: Arguments.kwargs,
     ) -> Value:
-        """Run a function once per round trip and return its (JSON) result."""
+        """Run a function once, even if the call runs again; return its JSON result."""
 
     @abstractmethod
     def user(self) -> User | None:

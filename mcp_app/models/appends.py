@@ -1,4 +1,4 @@
-"""The statements that add to the log: in one transaction, for many streams.
+"""Statements that append to the replay log: in one transaction, for many streams.
 
 PostgreSQL does it with one statement, which is a transaction by itself: on the way to
 the database and back nothing else of this process need wait.  Elsewhere they are five

@@ -1,4 +1,4 @@
-"""The audit: who called what, and what became of it.
+"""The call log: who called what, and what became of it.
 
 Names are copied: a call keeps them when the user, the session or the tool is gone.
 Times are milliseconds of the database's clock.

@@ -272,7 +272,7 @@ def served_as(row: PublishedRow) -> str:
     """Return what clients call it; what is not published, as its working copy says."""
     if isinstance(row, Server):
         return row.slug
-    content = {} if row.published is None else row.published.read()
+    content = row.published_content()
     identity = content.get(getattr(row, "IDENTITY", ""))
     return str(identity or getattr(row, "identity", row))
 

@@ -1,9 +1,9 @@
-"""The log of requests: what was answered to each, message by message.
+"""The replay log: what was answered to each request, message by message.
 
-A row of `Event` is never changed, but a question that must not be kept is replaced once
-its call is over.  Numbers are given out under the lock of the stream's own row, which
-is held until the commit: their order is the order of commits, and there are no gaps, so
-that who reads on after the last number that it has seen misses nothing.
+A row of `Event` never changes, with one exception: a private question is replaced when
+its call is over.  The lock of the stream's row is held from numbering until the commit.
+So numbers have no gaps and commit in order: a reader that goes on after the last number
+it has seen misses nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mcp_app.models.transactions import NowMilliseconds, own_transaction
 
 AT_ONCE = 500
 """Events that one statement reads; streams that one transaction removes."""
-MESSAGES: Final = 2_000
-BYTES: Final = 4 * 1024 * 1024
-"""So many messages, or so much of them, go with one transaction."""
+MAX_DELETED: Final = 2_000
+MAX_DELETED_BYTES: Final = 4 * 1024 * 1024
+"""One transaction deletes at most so many messages and so many bytes."""
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -62,7 +62,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         return self.filter(state__in=[states.OPEN, states.COMPLETED, states.ABORTED])
 
     def sized(self) -> StreamQuerySet:
-        """Return what tells how much there is: a request's id may be large."""
+        """Load only the small columns: the JSON-RPC id of a request may be large."""
         return self.only("head_seq", "floor_seq", "size")
 
     def remove_some(self) -> int | None:
@@ -75,20 +75,22 @@ class StreamQuerySet(CurrentRows["Stream"]):
         return len(whole) if some else None
 
     def throw_read(self, keys: Sequence[int]) -> set[int]:
-        """Delete what was read of streams that are over; return which are done."""
+        """Delete read messages of ended streams; return the keys that are finished."""
         using = router.db_for_write(Stream)
         with own_transaction(using):
             some = self.using(using).filter(pk__in=keys[:AT_ONCE]).order_by("pk")
             locked = list(some.select_for_update().sized())
             whole = throw_away(using, locked)
             rows = self.using(using).filter(pk__in=whole).exclude(request_key=None)
-            once = set(rows.values_list("pk", flat=True))
-            delete_rows(using, Stream, [pk for pk in whole if pk not in once])
-            self.using(using).filter(pk__in=once).update(
+            # A row with a request key stays: a repeated request must find it.
+            retained = set(rows.values_list("pk", flat=True))
+            delete_rows(using, Stream, [pk for pk in whole if pk not in retained])
+            self.using(using).filter(pk__in=retained).update(
                 state=Stream.State.CLOSED, floor_seq=models.F("head_seq"), size=0
             )
-        left = {each.pk for each in locked} - set(whole)
-        return set(keys[:AT_ONCE]) - left
+        unfinished = {each.pk for each in locked} - set(whole)
+        # A row that is gone is finished, too.
+        return set(keys[:AT_ONCE]) - unfinished
 
 
 class Stream(models.Model):
@@ -138,7 +140,7 @@ class Stream(models.Model):
             models.UniqueConstraint(fields=["public_id"], name="mcp_stream"),
         ]
         indexes = [
-            # What an append changes is in no index, but where it is the last one.
+            # Only the last append of a stream changes a column that has an index.
             models.Index(fields=["ended_ms", "owner"], name="mcp_stream_end"),
             # A session of HTTP+SSE may have closed many.
             models.Index(fields=["session", "state"], name="mcp_stream_state"),
@@ -180,13 +182,13 @@ class Event(models.Model):
 
 
 def throw_away(using: str, streams: Sequence[Stream]) -> list[int]:
-    """Delete the messages of streams, as many as go at once, the first ones' before.
+    """Delete the messages of the first streams, as many as one transaction may delete.
 
-    The caller has locked their rows.  Returns the keys of those that have none left.
-    Of a first one that is too large, its first messages go.
+    The caller has locked their rows.  Returns the keys of the streams that are empty
+    now.  If even the first stream is too large, only its oldest messages are deleted.
     """
     whole: list[int] = []
-    messages, size = MESSAGES, BYTES
+    messages, size = MAX_DELETED, MAX_DELETED_BYTES
     for each in streams:
         messages -= each.head_seq - each.floor_seq
         size -= each.size
@@ -200,16 +202,16 @@ def throw_away(using: str, streams: Sequence[Stream]) -> list[int]:
 
 
 def throw_first(using: str, stream: Stream, last: int) -> int:
-    """Delete a stream's first messages, as many as go at once, up to a number.
+    """Delete a stream's first messages up to a number, as many as one transaction may.
 
     The caller has locked its row, which says afterwards what is kept.  Returns how many
     numbers that were.
     """
     events = Event.objects.using(using).filter(stream_id=stream.pk, seq__lte=last)
-    sizes = list(events.order_by("seq").values_list("seq", "size")[:MESSAGES])
+    sizes = list(events.order_by("seq").values_list("seq", "size")[:MAX_DELETED])
     floor, size = stream.floor_seq if sizes else last, 0
     for seq, own in sizes:
-        if size and size + own > BYTES:
+        if size and size + own > MAX_DELETED_BYTES:
             break
         floor, size = seq, size + own
     events.filter(seq__lte=floor)._raw_delete(using)
@@ -222,7 +224,7 @@ def throw_first(using: str, stream: Stream, last: int) -> int:
 # Log messages to clients from outside of their calls: rows, so that none is lost.
 
 LOGGED: Final = "logged"
-"""The kind of a change that says that there are messages for a session, the ref."""
+"""The kind of a change: there are log messages for the session that its ref names."""
 MOST_TOLD: Final = 1_000
 """Where more sessions are told, one change stands for all."""
 LOG_BATCH_SIZE: Final = 100
@@ -248,10 +250,10 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
         Change.objects.using(self.db).record_all(LOGGED, refs)
 
     def numbered(self, session: int, after: int) -> list[NumberedText]:
-        """Number what is new; return what follows a number, `AT_ONCE` at most."""
+        """Number what is new; return at most `LOG_BATCH_SIZE` after a number."""
         own = self.filter(session_id=session)
         with own_transaction(self.db):
-            # By its name, as the key below: what deletes sessions knows this module.
+            # By name: the module of sessions imports this one.
             sessions = apps.get_model("mcp_app", "Session")._default_manager
             row = sessions.using(self.db).filter(pk=session)
             logged = row.select_for_update().values_list("logged", flat=True).first()

@@ -51,6 +51,7 @@ HANGS_S = 10.0
 MAX_PATIENCE_FACTOR = 8
 """If work hangs again and again, the limit grows to at most this many times."""
 AGAIN_S = 5.0
+"""Seconds after which the connections of a cut thread are cut once more."""
 NEVER = float("-inf")
 TELL_EVERY_S = 10.0
 """Seconds between log messages in an outage, in which every request fails."""
@@ -112,9 +113,9 @@ class PoolThread:
         self.lock = threading.Lock()
         """While you hold it, `doing` does not end."""
         self.doing: RunningWork | None = None
-        self.ended = False
+        self.finished_some = False
         """Whether it has finished anything since its pool last cut off hanging work."""
-        self.left = False
+        self.is_replaced = False
         """Whether another thread has its place: it does one more piece of work at
         most."""
         self.cut_at = NEVER
@@ -128,7 +129,7 @@ class PoolThread:
 
     def has_left(self) -> bool:
         # Another thread sets it: mypy does not know that.
-        return self.left
+        return self.is_replaced
 
     def open_lines(self) -> list[ConnectionKiller]:
         """Return what can be cut: what Django's pool has not lent to another thread."""
@@ -144,7 +145,7 @@ class PoolThread:
         with self.lock:
             self.doing = None
         if self.cut_at == NEVER:
-            self.ended = True
+            self.finished_some = True
 
 
 _here = threading.local()
@@ -204,7 +205,7 @@ class DatabaseThreads:
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
         self._hands: list[PoolThread] = []
         self._left: list[PoolThread] = []
-        self._times = 1
+        self._patience_factor = 1
         self._gave_up_at = self._logged_at = NEVER
 
     @property
@@ -286,27 +287,28 @@ class DatabaseThreads:
         """
         now = time.monotonic()
         with self._lock:
-            # A short statement that ends says nothing about a long one, which must have
-            # had time to be tried again and to end.
-            quiet = now - self._gave_up_at >= 2 * self._patience * self._times
-            if quiet and any(hand.ended for hand in self._hands):
-                self._times = 1
-            patience = self._patience * self._times
+            # The patience shrinks only after a quiet time: a long statement must have
+            # had the time for another attempt.  Short ones that end prove nothing.
+            quiet = now - self._gave_up_at >= 2 * self._patience * self._patience_factor
+            if quiet and any(hand.finished_some for hand in self._hands):
+                self._patience_factor = 1
+            patience = self._patience * self._patience_factor
             for hand in (*self._hands, *self._left):
                 doing = hand.doing
                 # An abandoned thread has kept its caller waiting already.
-                own = min(patience, HANGS_S) if hand.left else patience
-                most = own if after is None else after
-                if doing is not None and now - doing.since >= most:
+                allowed_s = min(patience, HANGS_S) if hand.is_replaced else patience
+                allowed_s = allowed_s if after is None else after
+                if doing is not None and now - doing.since >= allowed_s:
                     self._give_up(hand, doing, now)
             if not self._queue.empty():
                 self._ensure_thread()
 
     def _give_up(self, hand: PoolThread, doing: RunningWork, now: float) -> None:
-        again = hand.cut_at > NEVER
+        was_cut = hand.cut_at > NEVER
         if now - hand.cut_at < AGAIN_S:
             return
         if not hand.open_lines() and waits_for_a_lock(hand.wrappers):
+            # A SQLite file cannot be cut; whoever has its lock will let it go.
             return
         with hand.lock:
             if hand.doing is not doing:
@@ -314,15 +316,16 @@ class DatabaseThreads:
             # Set this first: the thread itself closes what it opens from now on.
             hand.cut_at = now
         cut_connections(hand.open_lines())
-        if again:
+        if was_cut:
+            # Its caller was released and its place taken when it was cut first.
             return
         logger.warning("%s: the database did not answer in time.", self.name)
         if doing.since >= self._gave_up_at:
             # It started after the last one was cut off: a new attempt that hangs, too.
-            self._times = min(self._times * 2, MAX_PATIENCE_FACTOR)
+            self._patience_factor = min(self._patience_factor * 2, MAX_PATIENCE_FACTOR)
         self._gave_up_at = now
         for each in self._hands:
-            each.ended = False
+            each.finished_some = False
         doing.work.release_caller()
         self._abandon_thread(hand)
 
@@ -331,7 +334,7 @@ class DatabaseThreads:
         self._left = [each for each in self._left if each.is_alive()]
         if hand not in self._hands or len(self._left) >= MAX_ABANDONED:
             return
-        hand.left = True
+        hand.is_replaced = True
         self._left.append(hand)
         self._hands.remove(hand)
         if not self._queue.empty():
@@ -401,9 +404,9 @@ def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:
 
 
 def _begin_no_trace() -> None:
-    """Let instrumentations be silent where a statement of ours has no span around it.
+    """Switch off tracing for a statement of ours that no span surrounds.
 
-    Else each check of an idle process were a trace of its own.
+    Otherwise each change check of an idle process would be a trace of its own.
     """
     trace: Any = sys.modules.get("opentelemetry.trace")
     if trace is not None and not trace.get_current_span().get_span_context().is_valid:
@@ -486,11 +489,11 @@ LOOP_THREAD = 1
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """`usual` is not exceeded while no threads are added; `most` never.
+    """Connections of one process: the usual number, and the most there can be.
 
-    Threads are added for calls that wait for a person's answer or hang, for people who
-    call while all threads are busy, and where the database did not answer ours.  Those
-    of the site's own pages come on top: Django opens one for each running request.
+    It needs more than `usual` if threads are added: for calls that wait for a person or
+    hang, for people who call while all threads are busy, and after statements of ours
+    that hung.  Django's connections for the site's own pages are not counted here.
     """
 
     usual: int

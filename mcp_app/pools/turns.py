@@ -1,4 +1,4 @@
-"""Work that waits, of many owners: who asks for much waits, and others do not."""
+"""A fair queue of many owners: who asks for much waits, and others do not."""
 
 from __future__ import annotations
 

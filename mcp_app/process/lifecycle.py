@@ -93,7 +93,7 @@ async def drain_process(process: DrainedProcess, patience: float, end: End) -> N
     process.uploads.give_up_all()
     for listener in process.listeners:
         listener.end(retry_ms=1_000 * retry_seconds())
-    known = process.sse_reader.next_whole
+    known = process.sse_reader.looks_after_next_poll
 
     def is_at_work() -> bool:
         # A call of a client that is connected here may run elsewhere, and may have

@@ -91,7 +91,7 @@ class Catalogs:
         }
         self._declared = {offer.place: offer for offer in _declared_offers(registry)}
         self._rows: Mapping[Key, _Offer] = {}
-        self._here: Mapping[CatalogPlace, _Offer] = {}
+        self._of_staff: Mapping[CatalogPlace, _Offer] = {}
         self._overlays: Mapping[CatalogPlace, _Offer] = {}
         self._servers: Mapping[str, ServerDefinition] = {}
         self.stops = Stops()
@@ -136,7 +136,7 @@ class Catalogs:
         stops, unloaded = self.stops, set[Key]()
         if change_set.everything or change_set.refs_of_kind(changes.STOP):
             stops = row_loader.load_stops()
-            # An overlay that changes nothing is inserted without a change row.
+            # Stops may name overlays that were inserted without a change row.
             unloaded = stops.rows.keys() - self._rows.keys()
         refs = {
             kind: {"*"}
@@ -147,7 +147,7 @@ class Catalogs:
         }
         # Only `_load_rows` can still fail, and it reads before it changes anything.
         touched = self._load_rows({kind: each for kind, each in refs.items() if each})
-        touched |= self._stopped_anew(stops)
+        touched |= self._places_with_other_stops(stops)
         self.stops = stops
         self.stopped = frozenset(
             slug for slug, server in servers.items() if stops.of_server(server)
@@ -171,12 +171,12 @@ class Catalogs:
                 self.stops.of_definition(entry.definition, entry.key, place_key)
             )
 
-    def _stopped_anew(self, stops: Stops) -> set[CatalogPlace]:
+    def _places_with_other_stops(self, stops: Stops) -> set[CatalogPlace]:
         if stops == self.stops:
             return set()
         return {
             offer.place
-            for offer in map(self._offer_at_place, {**self._here, **self._declared})
+            for offer in map(self._offer_at_place, {**self._of_staff, **self._declared})
             if offer is not None
             and offer.is_stopped(stops) is not offer.is_stopped(self.stops)
         }
@@ -200,14 +200,14 @@ class Catalogs:
         if not gone and not loaded:
             return set()
         rows.update(loaded)
-        here, overlays = dict(self._here), dict(self._overlays)
+        here, overlays = dict(self._of_staff), dict(self._overlays)
         for offer in gone:
             by_place = overlays if offer.overlay else here
             if by_place.get(offer.place) is offer:
                 del by_place[offer.place]
         for offer in loaded.values():
             (overlays if offer.overlay else here)[offer.place] = offer
-        self._rows, self._here, self._overlays = rows, here, overlays
+        self._rows, self._of_staff, self._overlays = rows, here, overlays
         return {offer.place for offer in (*gone, *loaded.values())}
 
     def _changed_rows(
@@ -305,7 +305,7 @@ class Catalogs:
     def _new_catalog(self, server: ServerDefinition) -> Catalog:
         lists: dict[str, list[Any]] = {name: [] for name in snapshot.LISTS}
         stopped: _Entries = {name: {} for name in snapshot.LISTS}
-        for place in {**self._here, **self._declared}:
+        for place in {**self._of_staff, **self._declared}:
             name, identity = place
             entry, off = self._offered_at_place(place, server)
             if entry is not None and off:
@@ -335,7 +335,7 @@ class Catalogs:
         """Return the offer at a place: a row of staff never hides a declaration."""
         if place in self._declared:
             return self._overlays.get(place) or self._declared[place]
-        return self._here.get(place)
+        return self._of_staff.get(place)
 
 
 def _broken_offer(key: Key, version: ServedVersion | None, reason: str) -> _Offer:

@@ -1,4 +1,4 @@
-"""The limits on running calls and open streams."""
+"""The limits on running calls, open streams, uploads and slow readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs user code for who waits: everything that uses the database in their thread.
+"""Runs user code in the thread that waits for the call, with its database connection.
 
 That is a test, or a program that calls a command within its own transaction.
 """

@@ -1,4 +1,4 @@
-"""The requests that run in this process, and what starts for those that take longer."""
+"""Running calls: registered, counted and ended, on the loop and in threads."""
 
 from __future__ import annotations
 
@@ -78,12 +78,14 @@ class CallsInThreads:
         return self._owned.get(owner, 0)
 
     def doubt_slow(self) -> None:
-        """Let no more calls of a function run so that hangs in one."""
+        """Count a function as slow while a call of it takes long: no more run here."""
         now = time.monotonic()
         for each in self:
-            if now - each.began < QUICK_S or each.entry is None:
+            if now - each.began < QUICK_S:
+                # In order of start: all that follow are younger.
                 return
-            each.entry.runnable.pace.note_duration(QUICK_S)
+            if each.entry is not None:
+                each.entry.runnable.pace.note_duration(QUICK_S)
 
     def begin_call(self, exchange: Exchange) -> None:
         owner = exchange.principal.owner or exchange.person
@@ -145,20 +147,20 @@ class RunningCalls:
     @contextmanager
     def expect_call(self, exchange: Exchange, session: OpenSession) -> Iterator[None]:
         """Count a session's request while its row is written; it can be ended."""
-        running, key = session.running, exchange.principal.key
+        running, owner = session.running, exchange.principal.owner or exchange.person
         first = running.setdefault(exchange.request_id, exchange)
-        self._add_owned(key)
+        self._add_owned(owner)
         try:
             yield
         finally:
-            self._remove_owned(key)
+            self._remove_owned(owner)
             if first is exchange:
                 running.pop(exchange.request_id, None)
 
     def begin_call(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
     ) -> None:
-        """Register a request; if `task` is the caller's, a leaving client ends it."""
+        """Register a request; `task` runs it, None if that is not known yet."""
         exchange.task = task
         if exchange.end is not None and task is not None:
             # It was ended while its row was written.

@@ -24,14 +24,14 @@ from mcp_app.streams.tasks import release_tasks_of_dead
 
 logger = logging.getLogger("mcp_app.process")
 
-WATCHED_S = 60.0
+ALERTS_EVERY_S = 60.0
 
 
 class Upkeep:
     """Maintains the rows of this process, and ends those of dead processes."""
 
-    watch: ClassVar[Callable[..., object]] = staticmethod(lambda: None)
-    """Tells what fails; replaced when the app is ready."""
+    send_alerts: ClassVar[Callable[..., object]] = staticmethod(lambda: None)
+    """Tells people what fails; replaced when the app is ready."""
 
     def __init__(
         self,
@@ -50,8 +50,8 @@ class Upkeep:
         self._sessions = sessions
         self._sse_sessions = sse_sessions
         self._steady = steady
-        self._watched = time.monotonic()
-        self._watching = threading.Thread()
+        self._alerts_at = time.monotonic()
+        self._sender = threading.Thread()
 
     async def maintain_rows(self) -> None:
         """Maintain the rows of this process, and take over those of dead ones."""
@@ -63,15 +63,15 @@ class Upkeep:
         await self._sessions.touch_used()
         await token_cache.write_uses()
         await self._sse_sessions.delete_streamless()
-        self._start_watch()
+        self._begin_to_send_alerts()
 
-    def _start_watch(self) -> None:
-        """Watch each minute, in a thread: mails may take long, and one waits for it."""
+    def _begin_to_send_alerts(self) -> None:
+        """Each minute, tell what fails, in a thread: sending mails may take long."""
         now = time.monotonic()
-        if now - self._watched >= WATCHED_S and not self._watching.is_alive():
-            self._watched = now
-            self._watching = threading.Thread(target=self.watch, daemon=True)
-            self._watching.start()
+        if now - self._alerts_at >= ALERTS_EVERY_S and not self._sender.is_alive():
+            self._alerts_at = now
+            self._sender = threading.Thread(target=self.send_alerts, daemon=True)
+            self._sender.start()
 
     async def _end_unknown_streams(self) -> None:
         public_ids = await log_writer.run(open_streams, self._row.id)

@@ -47,10 +47,11 @@ class WebhookStore:
     async def subscribe(
         self, callback: Callback, new: NewWebhook
     ) -> Stored | Refusal | str:
-        standing = await reader.run(rows.find_standing, new, self._limits)
-        if isinstance(standing, Refusal):
-            return standing
-        if not (callback.trusted or standing):
+        """Store a subscription; else return our limit, or what the receiver said."""
+        agreed = await reader.run(rows.find_standing, new, self._limits)
+        if isinstance(agreed, Refusal):
+            return agreed
+        if not (callback.trusted or agreed):
             if error := self._count_challenge(callback.host, new.person):
                 return error
             if reason := await self._ask_receiver(callback, new):

@@ -37,42 +37,31 @@ async def run_user_code(
     `convert` replaces the runnable's own conversion.  Raises `asyncio.CancelledError`
     if the call ended without an answer (`exchange.end` says how).
     """
+    converter, user_code = convert or runnable.convert, exchange.adapters.user_code
     try:
-        converter = convert or runnable.convert
-        return await _run_as_declared(exchange, entry, runnable, arguments, converter)
+        if "requestState" in exchange.params or "inputResponses" in exchange.params:
+            check_retry(exchange)
+        if runnable.style == "inline":
+            return converter(runnable.run(**arguments))
+        exchange.seconds = time_limit(exchange, entry)
+        if runnable.context is not None:
+            arguments[runnable.context] = context_face_of(exchange, runnable)
+        token = current_call.set(exchange)
+        try:
+            if user_code.nothing_around(runnable):
+                output = converter(await runnable.run(**arguments))  # type: ignore[misc]
+            else:
+                output = await user_code.run(exchange, runnable, arguments, converter)
+        except BaseException as error:
+            reset_current_call(token)
+            conclude_call(exchange, error)
+            raise
+        current_call.reset(token)
+        conclude_call(exchange)
     except ProtocolError:
         raise
     except (Exception, asyncio.CancelledError) as error:
         raise failure_of(exchange, entry, error) from error
-
-
-async def _run_as_declared(
-    exchange: Exchange,
-    entry: Entry[Any, Any],
-    runnable: Runnable[Output],
-    arguments: dict[str, object],
-    converter: Callable[[object], Output],
-) -> Output:
-    if "requestState" in exchange.params or "inputResponses" in exchange.params:
-        check_retry(exchange)
-    if runnable.style == "inline":
-        return converter(runnable.run(**arguments))
-    adapters = exchange.adapters
-    exchange.seconds = time_limit(exchange, entry)
-    if runnable.context is not None:
-        arguments[runnable.context] = context_face_of(exchange, runnable)
-    user_code, token = adapters.user_code, current_call.set(exchange)
-    try:
-        if user_code.nothing_around(runnable):
-            output = converter(await runnable.run(**arguments))  # type: ignore[misc]
-        else:
-            output = await user_code.run(exchange, runnable, arguments, converter)
-    except BaseException as error:
-        reset_current_call(token)
-        conclude_call(exchange, error)
-        raise
-    current_call.reset(token)
-    conclude_call(exchange)
     return output
 
 

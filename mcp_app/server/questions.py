@@ -148,6 +148,7 @@ def can_answer(client: Client, revision: Revision, request: JsonObject) -> bool:
     method, params = request["method"], request["params"]
     path = [method.partition("/")[0]]
     mode = params.get("mode")
+    # An empty "elicitation" stands for forms.
     if mode == "url" or (mode and client.capabilities.get("elicitation")):
         path.append(mode)
     if "tools" in params:

@@ -71,7 +71,7 @@ class Mode(Enum):
 
 
 def mode_of(exchange: Exchange, entry: ToolEntry) -> Mode:
-    """Return how a call is answered; raise if its client must (not) want a task."""
+    """Return how a call is answered; raise if it wants, or lacks, a task wrongly."""
     definition, revision = entry.definition, exchange.revision
     fetches = entry.runnable.ours and entry.identity == GET_TASK_RESULT
     usual = Mode.FETCH if fetches else Mode.CALL

@@ -16,7 +16,7 @@ from mcp_app.conf import Limits
 from mcp_app.models import Event, LoggedMessage, Once, Question, Session, Stream
 from mcp_app.models.expiry import ExpiredRows, expired_rows
 from mcp_app.models.sessions import SessionQuerySet
-from mcp_app.models.streams import MESSAGES, StreamQuerySet, throw_first
+from mcp_app.models.streams import MAX_DELETED, StreamQuerySet, throw_first
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
 
 STEPS_KEPT_MS = 24 * 3_600_000
@@ -65,13 +65,13 @@ def _with_messages(what: str, rows: SessionQuerySet | StreamQuerySet) -> Expired
     return ExpiredRows(what, rows.count, rows.remove_some)
 
 
-EVENTS: Final = 1_000
-BYTES: Final = 4 * 1024 * 1024
+MAX_EVENTS: Final = 1_000
+MAX_BYTES: Final = 4 * 1024 * 1024
 """Limits of a stream that has ended."""
 AT_ONCE: Final = 100
 """Streams that one statement finds."""
-STREAMS: Final = 50
-"""Streams that are trimmed, with a transaction each, before others may write."""
+STREAMS_PER_RUN: Final = 50
+"""Streams that one run trims, a transaction each; then other work gets the thread."""
 
 
 def count_excess() -> int:
@@ -85,16 +85,18 @@ def trim_streams() -> int:
     excessive = (
         each for each in _too_large() if _retention_floor(each)[0] > each.floor_seq
     )
-    for stream in islice(excessive, STREAMS):
+    for stream in islice(excessive, STREAMS_PER_RUN):
         thrown += _trim_stream(stream.pk)
-        if thrown >= MESSAGES:
+        if thrown >= MAX_DELETED:
             break
     return thrown
 
 
 def _too_large() -> Iterator[Stream]:
     ended = Stream.objects.current().sized().filter(ended_ms__isnull=False)
-    large = ended.filter(Q(head_seq__gt=F("floor_seq") + EVENTS) | Q(size__gt=BYTES))
+    large = ended.filter(
+        Q(head_seq__gt=F("floor_seq") + MAX_EVENTS) | Q(size__gt=MAX_BYTES)
+    )
     # One message may be larger than the limit.
     large = large.filter(head_seq__gt=F("floor_seq") + 1)
     # Those of HTTP+SSE are deleted once they are sent, and not before.
@@ -108,10 +110,11 @@ def _too_large() -> Iterator[Stream]:
 def _retention_floor(stream: Stream) -> tuple[int, int]:
     """Return the number of the last message to delete, and the bytes of the rest."""
     rows = Event.objects.current().filter(stream_id=stream.pk)
-    newest = rows.order_by("-seq").values_list("seq", "size")[:EVENTS]
+    newest = rows.order_by("-seq").values_list("seq", "size")[:MAX_EVENTS]
     retained, floor = 0, stream.head_seq
     for seq, size in newest:
-        if retained + size > BYTES and floor < stream.head_seq:
+        if retained + size > MAX_BYTES and floor < stream.head_seq:
+            # The newest message stays, even if it alone is too large.
             break
         retained, floor = retained + size, seq - 1
     return floor, retained

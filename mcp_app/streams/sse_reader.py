@@ -125,8 +125,8 @@ class SseReader:
         self._sessions: dict[int, _SessionMessages] = {}
         self._task: asyncio.Task[None] | None = None
         self._throwing: asyncio.Task[None] | None = None
-        self._hurried, self._idle = asyncio.Event(), asyncio.Event()
-        self._thrown = 0.0
+        self._hurried, self._no_sessions = asyncio.Event(), asyncio.Event()
+        self._last_throw_at = 0.0
         self._unread = Trouble(logger, "Streams could not be read")
         self._undeleted = Trouble(
             logger, "Messages that were read could not be deleted"
@@ -138,7 +138,7 @@ class SseReader:
     def deliver_to(self, session: int, sink: Sink) -> Iterator[None]:
         """Deliver the messages of a session to the sink, until the block ends."""
         self._sessions[session] = _SessionMessages(sink)
-        self._idle.clear()
+        self._no_sessions.clear()
         if self._task is None:
             self._task = start_background_task(self._poll_sessions())
         try:
@@ -147,7 +147,7 @@ class SseReader:
             del self._sessions[session]
             # Without sessions there is nothing to poll.
             if not self._sessions:
-                self._idle.set()
+                self._no_sessions.set()
             self.poll_soon()
 
     def __contains__(self, session: int) -> bool:
@@ -162,7 +162,7 @@ class SseReader:
         return gathered is not None and gathered.busy
 
     @property
-    def next_whole(self) -> int:
+    def looks_after_next_poll(self) -> int:
         """The value of `looks` after a poll that starts from now on."""
         # The current one may have missed the latest messages.
         return self.looks + 2
@@ -179,15 +179,16 @@ class SseReader:
                 self._hurried.clear()
                 began = time.monotonic()
                 good = await self._poll_once()
-                await self._rest_after_poll(time.monotonic() - began, hurries=good)
+                await self._rest_after_poll(time.monotonic() - began, wakes=good)
         finally:
             self._task = None
 
-    async def _rest_after_poll(self, took: float, *, hurries: bool) -> None:
-        # So polling takes at most half of the time, and others may use the database.
+    async def _rest_after_poll(self, took: float, *, wakes: bool) -> None:
+        # Rest as long as the poll took: polling takes half of the time at most.
+        # `poll_soon` cuts short only what is left of LOOK_S, and only after a success.
         rest = min(took, MOST_REST_S)
-        await _wait_for_event(self._idle, rest if hurries else max(rest, LOOK_S))
-        if hurries and rest < LOOK_S:
+        await _wait_for_event(self._no_sessions, rest if wakes else max(rest, LOOK_S))
+        if wakes and rest < LOOK_S:
             await _wait_for_event(self._hurried, LOOK_S - rest)
 
     async def _poll_once(self) -> bool:
@@ -218,7 +219,8 @@ class SseReader:
                 events = await reader.run(_events, [place for _, _, place in portion])
                 for gathered, head, _ in portion:
                     self._deliver_events(gathered, head, events.get(head.pk, ()))
-        busy = {head.session for head in heads if not self._finish_if_read(head)}
+        unread = [head for head in heads if not self._finish_if_read(head)]
+        busy = {head.session for head in unread}
         for session, gathered in self._sessions.items():
             gathered.busy = session in busy
 
@@ -277,13 +279,13 @@ class SseReader:
 
     def _begin_to_throw(self) -> None:
         """Start to delete what was read, without waiting: the writer may be busy."""
-        due = time.monotonic() - self._thrown >= THROW_S
+        due = time.monotonic() - self._last_throw_at >= THROW_S
         if due and self._throwing is None:
             self._throwing = start_background_task(self._throw_away())
 
     async def _throw_away(self) -> None:
         """Delete what was read; calls that must not run twice keep their rows."""
-        self._thrown = time.monotonic()
+        self._last_throw_at = time.monotonic()
         keys = {pk for each in self._sessions.values() for pk in each.over}
         try:
             if keys:
@@ -293,7 +295,7 @@ class SseReader:
                     gathered.over -= done
                 if keys - done:
                     # It was a lot: the rest is deleted after the next poll.
-                    self._thrown = float("-inf")
+                    self._last_throw_at = float("-inf")
                 self._undeleted.report_success()
         except Exception as error:
             self._undeleted.report_failure(error)

@@ -338,10 +338,10 @@ async def test_what_fails_is_mailed_beside_the_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings.MCP = {**settings.MCP, "ALERTS": {"mail": ["ops@example.com"]}}
-    monkeypatch.setattr("mcp_app.process.upkeep.WATCHED_S", 0)
+    monkeypatch.setattr("mcp_app.process.upkeep.ALERTS_EVERY_S", 0)
     await writer.run(write, *(crash() for _ in range(5)))
     await process._upkeep.maintain_rows()
-    await asyncio.to_thread(process._upkeep._watching.join)
+    await asyncio.to_thread(process._upkeep._sender.join)
     assert any("book_table" in mail.subject for mail in mailoutbox)
 
 

@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "EVENTS", 3)
-    monkeypatch.setattr(retention, "BYTES", 100)
+    monkeypatch.setattr(retention, "MAX_EVENTS", 3)
+    monkeypatch.setattr(retention, "MAX_BYTES", 100)
     monkeypatch.setattr(retention, "AT_ONCE", 2)
 
 
@@ -275,16 +275,16 @@ def test_streams_go_with_few_statements_that_load_nothing() -> None:
     statements, most = statements_of(LIMITS)
     assert not Stream.objects.exists()
     assert not Event.objects.exists()
-    assert max(most) <= stream_rows.MESSAGES
+    assert max(most) <= stream_rows.MAX_DELETED
     assert loading(statements) == []
     assert len(statements) <= 100
 
 
 def test_a_stream_that_is_large_goes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_rows, "MESSAGES", 10)
+    monkeypatch.setattr(stream_rows, "MAX_DELETED", 10)
     # Nothing is trimmed here.
-    monkeypatch.setattr(retention, "EVENTS", 1_000)
-    monkeypatch.setattr(retention, "BYTES", 1_000_000)
+    monkeypatch.setattr(retention, "MAX_EVENTS", 1_000)
+    monkeypatch.setattr(retention, "MAX_BYTES", 1_000_000)
     row = session()
     large = stream(row, 35)
     assert {each.what: each.remove() for each in expired_streams(LIMITS)}[
@@ -299,7 +299,7 @@ def test_a_stream_that_is_large_goes_in_parts(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_large_messages_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_rows, "BYTES", 25)
+    monkeypatch.setattr(stream_rows, "MAX_DELETED_BYTES", 25)
     stream(session(), 7)
     _, most = statements_of(LIMITS)
     assert [each for each in most if each] == [2, 2, 2, 1]
@@ -308,7 +308,7 @@ def test_large_messages_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_session_that_expires_takes_its_messages_along_in_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stream_rows, "MESSAGES", 10)
+    monkeypatch.setattr(stream_rows, "MAX_DELETED", 10)
     old = session(seen=2 * HOUR_MS)
     for _ in range(3):
         stream(old, 8, ended=False)
@@ -324,7 +324,7 @@ def test_a_session_that_expires_takes_its_messages_along_in_parts(
 def test_to_delete_a_session_loads_nothing(
     one: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_rows, "MESSAGES", 10)
+    monkeypatch.setattr(stream_rows, "MAX_DELETED", 10)
     row = session()
     for _ in range(3):
         stream(row, 8, ended=False)
@@ -343,7 +343,7 @@ def test_to_delete_a_session_loads_nothing(
 def test_what_says_that_messages_are_there_that_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stream_rows, "MESSAGES", 10)
+    monkeypatch.setattr(stream_rows, "MAX_DELETED", 10)
     stream(session(), 20)
     Event.objects.all().delete()
     assert remove_expired(LIMITS) == {"streams": 1}

@@ -380,7 +380,7 @@ async def test_others_write_while_a_session_with_much_is_closed(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its messages go with jobs of their own: the heartbeat's come in between."""
-    monkeypatch.setattr(stream_rows, "MESSAGES", 3)
+    monkeypatch.setattr(stream_rows, "MAX_DELETED", 3)
     store = Store(sessions_per_principal=1)
     _, session = await store.opened_by()
     row = await writer.run(Session.objects.get)

@@ -154,7 +154,7 @@ async def _has_looked(gathered: SseReader, times: int) -> None:
 async def test_what_was_read_goes_in_portions(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "MESSAGES", 3)
+    monkeypatch.setattr(streams, "MAX_DELETED", 3)
     sink = Noting()
     plain = [await run(opened, row, *[b"1"] * 5) for _ in range(3)]
     once = await run(opened, row, b"2", request_key="k")
@@ -405,9 +405,9 @@ def _ended(key: int) -> None:
 async def test_more_than_goes_at_once_is_not_waited_for(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "MESSAGES", 1)
+    monkeypatch.setattr(streams, "MAX_DELETED", 1)
     monkeypatch.setattr(sse_reader, "THROW_S", 3600.0)
-    gathered._thrown = float("-inf")
+    gathered._last_throw_at = float("-inf")
     for _ in range(4):
         await ends(await run(opened, row, b"1"))
     with gathered.deliver_to(row.pk, Noting()):

@@ -78,8 +78,8 @@ MEANINGS: Final[Mapping[str, Meaning]] = {
         _("No right"),
         _(
             "Nothing ran. The definition exists, but this caller may not use it: a"
-            " permission is missing, or the access token does not allow it. The"
-            " client got the same answer as for a name that does not exist."
+            " permission is missing, or the access token does not allow it. If the"
+            " caller may not see it, the answer was that of a name that is unknown."
         ),
         _(
             "If this person should use it, check which right it requires. Give the"

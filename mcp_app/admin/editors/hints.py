@@ -1,7 +1,7 @@
 """*What it changes*: three choices and two checkboxes for the four hints of a tool.
 
 A hint that the choices cannot show keeps its value until somebody changes the answer
-(server/tools, `ToolAnnotations`).
+(specification: server/tools, `ToolAnnotations`).
 """
 
 from __future__ import annotations

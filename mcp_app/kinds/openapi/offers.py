@@ -54,7 +54,7 @@ MOST_OPERATIONS: Final = 30_000
 MAX_TEXT_LENGTH: Final = 1_000
 MAX_SUMMARY_LENGTH: Final = 200
 SHORTEST_NAME: Final = 3
-"""Characters; what keeps fewer of its operationId has method and path as its name."""
+"""Characters.  If less is left of an operationId, method and path become the name."""
 MAX_KEY_LENGTH: Final = 500
 MAX_SERVERS: Final = 10
 MAX_PARAMETERS: Final = 10 * MAX_PAIRS
@@ -83,7 +83,7 @@ def offers_of(
             )
         reader = _OperationReader(document, translator, site, method, path)
         offer = reader.read_offer(item, operation, names)
-        # What is barred has been written, too: one schema can be in all operations.
+        # Count the schema of a barred operation, too: many may share a large one.
         size += max(reader.size, len(jsonrpc.write(offer.to_json())))
         if size > most:
             message = _("The operations of the document take more than %d MiB.")
@@ -135,7 +135,7 @@ class _OperationReader:
     size: int = 0
     """Bytes of the schema."""
     address: str = ""
-    """The path without what a document writes behind it."""
+    """The path without the query that some documents write behind it."""
     _reserved: set[str] = field(default_factory=set)
     """Parameters of the path whose values may have slashes."""
 
@@ -195,7 +195,7 @@ class _OperationReader:
                 yield each.strip()[:100]
 
     def _count_parts(self, parts: Members) -> Members:
-        """Return parts of an operation, which it may share with all others."""
+        """Count parts against the document's limit of values, and return them."""
         self.translator.count_nodes(len(parts))
         return parts
 
@@ -249,7 +249,7 @@ class _OperationReader:
     # -- parameters ------------------------------------------------------------------
 
     def _parameters(self, *holders: JsonObject) -> Iterator[JsonObject]:
-        """Yield the path's parameters, or those that the operation has instead."""
+        """Yield the path's parameters, and the operation's, which replace like ones."""
         lists = [holder.get("parameters") or [] for holder in holders]
         if not all(isinstance(each, list) for each in lists):
             raise Unusable(_("its parameters are no list"))
@@ -300,6 +300,7 @@ class _OperationReader:
             details = {"name": parameter["name"][:60], "style": str(style)[:60]}
             raise Unusable(message % details)
         if parameter["name"] not in _PLACE.findall(self.address):
+            # It is left out even if it is required.
             optional = {**parameter, "required": False}
             self._leave_out_parameter(optional, _("the path does not have it"))
             return {}
@@ -327,7 +328,7 @@ class _OperationReader:
         self, parameter: JsonObject, names: Counter[str]
     ) -> list[JsonObject]:
         original = parameter["name"]
-        if original.lower() in self.site.secret_names | _OF_THE_ANSWER:
+        if original.lower() in self.site.secret_names | _IGNORED_HEADERS:
             return []
         if RESERVED_HEADERS.fullmatch(original) or "content" in parameter:
             self._leave_out_parameter(parameter, _("no tool may set this header"))
@@ -371,7 +372,7 @@ class _OperationReader:
         self._leave_out_body(what, required)
 
     def _leave_out_body(self, what: str, required: bool) -> None:
-        # Without a body, only a GET does what it says.
+        # Only a GET can be called without its body.
         if required or self.method != "GET":
             raise Unusable(_("it wants %s") % what)
         self.remarks.append(_("the body is left out: it is %s") % what)
@@ -509,17 +510,17 @@ class _OperationReader:
         _call, problems = read_http_config(
             self.config, self.properties, "parameter", self.site
         )
-        for problem in problems:
-            raise Unusable(_("it cannot be called: %s") % problem.message)
-        for name in single_braces(self.config.get("query")):
-            raise Unusable(_("“{%s}” of its path is no parameter") % name)
+        if problems:
+            raise Unusable(_("it cannot be called: %s") % problems[0].message)
+        if names := [*single_braces(self.config.get("query"))]:
+            raise Unusable(_("“{%s}” of its path is no parameter") % names[0])
         return schema
 
 
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _COMPOSED: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "$ref"})
 _NO_FIELDS: Final = {"type": "object", "properties": {}, "additionalProperties": False}
-_OF_THE_ANSWER: Final = frozenset({"accept", "content-type", "authorization"})
+_IGNORED_HEADERS: Final = frozenset({"accept", "content-type", "authorization"})
 """Headers that OpenAPI itself says are ignored as parameters."""
 
 

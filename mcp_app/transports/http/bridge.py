@@ -44,10 +44,10 @@ _running: set[asyncio.Future[None]] = set()
 
 
 class Call:
-    """The two ways of one ASGI call; used on its loop only.
+    """The `receive` and `send` of one ASGI call; used on its loop only.
 
-    `body` yields the client's body in pieces; after that, only a disconnect is
-    received.
+    `body` yields the client's body in pieces; then only a disconnect is received.
+    `send` waits until `stream_parts` has taken the part: at most one is held.
     """
 
     def __init__(self, body: Iterator[bytes]) -> None:
@@ -100,7 +100,7 @@ class Call:
         Cancelling this, or closing the stream, disconnects the client.
         """
         task = asyncio.ensure_future(work)
-        # The loop alone would let it go.
+        # The loop itself holds tasks only weakly: this reference keeps it alive.
         _running.add(task)
         task.add_done_callback(_running.discard)
         task.add_done_callback(self._end_stream)
@@ -237,10 +237,10 @@ def read_pieces(stream: Any) -> Iterator[bytes]:
 
 
 def read_wsgi_body(request: HttpRequest) -> bytes:
-    """Return the body of a request that came by WSGI, as far as it may be read.
+    """Return the body of a request that came by WSGI, at most one byte over the limit.
 
-    One byte more than is allowed says that it is too large.  Raises 411 if its length
-    and its end are unknown, and 400 if it is incomplete.
+    That byte tells the caller that it is too large.  Raises 411 if its length and its
+    end are unknown, and 400 if it is incomplete.
     """
     try:
         return _read_declared_body(request)
@@ -282,8 +282,8 @@ def asgi_scope_of(meta: Mapping[str, Any], method: str, path: str) -> dict[str, 
         for key, value in meta.items()
         if key[:5] == "HTTP_" or (key in _BARE and value)
     ]
-    if not (meta.get("HTTP_HOST") or lacks_host(meta)):
-        # PEP 3333, "URL Reconstruction"
+    if not meta.get("HTTP_HOST") and not lacks_host(meta):
+        # Django's test client sends no Host (PEP 3333, "URL Reconstruction").
         host = f"{meta['SERVER_NAME']}:{meta['SERVER_PORT']}"
         headers.append((b"host", host.encode("latin-1")))
     return {

@@ -52,9 +52,8 @@ STEADY_META: Final = {PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LE
 Key = tuple[bytes | bool | None, ...]
 ToolKey = tuple[Caller, bytes | str | None, object]
 
-_SECOND: Final = 2
 _NOTHING: Final = object()
-"""No value of JSON is equal to it: `"_meta": null` is none that was kept."""
+"""Equal to no JSON value, so a request with `"_meta": null` does not match it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,11 +75,11 @@ class KnownTool:
     """Those whose body was read as a whole."""
 
     def learn_template(self, message: JsonObject) -> None:
-        """Take the template of the second call whose `_meta` may come again."""
+        """Make a template of the second such call: only then the client repeats it."""
         if not (message["params"].get("_meta") or {}).keys() <= STEADY_META:
             return
         self._calls += 1
-        if self._calls == _SECOND:
+        if self._calls == 2:  # noqa: PLR2004 - the second
             with suppress(JSONEncodeError):
                 template = CallTemplate(message)
                 self.template = template if len(template) <= MAX_CACHED_BYTES else None
@@ -116,8 +115,8 @@ class PlainHeaders:
         """Stands for the client of this `_meta` in the table of tools."""
         self._who: object = _NOTHING
 
-    def has_plain_meta(self, meta: JsonObject, size: int) -> bool:
-        """Whether nothing is wrong with the `_meta` of a body of `size` bytes."""
+    def accept_meta(self, meta: JsonObject, size: int) -> bool:
+        """Return whether a `_meta` is plain; if so, remember it for the next call."""
         if self.revision is None or not is_plain_meta(meta, self.revision):
             return False
         who = meta.get(CLIENT_INFO), meta[CLIENT_CAPABILITIES]
@@ -144,7 +143,7 @@ class KnownHeaders:
         return len(self._known)
 
     def of(self, raw: Mapping[bytes, bytes], current: Process) -> PlainHeaders | None:
-        """Return what headers decide, each of which stands once.
+        """Return what the headers decide; the caller knows that none is repeated.
 
         None if the request is of neither era, or is refused, or its client takes no
         JSON.

@@ -106,7 +106,7 @@ class StatelessCall(PlainCall):
         if meta == known.meta:
             return True
         self._check_depth(body)
-        return known.has_plain_meta(meta, len(body))
+        return known.accept_meta(meta, len(body))
 
     def _expected_tool(self) -> KnownTool | None:
         known = self.known

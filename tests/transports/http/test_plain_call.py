@@ -637,7 +637,7 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     **faults(
         PlainHeaders,
-        "has_plain_meta",
+        "accept_meta",
         ("a _meta that is not plain", "not is_plain_meta(meta, self.revision)", NO),
     ),
     **faults(

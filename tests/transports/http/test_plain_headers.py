@@ -59,18 +59,18 @@ async def test_the_last_meta_is_kept(kept: KnownHeaders, process: Process) -> No
     headers = kept.of(RAW, process)
     assert headers is not None
     own = dict(META)
-    assert headers.has_plain_meta(own, 100)
+    assert headers.accept_meta(own, 100)
     assert headers.meta is own
     client = headers.client
     for further in ({"progressToken": 1}, {"traceparent": "00-1-1-01"}):
-        assert headers.has_plain_meta({**META, **further}, 100)
+        assert headers.accept_meta({**META, **further}, 100)
         assert headers.client is client
     other = {**META, f"{PREFIX}clientInfo": {"name": "b", "version": "2"}}
-    assert headers.has_plain_meta(other, 100)
+    assert headers.accept_meta(other, 100)
     assert headers.client is not client
     for _ in range(2):
         client = headers.client
-        assert headers.has_plain_meta(own, MAX_CACHED_BYTES + 1)
+        assert headers.accept_meta(own, MAX_CACHED_BYTES + 1)
         assert headers.client is not client
     for wrong in (None, {}, {**META, f"{PREFIX}logLevel": "loud"}):
         assert not is_plain(headers, wrong)
@@ -78,6 +78,6 @@ async def test_the_last_meta_is_kept(kept: KnownHeaders, process: Process) -> No
 
 def is_plain(headers: object, meta: object) -> bool:
     try:
-        return bool(headers.has_plain_meta(meta, 100))  # type: ignore[attr-defined]
+        return bool(headers.accept_meta(meta, 100))  # type: ignore[attr-defined]
     except (AttributeError, KeyError, TypeError):
         return False
