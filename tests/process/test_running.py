@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from typing import Any
 
 import pytest
@@ -58,6 +59,22 @@ async def test_a_running_call_is_known_until_it_is_over(
     assert exchange.task is None
     if exchange.session is not None:
         assert exchange.session.running == {}
+
+
+async def test_a_call_of_a_stranger_counts_while_its_row_is_written(
+    play: Play, connect: Connect, process: Process
+) -> None:
+    held = Held()
+    visit = play.begin("async", held.script, await connect(STATEFUL))
+    await held.entered.wait()
+    (exchange,) = process.running
+    another = copy(exchange)
+    another.person, session = "203.0.113.9", exchange.own_session
+    with process.running.expect_call(another, session):
+        assert process.running.call_count_of(another.person) == 1
+    held.go.set()
+    await visit.messages()
+    assert not process.running._owned
 
 
 async def test_calls_are_looked_after_when_they_last(
