@@ -184,7 +184,7 @@ def check_open_models(app_configs: object, **_: Any) -> Messages:
     longest_first = sorted(
         rows_of_everybody(opened), key=lambda each: -each[2].count("__")
     )
-    # A dict keeps the last one of a key: the shortest lookup.
+    # The shortest lookup is last, and a dict keeps the last value of a key.
     everybody = {each[0].label: each for each in longest_first}
     return [
         *(checks.Warning(each, id="mcp_app.W023") for each in exposure_advice(opened)),
@@ -343,7 +343,7 @@ def check_public_servers(
 
 
 def _searchless_errors(rows: Sequence[Server]) -> Iterator[checks.CheckMessage]:
-    """Yield the servers whose clients search where nothing can be searched."""
+    """Yield an error for each server whose clients must search, but cannot here."""
     for row in () if has_full_text() else rows:
         if row.listing == Server.ToolList.SEARCH:
             yield checks.Error(

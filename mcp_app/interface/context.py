@@ -85,9 +85,9 @@ class _Common(ABC):
     def visited(self, key: str | None = None) -> None:
         """Say that the person has done what `elicit_url` sent them to a URL for.
 
-        That they accepted says only that they agreed to go.  Clients of revision
-        2025-11-25 are told, once for each visit: the one of the question with this
-        key, or without a key all that were agreed to.  Others know no such message.
+        An accepted question says only that the person agreed to go.  With a key this
+        ends the visit of that question, without one all that were agreed to.  Only
+        clients of revision 2025-11-25 are told, once for each visit.
         """
 
     @abstractmethod
@@ -100,10 +100,10 @@ class _Common(ABC):
         """Close the client's connection, and let it come back for the rest.
 
         For calls that take minutes: nobody holds a connection open meanwhile.  The
-        client has what was said before, and comes back `after` so many seconds, more
-        than 0 and at most `MAX_RECONNECT_DELAY_S`, else ValueError; whatever is said
-        from now on waits for it.  The call goes on, and this returns at once.  A call
-        that ends before the connection is closed answers on it.
+        client has what was sent before.  It comes back `after` so many seconds (more
+        than 0, at most `MAX_RECONNECT_DELAY_S`, else ValueError) and then gets the
+        rest.  The call goes on, and this returns at once.  If the call ends before the
+        connection is closed, its answer goes over that connection.
 
         Nothing happens where the client could not come back (only revision 2025-11-25
         tells clients how to, and not those that take JSON alone), and where the

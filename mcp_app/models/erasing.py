@@ -10,7 +10,7 @@ from mcp_app.models import streams
 from mcp_app.models.appends import OPEN
 from mcp_app.models.expiry import delete_rows
 from mcp_app.models.questions import Question
-from mcp_app.models.streams import AT_ONCE, Event, LoggedMessage, Stream, throw_away
+from mcp_app.models.streams import AT_ONCE, Event, LoggedMessage, Stream
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
 
 
@@ -32,7 +32,7 @@ def empty_some(using: str, sessions: Sequence[int]) -> bool:
         rows = Stream.objects.using(using)
         open_ones = rows.filter(pk__in=[each.pk for each in some], state=OPEN)
         open_ones.update(state=Stream.State.CLOSED, ended_ms=NowMilliseconds())
-        whole = throw_away(using, some)
+        whole = streams.delete_messages(using, some)
         rows.filter(pk__in=whole).update(floor_seq=models.F("head_seq"), size=0)
     return True
 

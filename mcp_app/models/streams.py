@@ -1,9 +1,9 @@
 """The replay log: what was answered to each request, message by message.
 
-A row of `Event` never changes, with one exception: a private question is replaced when
-its call is over.  The lock of the stream's row is held from numbering until the commit.
-So numbers have no gaps and commit in order: a reader that goes on after the last number
-it has seen misses nothing.
+A row of `Event`, a message, never changes, with one exception: a private question is
+replaced when its call is over.  The lock of the stream's row is held from numbering
+until the commit.  So numbers have no gaps and commit in order: a reader that goes on
+after the last number it has seen misses nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StreamQuerySet(CurrentRows["Stream"]):
         return self.filter(ended_ms=None, state=OPEN)
 
     def unread(self) -> StreamQuerySet:
-        """Return those that are not closed; an index knows no "is not"."""
+        """Return those with messages that are not deleted; no index knows "is not"."""
         states = Stream.State
         return self.filter(state__in=[states.OPEN, states.COMPLETED, states.ABORTED])
 
@@ -70,25 +70,25 @@ class StreamQuerySet(CurrentRows["Stream"]):
         using = router.db_for_write(Stream)
         with own_transaction(using):
             some = list(claim_rows(self.using(using).sized())[:AT_ONCE])
-            whole = throw_away(using, some)
-            delete_rows(using, Stream, whole)
-        return len(whole) if some else None
+            emptied = delete_messages(using, some)
+            delete_rows(using, Stream, emptied)
+        return len(emptied) if some else None
 
-    def throw_read(self, keys: Sequence[int]) -> set[int]:
+    def delete_read(self, keys: Sequence[int]) -> set[int]:
         """Delete read messages of ended streams; return the keys that are finished."""
         using = router.db_for_write(Stream)
         with own_transaction(using):
             some = self.using(using).filter(pk__in=keys[:AT_ONCE]).order_by("pk")
             locked = list(some.select_for_update().sized())
-            whole = throw_away(using, locked)
-            rows = self.using(using).filter(pk__in=whole).exclude(request_key=None)
+            emptied = delete_messages(using, locked)
             # A row with a request key stays: a repeated request must find it.
+            rows = self.using(using).filter(pk__in=emptied).exclude(request_key=None)
             retained = set(rows.values_list("pk", flat=True))
-            delete_rows(using, Stream, [pk for pk in whole if pk not in retained])
+            delete_rows(using, Stream, [pk for pk in emptied if pk not in retained])
             self.using(using).filter(pk__in=retained).update(
                 state=Stream.State.CLOSED, floor_seq=models.F("head_seq"), size=0
             )
-        unfinished = {each.pk for each in locked} - set(whole)
+        unfinished = {each.pk for each in locked} - set(emptied)
         # A row that is gone is finished, too.
         return set(keys[:AT_ONCE]) - unfinished
 
@@ -97,7 +97,7 @@ class Stream(models.Model):
     """A request whose messages are kept.
 
     On the wire its events are `<public_id>.<seq>`, from 1 to `head_seq`; those up to
-    `floor_seq` have been thrown away, and `size` is that of the others, in bytes.
+    `floor_seq` have been deleted away, and `size` is that of the others, in bytes.
     `requests` is the JSON-RPC id that is answered, as JSON; of a batch it is an array.
     Only `owner`, the key of a worker, adds to an open stream; `last_batch` names what
     it committed last.  Times are milliseconds of the database's clock.
@@ -140,7 +140,7 @@ class Stream(models.Model):
             models.UniqueConstraint(fields=["public_id"], name="mcp_stream"),
         ]
         indexes = [
-            # Only the last append of a stream changes a column that has an index.
+            # Only a stream's end changes an indexed column: other appends stay cheap.
             models.Index(fields=["ended_ms", "owner"], name="mcp_stream_end"),
             # A session of HTTP+SSE may have closed many.
             models.Index(fields=["session", "state"], name="mcp_stream_state"),
@@ -181,35 +181,35 @@ class Event(models.Model):
         return f"{self.stream_id}.{self.seq}"
 
 
-def throw_away(using: str, streams: Sequence[Stream]) -> list[int]:
+def delete_messages(using: str, streams: Sequence[Stream]) -> list[int]:
     """Delete the messages of the first streams, as many as one transaction may delete.
 
     The caller has locked their rows.  Returns the keys of the streams that are empty
     now.  If even the first stream is too large, only its oldest messages are deleted.
     """
-    whole: list[int] = []
+    emptied: list[int] = []
     messages, size = MAX_DELETED, MAX_DELETED_BYTES
     for each in streams:
         messages -= each.head_seq - each.floor_seq
         size -= each.size
         if messages < 0 or size < 0:
             break
-        whole.append(each.pk)
-    if streams and not whole:
-        throw_first(using, streams[0], streams[0].head_seq)
-    delete_rows(using, Event, whole, "stream_id")
-    return whole
+        emptied.append(each.pk)
+    if streams and not emptied:
+        delete_first(using, streams[0], streams[0].head_seq)
+    delete_rows(using, Event, emptied, "stream_id")
+    return emptied
 
 
-def throw_first(using: str, stream: Stream, last: int) -> int:
+def delete_first(using: str, stream: Stream, last: int) -> int:
     """Delete a stream's first messages up to a number, as many as one transaction may.
 
-    The caller has locked its row, which says afterwards what is kept.  Returns how many
-    numbers that were.
+    The caller has locked its row, which is updated here.  Returns by how much
+    `floor_seq` grew.
     """
     events = Event.objects.using(using).filter(stream_id=stream.pk, seq__lte=last)
     sizes = list(events.order_by("seq").values_list("seq", "size")[:MAX_DELETED])
-    floor, size = stream.floor_seq if sizes else last, 0
+    floor, size = (stream.floor_seq if sizes else last), 0
     for seq, own in sizes:
         if size and size + own > MAX_DELETED_BYTES:
             break
@@ -228,7 +228,7 @@ LOGGED: Final = "logged"
 MOST_TOLD: Final = 1_000
 """Where more sessions are told, one change stands for all."""
 LOG_BATCH_SIZE: Final = 100
-ROWS: Final = 500
+MAX_INSERTED_ROWS: Final = 500
 MAX_LOG_BATCH_BYTES: Final = 512 * 1024
 """So much one statement inserts; a database may refuse more, and break the site's
 transaction with it."""
@@ -244,7 +244,7 @@ class LoggedMessageQuerySet(models.QuerySet["LoggedMessage"]):
         ]
         size = max(1, len(payload.encode()))
         self.bulk_create(
-            rows, batch_size=min(ROWS, max(1, MAX_LOG_BATCH_BYTES // size))
+            rows, batch_size=min(MAX_INSERTED_ROWS, max(1, MAX_LOG_BATCH_BYTES // size))
         )
         refs = [str(pk) for pk in sessions] if len(sessions) <= MOST_TOLD else [ANY]
         Change.objects.using(self.db).record_all(LOGGED, refs)

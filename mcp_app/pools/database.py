@@ -104,7 +104,7 @@ class RunningWork(NamedTuple):
 
 
 class PoolThread:
-    """One of the threads, as other threads see it."""
+    """One of the threads ("hands"), as other threads see it."""
 
     def __init__(self, idle: float | None) -> None:
         self.thread: threading.Thread | None = None
@@ -127,7 +127,7 @@ class PoolThread:
     def is_alive(self) -> bool:
         return self.thread is not None and self.thread.is_alive()
 
-    def has_left(self) -> bool:
+    def has_a_successor(self) -> bool:
         # Another thread sets it: mypy does not know that.
         return self.is_replaced
 
@@ -204,7 +204,7 @@ class DatabaseThreads:
         self._lock = threading.Lock()
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
         self._hands: list[PoolThread] = []
-        self._left: list[PoolThread] = []
+        self._abandoned: list[PoolThread] = []
         self._patience_factor = 1
         self._gave_up_at = self._logged_at = NEVER
 
@@ -213,7 +213,7 @@ class DatabaseThreads:
         with self._lock:
             return not self._queue.empty() or any(
                 hand.doing is not None and hand.cut_at == NEVER
-                for hand in (*self._hands, *self._left)
+                for hand in (*self._hands, *self._abandoned)
             )
 
     async def run(
@@ -253,10 +253,10 @@ class DatabaseThreads:
     def close(self) -> None:
         """End the threads and their connections when their work is done."""
         with self._lock:
-            # A thread that was abandoned between two pieces of work waits, too.
-            for _ in (*self._hands, *self._left):
+            # Threads abandoned just as they finished may wait in the queue, too.
+            for _ in (*self._hands, *self._abandoned):
                 self._queue.put(None)
-            end_before_exit(each.thread for each in (*self._hands, *self._left))
+            end_before_exit(each.thread for each in (*self._hands, *self._abandoned))
             self._queue = SimpleQueue()
             self._hands = []
 
@@ -287,13 +287,13 @@ class DatabaseThreads:
         """
         now = time.monotonic()
         with self._lock:
-            # The patience shrinks only after a quiet time: a long statement must have
-            # had the time for another attempt.  Short ones that end prove nothing.
+            # The patience shrinks only after a time long enough for another long
+            # statement to hang: short ones that end meanwhile prove nothing.
             quiet = now - self._gave_up_at >= 2 * self._patience * self._patience_factor
             if quiet and any(hand.finished_some for hand in self._hands):
                 self._patience_factor = 1
             patience = self._patience * self._patience_factor
-            for hand in (*self._hands, *self._left):
+            for hand in (*self._hands, *self._abandoned):
                 doing = hand.doing
                 # An abandoned thread has kept its caller waiting already.
                 allowed_s = min(patience, HANGS_S) if hand.is_replaced else patience
@@ -331,11 +331,11 @@ class DatabaseThreads:
 
     def _abandon_thread(self, hand: PoolThread) -> None:
         """Let another thread take its place; the caller holds the lock."""
-        self._left = [each for each in self._left if each.is_alive()]
-        if hand not in self._hands or len(self._left) >= MAX_ABANDONED:
+        self._abandoned = [each for each in self._abandoned if each.is_alive()]
+        if hand not in self._hands or len(self._abandoned) >= MAX_ABANDONED:
             return
         hand.is_replaced = True
-        self._left.append(hand)
+        self._abandoned.append(hand)
         self._hands.remove(hand)
         if not self._queue.empty():
             self._ensure_thread()
@@ -366,10 +366,10 @@ class DatabaseThreads:
 def _serve_queue(hand: PoolThread, queue: SimpleQueue[Work | None]) -> None:
     _here.hand = hand
     while (work := _next(queue, hand.idle)) is not None:
-        # A thread that was abandoned after it took this work must do it.  Put back, it
-        # would wait until somebody looks, or for ever if the pool was closed.
+        # Even if it was replaced since, it must do this work: put back, the work might
+        # wait until somebody looks, or for ever if the pool was closed.
         hand.do_work(work)
-        if hand.has_left():
+        if hand.has_a_successor():
             break
         if hand.cut_at > NEVER:
             # It was cut off, but not replaced.
@@ -483,7 +483,7 @@ def give_up_everything() -> None:
     give_up_hanging(0.0)
 
 
-LOOP_THREAD = 1
+THREADS_OF_LOOP = 1
 """All statements of async user code run in one thread."""
 
 
@@ -502,7 +502,7 @@ class Connections:
 
 def connections_of_process(threads: int) -> Connections:
     """Return how many one process may open; `threads` is the setting of that name."""
-    own = sum(each.size for each in POOLS) + LOOP_THREAD
+    own = sum(each.size for each in POOLS) + THREADS_OF_LOOP
     return Connections(
         own + threads, own + MAX_ABANDONED * len(POOLS) + threads * SUBSTITUTES
     )

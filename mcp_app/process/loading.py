@@ -131,8 +131,8 @@ class Catalogs:
 
     def load_changes(self, change_set: ChangeSet) -> None:
         # A changed server may offer overlays that were made without a change row.
-        everything = change_set.everything or bool(change_set.refs_of_kind("server"))
-        servers = row_loader.load_servers() if everything else self._servers
+        all_rows = change_set.everything or bool(change_set.refs_of_kind("server"))
+        servers = row_loader.load_servers() if all_rows else self._servers
         stops, unloaded = self.stops, set[Key]()
         if change_set.everything or change_set.refs_of_kind(changes.STOP):
             stops = row_loader.load_stops()
@@ -140,7 +140,7 @@ class Catalogs:
             unloaded = stops.rows.keys() - self._rows.keys()
         refs = {
             kind: {"*"}
-            if everything
+            if all_rows
             else change_set.refs_of_kind(kind)
             | {ref for each, ref in unloaded if each == kind}
             for kind in row_loader.MODELS
@@ -190,25 +190,25 @@ class Catalogs:
         """Load the changed rows; return the places whose entries may differ now."""
         rows = dict(self._rows)
         changed = dict(self._changed_rows(refs))
-        gone = [rows.pop(key) for key in changed if key in rows]
+        replaced = [rows.pop(key) for key in changed if key in rows]
         loaded = {
             each.key: self._offer_of_row(each, changed[each.key])
             for each in row_loader.load_rows(
                 [key for key, now in changed.items() if now is not None]
             )
         }
-        if not gone and not loaded:
+        if not replaced and not loaded:
             return set()
         rows.update(loaded)
         here, overlays = dict(self._of_staff), dict(self._overlays)
-        for offer in gone:
+        for offer in replaced:
             by_place = overlays if offer.overlay else here
-            if by_place.get(offer.place) is offer:
+            if by_place.get(offer.place) is offer:  # else another has the place
                 del by_place[offer.place]
         for offer in loaded.values():
             (overlays if offer.overlay else here)[offer.place] = offer
         self._rows, self._of_staff, self._overlays = rows, here, overlays
-        return {offer.place for offer in (*gone, *loaded.values())}
+        return {offer.place for offer in (*replaced, *loaded.values())}
 
     def _changed_rows(
         self, refs: Mapping[str, Collection[str]]

@@ -78,7 +78,7 @@ class CallsInThreads:
         return self._owned.get(owner, 0)
 
     def doubt_slow(self) -> None:
-        """Count a function as slow while a call of it takes long: no more run here."""
+        """Mark functions as slow whose calls take long here, so that no more start."""
         now = time.monotonic()
         for each in self:
             if now - each.began < QUICK_S:
@@ -120,10 +120,8 @@ class RunningCalls:
     def __iter__(self) -> Iterator[Exchange]:
         return iter((*self._lasting, *self._young, *self.in_threads))
 
-    def call_count_of(self, principal_key: str) -> int:
-        return self._owned.get(principal_key, 0) + self.in_threads.call_count_of(
-            principal_key
-        )
+    def call_count_of(self, owner: str) -> int:
+        return self._owned.get(owner, 0) + self.in_threads.call_count_of(owner)
 
     def start_call(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
         """Run a request in a task that outlives the client's connection."""
@@ -188,13 +186,13 @@ class RunningCalls:
         if exchange.session is not None:
             exchange.session.running.pop(exchange.request_id, None)
 
-    def _add_owned(self, principal_key: str) -> None:
-        self._owned[principal_key] = self._owned.get(principal_key, 0) + 1
+    def _add_owned(self, owner: str) -> None:
+        self._owned[owner] = self._owned.get(owner, 0) + 1
 
-    def _remove_owned(self, principal_key: str) -> None:
-        left = self._owned.pop(principal_key) - 1
+    def _remove_owned(self, owner: str) -> None:
+        left = self._owned.pop(owner) - 1
         if left:
-            self._owned[principal_key] = left
+            self._owned[owner] = left
 
     def _finish_call(
         self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[HttpAnswer]

@@ -36,8 +36,8 @@ class Visible:
 def visible_to(user: AbstractBaseUser, slug: str) -> Visible | None:
     """Return what a user sees; None for one who may not use the server at all.
 
-    Blocks.  Asks the process that serves in this OS process, or reads all definitions
-    if there is none, or if this thread runs its loop: to wait for that would never end.
+    Blocks.  Asks the `Process` of this OS process.  Without one, or in the thread of
+    its loop, which must not wait for itself, it reads all definitions.
     """
     principal = Principal(
         kind=ACCESS_TOKEN, user_id=str(user.pk), user_name=user.get_username()

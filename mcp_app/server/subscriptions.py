@@ -97,7 +97,7 @@ def closed_message(exchange: Exchange) -> bytes:
 def cancelled_message(subscription: str | int) -> bytes:
     """Return the notification that the server ends a subscription.
 
-    If requests share a channel it follows the result (basic/patterns/cancellation).
+    If requests share a channel, it follows the result (basic/patterns/cancellation).
     """
     params = {"requestId": subscription, "reason": "The server is stopping."}
     return jsonrpc.write(notification_message("notifications/cancelled", params))

@@ -16,7 +16,7 @@ from mcp_app.conf import Limits
 from mcp_app.models import Event, LoggedMessage, Once, Question, Session, Stream
 from mcp_app.models.expiry import ExpiredRows, expired_rows
 from mcp_app.models.sessions import SessionQuerySet
-from mcp_app.models.streams import MAX_DELETED, StreamQuerySet, throw_first
+from mcp_app.models.streams import MAX_DELETED, StreamQuerySet, delete_first
 from mcp_app.models.transactions import NowMilliseconds, own_transaction
 
 STEPS_KEPT_MS = 24 * 3_600_000
@@ -76,20 +76,20 @@ STREAMS_PER_RUN: Final = 50
 
 def count_excess() -> int:
     """Return how many messages of ended streams exceed the limits; blocks."""
-    return sum(_retention_floor(each)[0] - each.floor_seq for each in _too_large())
+    return sum(_retention_floor(each) - each.floor_seq for each in _too_large())
 
 
 def trim_streams() -> int:
     """Delete some messages beyond the limits; return how many, 0 at the end; blocks."""
-    thrown = 0
+    deleted = 0
     excessive = (
-        each for each in _too_large() if _retention_floor(each)[0] > each.floor_seq
+        each for each in _too_large() if _retention_floor(each) > each.floor_seq
     )
     for stream in islice(excessive, STREAMS_PER_RUN):
-        thrown += _trim_stream(stream.pk)
-        if thrown >= MAX_DELETED:
+        deleted += _trim_stream(stream.pk)
+        if deleted >= MAX_DELETED:
             break
-    return thrown
+    return deleted
 
 
 def _too_large() -> Iterator[Stream]:
@@ -107,17 +107,16 @@ def _too_large() -> Iterator[Stream]:
         last = some[-1].pk
 
 
-def _retention_floor(stream: Stream) -> tuple[int, int]:
-    """Return the number of the last message to delete, and the bytes of the rest."""
+def _retention_floor(stream: Stream) -> int:
+    """Return the number of the last message to delete; the newest always stays."""
     rows = Event.objects.current().filter(stream_id=stream.pk)
     newest = rows.order_by("-seq").values_list("seq", "size")[:MAX_EVENTS]
     retained, floor = 0, stream.head_seq
     for seq, size in newest:
-        if retained + size > MAX_BYTES and floor < stream.head_seq:
-            # The newest message stays, even if it alone is too large.
+        if retained and retained + size > MAX_BYTES:
             break
         retained, floor = retained + size, seq - 1
-    return floor, retained
+    return floor
 
 
 def _trim_stream(key: int) -> int:
@@ -129,4 +128,4 @@ def _trim_stream(key: int) -> int:
         if stream is None:
             # Another process was quicker.
             return 0
-        return throw_first(using, stream, _retention_floor(stream)[0])
+        return delete_first(using, stream, _retention_floor(stream))

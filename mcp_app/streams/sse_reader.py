@@ -40,7 +40,7 @@ AT_ONCE: Final = 500
 MOST_BYTES: Final = 1024 * 1024
 MOST_STREAMS: Final = 100
 """Limits of one statement: messages, bytes, streams.  One message may be larger."""
-THROW_S: Final = 1.0
+DELETE_EVERY_S: Final = 1.0
 """Seconds between two deletions of what was read."""
 
 
@@ -104,12 +104,12 @@ class _SessionMessages:
     sink: Sink
     read: dict[int, Read] = field(default_factory=lambda: defaultdict(Read))
     over: set[int] = field(default_factory=set)
-    thrown: set[int] = field(default_factory=set)
+    deleted: set[int] = field(default_factory=set)
     """Kept until a poll no longer finds them: it may have begun before the deletion."""
     busy: bool = False
 
     def is_finished(self, stream: int) -> bool:
-        return stream in self.over or stream in self.thrown
+        return stream in self.over or stream in self.deleted
 
 
 _WantedMessages: TypeAlias = tuple[_SessionMessages, Head, Place]
@@ -124,9 +124,9 @@ class SseReader:
         self._orphaned = orphaned
         self._sessions: dict[int, _SessionMessages] = {}
         self._task: asyncio.Task[None] | None = None
-        self._throwing: asyncio.Task[None] | None = None
-        self._hurried, self._no_sessions = asyncio.Event(), asyncio.Event()
-        self._last_throw_at = 0.0
+        self._deleting: asyncio.Task[None] | None = None
+        self._hurried, self._empty = asyncio.Event(), asyncio.Event()
+        self._deleted_at = 0.0
         self._unread = Trouble(logger, "Streams could not be read")
         self._undeleted = Trouble(
             logger, "Messages that were read could not be deleted"
@@ -138,7 +138,7 @@ class SseReader:
     def deliver_to(self, session: int, sink: Sink) -> Iterator[None]:
         """Deliver the messages of a session to the sink, until the block ends."""
         self._sessions[session] = _SessionMessages(sink)
-        self._no_sessions.clear()
+        self._empty.clear()
         if self._task is None:
             self._task = start_background_task(self._poll_sessions())
         try:
@@ -147,7 +147,7 @@ class SseReader:
             del self._sessions[session]
             # Without sessions there is nothing to poll.
             if not self._sessions:
-                self._no_sessions.set()
+                self._empty.set()
             self.poll_soon()
 
     def __contains__(self, session: int) -> bool:
@@ -164,7 +164,7 @@ class SseReader:
     @property
     def looks_after_next_poll(self) -> int:
         """The value of `looks` after a poll that starts from now on."""
-        # The current one may have missed the latest messages.
+        # The poll that runs now counts as one; it may have missed the latest messages.
         return self.looks + 2
 
     def has_work_until(self, known: int) -> bool:
@@ -179,16 +179,16 @@ class SseReader:
                 self._hurried.clear()
                 began = time.monotonic()
                 good = await self._poll_once()
-                await self._rest_after_poll(time.monotonic() - began, wakes=good)
+                await self._rest_after_poll(time.monotonic() - began, succeeded=good)
         finally:
             self._task = None
 
-    async def _rest_after_poll(self, took: float, *, wakes: bool) -> None:
-        # Rest as long as the poll took: polling takes half of the time at most.
-        # `poll_soon` cuts short only what is left of LOOK_S, and only after a success.
+    async def _rest_after_poll(self, took: float, *, succeeded: bool) -> None:
+        # It rests as long as the poll took (polls take half of the time at most), and
+        # then up to LOOK_S, which `poll_soon` cuts short.  After a failure it cannot.
         rest = min(took, MOST_REST_S)
-        await _wait_for_event(self._no_sessions, rest if wakes else max(rest, LOOK_S))
-        if wakes and rest < LOOK_S:
+        await _wait_for_event(self._empty, rest if succeeded else max(rest, LOOK_S))
+        if succeeded and rest < LOOK_S:
             await _wait_for_event(self._hurried, LOOK_S - rest)
 
     async def _poll_once(self) -> bool:
@@ -198,7 +198,7 @@ class SseReader:
             # Deliver first: what follows may fail, or wait for others.
             await self._read_new_messages(heads)
             self.looks += 1
-            self._begin_to_throw()
+            self._begin_to_delete()
             owners = {each.owner: each.heartbeat_ms for each in heads if each.is_open}
             if self._peers.observe_open_streams(owners, began):
                 await self._orphaned()
@@ -212,7 +212,7 @@ class SseReader:
     async def _read_new_messages(self, heads: Sequence[Head]) -> None:
         there = {head.pk for head in heads}
         for gathered in self._sessions.values():
-            gathered.thrown &= there
+            gathered.deleted &= there
         waiting = deque(head for head in heads if self._has_unread(head))
         while waiting:
             if portion := self._next_portion(waiting):
@@ -243,7 +243,7 @@ class SseReader:
                 size -= head.size - read.size
                 much = messages < 0 or size < 0
                 if much and portion:
-                    # It becomes a portion of its own, of its first messages.
+                    # It waits for the next portion, which has the whole limit again.
                     break
                 place = Place(head.pk, read.seq, head.seq, not head.is_open, much)
                 portion.append((gathered, head, place))
@@ -277,30 +277,30 @@ class SseReader:
         gathered.over.add(head.pk)
         return True
 
-    def _begin_to_throw(self) -> None:
+    def _begin_to_delete(self) -> None:
         """Start to delete what was read, without waiting: the writer may be busy."""
-        due = time.monotonic() - self._last_throw_at >= THROW_S
-        if due and self._throwing is None:
-            self._throwing = start_background_task(self._throw_away())
+        due = time.monotonic() - self._deleted_at >= DELETE_EVERY_S
+        if due and self._deleting is None:
+            self._deleting = start_background_task(self._delete_read())
 
-    async def _throw_away(self) -> None:
+    async def _delete_read(self) -> None:
         """Delete what was read; calls that must not run twice keep their rows."""
-        self._last_throw_at = time.monotonic()
+        self._deleted_at = time.monotonic()
         keys = {pk for each in self._sessions.values() for pk in each.over}
         try:
             if keys:
-                done = await writer.run(Stream.objects.throw_read, sorted(keys))
+                done = await writer.run(Stream.objects.delete_read, sorted(keys))
                 for gathered in self._sessions.values():
-                    gathered.thrown |= gathered.over & done
+                    gathered.deleted |= gathered.over & done
                     gathered.over -= done
                 if keys - done:
                     # It was a lot: the rest is deleted after the next poll.
-                    self._last_throw_at = float("-inf")
+                    self._deleted_at = float("-inf")
                 self._undeleted.report_success()
         except Exception as error:
             self._undeleted.report_failure(error)
         finally:
-            self._throwing = None
+            self._deleting = None
 
 
 async def _wait_for_event(event: asyncio.Event, within: float) -> None:
@@ -320,7 +320,7 @@ def _heads(sessions: Sequence[int]) -> Sequence[Head]:
 def _events(places: Sequence[Place]) -> Mapping[int, Sequence[tuple[int, str]]]:
     rows = Event.objects.current()
     some = [_first_ones(rows, each) if each.much else each for each in places]
-    # Most streams have a single message, which ends them.
+    # One IN for all that are read whole: most streams are a single message.
     wanted = Q(stream_id__in=[each.stream for each in some if each.is_everything])
     for stream, after, upto, *_ in (each for each in some if not each.is_everything):
         wanted |= Q(stream_id=stream, seq__gt=after, seq__lte=upto)

@@ -80,7 +80,7 @@ def gathered(orphans: Orphans) -> SseReader:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse_reader, "THROW_S", 0.0)
+    monkeypatch.setattr(sse_reader, "DELETE_EVERY_S", 0.0)
     monkeypatch.setattr(sse_reader, "LOOK_S", 0.01)
 
 
@@ -319,13 +319,13 @@ async def test_outages_and_faults(
     assert caplog.records[-1].getMessage().endswith("It works again.")
 
 
-async def test_what_cannot_be_thrown_away(
+async def test_what_cannot_be_deleted_away(
     gathered: SseReader,
     row: Session,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    throw: Any = Stream.objects.throw_read
+    throw: Any = Stream.objects.delete_read
     broken = [Unavailable("away") for _ in range(5)]
 
     def fails(keys: Any) -> Any:
@@ -333,7 +333,7 @@ async def test_what_cannot_be_thrown_away(
             raise broken.pop()
         return throw(keys)
 
-    monkeypatch.setattr(Stream.objects, "throw_read", fails)
+    monkeypatch.setattr(Stream.objects, "delete_read", fails)
     caplog.set_level(logging.WARNING, "mcp_app.streams")
     await ends(await run(opened, row, b"1"))
     with gathered.deliver_to(row.pk, Noting()):
@@ -371,7 +371,7 @@ async def test_what_fails_for_the_dead_keeps_nobody_waiting(row: Session) -> Non
 async def test_a_busy_writer_keeps_nobody_waiting(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    throw: Any = Stream.objects.throw_read
+    throw: Any = Stream.objects.delete_read
     entered, released = threading.Event(), threading.Event()
 
     def slowly(keys: Any) -> Any:
@@ -379,7 +379,7 @@ async def test_a_busy_writer_keeps_nobody_waiting(
         assert released.wait(60)
         return throw(keys)
 
-    monkeypatch.setattr(Stream.objects, "throw_read", slowly)
+    monkeypatch.setattr(Stream.objects, "delete_read", slowly)
     sink = Noting()
     first, second = await run(opened, row, b"1"), await run(opened, row)
     await ends(first)
@@ -406,8 +406,8 @@ async def test_more_than_goes_at_once_is_not_waited_for(
     gathered: SseReader, row: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MAX_DELETED", 1)
-    monkeypatch.setattr(sse_reader, "THROW_S", 3600.0)
-    gathered._last_throw_at = float("-inf")
+    monkeypatch.setattr(sse_reader, "DELETE_EVERY_S", 3600.0)
+    gathered._deleted_at = float("-inf")
     for _ in range(4):
         await ends(await run(opened, row, b"1"))
     with gathered.deliver_to(row.pk, Noting()):

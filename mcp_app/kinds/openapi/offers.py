@@ -243,7 +243,7 @@ class _OperationReader:
             if original not in in_path:
                 message = _("its path has {%(name)s}, which no parameter describes")
                 raise Unusable(message % {"name": original[:40]})
-        # All at once: what one became must not be read as another.
+        # In one pass: a parameter's new name may look like another's old one.
         return _PLACE.sub(lambda place: "{{" + in_path[place[1]] + "}}", self.address)
 
     # -- parameters ------------------------------------------------------------------
@@ -512,7 +512,7 @@ class _OperationReader:
         )
         if problems:
             raise Unusable(_("it cannot be called: %s") % problems[0].message)
-        if names := [*single_braces(self.config.get("query"))]:
+        if names := [*single_braces(self.config.get("query"))]:  # those of the path
             raise Unusable(_("“{%s}” of its path is no parameter") % names[0])
         return schema
 

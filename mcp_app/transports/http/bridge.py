@@ -83,7 +83,7 @@ class Call:
         if first:
             self._streams = more
             self._begun.set_result(None)
-        if first and not more:
+        if first and not more:  # a whole answer: `await_response` takes it
             self._part, self._over = part, True
             return
         if self._gone.is_set():
@@ -97,7 +97,7 @@ class Call:
     async def await_response(self, work: Awaitable[None]) -> HttpResponseBase:
         """Start the call; return its response when that has begun, or is whole.
 
-        Cancelling this, or closing the stream, disconnects the client.
+        Cancelling this, or closing the stream, tells the call that the client has left.
         """
         task = asyncio.ensure_future(work)
         # The loop itself holds tasks only weakly: this reference keeps it alive.
@@ -167,7 +167,7 @@ class Parts:
 
 
 class Whole:
-    """The two ways of an ASGI call whose answer is one document.
+    """The `receive` and `send` of an ASGI call whose answer is one document.
 
     The body is complete, and a disconnect is never received.
     """
@@ -282,7 +282,7 @@ def asgi_scope_of(meta: Mapping[str, Any], method: str, path: str) -> dict[str, 
         for key, value in meta.items()
         if key[:5] == "HTTP_" or (key in _BARE and value)
     ]
-    if not meta.get("HTTP_HOST") and not lacks_host(meta):
+    if meta.get("SERVER_NAME") == TEST_SERVER and not meta.get("HTTP_HOST"):
         # Django's test client sends no Host (PEP 3333, "URL Reconstruction").
         host = f"{meta['SERVER_NAME']}:{meta['SERVER_PORT']}"
         headers.append((b"host", host.encode("latin-1")))

@@ -72,10 +72,10 @@ class KnownTool:
     charge: Charge | None = None
     """The buckets of the caller's rates, unless they depend on an address."""
     _calls: int = 0
-    """Those whose body was read as a whole."""
+    """Calls that were parsed in full, without a template."""
 
     def learn_template(self, message: JsonObject) -> None:
-        """Make a template of the second such call: only then the client repeats it."""
+        """Make a template at the second such call: a single call needs none."""
         if not (message["params"].get("_meta") or {}).keys() <= STEADY_META:
             return
         self._calls += 1
@@ -112,7 +112,7 @@ class PlainHeaders:
         self.meta: JsonObject | object = _NOTHING
         """The last one that was plain: clients send the same again."""
         self.client = object()
-        """Stands for the client of this `_meta` in the table of tools."""
+        """Stands in the table of tools for the client of `_meta`, which has no hash."""
         self._who: object = _NOTHING
 
     def accept_meta(self, meta: JsonObject, size: int) -> bool:
@@ -183,9 +183,9 @@ def _read_headers(raw: Mapping[bytes, bytes]) -> PlainHeaders | None:
     version, in_session = raw.get(VERSION_HEADER), SESSION_HEADER in raw
     revision = None if version is None else REVISION_BY_HEADER.get(version)
     if revision is None and (version is not None or not in_session):
-        return None
+        return None  # an unknown version, or neither a version nor a session
     if revision is not None and revision.stateless is in_session:
-        return None
+        return None  # stateless with a session, or stateful without one
     try:
         cors = policy.check_headers(Headers(raw.items()))
         accepts = accepted_content(

@@ -670,11 +670,11 @@ async def test_a_process_that_stops_waits_for_what_began_elsewhere(
     await stopping
 
 
-async def test_what_was_read_is_thrown_away(
+async def test_what_was_read_is_deleted_away(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for the rows of calls that must not run twice, which have no messages."""
-    monkeypatch.setattr(sse_reader, "THROW_S", 0.0)
+    monkeypatch.setattr(sse_reader, "DELETE_EVERY_S", 0.0)
     client = await opened()
     for _ in range(3):
         assert (await client.request("ping")).result == {}
