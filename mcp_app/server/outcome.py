@@ -122,7 +122,7 @@ def ending_without_answer(exchange: Exchange, error: BaseException) -> Ending:
     """Return how a call ends that nobody was told of, whatever it came to."""
     cancelled = isinstance(error, asyncio.CancelledError)
     outcome = _ENDS[exchange.end] if cancelled else Outcome.FAILED
-    return exchange.ending._replace(outcome=outcome)
+    return exchange.ending._replace(outcome=outcome, code=0)
 
 
 def failure_of(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from mcp_app.protocol.errors import (
     InvalidParams,
     MethodNotFound,
     MissingClientCapability,
+    ProtocolError,
     Unavailable,
 )
 from mcp_app.protocol.json_types import JsonObject
@@ -35,14 +36,19 @@ from mcp_app.protocol.tasks import (
     task_to_wire,
 )
 from mcp_app.server.conversation import RequestState
-from mcp_app.server.outcome import BECAME_TASK, Encoded, Failed
-from mcp_app.server.round_trip import now_ms
+from mcp_app.server.outcome import (
+    BECAME_TASK,
+    Encoded,
+    Failed,
+    error_of_end,
+    with_outcome,
+)
+from mcp_app.server.round_trip import InputRequired, now_ms
 from mcp_app.server.stored_callers import caller_of, exchange_members
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import ToolEntry
     from mcp_app.server.exchange import Exchange, Tasks
-    from mcp_app.server.round_trip import InputRequired
 
 AT_ONCE_S: Final = 0.2
 """A client that need not be told of a task gets a result that is there so soon."""
@@ -102,7 +108,20 @@ async def start_task(
 ) -> Encoded:
     """Return the answer of a call that becomes a task."""
     record = await create_task(exchange, entry, arguments, earlier)
-    return await _answer_with_task(exchange, record), BECAME_TASK
+    with ending_as_task(exchange):
+        return await _answer_with_task(exchange, record), BECAME_TASK
+
+
+@contextmanager
+def ending_as_task(exchange: Exchange) -> Iterator[None]:
+    """Let a call that has become a task end as one, whatever comes of its answer."""
+    try:
+        yield
+    except (Failed, InputRequired, ProtocolError) as error:
+        error.ending = BECAME_TASK
+        raise
+    except asyncio.CancelledError:
+        raise with_outcome(error_of_end(exchange), Outcome.TASK) from None
 
 
 async def create_task(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from contextlib import nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -26,12 +27,7 @@ from mcp_app.interface.errors import (
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.server import GET_TASK_RESULT
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.errors import (
-    InternalError,
-    InvalidParams,
-    ProtocolError,
-    TaskFailed,
-)
+from mcp_app.protocol.errors import InternalError, InvalidParams, TaskFailed
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.results import STILL_RUNS_MEMBER
 from mcp_app.protocol.tasks import (
@@ -53,6 +49,7 @@ from mcp_app.server.tasks import (
     MAX_ID_LENGTH,
     UNKNOWN,
     create_task,
+    ending_as_task,
     may_read,
 )
 
@@ -122,22 +119,18 @@ async def call_and_wait(
     """Run a call as a task; return its answer, or how to get that later."""
     tasks = exchange.adapters.tasks
     assert tasks is not None  # noqa: S101 - `mode_of` looked
-    ending = ANSWERED if _is_retry(exchange) else BECAME_TASK
+    is_retry = _is_retry(exchange)
     creating = asyncio.ensure_future(_task_for(exchange, entry, arguments, tasks))
     try:
         # A call that is cancelled must know which task it has made.
         record = await asyncio.shield(creating)
-        try:
+        with nullcontext() if is_retry else ending_as_task(exchange):
             record = await _wait(exchange, record, exchange.adapters.limits.task_wait)
             if record.has_ended:
                 await tasks.let_go(record)
             promises = entry.definition.output_schema is not None
-            return _answer_with(exchange, record, promises=promises), ending
-        except (Failed, InputRequired, ProtocolError) as error:
-            if ending is BECAME_TASK:
-                # The call has become a task, whatever that comes to.
-                error.ending = ending
-            raise
+            answer = _answer_with(exchange, record, promises=promises)
+            return answer, ANSWERED if is_retry else BECAME_TASK
     except asyncio.CancelledError:
         if exchange.end is End.CANCELLED:
             await tasks.cancel(await creating, CANCELLED_TEXT)

@@ -6,6 +6,7 @@ T17 belongs here as well: of what goes wrong inside, a client gets a sentence of
 from __future__ import annotations
 
 import json
+import math
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -161,6 +162,20 @@ async def test_t28_the_call_log_has_that_error(play: Play, process: Process) -> 
 
     found = await play("async", script)
     assert await recorded(process, "tool_error") == found.text == CLEAN
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome", "error"),
+    [(1, "tool_error", '{"a":1}'), (math.nan, "shape", "The result of")],
+)
+async def test_an_error_without_a_text_is_kept_by_its_values(
+    play: Play, process: Process, value: float, outcome: str, error: str
+) -> None:
+    async def script(ctx: Context) -> ToolOutput:
+        return ToolOutput([], structured={"a": value}, is_error=True)
+
+    await play("async", script)
+    assert (await recorded(process, outcome)).startswith(error)
 
 
 # -- exceptions ---------------------------------------------------------------------

@@ -8,8 +8,10 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.models import Task
+from mcp_app.process.runtime import Process
 from mcp_app.protocol import schemas
 from mcp_app.protocol.errors import InternalError, InvalidParams, ProtocolError
+from mcp_app.server.exchange import End
 from mcp_app.server.waiting import STILL_ASKS
 from tests.asgi_client import Client, JsonObject, Outcome
 from tests.scripting import STATEFUL, STATELESS, Play
@@ -218,6 +220,22 @@ async def test_a_call_that_is_cancelled_cancels_its_task(caller: Caller) -> None
         while (await Task.objects.aget()).status != "cancelled":
             await asyncio.sleep(0.01)
     await visit.leave()
+
+
+@pytest.mark.parametrize("version", [STATEFUL, STATELESS])
+@pytest.mark.parametrize("end", [End.STOPPED, End.SHUT_DOWN])
+async def test_a_call_that_ends_while_it_waits_has_become_a_task(
+    caller: Caller, process: Process, end: End
+) -> None:
+    params = caller.play.params("task", wait_long)
+    visit = caller.client.post(caller.client.message("tools/call", params))
+    async with asyncio.timeout(60):
+        while not await task_ids():
+            await asyncio.sleep(0.01)
+    call = next(each for each in process.running if each.task_run is None)
+    call.stop(end)
+    await visit.messages()
+    assert call.ending.outcome == "task"
 
 
 OFF: Final = {"DISABLED_TOOLS": ["get_task_result"], "STATE_KEYS": ["k" * 50]}

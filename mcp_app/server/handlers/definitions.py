@@ -264,7 +264,7 @@ async def _run_completer(
         return fitting_suggestions(suggestions, bound["value"])
     try:
         arguments = runnable.bind(bound)
-    except ArgumentsRefused as error:
+    except Exception as error:
         raise failure_of(exchange, entry, error) from error
     return await calls.run_user_code(exchange, entry, runnable, arguments)
 

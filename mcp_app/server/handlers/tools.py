@@ -14,7 +14,7 @@ from mcp_app.interface.call_record import ANSWERED, Ending, Outcome
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.pools.large_work import large_work
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.content import Block, block_to_wire
+from mcp_app.protocol.content import Block, Text, block_to_wire
 from mcp_app.protocol.errors import InvalidParams, ProtocolError
 from mcp_app.protocol.headers import check_mirrored
 from mcp_app.protocol.json_types import JsonObject
@@ -162,7 +162,9 @@ def _refuse_arguments(exchange: Exchange, violations: list[Violation]) -> Encode
     heading = f"Invalid arguments for {_called_entry(exchange).identity}:"
     text = "\n".join([heading, *lines])
     if exchange.revision.argument_errors_as_results:
-        return _encode_failure(exchange, Failed(text, Outcome.ARGUMENTS))
+        # Whatever its size, a model needs it to mend the arguments.
+        output = ToolOutput([Text(text)], is_error=True)
+        return _encode_output(exchange, output), Ending(Outcome.ARGUMENTS, text)
     details = [asdict(each) for each in violations]
     # The message of an error is one line; this client reads the rest in `data`.
     error = InvalidParams(f"{heading} {' '.join(lines)}", {"violations": details})
@@ -189,8 +191,6 @@ def check_and_encode(
 
     The first ending counts: that of a failure, or of an output that is an error.
     """
-    if output.is_error and ending is ANSWERED:
-        ending = Ending(Outcome.TOOL_ERROR, first_text(output.content))
     encoded, failed = b"", None
     if not _surely_fits(entry, output):
         failed = _shape_failure(entry, output)
@@ -199,8 +199,12 @@ def check_and_encode(
             encoded = _encode_output(exchange, output)
         except UnserializableValue as error:
             failed = Failed(f"The result of {entry.identity}: {error}", Outcome.SHAPE)
-        if len(encoded) > exchange.adapters.limits.tool_result:
-            failed = _size_failure(exchange, entry, output, len(encoded))
+        else:
+            if output.is_error and ending is ANSWERED:
+                content = output.content or [Text(json_text(output.structured or {}))]
+                ending = Ending(Outcome.TOOL_ERROR, first_text(content))
+            if len(encoded) > exchange.adapters.limits.tool_result:
+                failed = _size_failure(exchange, entry, output, len(encoded))
     if failed is None:
         return encoded, ending
     encoded = _encode_output(exchange, ToolOutput(failed.content, is_error=True))

@@ -353,6 +353,11 @@ async def test_t22_the_largest_result(client: Client) -> None:
     assert re.search(r"has \d,\d{3} bytes, .* allows 1,000", told)
 
 
+@pytest.mark.parametrize("mcp", [{"LIMITS": {"tool_result": 60}}])
+async def test_whatever_the_limit_a_model_reads_what_to_mend(client: Client) -> None:
+    assert "$.count (type)" in failed(await client.call("typed", count="x"))
+
+
 # -- failures -------------------------------------------------------------------
 
 
