@@ -16,11 +16,11 @@ from django.db.models import QuerySet
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
-from mcp_app.account.presentation import ADDITION, CHANGE, log_action, log_actions
 from mcp_app.auth import connections, rights
 from mcp_app.auth.connections import Ended, Grant
 from mcp_app.auth.rights import AppEnded, Choice
 from mcp_app.models import AccessToken, Connection
+from mcp_app.models.history import ADDITION, CHANGE, log_actions
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.site_time import MOMENT, local_time
@@ -36,7 +36,7 @@ def allow_app(grant: Grant, idempotency_key: UUID) -> Secret:
     if row is not None:
         message = _("Let “%(app)s” connect to “%(server)s” (%(may)s).")
         values = {"app": row, "server": grant.server, "may": row.get_may_display()}
-        log_action(grant.user, row, ADDITION, message % values)
+        log_actions(grant.user, [row], ADDITION, message % values)
     return code
 
 
@@ -66,7 +66,7 @@ def change_app(
         "tags": after.tags or _("all"),
         "until": until or _("never"),
     }
-    log_action(by, row, CHANGE, message % values)
+    log_actions(by, [row], CHANGE, message % values)
 
 
 def narrow_to_reading(by: AbstractBaseUser, row: AccessToken) -> bool:
@@ -79,7 +79,7 @@ def narrow_to_reading(by: AbstractBaseUser, row: AccessToken) -> bool:
     except AppEnded:
         return False
     message = _("Let the connected app “%(app)s” only look things up.")
-    log_action(by, row, CHANGE, message % {"app": row})
+    log_actions(by, [row], CHANGE, message % {"app": row})
     return True
 
 

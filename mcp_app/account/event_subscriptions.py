@@ -15,10 +15,11 @@ from django.core.exceptions import PermissionDenied
 from django.db import router
 from django.utils.translation import gettext as _
 
-from mcp_app.account.presentation import CHANGE, State, log_actions
+from mcp_app.account.presentation import State
 from mcp_app.interface.rules import visible
 from mcp_app.models import EventSubscription, Occurrence
 from mcp_app.models.fields import parse_json
+from mcp_app.models.history import CHANGE, log_actions
 from mcp_app.models.transactions import own_transaction
 from mcp_app.process.current import process
 from mcp_app.process.event_delivery import post_signed

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from django.apps import apps
 from django.contrib.auth.models import AbstractBaseUser
-from django.db.models import Model, OuterRef, QuerySet, Subquery, Value
+from django.db.models import OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Concat
 from django.http import HttpRequest
 from django.utils import timezone
@@ -36,37 +35,6 @@ from mcp_app.models.tokens import Secret
 from mcp_app.models.workers import Report
 from mcp_app.protocol.oauth.addresses import is_on_own_computer
 from mcp_app.site_time import time_html
-
-# -- admin log -------------------------------------------------------------------------
-# What the admin's log says of tokens and apps, if the site has that log.
-#
-# `by` is the person who did it; None stands for the command line, which the log of the
-# admin, a log of users, cannot name.
-
-ADDITION, CHANGE, DELETION = 1, 2, 3
-"""Flags of the admin's log, whose constants need its app."""
-
-
-def log_action(
-    by: AbstractBaseUser | None, row: AccessToken, action: int, message: str
-) -> None:
-    """Write a message to the admin's log, if the site has one and the user is known."""
-    log_actions(by, [row], action, message)
-
-
-def log_actions(
-    by: AbstractBaseUser | None, rows: Sequence[Model], action: int, message: str
-) -> None:
-    """Write the same message of several rows, with one statement."""
-    if by is None or not rows or not apps.is_installed("django.contrib.admin"):
-        return
-    from django.contrib.admin.models import LogEntry  # noqa: PLC0415 - needs the admin
-
-    one: Any = {"single_object": True} if len(rows) == 1 else {}
-    LogEntry.objects.log_actions(str(by.pk), rows, action, message, **one)
-
-
-# -- presentation ----------------------------------------------------------------------
 
 OWNER_STOPPED: Final[Label] = gettext_lazy("Stopped: its owner cannot log in.")
 MAX_ADDRESSES: Final = 20

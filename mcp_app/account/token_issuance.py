@@ -18,8 +18,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.account import connected_apps
-from mcp_app.account.presentation import ADDITION, CHANGE, DELETION, log_action
 from mcp_app.models import AccessToken
+from mcp_app.models.history import ADDITION, CHANGE, DELETION, log_actions
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction
 from mcp_app.site_time import MOMENT, local_time
@@ -60,7 +60,7 @@ def issue_token(
     try:
         with own_transaction(router.db_for_write(AccessToken)):
             row, token = AccessToken.objects.make(**columns, made_with=idempotency_key)
-            log_action(by, row, ADDITION, _creation_message(row))
+            log_actions(by, [row], ADDITION, _creation_message(row))
     except (IntegrityError, ValidationError):
         # Two requests of one page ran at once, and the other one was faster.
         _check_new(idempotency_key)
@@ -95,8 +95,8 @@ def replace_token(
                     " %(end)s."
                 )
             values = {"token": new, "end": _end_date_text(row)}
-            log_action(by, row, CHANGE, message % values)
-            log_action(by, new, ADDITION, _creation_message(new))
+            log_actions(by, [row], CHANGE, message % values)
+            log_actions(by, [new], ADDITION, _creation_message(new))
     except (IntegrityError, ValidationError, ValueError) as error:
         _check_new(idempotency_key)
         if isinstance(error, ValueError):
@@ -115,7 +115,7 @@ def end_token(by: AbstractBaseUser | None, row: AccessToken) -> None:
     with own_transaction(router.db_for_write(AccessToken)):
         row.revoke()
         message = _("Deleted the token “%(token)s”. It lets nobody in any more.")
-        log_action(by, row, CHANGE, message % {"token": row})
+        log_actions(by, [row], CHANGE, message % {"token": row})
 
 
 def forget_token(by: AbstractBaseUser, row: AccessToken) -> None:
@@ -126,7 +126,7 @@ def forget_token(by: AbstractBaseUser, row: AccessToken) -> None:
             "Took the connected app “%(token)s”, which had ended, from the list."
         )
     with own_transaction(router.db_for_write(AccessToken)):
-        log_action(by, row, DELETION, message % {"token": row})
+        log_actions(by, [row], DELETION, message % {"token": row})
         row.delete()
 
 
@@ -137,7 +137,7 @@ def rename_token(by: AbstractBaseUser, row: AccessToken) -> None:
         message = _("Renamed this connected app to “%(token)s”.")
     with own_transaction(router.db_for_write(AccessToken)):
         row.save(update_fields=["name"])
-        log_action(by, row, CHANGE, message % {"token": row})
+        log_actions(by, [row], CHANGE, message % {"token": row})
 
 
 def _check_new(idempotency_key: UUID | None) -> None:

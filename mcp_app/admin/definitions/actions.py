@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.views.main import ChangeList
 from django.db import transaction
 from django.db.models import Case, Q, QuerySet, When
@@ -32,6 +31,7 @@ from mcp_app.admin.publishing.pages import (
 from mcp_app.catalog.registry import mcp
 from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Stop
+from mcp_app.models.history import CHANGE, log_actions
 from mcp_app.models.stops import is_stopped, stop_matcher
 from mcp_app.publishing import publication
 from mcp_app.publishing.publication import Proposal, PublicationRefused
@@ -155,7 +155,7 @@ class ListActions(ExportAction[Row]):
             chosen = list(published.select_for_update().order_by("pk"))
             rows = [row for row in chosen if not getattr(row, "from_code", False)]
             self.model.rows().unpublish(rows)
-            self._log_changes(request, rows, _("Taken off the lists."))
+            log_actions(request.user, rows, CHANGE, _("Taken off the lists."))
         if len(rows) < len(chosen):
             self.message_user(request, publication.declared_in_code(), messages.WARNING)
         message = ngettext("%d was taken off.", "%d were taken off.", len(rows))
@@ -167,7 +167,7 @@ class ListActions(ExportAction[Row]):
         with transaction.atomic():
             stopped = list(rows.select_related("published").order_by("pk"))
             workers.stop_rows(stopped, by=stop_author(request))
-            self._log_changes(request, stopped, _("Stopped."))
+            log_actions(request.user, stopped, CHANGE, _("Stopped."))
         message = ngettext("%d was stopped.", "%d were stopped.", len(stopped))
         self.message_user(request, message % len(stopped), messages.SUCCESS)
 
@@ -213,22 +213,13 @@ class ListActions(ExportAction[Row]):
             keys = [each.pk for each in Stop.objects.of_rows(rows)]
             is_started = stop_matcher(workers.start(keys, by=stop_author(request)))
             started = [row for row in rows if is_started(row)]
-            self._log_changes(request, started, _("Started."))
+            log_actions(request.user, started, CHANGE, _("Started."))
         message = ngettext("%d was started.", "%d were started.", len(started))
         self.message_user(request, message % len(started), messages.SUCCESS)
 
     def _plain_queryset(self, queryset: QuerySet[Row]) -> Any:
         """Return a plain queryset: the admin's own may be joined or sliced."""
         return self.model.rows().filter(pk__in=queryset.values("pk"))
-
-    def _log_changes(
-        self, request: HttpRequest, rows: Sequence[Row], message: str
-    ) -> None:
-        rows_to_log = self.model._default_manager.filter(
-            pk__in=[row.pk for row in rows]
-        )
-        user = str(request.user.pk)
-        LogEntry.objects.log_actions(user, rows_to_log, CHANGE, change_message=message)
 
     def has_publish_permission(self, request: HttpRequest) -> bool:
         return has_right(request, "publish")

@@ -6,7 +6,6 @@ import time
 from typing import Final
 
 from django.contrib import messages
-from django.contrib.admin.models import CHANGE, DELETION, LogEntry
 from django.core.exceptions import PermissionDenied
 from django.db import connections, router, transaction
 from django.http import (
@@ -25,6 +24,7 @@ from mcp_app.admin.page.header import PAGE_MEDIA, render_page, render_part
 from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
+from mcp_app.models.history import CHANGE, DELETION, log_actions
 from mcp_app.server.request_digests import request_key
 from mcp_app.streams.event_ids import request_ids
 
@@ -78,9 +78,7 @@ class LivePages(SettledAdmin[Session]):
         if session is None or not gone.get(Session._meta.label):
             message = _("This session is closed already.")
             return self._redirect_back(request, message, messages.WARNING)
-        LogEntry.objects.log_actions(
-            str(request.user.pk), [session], DELETION, _("Closed."), single_object=True
-        )
+        log_actions(request.user, [session], DELETION, _("Closed."))
         self._hold_response()
         message = _("Closed. The client opens a new session when it next calls.")
         return self._redirect_back(request, message, messages.SUCCESS)
@@ -100,13 +98,10 @@ class LivePages(SettledAdmin[Session]):
             )
             return self._redirect_back(request, message, messages.WARNING)
         message = _("Cancelled a call: %(call)s.") % {"call": call_name(stream)}
-        user = str(request.user.pk)
         with transaction.atomic(using=router.db_for_write(Change)):
             for each in request_ids(stream.requests):
                 changes.record_stop(stream.session_id, request_key(each))
-            LogEntry.objects.log_actions(
-                user, [stream.session], CHANGE, message, single_object=True
-            )
+            log_actions(request.user, [stream.session], CHANGE, message)
             self._hold_response()
         level = messages.SUCCESS
         message = _("Cancelled: %(call)s. Its client has been told.")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from django.contrib import messages
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models, router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -31,6 +30,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
 from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Session, Stop
+from mcp_app.models.history import CHANGE, log_actions
 from mcp_app.models.stops import Running, Scope, scope_of
 from mcp_app.publishing.stop_targets import count_changing
 
@@ -103,7 +103,7 @@ class StopPages(SettledAdmin[Row]):
                 "running": stop.get_running_display(),
                 "reason": stop.reason,
             }
-            _log_change(request, row or stop, message.strip())
+            log_actions(request.user, [row or stop], CHANGE, message.strip())
         return stop
 
     def _stops_page(self, request: HttpRequest, wish: Wish) -> HttpResponse:
@@ -156,7 +156,8 @@ class StopPages(SettledAdmin[Row]):
             ended = workers.start(keys, by=stop_author(request))
             for each in ended:
                 message = _("Started again: %(what)s.") % {"what": each.what}
-                _log_change(request, _row_of_stop(each) or each, message)
+                row = _row_of_stop(each) or each
+                log_actions(request.user, [row], CHANGE, message)
         if not ended:
             message = _("Somebody has started this before you.")
             self.message_user(request, message, messages.WARNING)
@@ -182,12 +183,6 @@ def _return_url(query: QueryDict, stop: Stop) -> str:
 def _require_right(request: HttpRequest) -> None:
     if not has_right(request, stop_banner.STOP_RIGHT):
         raise PermissionDenied(lacking_sentence(stop_banner.STOP_RIGHT))
-
-
-def _log_change(request: HttpRequest, row: models.Model, message: str) -> None:
-    LogEntry.objects.log_actions(
-        str(request.user.pk), [row], CHANGE, message, single_object=True
-    )
 
 
 # -- what can be stopped ------------------------------------------------------------

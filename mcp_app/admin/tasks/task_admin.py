@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -26,6 +25,7 @@ from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.rules import visible
 from mcp_app.models import Task, Worker
 from mcp_app.models.fields import parse_json
+from mcp_app.models.history import CHANGE, log_actions
 from mcp_app.models.tasks import Status
 from mcp_app.protocol.tasks import read_json
 from mcp_app.server.recording import task_handle
@@ -43,10 +43,7 @@ LOOKS: Final = {"input_required": "warn", "completed": "good", "failed": "bad"}
 def cancel_tasks(page: TaskAdmin, request: HttpRequest, tasks: QuerySet[Task]) -> None:
     """Cancel those that have not ended, and stop their code wherever it runs."""
     cancelled = [each for each in tasks if Task.objects.cancel(each.pk, BY_STAFF)]
-    if cancelled:
-        LogEntry.objects.log_actions(
-            str(request.user.pk), cancelled, CHANGE, _("Cancelled.")
-        )
+    log_actions(request.user, cancelled, CHANGE, _("Cancelled."))
     count = len(cancelled)
     message = ngettext(
         "%(count)d task was cancelled.", "%(count)d tasks were cancelled.", count

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -15,6 +14,7 @@ from django.db import router, transaction
 from mcp_app.catalog.registry import mcp
 from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models import Server
+from mcp_app.models.history import ADDITION, CHANGE, log_actions
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import Bundle, BundleRefused, ImportedRow
 from mcp_app.publishing.bundle.applying import report_lines
@@ -123,17 +123,8 @@ def _apply_bundle(
             publish=publish,
             origin=origin,
         )
-        if author is not None and apps.is_installed("django.contrib.admin"):
-            _log_imports(done, author)
+        for each in done:
+            flag = ADDITION if each.is_new else CHANGE
+            log_actions(author, [each.row], flag, each.sentence)
         hold_after_commit(using)
     return done
-
-
-def _log_imports(done: list[ImportedRow], author: AbstractBaseUser) -> None:
-    # The table exists only if the admin is installed.
-    from django.contrib.admin.models import ADDITION, CHANGE, LogEntry  # noqa: PLC0415
-
-    for each in done:
-        flag = ADDITION if each.is_new else CHANGE
-        rows = type(each.row).rows().filter(pk=each.row.pk)
-        LogEntry.objects.log_actions(author.pk, rows, flag, each.sentence)
