@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Final
 
-from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.models import State
+from mcp_app.publishing.rights import RIGHTS
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 DOCUMENT: Final = (DOCS / "admin.md").read_text("utf-8")

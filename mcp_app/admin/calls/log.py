@@ -45,12 +45,12 @@ from mcp_app.admin.calls.presentation import (
 )
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import PAGE_MEDIA, render_page
-from mcp_app.admin.page.rights import lacking_sentence
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import Call
 from mcp_app.models.call_rows import COUNTED, CallCount, CallQuery, Key
+from mcp_app.publishing.rights import lacking_sentence
 
 PER_PAGE: Final = 100
 MAX_NAMES: Final = 50

@@ -22,7 +22,7 @@ from mcp_app.admin.calls.outcome_help import meaning_of, outcome_look
 from mcp_app.admin.calls.values import CALL, VALUES_RIGHT, value_texts
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.people import HANDLE, existing_users
-from mcp_app.admin.page.rights import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.audit.writing import may_be_cut
 from mcp_app.conf import mcp_settings
@@ -43,6 +43,7 @@ from mcp_app.models import (
 from mcp_app.models.call_rows import CallingClient
 from mcp_app.models.calls import HOUR_S
 from mcp_app.models.tokens import APP
+from mcp_app.publishing.rights import lacking_sentence
 from mcp_app.server.recording import TASK_PREFIX
 from mcp_app.site_time import time_text
 

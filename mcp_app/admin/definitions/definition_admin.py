@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -45,7 +44,7 @@ from mcp_app.admin.forms.fieldsets import (
 from mcp_app.admin.forms.overlay import OverlayForm
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
-from mcp_app.admin.page.rights import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.admin.publishing.who_can_see import WhoPages
 from mcp_app.admin.trying.tabs import TryPages
@@ -62,12 +61,12 @@ from mcp_app.models import (
     ResourceTemplate,
     Tool,
 )
-from mcp_app.models.fields import DEMANDS
 from mcp_app.publishing.overlays import (
     declaration_of,
     declared_definition,
     reset_columns,
 )
+from mcp_app.publishing.rights import WHO_COLUMNS, lacking_sentence
 from mcp_app.site_time import time_html
 
 # -- guarded fields --------------------------------------------------------------------
@@ -79,9 +78,7 @@ Published = TypeVar("Published", bound=PublishedRow)
 
 
 class GuardedAdmin(PublishedAdmin[Published]):
-    """`GUARDED` names the fields that need a permission of their own."""
-
-    GUARDED: Mapping[str, str] = {}
+    """Guards the fields that say who may use something."""
 
     def formfield_for_dbfield(
         self, db_field: Any, request: HttpRequest, **options: Any
@@ -94,11 +91,10 @@ class GuardedAdmin(PublishedAdmin[Published]):
         self, request: HttpRequest, obj: Published | None
     ) -> dict[str, str]:
         """Return the fields that this user may not change, with the missing right."""
-        return {
-            field: right
-            for field, right in self.GUARDED.items()
-            if not has_right(request, right)
-        }
+        if has_right(request, "grant"):
+            return {}
+        guarded = (each for each in WHO_COLUMNS if hasattr(self.model, each))
+        return dict.fromkeys(guarded, "grant")
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Published | None = None
@@ -161,7 +157,6 @@ class DefinitionAdmin(
 ):
     """What the pages of all definitions share."""
 
-    GUARDED = dict.fromkeys(DEMANDS, "grant")
     list_display = [name_column, state, problems, tokens, try_it]
     list_filter = [StateFilter, KindFilter, "source", ServerFilter]
     search_fields = ["name", "title", "description", "tags"]

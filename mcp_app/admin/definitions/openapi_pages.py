@@ -37,6 +37,7 @@ from mcp_app.models.fields import digest, parse_json
 from mcp_app.publishing import openapi
 from mcp_app.publishing.differences import client_view, differences
 from mcp_app.publishing.openapi import ComparedOperation, Standing, make_tools
+from mcp_app.publishing.rights import require_right
 
 if TYPE_CHECKING:
     from mcp_app.admin.definitions.actions import ListActions
@@ -79,7 +80,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
     def _demand_both(self, request: HttpRequest) -> None:
         if not self.has_add_permission(request):
             raise PermissionDenied
-        self._require_right(request, "behind")
+        require_right(request.user, "behind")
 
     # -- the document -----------------------------------------------------------------
 
@@ -174,7 +175,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         self, request: HttpRequest, tools: Sequence[Tool]
     ) -> HttpResponse:
         """Show what publishing them changes; once that is confirmed, publish."""
-        self._require_right(request, "publish")
+        require_right(request.user, "publish")
         keys = [each.pk for each in tools]
         for text in request.POST.getlist(ACTION_CHECKBOX_NAME):
             keys += [int(text)] if ROW_KEY.fullmatch(text) else []

@@ -19,9 +19,10 @@ from mcp_app.admin.home.groups import groups_context
 from mcp_app.admin.page import stop_banner
 from mcp_app.admin.page.broken_rows import is_broken_somewhere, reports_on
 from mcp_app.admin.page.header import serving_mark
-from mcp_app.admin.page.rights import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right
 from mcp_app.interface.rules import visible
 from mcp_app.models import Server, Tool
+from mcp_app.publishing.rights import lacking_sentence
 from mcp_app.workbench.overview import Overview, Pace, read_overview
 from mcp_app.workbench.viewer import Viewer, viewer_of
 

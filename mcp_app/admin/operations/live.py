@@ -21,10 +21,11 @@ from django.utils.translation import gettext as _
 from mcp_app.admin.operations.live_parts import LIVE_PARTS, Look, call_name
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import PAGE_MEDIA, render_page, render_part
-from mcp_app.admin.page.rights import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right
 from mcp_app.invalidation import changes
 from mcp_app.models import Change, Session, Stream, Worker
 from mcp_app.models.history import CHANGE, DELETION, log_actions
+from mcp_app.publishing.rights import lacking_sentence
 from mcp_app.server.request_digests import request_key
 from mcp_app.streams.event_ids import request_ids
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db import models, router, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path
@@ -21,7 +21,6 @@ from mcp_app.admin.page import header, stop_banner
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import page_url, why_broken
 from mcp_app.admin.page.keys import ROW_KEY
-from mcp_app.admin.page.rights import has_right, lacking_sentence
 from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.pages import stop_author
 from mcp_app.catalog.registry import mcp
@@ -32,6 +31,7 @@ from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Session, Stop
 from mcp_app.models.history import CHANGE, log_actions
 from mcp_app.models.stops import Running, Scope, scope_of
+from mcp_app.publishing.rights import require_right
 from mcp_app.publishing.stop_targets import count_changing
 
 Row = TypeVar("Row", bound=models.Model)
@@ -66,7 +66,7 @@ class StopPages(SettledAdmin[Row]):
 
     def stops_view(self, request: HttpRequest) -> HttpResponse:
         """Show what is stopped; on POST, stop what the button names."""
-        _require_right(request)
+        require_right(request.user, stop_banner.STOP_RIGHT)
         if request.method != "POST":
             return self._stops_page(request, Wish(sought=search_text(request.GET)))
         wish = Wish(
@@ -126,7 +126,7 @@ class StopPages(SettledAdmin[Row]):
 
     def start_again_view(self, request: HttpRequest) -> HttpResponse:
         """Show what comes back; on POST, end the stops that the page showed."""
-        _require_right(request)
+        require_right(request.user, stop_banner.STOP_RIGHT)
         if request.method == "POST":
             return self._end_stops(request)
         on = stop_banner.active_stops(request)
@@ -178,11 +178,6 @@ def _return_url(query: QueryDict, stop: Stop) -> str:
     """Return the row's page if staff came from there, else the page of stops."""
     row = _row_of_stop(stop) if query.get("back") == stop_banner.ROW else None
     return stop_banner.stops_url() if row is None else page_url(row, "change")
-
-
-def _require_right(request: HttpRequest) -> None:
-    if not has_right(request, stop_banner.STOP_RIGHT):
-        raise PermissionDenied(lacking_sentence(stop_banner.STOP_RIGHT))
 
 
 # -- what can be stopped ------------------------------------------------------------

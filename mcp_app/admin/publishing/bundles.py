@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.editors import files
 from mcp_app.admin.page.header import page_url, render_page
-from mcp_app.admin.page.rights import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing.comparison import served_label
 from mcp_app.admin.publishing.difference_labels import labeled_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
@@ -30,6 +30,7 @@ from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused, ComparedEntry, Comparison, Outcome
 from mcp_app.publishing.bundle.applying import outcome_counts
 from mcp_app.publishing.publication import OutOfDate
+from mcp_app.publishing.rights import lacking_sentence, require_right
 from mcp_app.site_time import local_date
 
 # -- exports ---------------------------------------------------------------------------
@@ -109,7 +110,7 @@ class ImportPages(PublishedAdmin[Row]):
 
     def import_view(self, request: HttpRequest) -> HttpResponse:
         """Ask for a file, show what it would change, and import exactly that."""
-        self._require_right(request, BUNDLE_RIGHT)
+        require_right(request.user, BUNDLE_RIGHT)
         if request.method != "POST":
             return self._import_page(request, {})
         try:

@@ -20,19 +20,18 @@ from mcp_app.admin.page import deleted_rows, keys, stop_banner
 from mcp_app.admin.page.concurrency import LockingAdmin
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url, row_page_context
-from mcp_app.admin.page.rights import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing import comparison, history
 from mcp_app.admin.publishing.history import published_sentence, saved_sentence
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem
 from mcp_app.invalidation import workers
-from mcp_app.kinds.registry import is_guarded
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
-from mcp_app.models.fields import DEMANDS
 from mcp_app.models.stops import By, scope_of
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing import publication
 from mcp_app.publishing.publication import PublicationRefused
+from mcp_app.publishing.rights import lets_others, require_right, runs_another
 from mcp_app.publishing.row_findings import store_findings
 
 Row = TypeVar("Row", bound=PublishedRow)
@@ -196,18 +195,17 @@ class PublishedAdmin(LockingAdmin[Row]):
         self, request: HttpRequest, row: Row, content: JsonObject, working_copy: bool
     ) -> None:
         """Raise 403 without the permissions for an old version's guarded columns."""
-        served = row.published_content()
-        if _demand_values(content) != _demand_values(served):
-            self._require_right(request, "grant")
+        if lets_others(row.published_content(), content):
+            require_right(request.user, "grant")
         if not working_copy:
             return
         if not self.has_change_permission(request, row):
             raise PermissionDenied
         now = row.working_content()
-        if _demand_values(content) != _demand_values(now):
-            self._require_right(request, "grant")
-        if _guarded_values(content) != _guarded_values(now):
-            self._require_right(request, "behind")
+        if lets_others(now, content):
+            require_right(request.user, "grant")
+        if runs_another(now, content):
+            require_right(request.user, "behind")
 
     def _commit_change(
         self, request: HttpRequest, row: Row, act: Callable[[], str]
@@ -219,7 +217,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         """
         if request.method != "POST":
             return None
-        self._require_right(request, "publish")
+        require_right(request.user, "publish")
         try:
             with transaction.atomic():
                 self.log_change(request, row, act().strip())
@@ -238,7 +236,7 @@ class PublishedAdmin(LockingAdmin[Row]):
     def unpublish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ask for confirmation; on POST take the row off the lists."""
         row = self._find_row(request, object_id)
-        self._require_right(request, "publish")
+        require_right(request.user, "publish")
 
         def unpublish() -> str:
             publication.unpublish(row, number=number_of(request))
@@ -287,7 +285,7 @@ class PublishedAdmin(LockingAdmin[Row]):
     def stop_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Stop at once on POST."""
         row = self._find_row(request, object_id)
-        self._require_right(request, "stop")
+        require_right(request.user, "stop")
         if request.method != "POST":
             # Somebody has logged in again after the button was pressed.
             return HttpResponseRedirect(page_url(row, "change"))
@@ -353,10 +351,6 @@ class PublishedAdmin(LockingAdmin[Row]):
             raise comparison.missing_error(_("version"))
         return version
 
-    def _require_right(self, request: HttpRequest, right: str) -> None:
-        if not has_right(request, right):
-            raise PermissionDenied(lacking_sentence(right))
-
     def _render_page(
         self,
         request: HttpRequest,
@@ -369,16 +363,6 @@ class PublishedAdmin(LockingAdmin[Row]):
         vars(request)["current_app"] = self.admin_site.name
         both = {**row_page_context(self, request, row, page), "title": title, **context}
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
-
-
-def _demand_values(content: JsonObject) -> list[object]:
-    return [content.get(name) or "" for name in DEMANDS]
-
-
-def _guarded_values(content: JsonObject) -> object:
-    """Return kind and config if changing them needs a permission, else None."""
-    kind = content.get("kind")
-    return (kind, content.get("config")) if kind and is_guarded(kind) else None
 
 
 def author_of(request: HttpRequest) -> AbstractBaseUser:

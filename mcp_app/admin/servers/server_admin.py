@@ -123,7 +123,6 @@ class ServerAdmin(
     ConnectPages[Server],
     GuardedAdmin[Server],
 ):
-    GUARDED = dict.fromkeys(("access", *DEMANDS), "grant")
     form = ServerForm
     list_display = ["address", "title", state, "who_may_come_in", "offers"]
     list_filter = [StateFilter]

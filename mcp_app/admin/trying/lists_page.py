@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
 
-from mcp_app.admin.page.rights import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing.pages import author_of
 from mcp_app.admin.trying.presentation import REFUSED
 from mcp_app.admin.trying.setup import console_principal
@@ -22,6 +22,7 @@ from mcp_app.interface.rules import text_problem, visible
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
 from mcp_app.protocol.revisions import LATEST
+from mcp_app.publishing.rights import lacking_sentence
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.trying.attempts import As
 from mcp_app.workbench.trying.listings import Item, read_lists

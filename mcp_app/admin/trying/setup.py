@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.editors.schema_fields import Option
-from mcp_app.admin.page.rights import has_right, lacking_sentence
+from mcp_app.admin.page.rights import has_right
 from mcp_app.auth.permissions import holder_by_token
 from mcp_app.auth.token_cache import TokenEntry, read_tokens
 from mcp_app.auth.users import find_user, no_such_user
@@ -29,6 +29,7 @@ from mcp_app.models import AccessToken, DefinitionRow, State
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST, REVISIONS, Revision
 from mcp_app.protocol.tasks import EXTENSION
+from mcp_app.publishing.rights import lacking_sentence
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.trying.attempts import As, Attempt, refusal_of_attempt
 

@@ -36,6 +36,7 @@ from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing.pages import PublishedAdmin
 from mcp_app.models import DefinitionRow, Server
+from mcp_app.publishing.rights import require_right
 
 Definition = TypeVar("Definition", bound=DefinitionRow)
 Listing = TypeVar("Listing", bound=Server)
@@ -105,7 +106,7 @@ class TryPages(PublishedAdmin[Definition]):
         from mcp_app.admin.trying import pages  # noqa: PLC0415
 
         row = self._find_row(request, object_id, whole=True)
-        self._require_right(request, "try")
+        require_right(request.user, "try")
         page = pages.TryPage(request, row, None)
         page.problem = _(
             "This site reads forms of at most %(size)s, so nothing was run."
@@ -133,7 +134,7 @@ class TryPages(PublishedAdmin[Definition]):
         data = request.POST if request.method == "POST" else None
         page = pages.TryPage(request, row, data)
         if data is not None:
-            self._require_right(request, "try")
+            require_right(request.user, "try")
             if {"keep", "remove"} & data.keys() and not self._may_keep(request, row):
                 raise PermissionDenied
             lines = page.run(partial(self.log_change, request, row))
@@ -182,7 +183,7 @@ class TryPages(PublishedAdmin[Definition]):
         if row is not None and not self.has_change_permission(request, row):
             raise PermissionDenied
         for right in ("try", "behind"):
-            self._require_right(request, right)
+            require_right(request.user, right)
         form = self.get_form(request, row, change=row is not None)(
             request.POST, request.FILES, instance=row
         )

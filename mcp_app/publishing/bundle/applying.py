@@ -14,9 +14,7 @@ from django.utils.translation import ngettext
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import digests_of
 from mcp_app.interface.rules import visible
-from mcp_app.kinds.registry import is_guarded
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
-from mcp_app.models.fields import DEMANDS
 from mcp_app.models.transactions import is_conflict
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty_text
@@ -37,6 +35,7 @@ from mcp_app.publishing.bundle.format import (
 )
 from mcp_app.publishing.differences import Difference, common_start
 from mcp_app.publishing.publication import OutOfDate, overtaken_error
+from mcp_app.publishing.rights import lets_others, runs_another
 from mcp_app.publishing.row_findings import store_findings
 
 # -- rights ----------------------------------------------------------------------------
@@ -60,7 +59,7 @@ def needed_rights(
 
 def _rights_of_entry(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
     changes = list(_content_changes(compared, publish=publish))
-    for right, is_needed in (("behind", _runs_another), ("grant", _lets_others)):
+    for right, is_needed in (("behind", runs_another), ("grant", lets_others)):
         if any(
             all(is_needed(before, after) for before in befores)
             for befores, after in changes
@@ -87,25 +86,6 @@ def _content_changes(
         before = {} if served is None else served.read()
         # What somebody with the right has put into the working copy may be published.
         yield [before, compared.before], compared.publication.content
-
-
-def _runs_another(before: JsonObject, after: JsonObject) -> bool:
-    kinds = {before.get("kind"), after.get("kind")}
-    guarded = any(each and is_guarded(each) for each in kinds)
-    return guarded and _differs_in_any(("kind", "config"), before, after)
-
-
-def _lets_others(before: JsonObject, after: JsonObject) -> bool:
-    return _differs_in_any((*DEMANDS, "access"), before, after)
-
-
-def _differs_in_any(
-    names: Sequence[str], before: JsonObject, after: JsonObject
-) -> bool:
-    # What is empty may be left out, or be there.
-    return any(
-        (before.get(name) or None) != (after.get(name) or None) for name in names
-    )
 
 
 # -- applying --------------------------------------------------------------------------

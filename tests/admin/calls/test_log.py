@@ -13,8 +13,8 @@ from django.test import AsyncClient, Client
 
 from mcp_app.admin.calls import export, log
 from mcp_app.admin.calls.filters import CHOICES, stored_time
-from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.models import Call, CallStatistic, call_rows
+from mcp_app.publishing.rights import RIGHTS
 from tests.admin.calls.rows import DAY, HOUR, MINUTE, crash, write
 from tests.admin.pages import Staff, page, words_of
 

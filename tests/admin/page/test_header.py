@@ -10,10 +10,10 @@ from django.http import HttpRequest
 from django.test import RequestFactory
 
 from mcp_app.admin.page.header import LOOKS, row_tabs, state_strip, why_broken
-from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.models import Server, State, Stop, Tool
 from mcp_app.models.definitions import Source
 from mcp_app.models.stops import Scope
+from mcp_app.publishing.rights import RIGHTS
 from tests.published import published
 
 pytestmark = pytest.mark.django_db

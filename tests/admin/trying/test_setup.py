@@ -14,11 +14,11 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from mcp_app import Context
-from mcp_app.admin.page.rights import RIGHTS
 from mcp_app.admin.trying import setup
 from mcp_app.models import AccessToken, Resource, ResourceTemplate, Server, Tool
 from mcp_app.models.definitions import NOTHING, Source
 from mcp_app.process.runtime import Process
+from mcp_app.publishing.rights import RIGHTS
 from tests.admin.trying.conftest import Login, Offer
 from tests.admin.trying.console import (
     changed,
