@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
-from django.core.exceptions import PermissionDenied
 from django.db import router
 from django.utils.translation import gettext as _
 
@@ -28,6 +27,7 @@ from mcp_app.protocol.events import DIALECTS, Occurred, event_to_wire
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import example_of
 from mcp_app.protocol.webhooks import message_id
+from mcp_app.publishing.rights import require_right
 from mcp_app.site_time import time_text, unix_time
 from mcp_app.streams.event_subscriptions import record_of
 
@@ -41,7 +41,7 @@ def end_subscriptions(by: Any, rows: Collection[EventSubscription]) -> int:
     Return how many had not ended before; their receivers are told.
     """
     if any(each.person != f"u{by.pk}" for each in rows):
-        _check_right(by)
+        require_right(by, SUBSCRIPTION_RIGHT)
     with own_transaction(router.db_for_write(EventSubscription)):
         ended = [each for each in rows if EventSubscription.objects.stop(each.pk)]
         log_actions(by, ended, CHANGE, _("Ended this event subscription."))
@@ -52,17 +52,12 @@ def send_test_event(
     by: Any, row: EventSubscription, data: JsonObject, run_on_loop: Callable[..., str]
 ) -> str:
     """Post an event that has not happened; return what is wrong, or ""."""
-    _check_right(by)
+    require_right(by, SUBSCRIPTION_RIGHT)
     error = run_on_loop(partial(_post_test_event, row, data))
     message = _("Sent a test event: %(outcome)s.")
     outcome = error or _("acknowledged")
     log_actions(by, [row], CHANGE, message % {"outcome": outcome})
     return error
-
-
-def _check_right(by: Any) -> None:
-    if not by.has_perm(f"mcp_app.{SUBSCRIPTION_RIGHT}"):
-        raise PermissionDenied
 
 
 async def _post_test_event(row: EventSubscription, data: JsonObject) -> str:

@@ -14,7 +14,7 @@ from mcp_app.kinds.registry import is_guarded
 from mcp_app.models.fields import DEMANDS
 from mcp_app.protocol.json_types import JsonObject
 
-Person: TypeAlias = AbstractUser | AnonymousUser
+Person: TypeAlias = AbstractUser
 RIGHTS: Final[Mapping[str, Label]] = {
     "publish": gettext_lazy("Can publish and roll back"),
     "try": gettext_lazy("Can try in the console"),
@@ -46,7 +46,7 @@ def lacking_sentence(right: str) -> str:
     return str(needs) % {"right": RIGHTS.get(right, right)}
 
 
-def require_right(by: Person | None, right: str) -> None:
+def require_right(by: Person | AnonymousUser | None, right: str) -> None:
     """Raise `PermissionDenied` if a person lacks a right; the command line has all."""
     if by is not None and not by.has_perm(f"mcp_app.{right}"):
         raise PermissionDenied(lacking_sentence(right))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
@@ -22,7 +21,7 @@ from mcp_app.interface.rules import text_problem, visible
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
 from mcp_app.protocol.revisions import LATEST
-from mcp_app.publishing.rights import lacking_sentence
+from mcp_app.publishing.rights import require_right
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.trying.attempts import As
 from mcp_app.workbench.trying.listings import Item, read_lists
@@ -46,8 +45,8 @@ def lists_context(request: HttpRequest, row: Server) -> dict[str, Any]:
     name = request.GET.get("user", "").strip()
     may_ask = has_right(request, "try_as")
     values: dict[str, Any] = {"who": who, "user_name": name, "may_ask": may_ask}
-    if who == As.USER and not may_ask:
-        raise PermissionDenied(lacking_sentence("try_as"))
+    if who == As.USER:
+        require_right(request.user, "try_as")
     is_public = row.access_names == (PUBLIC,)
     principal = _principal(request, As.NOBODY if is_public else who, name)
     if principal is None:
