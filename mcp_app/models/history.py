@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from django.apps import apps
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -29,5 +28,4 @@ def log_actions(
         return
     from django.contrib.admin.models import LogEntry  # noqa: PLC0415 - needs the admin
 
-    one: Any = {"single_object": True} if len(rows) == 1 else {}
-    LogEntry.objects.log_actions(str(by.pk), rows, flag, message, **one)
+    LogEntry.objects.log_actions(str(by.pk), rows, flag, message)

@@ -1,8 +1,9 @@
-"""What people want to stop, by the names that they know."""
+"""What people want to stop, by the names that they know, and what a stop holds."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,7 +13,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import MODELS, hints_of
 from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.rules import text_problem
-from mcp_app.models import DefinitionRow, Stop, Tool
+from mcp_app.models import DefinitionRow, PublishedRow, Server, Stop, Tool
 from mcp_app.models.stops import stop_matcher
 from mcp_app.publishing.overlays import make_overlays, whole_definition
 
@@ -47,6 +48,24 @@ def _find_by_name(kind: str, name: str) -> DefinitionRow | None:
     ]
     rows.sort(key=lambda row: row.published_identity != served)
     return rows[0] if rows else None
+
+
+def row_of_key(kind: str, key: str) -> PublishedRow | None:
+    """Return the row of this kind with this key, as forms write it."""
+    kinds: dict[str, type[PublishedRow]] = {"server": Server, **MODELS}
+    if kind not in kinds or not re.fullmatch("[0-9]{1,18}", key):
+        return None
+    return kinds[kind].rows().filter(pk=int(key)).first()
+
+
+def row_of_stop(stop: Stop) -> PublishedRow | None:
+    """Return the row that a stop holds, or else the one that has its name now."""
+    if not stop.kind:
+        return None
+    row = row_of_key(stop.kind, stop.ref)
+    if row is not None or stop.kind not in MODELS:
+        return row
+    return MODELS[stop.kind].rows().filter(published_identity=stop.served_hash).first()
 
 
 def similar_names(kind: str, name: str) -> list[str]:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.views.main import ChangeList
-from django.db import transaction
 from django.db.models import Case, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
@@ -22,18 +21,11 @@ from mcp_app.admin.publishing import comparison
 from mcp_app.admin.publishing.bundles import ExportAction
 from mcp_app.admin.publishing.comparison import served_label
 from mcp_app.admin.publishing.difference_labels import common_texts, labeled_differences
-from mcp_app.admin.publishing.pages import (
-    author_of,
-    history_note,
-    number_of,
-    stop_author,
-)
+from mcp_app.admin.publishing.pages import author_of, number_of
 from mcp_app.catalog.registry import mcp
-from mcp_app.invalidation import workers
-from mcp_app.models import PublishedRow, Stop
-from mcp_app.models.history import CHANGE, log_actions
+from mcp_app.models import PublishedRow
 from mcp_app.models.stops import is_stopped, stop_matcher
-from mcp_app.publishing import publication
+from mcp_app.publishing import publication, services
 from mcp_app.publishing.publication import Proposal, PublicationRefused
 
 Row = TypeVar("Row", bound=PublishedRow)
@@ -117,31 +109,18 @@ class ListActions(ExportAction[Row]):
 
     def _publish_all(self, request: HttpRequest, rows: Sequence[Row]) -> bool:
         """Publish all rows and say so; if one is refused, say why and publish none."""
-        row: Row | None = None
-        count = 0
+        looked_at = {
+            row: (
+                request.POST.get(f"looked_at-{row.pk}", ""),
+                number_of(request, f"number-{row.pk}"),
+            )
+            for row in rows
+        }
+        note = request.POST.get("note", "")
         try:
-            with transaction.atomic():
-                # Lock several rows in this order everywhere, to avoid deadlocks.
-                for row in sorted(rows, key=lambda each: each.pk):
-                    number = number_of(request, f"number-{row.pk}")
-                    version = publication.publish_working_copy(
-                        row,
-                        mcp,
-                        author=author_of(request),
-                        note=history_note(request),
-                        looked_at=request.POST.get(f"looked_at-{row.pk}", ""),
-                        number=number,
-                    )
-                    # Else it was already published with this content.
-                    if version.number != number:
-                        count += 1
-                        message = _("Published version %(number)d.")
-                        message %= {"number": version.number}
-                        self.log_change(request, row, message)
+            count = services.publish_all(author_of(request), looked_at, note)
         except PublicationRefused as refused:
-            message = _("Nothing was published. %(row)s: %(reason)s")
-            message %= {"row": row, "reason": refused.message}
-            self.message_user(request, message, messages.ERROR)
+            self.message_user(request, refused.message, messages.ERROR)
             return False
         message = ngettext("%d was published.", "%d were published.", count)
         self.message_user(request, message % count, messages.SUCCESS)
@@ -150,26 +129,19 @@ class ListActions(ExportAction[Row]):
     @admin.action(description=gettext_lazy("Unpublish"), permissions=["publish"])
     def unpublish_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
         published = self._plain_queryset(queryset).filter(published__isnull=False)
-        with transaction.atomic():
-            # Lock several rows in this order everywhere, to avoid deadlocks.
-            chosen = list(published.select_for_update().order_by("pk"))
-            rows = [row for row in chosen if not getattr(row, "from_code", False)]
-            self.model.rows().unpublish(rows)
-            log_actions(request.user, rows, CHANGE, _("Taken off the lists."))
-        if len(rows) < len(chosen):
+        count, left = services.unpublish_all(author_of(request), published)
+        if left:
             self.message_user(request, publication.declared_in_code(), messages.WARNING)
-        message = ngettext("%d was taken off.", "%d were taken off.", len(rows))
-        self.message_user(request, message % len(rows), messages.SUCCESS)
+        message = ngettext("%d was taken off.", "%d were taken off.", count)
+        self.message_user(request, message % count, messages.SUCCESS)
 
     @admin.action(description=gettext_lazy("Stop"), permissions=["stop"])
     def stop_chosen(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
         rows = self._plain_queryset(queryset).filter(~is_stopped(self.model))
-        with transaction.atomic():
-            stopped = list(rows.select_related("published").order_by("pk"))
-            workers.stop_rows(stopped, by=stop_author(request))
-            log_actions(request.user, stopped, CHANGE, _("Stopped."))
-        message = ngettext("%d was stopped.", "%d were stopped.", len(stopped))
-        self.message_user(request, message % len(stopped), messages.SUCCESS)
+        rows = rows.select_related("published").order_by("pk")
+        count = services.stop_all(author_of(request), rows)
+        message = ngettext("%d was stopped.", "%d were stopped.", count)
+        self.message_user(request, message % count, messages.SUCCESS)
 
     @admin.action(description=gettext_lazy("Start the chosen…"), permissions=["stop"])
     def start_chosen(
@@ -184,7 +156,10 @@ class ListActions(ExportAction[Row]):
                 ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
                 unticked = {*request.POST.getlist("shown")} - {*ticked}
                 keys = [int(each) for each in unticked if ROW_KEY.fullmatch(each)]
-                self._start_rows(request, stopped.exclude(pk__in=keys))
+                chosen = stopped.exclude(pk__in=keys).order_by("pk")
+                count = services.start_all(author_of(request), chosen)
+                message = ngettext("%d was started.", "%d were started.", count)
+                self.message_user(request, message % count, messages.SUCCESS)
                 return None
             message = _(
                 "The list of stopped definitions has changed since you opened this"
@@ -205,17 +180,6 @@ class ListActions(ExportAction[Row]):
         }
         title = _("Start the chosen")
         return header.render_page(self, request, "start_chosen", title, context)
-
-    def _start_rows(self, request: HttpRequest, stopped: QuerySet[Row]) -> None:
-        """End the stops of these rows."""
-        with transaction.atomic():
-            rows = list(stopped.order_by("pk"))
-            keys = [each.pk for each in Stop.objects.of_rows(rows)]
-            is_started = stop_matcher(workers.start(keys, by=stop_author(request)))
-            started = [row for row in rows if is_started(row)]
-            log_actions(request.user, started, CHANGE, _("Started."))
-        message = ngettext("%d was started.", "%d were started.", len(started))
-        self.message_user(request, message % len(started), messages.SUCCESS)
 
     def _plain_queryset(self, queryset: QuerySet[Row]) -> Any:
         """Return a plain queryset: the admin's own may be joined or sliced."""

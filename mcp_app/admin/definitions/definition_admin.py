@@ -246,9 +246,8 @@ class DefinitionAdmin(
     def reset_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Reset one column (`?field=`) or all columns of an overlay to the code's."""
         row = self._find_row(request, object_id)
-        if request.method != "POST" or not row.from_code:
-            raise PermissionDenied
-        if not self.has_change_permission(request, row):
+        may_change = self.has_change_permission(request, row)
+        if request.method != "POST" or not row.from_code or not may_change:
             raise PermissionDenied
         column = request.GET.get("field", "")
         names = [

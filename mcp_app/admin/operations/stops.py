@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db import models, router, transaction
+from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path
 from django.utils.timezone import now
@@ -22,17 +22,15 @@ from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import page_url, why_broken
 from mcp_app.admin.page.keys import ROW_KEY
 from mcp_app.admin.publishing import comparison
-from mcp_app.admin.publishing.pages import stop_author
+from mcp_app.admin.publishing.pages import author_of
 from mcp_app.catalog.registry import mcp
-from mcp_app.catalog.row_loader import MODELS
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG
-from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Session, Stop
-from mcp_app.models.history import CHANGE, log_actions
 from mcp_app.models.stops import Running, Scope, scope_of
+from mcp_app.publishing import services
 from mcp_app.publishing.rights import require_right
-from mcp_app.publishing.stop_targets import count_changing
+from mcp_app.publishing.stop_targets import count_changing, row_of_key, row_of_stop
 
 Row = TypeVar("Row", bound=models.Model)
 
@@ -79,7 +77,8 @@ class StopPages(SettledAdmin[Row]):
             return self._stops_page(request, wish)
         try:
             scope, row = _resolve_target(target)
-            stop = self._stop_target(request, scope, row, wish)
+            by, running, reason = author_of(request), wish.running, wish.reason
+            stop = services.stop(by, scope, row, running=running, reason=reason)
         except ValidationError as error:
             for problem in error.messages:
                 self.message_user(request, problem, messages.ERROR)
@@ -91,20 +90,6 @@ class StopPages(SettledAdmin[Row]):
             message %= {"reason": stop.reason}
             self.message_user(request, message, messages.WARNING)
         return HttpResponseRedirect(stop_banner.stops_url())
-
-    def _stop_target(
-        self, request: HttpRequest, scope: str, row: PublishedRow | None, wish: Wish
-    ) -> Stop:
-        by, running, reason = stop_author(request), wish.running, wish.reason
-        with transaction.atomic(using=router.db_for_write(Stop)):
-            stop = workers.stop(scope, row, by=by, running=running, reason=reason)
-            message = _("Stopped %(what)s; running calls: %(running)s. %(reason)s") % {
-                "what": stop.what,
-                "running": stop.get_running_display(),
-                "reason": stop.reason,
-            }
-            log_actions(request.user, [row or stop], CHANGE, message.strip())
-        return stop
 
     def _stops_page(self, request: HttpRequest, wish: Wish) -> HttpResponse:
         on = stop_banner.active_stops(request)
@@ -152,12 +137,7 @@ class StopPages(SettledAdmin[Row]):
             for each in request.POST.getlist("stop")
             if ROW_KEY.fullmatch(each)
         ]
-        with transaction.atomic(using=router.db_for_write(Stop)):
-            ended = workers.start(keys, by=stop_author(request))
-            for each in ended:
-                message = _("Started again: %(what)s.") % {"what": each.what}
-                row = _row_of_stop(each) or each
-                log_actions(request.user, [row], CHANGE, message)
+        ended = services.start(author_of(request), keys)
         if not ended:
             message = _("Somebody has started this before you.")
             self.message_user(request, message, messages.WARNING)
@@ -167,7 +147,7 @@ class StopPages(SettledAdmin[Row]):
             "staying": _staying_sentence(Stop.objects.on()),
         }
         self.message_user(request, message.strip(), messages.SUCCESS)
-        for row in filter(None, map(_row_of_stop, ended)):
+        for row in filter(None, map(row_of_stop, ended)):
             if why := why_broken(row):
                 message = f"{row}: {comparison.stays_broken(why)}"
                 self.message_user(request, message, messages.WARNING)
@@ -176,7 +156,7 @@ class StopPages(SettledAdmin[Row]):
 
 def _return_url(query: QueryDict, stop: Stop) -> str:
     """Return the row's page if staff came from there, else the page of stops."""
-    row = _row_of_stop(stop) if query.get("back") == stop_banner.ROW else None
+    row = row_of_stop(stop) if query.get("back") == stop_banner.ROW else None
     return stop_banner.stops_url() if row is None else page_url(row, "change")
 
 
@@ -188,33 +168,16 @@ def _resolve_target(text: str) -> tuple[str, PublishedRow | None]:
     if text in (Scope.EVERYTHING, Scope.CHANGES):
         return text, None
     kind, _separator, ref = text.partition(":")
-    row = _find_row(kind, ref)
+    row = row_of_key(kind, ref)
     if row is None:
         message = _("“%(what)s” does not exist any more: nothing was stopped.")
         raise ValidationError(message % {"what": visible(text)})
     return scope_of(row), row
 
 
-def _find_row(kind: str, ref: str) -> PublishedRow | None:
-    kinds: dict[str, type[PublishedRow]] = {"server": Server, **MODELS}
-    if kind not in kinds or not ROW_KEY.fullmatch(ref):
-        return None
-    return kinds[kind].rows().filter(pk=int(ref)).first()
-
-
-def _row_of_stop(stop: Stop) -> PublishedRow | None:
-    """Return the row that a stop holds, or else the one that has its name now."""
-    if not stop.kind:
-        return None
-    row = _find_row(stop.kind, stop.ref)
-    if row is not None or stop.kind not in MODELS:
-        return row
-    return MODELS[stop.kind].rows().filter(published_identity=stop.served_hash).first()
-
-
 def _stops_of_target(target: str, on: Sequence[Stop]) -> list[Stop]:
     """Return the stops of a target; of a row, those by its key or served name."""
-    row = _find_row(*target.split(":", 1)) if ":" in target else None
+    row = row_of_key(*target.split(":", 1)) if ":" in target else None
     return [
         each
         for each in on
@@ -308,7 +271,7 @@ def _restart_words(ending: Sequence[Stop]) -> str:
     """Say what clients see again of a definition; "" of a wider stop."""
     if ending[0].scope != Scope.DEFINITION:
         return ""
-    row, what = _row_of_stop(ending[0]), ending[0].what
+    row, what = row_of_stop(ending[0]), ending[0].what
     if row is None:
         return _("%(what)s was deleted. No client sees it.") % {"what": what}
     return f"{what}: {comparison.restart_sentence(row)}"

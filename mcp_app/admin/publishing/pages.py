@@ -24,19 +24,14 @@ from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing import comparison, history
 from mcp_app.admin.publishing.history import published_sentence, saved_sentence
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.rules import text_problem
-from mcp_app.invalidation import workers
 from mcp_app.models import DefinitionRow, DefinitionVersion, PublishedRow
-from mcp_app.models.stops import By, scope_of
-from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing import publication
+from mcp_app.publishing import services
 from mcp_app.publishing.publication import PublicationRefused
-from mcp_app.publishing.rights import lets_others, require_right, runs_another
+from mcp_app.publishing.rights import Person, require_right
 from mcp_app.publishing.row_findings import store_findings
 
 Row = TypeVar("Row", bound=PublishedRow)
 
-MAX_NOTE_LENGTH = 1_000
 SAVED: Final = "mcp_saved"
 """The attribute of a request that has the message for what it saved."""
 
@@ -131,20 +126,9 @@ class PublishedAdmin(LockingAdmin[Row]):
     def publish_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show what publishing would change; publish on POST."""
         row = self._find_row(request, object_id)
-
-        def publish() -> str:
-            version = publication.publish_working_copy(
-                row,
-                mcp,
-                author=author_of(request),
-                note=history_note(request),
-                looked_at=request.POST.get("looked_at", ""),
-                number=number_of(request),
-            )
-            message = _("Published version %(number)d.") % {"number": version.number}
-            return f"{message} {version.note}"
-
-        if done := self._commit_change(request, row, publish):
+        looked_at = request.POST.get("looked_at", "")
+        typed = {"looked_at": looked_at, "note": request.POST.get("note", "")}
+        if done := self._commit_change(request, row, services.publish, **typed):
             return done
         context = comparison.publish_context(request, row, mcp)
         button = _("Publish version %(number)d")
@@ -166,23 +150,12 @@ class PublishedAdmin(LockingAdmin[Row]):
         """Show what an old version would change; publish it again on POST."""
         row = self._find_row(request, object_id)
         version = self._find_version(request, row, number)
-
-        def roll_back() -> str:
-            working_copy = "working_copy" in request.POST
-            self._demand_for_content(request, row, version.read(), working_copy)
-            again = publication.roll_back(
-                row,
-                version,
-                mcp,
-                author=author_of(request),
-                note=history_note(request),
-                number=number_of(request),
-                working_copy=working_copy,
-            )
-            message = _("Published version %(old)d again as version %(number)d.")
-            return f"{message % {'old': number, 'number': again.number}} {again.note}"
-
-        if done := self._commit_change(request, row, roll_back):
+        typed = {
+            "version": version,
+            "note": request.POST.get("note", ""),
+            "working_copy": "working_copy" in request.POST,
+        }
+        if done := self._commit_change(request, row, services.roll_back, **typed):
             return done
         context = comparison.restoring(request, row, version, mcp)
         numbers = {"old": number, "number": context["next_number"]}
@@ -191,44 +164,20 @@ class PublishedAdmin(LockingAdmin[Row]):
         title = _("Roll back to version %(number)d") % {"number": number}
         return self._render_page(request, row, "publish", title, context)
 
-    def _demand_for_content(
-        self, request: HttpRequest, row: Row, content: JsonObject, working_copy: bool
-    ) -> None:
-        """Raise 403 without the permissions for an old version's guarded columns."""
-        if lets_others(row.published_content(), content):
-            require_right(request.user, "grant")
-        if not working_copy:
-            return
-        if not self.has_change_permission(request, row):
-            raise PermissionDenied
-        now = row.working_content()
-        if lets_others(now, content):
-            require_right(request.user, "grant")
-        if runs_another(now, content):
-            require_right(request.user, "behind")
-
     def _commit_change(
-        self, request: HttpRequest, row: Row, act: Callable[[], str]
+        self, request: HttpRequest, row: Row, act: Callable[..., object], **typed: Any
     ) -> HttpResponse | None:
-        """On POST commit `act`, hold the answer until every worker knows, and report.
-
-        `act` returns the line of the history. None if it was refused: the page is shown
-        again, with the reason and with what was typed.
-        """
+        """On POST call a service; None if the page is shown, perhaps with a refusal."""
         if request.method != "POST":
             return None
-        require_right(request.user, "publish")
         try:
-            with transaction.atomic():
-                self.log_change(request, row, act().strip())
-                fresh = self.model._default_manager.get(pk=row.pk)
-                self._hold_response()
+            act(author_of(request), row, number=number_of(request), **typed)
         except PublicationRefused as refused:
             self.message_user(request, refused.message, messages.ERROR)
             # Perhaps somebody has deleted it: then there is another page.
             self._find_row(request, str(row.pk))
             return None
-        message = published_sentence(request, fresh)
+        message = published_sentence(request, self._find_row(request, str(row.pk)))
         self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "publish"))
 
@@ -237,12 +186,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         """Ask for confirmation; on POST take the row off the lists."""
         row = self._find_row(request, object_id)
         require_right(request.user, "publish")
-
-        def unpublish() -> str:
-            publication.unpublish(row, number=number_of(request))
-            return _("Taken off the lists.")
-
-        if done := self._commit_change(request, row, unpublish):
+        if done := self._commit_change(request, row, services.unpublish):
             return done
         context = {
             "sentences": comparison.unpublishing(row),
@@ -292,8 +236,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         with transaction.atomic():
             self._lock_row(request, row)
             if not stop_banner.stops_of_row(stop_banner.active_stops(request), row):
-                workers.stop(scope_of(row), row, by=stop_author(request))
-                self.log_change(request, row, _("Stopped."))
+                services.stop_all(author_of(request), [row])
         message = _("Stopped: clients do not see it any more.")
         self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "change"))
@@ -365,7 +308,7 @@ class PublishedAdmin(LockingAdmin[Row]):
         return TemplateResponse(request, f"admin/mcp_app/{template}.html", both)
 
 
-def author_of(request: HttpRequest) -> AbstractBaseUser:
+def author_of(request: HttpRequest) -> Person:
     """Return the user of a request; raise 403 if there is none."""
     user = request.user
     if not isinstance(user, AbstractBaseUser):
@@ -373,23 +316,6 @@ def author_of(request: HttpRequest) -> AbstractBaseUser:
     return user
 
 
-def stop_author(request: HttpRequest) -> By:
-    """Return the user of a request as the author of a stop."""
-    user = author_of(request)
-    return By(user.get_username(), str(user.pk))
-
-
 def number_of(request: HttpRequest, name: str = "number") -> int:
     """Return the version number that the page showed as the published one."""
     return comparison.number_from(request.POST.get(name, ""), -1)
-
-
-def history_note(request: HttpRequest) -> str:
-    """Return the note for the history; raise `PublicationRefused` if it is invalid."""
-    note = request.POST.get("note", "").strip()
-    if len(note) > MAX_NOTE_LENGTH:
-        text = _("The note has %(count)d characters; at most %(most)d are allowed.")
-        raise PublicationRefused(text % {"count": len(note), "most": MAX_NOTE_LENGTH})
-    if problem := text_problem(note, lines=True):
-        raise PublicationRefused(problem)
-    return note

@@ -14,9 +14,9 @@ from django.db import Error as DatabaseError
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import one_line, visible
-from mcp_app.invalidation import workers
 from mcp_app.models import PublishedRow, Server, Stop
-from mcp_app.models.stops import MAX_NAME_LENGTH, By, Running, Scope
+from mcp_app.models.stops import MAX_NAME_LENGTH, Running, Scope
+from mcp_app.publishing import services
 from mcp_app.publishing.stop_targets import NEAR, find_definition, similar_names
 from mcp_app.site_time import local_time
 
@@ -87,10 +87,11 @@ class Command(BaseCommand):
         scope, row = _scope_and_row(options["what"], options["which"])
         running = Running.FINISH if options["finish"] else Running.CANCEL
         try:
-            stop = workers.stop(
+            stop = services.stop(
+                None,
                 scope,
                 row,
-                by=_acting_person(options),
+                name=_acting_name(options),
                 running=running,
                 reason=options["reason"],
             )
@@ -106,7 +107,8 @@ class Command(BaseCommand):
 
     def _start_again(self, options: Mapping[str, Any]) -> None:
         stops = _stops_to_end(options["what"], options["which"])
-        ended = workers.start([each.pk for each in stops], by=_acting_person(options))
+        keys = [each.pk for each in stops]
+        ended = services.start(None, keys, name=_acting_name(options))
         if not ended:
             raise CommandError(f"It is not stopped.{_remaining_stops()}")
         what = ", ".join(dict.fromkeys(each.what for each in ended))
@@ -142,7 +144,7 @@ def _add_which(parser: CommandParser, what: Sequence[str]) -> None:
     )
 
 
-def _acting_person(options: Mapping[str, Any]) -> By:
+def _acting_name(options: Mapping[str, Any]) -> str:
     name = one_line(options["by"], MAX_NAME_LENGTH)
     if not name:
         try:
@@ -151,7 +153,7 @@ def _acting_person(options: Mapping[str, Any]) -> By:
             # In a container, the user id may have no name.
             name = "somebody"
         name = f"{name} (mcp_stop)"
-    return By(name)
+    return name
 
 
 def _scope_and_row(what: str, name: str) -> tuple[str, PublishedRow | None]:
