@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import router, transaction
 from django.utils.translation import gettext as _
 
@@ -16,11 +17,12 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import text_problem
 from mcp_app.invalidation import workers
 from mcp_app.invalidation.workers import hold_after_commit
-from mcp_app.models import DefinitionVersion, PublishedRow, Stop
-from mcp_app.models.history import CHANGE, log_actions
+from mcp_app.models import DefinitionVersion, PublishedRow, Server, Stop
+from mcp_app.models.history import ADDITION, CHANGE, log_actions
 from mcp_app.models.stops import By, Running, stop_matcher
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing import publication
+from mcp_app.publishing import bundle, publication
+from mcp_app.publishing.bundle import Bundle, Comparison, ImportedRow
 from mcp_app.publishing.publication import PublicationRefused
 from mcp_app.publishing.rights import Person, lets_others, require_right, runs_another
 from mcp_app.publishing.stop_targets import row_of_stop
@@ -159,6 +161,42 @@ def _valid_note(note: str) -> str:
     if problem := text_problem(note, lines=True):
         raise PublicationRefused(problem)
     return note
+
+
+def import_bundle(
+    by: Person | None,
+    read: Bundle,
+    *,
+    looked_at: str,
+    publish: bool = False,
+    origin: str = "",
+    author: AbstractBaseUser | None = None,
+) -> list[ImportedRow]:
+    """Import a file, as `bundle.import_bundle`; a command may name an `author`."""
+    require_right(by, "bundle")
+    author = author or by
+
+    def check_rights(comparison: Comparison) -> None:
+        needed = bundle.needed_rights(comparison, publish=publish)
+        for right in (*needed, *(["publish"] if publish else ())):
+            require_right(by, right)
+
+    using = router.db_for_write(Server)
+    with transaction.atomic(using=using):
+        done = bundle.import_bundle(
+            read,
+            mcp,
+            author=author,
+            looked_at=looked_at,
+            publish=publish,
+            origin=origin,
+            allowed=check_rights,
+        )
+        for each in done:
+            flag = ADDITION if each.is_new else CHANGE
+            log_actions(author, [each.row], flag, each.sentence)
+        hold_after_commit(using)
+    return done
 
 
 # -- stops -----------------------------------------------------------------------------

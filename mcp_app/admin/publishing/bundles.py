@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.db.models import QuerySet
@@ -26,7 +24,7 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.models import PublishedRow, Server
-from mcp_app.publishing import bundle
+from mcp_app.publishing import bundle, services
 from mcp_app.publishing.bundle import BundleRefused, ComparedEntry, Comparison, Outcome
 from mcp_app.publishing.bundle.applying import outcome_counts
 from mcp_app.publishing.publication import OutOfDate
@@ -193,23 +191,16 @@ class ImportPages(PublishedAdmin[Row]):
             message = _("The file is no longer stored. Choose and check it again.")
             raise BundleRefused([message])
         name = visible(request.POST.get("name", ""))
-        publish = "publish" in request.POST
         try:
             with transaction.atomic():
-                done = bundle.import_bundle(
+                done = services.import_bundle(
+                    user,
                     bundle.read_bundle(content),
-                    mcp,
-                    author=user,
                     looked_at=request.POST.get("looked_at", ""),
-                    publish=publish,
+                    publish="publish" in request.POST,
                     origin=name,
-                    allowed=partial(_check_rights, request, publish=publish),
                 )
-                for each in done:
-                    log = self.log_addition if each.is_new else self.log_change
-                    log(request, cast("Row", each.row), each.sentence)
                 files.delete_user_file(user)
-                self._hold_response()
         except OutOfDate as refused:
             return self._preview_file(request, content, name, [refused.message])
         message = ngettext("%d was imported.", "%d were imported.", len(done))
@@ -244,17 +235,6 @@ def _refusal_reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
         for each, needing in rights.items()
         if not has_right(request, each)
     ]
-
-
-def _check_rights(
-    request: HttpRequest, comparison: Comparison, *, publish: bool
-) -> None:
-    needed = dict.fromkeys(bundle.needed_rights(comparison, publish=publish))
-    if publish:
-        needed["publish"] = None
-    for right in needed:
-        if not has_right(request, right):
-            raise PermissionDenied(lacking_sentence(right))
 
 
 def _publishing(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:

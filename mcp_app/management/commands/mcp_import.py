@@ -9,14 +9,10 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import router, transaction
 
 from mcp_app.catalog.registry import mcp
-from mcp_app.invalidation.workers import hold_after_commit
-from mcp_app.models import Server
-from mcp_app.models.history import ADDITION, CHANGE, log_actions
-from mcp_app.publishing import bundle
-from mcp_app.publishing.bundle import Bundle, BundleRefused, ImportedRow
+from mcp_app.publishing import bundle, services
+from mcp_app.publishing.bundle import BundleRefused
 from mcp_app.publishing.bundle.applying import report_lines
 from mcp_app.publishing.publication import PublicationRefused
 
@@ -72,8 +68,13 @@ class Command(BaseCommand):
             bundle.check_importable(comparison, publish=publish)
             if options["apply"]:
                 looked_at = options["looked_at"] or comparison.looked_at
-                done = _apply_bundle(
-                    read, author, looked_at, publish=publish, origin=origin
+                done = services.import_bundle(
+                    None,
+                    read,
+                    author=author,
+                    looked_at=looked_at,
+                    publish=publish,
+                    origin=origin,
                 )
                 self.stdout.write(f"{len(done)} imported.")
         except BundleRefused as refused:
@@ -103,28 +104,3 @@ def _find_author(name: str | None) -> AbstractBaseUser | None:
     except users.DoesNotExist:
         raise CommandError(f"There is no user “{name}”.") from None
     return author
-
-
-def _apply_bundle(
-    read: Bundle,
-    author: AbstractBaseUser | None,
-    looked_at: str,
-    *,
-    publish: bool,
-    origin: str,
-) -> list[ImportedRow]:
-    using = router.db_for_write(Server)
-    with transaction.atomic(using=using):
-        done = bundle.import_bundle(
-            read,
-            mcp,
-            author=author,
-            looked_at=looked_at,
-            publish=publish,
-            origin=origin,
-        )
-        for each in done:
-            flag = ADDITION if each.is_new else CHANGE
-            log_actions(author, [each.row], flag, each.sentence)
-        hold_after_commit(using)
-    return done
