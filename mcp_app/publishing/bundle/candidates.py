@@ -116,6 +116,14 @@ def naturally(content: JsonObject, keys: NaturalKeys) -> JsonObject:
     return {**content, CHOSEN: written_choices(chosen)}
 
 
+def with_all_lists(content: JsonObject) -> JsonObject:
+    """Return a file's content with its choice written as `naturally` does it."""
+    if CHOSEN not in content:
+        return content
+    chosen = {name: sorted(content[CHOSEN].get(name, ())) for name in CHOICES}
+    return {**content, CHOSEN: written_choices(chosen)}
+
+
 def natural_choice(
     chosen: Mapping[str, Any], keys: NaturalKeys
 ) -> Iterator[tuple[str, list[str]]]:
@@ -160,6 +168,5 @@ def working_copy(server: Server, chosen: Mapping[str, list[str]]) -> JsonObject:
     """Return a server's working copy, given the natural keys that it chooses."""
     content = content_of(server, server.content_columns())
     if server.selection == Server.Selection.CHOSEN:
-        lists = {name: sorted(chosen.get(name, ())) for name in CHOICES}
-        content[CHOSEN] = written_choices(lists)
-    return content
+        content[CHOSEN] = chosen
+    return with_all_lists(content)

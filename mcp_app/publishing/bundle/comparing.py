@@ -30,6 +30,7 @@ from mcp_app.publishing.bundle.candidates import (
     row_problems,
     server_limits,
     unsaved_row,
+    with_all_lists,
     without_choice,
     working_copy,
 )
@@ -239,9 +240,9 @@ class _Comparer:
         if row.published is not None:
             served = naturally(row.published.read(), self._site.keys)
             served_hash = hash_of(served)
-        if published.hash == served_hash:
+        content = with_all_lists(published.content)
+        if hash_of(content) == served_hash:
             return None
-        content = published.content
         problems = [
             *row_problems(published_row(entry, content)),
             *self._unknown_choices(content),

@@ -24,6 +24,7 @@ from mcp_app.models import (
     Stop,
     Tool,
 )
+from mcp_app.models.versions import hash_of
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
 from mcp_app.publishing.bundle.applying import MAX_VALUE_LENGTH, report_lines
@@ -138,6 +139,18 @@ def test_importing_twice_changes_nothing() -> None:
     assert everything() == before
     assert DefinitionVersion.objects.count() == versions
     assert not Change.objects.exists()
+
+
+def test_a_choice_that_lacks_a_list_is_published_once() -> None:
+    fill()
+    file = exported()
+    version = entry(file, "servers", "shop")["published"]
+    chosen = version["content"]["chosen"]
+    some = {"resources": chosen["resources"], "tools": ["hours"]}
+    version["content"]["chosen"] = some
+    version["hash"] = hash_of(version["content"])
+    assert len(imported(as_bytes(file), publish=True)) == 1
+    assert imported(as_bytes(file), publish=True) == []
 
 
 def test_working_copies_reach_no_client() -> None:
