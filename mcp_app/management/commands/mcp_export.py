@@ -27,6 +27,12 @@ class Command(BaseCommand):
             help="Only this server and its definitions; you can give it several times.",
         )
         parser.add_argument(
+            "--working",
+            action="store_true",
+            help="Only working copies, without version numbers, authors and times: the"
+            " same content gives the same bytes at every site, as Git wants it.",
+        )
+        parser.add_argument(
             "--output",
             metavar="FILE",
             help="The file to write; by default standard output.",
@@ -36,7 +42,7 @@ class Command(BaseCommand):
         slugs = options["server"]
         try:
             rows = bundle.servers_by_name(slugs) if slugs else bundle.everything()
-            written = bundle.export_bundle(rows)
+            written = bundle.export_bundle(rows, published=not options["working"])
         except BundleRefused as refused:
             raise CommandError("\n".join(refused.problems)) from None
         if options["output"]:

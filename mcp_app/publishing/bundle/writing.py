@@ -114,9 +114,10 @@ AT_ONCE = 100
 """Uploads that one statement reads."""
 
 
-def export_bundle(rows: Iterable[PublishedRow]) -> bytes:
+def export_bundle(rows: Iterable[PublishedRow], *, published: bool = True) -> bytes:
     """Return the bundle of these rows: the same bytes for the same content.
 
+    Without `published` it has working copies alone: no numbers, authors and times.
     Raises `BundleRefused` where an upload is gone, or the file would be too large.
     """
     exported_rows = list(rows)
@@ -124,7 +125,7 @@ def export_bundle(rows: Iterable[PublishedRow]) -> bytes:
     entries: dict[str, list[JsonObject]] = {}
     for name, model in LISTS.items():
         own = {natural_key_of(row): row for row in exported_rows if type(row) is model}
-        entries[name] = [_entry_json(own[key], keys) for key in sorted(own)]
+        entries[name] = [_entry_json(own[key], keys, published) for key in sorted(own)]
     file = {
         "format": FORMAT,
         "version": VERSION,
@@ -154,14 +155,14 @@ def _natural_keys(rows: Iterable[PublishedRow]) -> NaturalKeys:
     }
 
 
-def _entry_json(row: PublishedRow, keys: NaturalKeys) -> JsonObject:
+def _entry_json(row: PublishedRow, keys: NaturalKeys, published: bool) -> JsonObject:
     entry: JsonObject = {
         key_column(type(row)): natural_key_of(row),
         **_entry_details(row),
     }
     working = naturally(row.working_content(), keys)
     served = row.published
-    if served is None:
+    if served is None or not published:
         return {**entry, "working": working}
     content = naturally(served.read(), keys)
     entry["published"] = _published_json(served, content)

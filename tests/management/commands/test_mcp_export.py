@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from mcp_app.models import Blob
+from mcp_app.models import Blob, Tool
 from mcp_app.publishing import bundle
-from tests.publishing.bundle.content import fill
+from tests.publishing.bundle.content import clear, fill, imported
 
 pytestmark = pytest.mark.django_db
 
@@ -32,6 +32,21 @@ def test_servers_go_to_a_file(tmp_path: Path) -> None:
     file = json.loads(output.read_bytes())
     assert [each["slug"] for each in file["servers"]] == ["shop"]
     assert not file["prompts"]
+
+
+def test_working_copies_alone_are_the_same_bytes_at_every_site() -> None:
+    fill()
+    said = export("--working")
+    for word in ('"number": 1', '"author"', '"created"', '"note"', '"published"'):
+        assert word not in said
+    assert "changed since" in said
+    file = bundle.export_bundle(bundle.everything())
+    clear()
+    Tool.objects.create(name="shifts_primary_keys").delete()
+    imported(file)
+    assert export("--working") == said
+    Tool.objects.publish(Tool.objects.all(), note="Once more.")
+    assert export("--working") == said
 
 
 def test_what_cannot_be_exported_writes_nothing(tmp_path: Path) -> None:
