@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,17 @@ class Command(BaseCommand):
         mode.add_argument(
             "--apply", action="store_true", help="Show the changes and import them."
         )
-        parser.add_argument(
+        publishing = parser.add_mutually_exclusive_group()
+        publishing.add_argument(
             "--publish",
             action="store_true",
             help="Also publish everything that was published on the site that made the"
             " file.",
+        )
+        publishing.add_argument(
+            "--publish-working",
+            action="store_true",
+            help="Also publish the working copies of the file, such as one in Git.",
         )
         parser.add_argument(
             "--user",
@@ -57,10 +64,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         author = _find_author(options["user"])
-        publish = bool(options["publish"])
+        publishes_working = bool(options["publish_working"])
+        publish = publishes_working or bool(options["publish"])
         origin = "" if options["file"] == "-" else Path(options["file"]).name
         try:
             read = bundle.read_bundle(_read_file(options["file"]))
+            read = replace(read, publishes_working=publishes_working)
             comparison = bundle.compare_bundle(read, mcp)
             for line in report_lines(comparison, publish=publish):
                 self.stdout.write(line)

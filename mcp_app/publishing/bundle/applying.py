@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
@@ -16,6 +16,7 @@ from mcp_app.catalog.row_loader import digests_of
 from mcp_app.interface.rules import visible
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
 from mcp_app.models.transactions import is_conflict
+from mcp_app.models.versions import PublishedRows
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty_text
 from mcp_app.publishing.bundle.candidates import chosen_in, with_primary_keys
@@ -178,11 +179,18 @@ class _Importer:
         # Servers choose among the definitions, which must be there.
         definitions = [each for each in touched if each.entry.model is not Server]
         servers = [each for each in touched if each.entry.model is Server]
-        written = [self._write_entry(each) for each in (*definitions, *servers)]
-        for each in written:
+        for each in (*definitions, *servers):
+            if each.is_saved:
+                self._save_working_copy(each)
+            self.keys[each.entry.identity] = each.row.pk
+        versions = self._publish_all(touched) if self.publish else {}
+        for each in definitions:
             if isinstance(each.row, DefinitionRow):
                 store_findings(each.row, self.registry)
-        return written
+        return [
+            self._imported_row(each, versions.get(each.row))
+            for each in (*definitions, *servers)
+        ]
 
     def _keep_uploads(self, touched: Sequence[ComparedEntry]) -> None:
         digests = {
@@ -195,14 +203,11 @@ class _Importer:
             upload = self.comparison.bundle.uploads[name]
             Blob.objects.keep(upload.content, upload.media_type)
 
-    def _write_entry(self, compared: ComparedEntry) -> ImportedRow:
-        row = compared.row
-        if compared.is_saved:
-            self._save_working_copy(compared)
-        self.keys[compared.entry.identity] = row.pk
-        version = self._publish_entry(compared) if self.publish else None
+    def _imported_row(
+        self, compared: ComparedEntry, version: DefinitionVersion | None
+    ) -> ImportedRow:
         return ImportedRow(
-            row,
+            compared.row,
             compared.is_new,
             compared.is_saved,
             version,
@@ -225,19 +230,27 @@ class _Importer:
         for name, keys in chosen.items():
             getattr(server, name).set(keys)
 
-    def _publish_entry(self, compared: ComparedEntry) -> DefinitionVersion | None:
-        publication = compared.publication
-        if publication is None:
-            return None
-        row = compared.row
-        content = with_primary_keys(publication.content, self.keys)
-        [version] = row.rows().publish_contents(
-            {row: content}, author=self.author, note=self._version_note(compared)
-        )
-        return version
+    def _publish_all(
+        self, touched: Sequence[ComparedEntry]
+    ) -> dict[PublishedRow, DefinitionVersion]:
+        """Publish all rows of one kind at once, as far as they have the same note."""
+        together: dict[tuple[type[PublishedRow], str], dict[Any, JsonObject]] = {}
+        for each in touched:
+            if each.publication is not None:
+                content = with_primary_keys(each.publication.content, self.keys)
+                alike = together.setdefault((each.entry.model, self._note(each)), {})
+                alike[each.row] = content
+        versions: dict[PublishedRow, DefinitionVersion] = {}
+        for (model, note), contents in together.items():
+            rows: PublishedRows[Any] = model.rows()
+            made = rows.publish_contents(contents, author=self.author, note=note)
+            versions.update(zip(contents, made, strict=True))
+        return versions
 
-    def _version_note(self, compared: ComparedEntry) -> str:
+    def _note(self, compared: ComparedEntry) -> str:
         published = cast("PublishedContent", compared.entry.published)
+        if not published.number:
+            return _("Imported from %(origin)s.") % {"origin": self.origin}
         message = _(
             "Imported from %(origin)s: version %(number)d by %(author)s. %(note)s"
         )

@@ -88,9 +88,13 @@ def server_demands(server: Server) -> Mapping[str, str]:
     return {name: value for name, value in texts.items() if value}
 
 
-def in_columns(content: JsonObject) -> JsonObject:
-    outside = {"chosen", "access", *DEMANDS, "page_size"}
+def without_limits(content: JsonObject) -> JsonObject:
+    outside = {"access", *DEMANDS, "page_size"}
     return {name: value for name, value in content.items() if name not in outside}
+
+
+def in_columns(content: JsonObject) -> JsonObject:
+    return without_limits(without_choice(content))
 
 
 # -- choices ---------------------------------------------------------------------------

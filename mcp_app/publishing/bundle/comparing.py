@@ -6,7 +6,7 @@ What is compared is what would be saved and published, and it is judged as every
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 
@@ -32,9 +32,10 @@ from mcp_app.publishing.bundle.candidates import (
     unsaved_row,
     with_all_lists,
     without_choice,
+    without_limits,
     working_copy,
 )
-from mcp_app.publishing.bundle.format import Bundle, Entry, Identity
+from mcp_app.publishing.bundle.format import Bundle, Entry, Identity, PublishedContent
 from mcp_app.publishing.bundle.site_rows import SiteRows
 from mcp_app.publishing.differences import (
     ClientView,
@@ -169,6 +170,7 @@ def compare_bundle(
 
 class _Comparer:
     def __init__(self, bundle: Bundle, site: SiteRows, registry: Registry) -> None:
+        self._publishes_working = bundle.publishes_working
         self._site = site
         self._registry = registry
         self._uploads = {name: each.content for name, each in bundle.uploads.items()}
@@ -192,6 +194,10 @@ class _Comparer:
             # What breaks the rules is neither taken apart nor judged.
             changes = differences(*self._both_views(row, before, after))
             judged = self._judge_content(row, in_columns(after))
+        if self._publishes_working:
+            # What is the same is published as it stands here, in its order.
+            saved = after if changes or known is None else before
+            entry = _with_version(entry, saved)
         return ComparedEntry(
             entry=entry,
             row=row,
@@ -282,6 +288,13 @@ class _Comparer:
         other = self._site.published_as(row.kind_of_row, identity)
         if other is not None and other.pk != row.pk:
             yield conflict_finding(other, identity)
+
+
+def _with_version(entry: Entry, saved: JsonObject) -> Entry:
+    """Return an entry that publishes what is saved of it."""
+    content = without_limits(saved) if entry.model is Server else saved
+    version = PublishedContent(number=0, hash=hash_of(content), content=content)
+    return replace(entry, published=version)
 
 
 def _other_source(entry: Entry, row: DefinitionRow) -> ComparedEntry:

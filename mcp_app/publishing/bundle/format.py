@@ -65,6 +65,7 @@ class PublishedContent:
     """The version that clients saw where the file was made.
 
     `hash` is the SHA-256 of `content` as it stands in the file; `created` is ISO 8601.
+    `number` is 0 if it is the working copy that is to be published.
     """
 
     number: int
@@ -134,6 +135,8 @@ class Bundle:
     entries: tuple[Entry, ...]
     uploads: Mapping[str, Upload] = field(default_factory=dict)
     digest: str = ""
+    publishes_working: bool = False
+    """Whether publishing takes the working copies, not the versions in the file."""
 
     @property
     def fingerprint(self) -> str:

@@ -91,8 +91,7 @@ class SiteRows:
         for content in entry.all_contents():
             for kind, key in chosen_in(content):
                 self._wanted[kind].add(key)
-        if entry.published is not None and entry.model is not Server:
-            identity = entry.published.content.get(key_column(entry.model))
+            identity = content.get(key_column(entry.model))
             if identity is not None:
                 hashed = DefinitionRow.identity_hash(identity)
                 self._identities[entry.kind].add(hashed)

@@ -74,6 +74,11 @@ def test_it_is_shown_and_applied(saved: Save) -> None:
     assert not LogEntry.objects.exists()
 
 
+def test_there_is_one_way_to_publish() -> None:
+    with pytest.raises(CommandError, match="not allowed with"):
+        run("-", "--publish", "--publish-working")
+
+
 def test_it_comes_through_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     tool(title="Piped")
     file = bundle.export_bundle(bundle.everything())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from mcp_app.catalog.registry import Registry
@@ -130,9 +131,13 @@ def as_bytes(file: object) -> bytes:
 
 
 def imported(
-    body: bytes, *, publish: bool = False, registry: Registry = REGISTRY
+    body: bytes,
+    *,
+    publish: bool = False,
+    working: bool = False,
+    registry: Registry = REGISTRY,
 ) -> list[bundle.ImportedRow]:
-    read = bundle.read_bundle(body)
+    read = replace(bundle.read_bundle(body), publishes_working=working)
     looked_at = bundle.compare_bundle(read, registry).looked_at
     return bundle.import_bundle(
         read, registry, author=None, looked_at=looked_at, publish=publish

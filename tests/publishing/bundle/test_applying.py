@@ -24,6 +24,7 @@ from mcp_app.models import (
     Stop,
     Tool,
 )
+from mcp_app.models.fields import digest
 from mcp_app.models.versions import hash_of
 from mcp_app.publishing import bundle
 from mcp_app.publishing.bundle import BundleRefused
@@ -190,6 +191,57 @@ def test_what_is_published_is_the_version_and_not_the_working_copy() -> None:
     assert sentences[row] == (
         "Imported from staging.json. Published version 1, imported from staging.json."
     )
+
+
+def test_working_copies_are_published_together_and_only_once(
+    django_assert_max_num_queries: Any,
+) -> None:
+    for number in range(50):
+        tool(f"tool_{number}")
+    file = bundle.export_bundle(bundle.everything(), published=False)
+    clear()
+    with django_assert_max_num_queries(280):
+        assert len(imported(file, publish=True, working=True)) == 51
+    assert {row.state for row in Tool.objects.all()} == {State.PUBLISHED}
+    version = DefinitionVersion.objects.latest("pk")
+    assert version.note == f"Imported from {digest(file)[:8]}."
+    # A file opens no address.
+    assert Server.objects.get().published is None
+    before = everything()
+    as_committed()
+    with django_assert_max_num_queries(15):
+        assert imported(file, publish=True, working=True) == []
+    assert everything() == before
+    assert DefinitionVersion.objects.count() == 50
+    assert not Change.objects.exists()
+    assert bundle.export_bundle(bundle.everything(), published=False) == file
+
+
+def test_a_file_that_a_hand_changed_is_published_as_it_is_saved() -> None:
+    fill()
+    file = exported()
+    hours, shop = entry(file, "tools", "hours"), entry(file, "servers", "shop")
+    del file["event_types"]
+    content = dict(reversed(hours["working"].items()))
+    hours["working"] = {**content, "position": 0, "title": "By hand"}
+    working = {**shop["published"]["content"], "title": "By hand"}
+    shop["working"] = {**working, "chosen": {"tools": ["hours"]}}
+    for _ in range(2):
+        imported(as_bytes(file), publish=True, working=True)
+        for row in (Tool.objects.get(name="hours"), Server.objects.get(slug="shop")):
+            assert (row.title, row.state) == ("By hand", State.PUBLISHED)
+    assert Tool.objects.get(name="Hours").state == State.PUBLISHED
+    assert imported(as_bytes(file), publish=True, working=True) == []
+
+
+def test_a_working_copy_that_cannot_be_published_holds_up_all() -> None:
+    row = published(tool())
+    file = exported()
+    row.name = "renamed"
+    row.save()
+    with pytest.raises(BundleRefused, match="is published as hours already"):
+        imported(as_bytes(file), publish=True, working=True)
+    assert Tool.objects.get() == row
 
 
 def test_nothing_is_removed_switched_or_unpublished() -> None:
