@@ -32,20 +32,32 @@ class Command(BaseCommand):
             help="Only working copies, without version numbers, authors and times: the"
             " same content gives the same bytes at every site, as Git wants it.",
         )
-        parser.add_argument(
+        output = parser.add_mutually_exclusive_group()
+        output.add_argument(
             "--output",
             metavar="FILE",
             help="The file to write; by default standard output.",
+        )
+        output.add_argument(
+            "--folder",
+            help="Write the working copies into this folder, a file for each of them.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         slugs = options["server"]
         try:
             rows = bundle.servers_by_name(slugs) if slugs else bundle.everything()
-            written = bundle.export_bundle(rows, published=not options["working"])
+            if options["folder"]:
+                written = bundle.export_files(rows)
+            else:
+                file = bundle.export_bundle(rows, published=not options["working"])
+                written = {options["output"] or "": file}
         except BundleRefused as refused:
             raise CommandError("\n".join(refused.problems)) from None
-        if options["output"]:
-            Path(options["output"]).write_bytes(written)
-        else:
-            self.stdout.write(written.decode(), ending="")
+        for name, content in written.items():
+            if not name:
+                self.stdout.write(content.decode(), ending="")
+                continue
+            path = Path(options["folder"] or "", name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)

@@ -28,7 +28,9 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", help="A file of mcp_export; - is standard input.")
+        parser.add_argument(
+            "file", help="A file of mcp_export, or its folder; - is standard input."
+        )
         mode = parser.add_mutually_exclusive_group()
         mode.add_argument(
             "--check",
@@ -68,7 +70,7 @@ class Command(BaseCommand):
         publish = publishes_working or bool(options["publish"])
         origin = "" if options["file"] == "-" else Path(options["file"]).name
         try:
-            read = bundle.read_bundle(_read_file(options["file"]))
+            read = bundle.read_files(_read_files(options["file"]))
             read = replace(read, publishes_working=publishes_working)
             comparison = bundle.compare_bundle(read, mcp)
             for line in report_lines(comparison, publish=publish):
@@ -90,6 +92,17 @@ class Command(BaseCommand):
             raise CommandError("\n".join(refused.problems)) from None
         except PublicationRefused as refused:
             raise CommandError(refused.message) from None
+
+
+def _read_files(name: str) -> dict[str, bytes]:
+    """Read a file, or all *.json of a folder, each by its name in there."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return {"": _read_file(name)}
+    paths = sorted(folder.rglob("*.json"))
+    if not paths:
+        raise CommandError(f"{name}: there is no *.json in this folder.")
+    return {str(path.relative_to(folder)): _read_file(str(path)) for path in paths}
 
 
 def _read_file(name: str) -> bytes:

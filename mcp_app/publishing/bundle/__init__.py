@@ -21,10 +21,11 @@ from mcp_app.publishing.bundle.comparing import (
     compare_bundle,
 )
 from mcp_app.publishing.bundle.format import MOST_BYTES, Bundle, BundleRefused, Entry
-from mcp_app.publishing.bundle.reading import read_bundle, too_large
+from mcp_app.publishing.bundle.reading import read_bundle, read_files, too_large
 from mcp_app.publishing.bundle.writing import (
     everything,
     export_bundle,
+    export_files,
     servers_by_name,
     with_definitions,
 )
@@ -43,9 +44,11 @@ __all__ = [
     "compare_bundle",
     "everything",
     "export_bundle",
+    "export_files",
     "import_bundle",
     "needed_rights",
     "read_bundle",
+    "read_files",
     "servers_by_name",
     "too_large",
     "with_definitions",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any, Final
 
 import jsonschema_rs
@@ -261,34 +262,67 @@ LIMITS: Final = ReadLimits(depth=72, nodes=1_000_000)
 """A content may be as deep as everywhere, and stands a few levels below the top."""
 
 
+# A string, which is passed over, or the end of a document before another one.
+NEXT: Final = re.compile(rb'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?|(\}\s*+)(?=\{)')
+
+
 def read_bundle(body: bytes) -> Bundle:
     """Return what a file holds; raises `BundleRefused` with all that is wrong.
 
     What its values say is looked at only where all of them have the right shape.
+    JSON documents one after another are one bundle.
     """
+    return read_files({"": body})
+
+
+def read_files(files: Mapping[str, bytes]) -> Bundle:
+    """Read several files as one bundle; each place begins with the file's name."""
+    body = b"".join(files.values())
     if len(body) > MOST_BYTES:
         raise BundleRefused([too_large(len(body))])
-    file = _parse_file(body)
-    _refuse_problems(_shape_problems(file))
+    # More strings than there may be names and values are refused before it costs much.
+    quotes = body.count(b'"') - body.count(b'\\"')
+    most = LIMITS.nodes
+    if quotes > 4 * (most + 1) or jsonrpc.node_count(body) > most:
+        message = _("The file has more than %(count)d values.")
+        raise BundleRefused([message % {"count": most}])
+    documents: list[tuple[str, JsonObject]] = []
+    problems: list[str] = []
+    for place, text in _documents(files):
+        try:
+            documents.append((place, _read_document(text)))
+        except BundleRefused as refused:
+            problems += [place + problem for problem in refused.problems]
+    _refuse_problems(problems)
     entries = [
-        _read_entry(value, model, f"{name}[{index}]")
+        _read_entry(value, model, f"{place}{name}[{index}]")
+        for place, document in documents
         for name, model in LISTS.items()
-        for index, value in enumerate(file.get(name, ()))
+        for index, value in enumerate(document.get(name, ()))
     ]
-    blobs = file.get("blobs", ())
+    uploads = {
+        blob["digest"]: Upload(b64decode(blob["content"]), blob["media_type"])
+        for _place, document in documents
+        for blob in document.get("blobs", ())
+    }
     _refuse_problems(
         chain(
             *map(_entry_problems, entries),
             _duplicate_entries(entries),
-            _blob_problems(blobs),
-            _upload_problems(entries, {blob["digest"] for blob in blobs}),
+            _upload_problems(entries, {*uploads}),
         )
     )
-    uploads = {
-        blob["digest"]: Upload(b64decode(blob["content"]), blob["media_type"])
-        for blob in blobs
-    }
     return Bundle(tuple(entries), uploads, digest(body))
+
+
+def _documents(files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield what stands one after another in files; before it, where it stands."""
+    for name, body in files.items():
+        file = f"{visible(name, None)}: " if name else ""
+        ends = [each.end() for each in NEXT.finditer(body) if each[1]]
+        for number, (start, end) in enumerate(pairwise([0, *ends, len(body)]), 1):
+            part = _("document %d") % number + ": " if ends else ""
+            yield file + part, body[start:end]
 
 
 def _refuse_problems(problems: Iterable[str]) -> None:
@@ -304,12 +338,7 @@ def too_large(size: int) -> str:
     }
 
 
-def _parse_file(body: bytes) -> JsonObject:
-    # More strings than there may be names and values are refused before it costs much.
-    quotes = body.count(b'"') - body.count(b'\\"')
-    if quotes > 4 * (LIMITS.nodes + 1):
-        message = _("The file has more than %(count)d values.")
-        raise BundleRefused([message % {"count": LIMITS.nodes}])
+def _read_document(body: bytes) -> JsonObject:
     try:
         file = jsonrpc.read(body, LIMITS)
     except ProtocolError as error:
@@ -329,6 +358,8 @@ def _parse_file(body: bytes) -> JsonObject:
             " %(known)d). Update this site first."
         )
         raise BundleRefused([message % {"version": version, "known": VERSION}])
+    _refuse_problems(_shape_problems(file))
+    _refuse_problems(_blob_problems(file.get("blobs", ())))
     return file
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
@@ -142,6 +143,22 @@ def export_bundle(rows: Iterable[PublishedRow], *, published: bool = True) -> by
             ]
         )
     return written
+
+
+def export_files(rows: Iterable[PublishedRow]) -> dict[str, bytes]:
+    """Return a file for each row, by its name: working copies alone, as for Git."""
+    lists = {model: name for name, model in LISTS.items()}
+    names = {row: f"{lists[type(row)]}/{_file_name(row)}.json" for row in rows}
+    return {name: export_bundle([row], published=False) for row, name in names.items()}
+
+
+def _file_name(row: PublishedRow) -> str:
+    """Return a name that every file system takes, and tells from that of others."""
+    key = natural_key_of(row)
+    if re.fullmatch("[a-z0-9_-]{1,64}", key):
+        return key
+    readable = re.sub("[^a-z0-9]+", "-", key.lower()).strip("-")[:40]
+    return f"{readable or '-'}.{DefinitionRow.identity_hash(key)[:8]}"
 
 
 def _natural_keys(rows: Iterable[PublishedRow]) -> NaturalKeys:

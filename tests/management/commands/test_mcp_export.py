@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from mcp_app.models import Blob, Tool
 from mcp_app.publishing import bundle
-from tests.publishing.bundle.content import clear, fill, imported
+from tests.publishing.bundle.content import fill
 
 pytestmark = pytest.mark.django_db
 
@@ -34,18 +34,13 @@ def test_servers_go_to_a_file(tmp_path: Path) -> None:
     assert not file["prompts"]
 
 
-def test_working_copies_alone_are_the_same_bytes_at_every_site() -> None:
+def test_working_copies_alone_have_no_numbers_authors_and_times() -> None:
     fill()
     said = export("--working")
-    for word in ('"number": 1', '"author"', '"created"', '"note"', '"published"'):
-        assert word not in said
+    words = '"number": 1', '"author"', '"created"', '"note"', '"published"'
+    assert not any(word in said for word in words)
     assert "changed since" in said
-    file = bundle.export_bundle(bundle.everything())
-    clear()
-    Tool.objects.create(name="shifts_primary_keys").delete()
-    imported(file)
-    assert export("--working") == said
-    Tool.objects.publish(Tool.objects.all(), note="Once more.")
+    Tool.objects.publish(Tool.objects.filter(source="here"))
     assert export("--working") == said
 
 

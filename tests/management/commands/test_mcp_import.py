@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 
 from mcp_app.invalidation.workers import here
 from mcp_app.management.commands import mcp_import
-from mcp_app.models import Tool
+from mcp_app.models import EventType, Tool
 from mcp_app.publishing import bundle
 from tests.published import published
 from tests.publishing.bundle.content import as_bytes, clear, exported, fill, tool
@@ -74,9 +74,30 @@ def test_it_is_shown_and_applied(saved: Save) -> None:
     assert not LogEntry.objects.exists()
 
 
-def test_there_is_one_way_to_publish() -> None:
-    with pytest.raises(CommandError, match="not allowed with"):
-        run("-", "--publish", "--publish-working")
+def test_fifty_files_are_the_same_at_another_site(tmp_path: Path) -> None:
+    fill()
+    EventType.objects.all().delete()
+    for number in range(42):
+        tool(f"tool_{number}")
+    files: list[dict[str, bytes]] = []
+    for name in ("there", "back"):
+        folder = tmp_path / name
+        call_command("mcp_export", "--folder", str(folder))
+        paths = folder.rglob("*.json")
+        files.append(
+            {str(each.relative_to(folder)): each.read_bytes() for each in paths}
+        )
+        clear()
+        assert "50 imported." in run(str(folder), "--apply", "--publish-working")
+        assert "0 imported." in run(str(folder), "--apply", "--publish-working")
+    assert files[0] == files[1]
+    assert {"servers/shop.json", "tools/hours.json"} < files[0].keys()
+    assert len({name.lower() for name in files[0]}) == 50
+    Tool.objects.update(title="Ours")
+    (folder / "tools" / "tool_7.json").write_bytes(b"{")
+    with pytest.raises(CommandError, match=r"tools/tool_7\.json: The file is not"):
+        run(str(folder), "--apply", "--publish-working")
+    assert set(Tool.objects.values_list("title", flat=True)) == {"Ours"}
 
 
 def test_it_comes_through_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +156,8 @@ def test_a_file_that_is_none(saved: Save, mode: str) -> None:
         run(saved(b"no"), mode)
     with pytest.raises(CommandError, match="No such file"):
         run("/nowhere/at/all.json", mode)
+    with pytest.raises(CommandError, match=r"there is no \*\.json in this folder"):
+        run(str(Path(__file__).parent), mode)
 
 
 def test_what_was_looked_at_can_be_named(saved: Save) -> None:

@@ -121,6 +121,33 @@ def test_what_is_no_bundle(body: bytes, said: str) -> None:
     assert problem.startswith(said)
 
 
+def test_documents_one_after_another_are_one_bundle() -> None:
+    prompt = {"name": "b", "working": {"name": "b", "title": '"}{\\'}}
+    body = as_bytes(file(prompts=[prompt])) + as_bytes(working()) + b"\n \n"
+    places = [each.place for each in bundle.read_bundle(body).entries]
+    assert places == ["document 1: prompts[0]", "document 2: tools[0]"]
+    assert problems(body + as_bytes(working())) == [
+        "document 3: tools[0]: The file has “a” already at document 2: tools[0]."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"format": "x\n}\n', "Line 1: this is not JSON."),
+        (b"x" * 5_000_000, "Line 1: this is not JSON."),
+        (as_bytes(working(title="\0")), "tools[0].working: "),
+        (as_bytes(file(more=1)), "more: No member of this name is allowed here."),
+        (as_bytes(working()), "tools[0]: The file has “a” already at a.json: tools[0]"),
+        (as_bytes(file(blobs=[blob(), blob()])), "blobs[1]: The file has this digest"),
+    ],
+)
+def test_one_of_several_files_is_wrong(body: bytes, said: str) -> None:
+    with pytest.raises(BundleRefused) as refused:
+        bundle.read_files({"a.json": as_bytes(working()), "b.json": body})
+    assert refused.value.problems[0].startswith(f"b.json: {said}")
+
+
 def test_a_file_that_is_too_large() -> None:
     body = as_bytes(HEAD) + b" " * bundle.MOST_BYTES
     [problem] = problems(body)
