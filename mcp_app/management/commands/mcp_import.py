@@ -61,7 +61,7 @@ class Command(BaseCommand):
             "--looked-at",
             metavar="DIGEST",
             help="The digest that --check printed last, so that only exactly those"
-            " changes are imported.",
+            " changes are imported, conflicts too.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -76,7 +76,8 @@ class Command(BaseCommand):
             for line in report_lines(comparison, publish=publish):
                 self.stdout.write(line)
             self.stdout.write(f"Looked at: {comparison.looked_at}")
-            bundle.check_importable(comparison, publish=publish)
+            overwrite = not options["apply"] or bool(options["looked_at"])
+            bundle.check_importable(comparison, publish=publish, overwrite=overwrite)
             if options["apply"]:
                 looked_at = options["looked_at"] or comparison.looked_at
                 done = services.import_bundle(

@@ -151,13 +151,20 @@ def import_bundle(
         raise BundleRefused([message % {"error": error}]) from error
 
 
-def check_importable(comparison: Comparison, *, publish: bool) -> None:
-    """Raise `BundleRefused` with all that stands in the way."""
-    cannot = comparison.entries_with_outcome(Outcome.CANNOT, publish=publish)
+def check_importable(
+    comparison: Comparison, *, publish: bool, overwrite: bool = True
+) -> None:
+    """Raise `BundleRefused` with all that stands in the way.
+
+    `overwrite` says that somebody has looked at the conflicts.
+    """
     sentences = [
         _("%(entry)s: %(problem)s") % {"entry": each.entry, "problem": problem}
-        for each in cannot
-        for problem in each.obstacles(publish=publish)
+        for each in comparison.entries
+        for problem in (
+            *each.obstacles(publish=publish),
+            *(() if overwrite else each.conflicts),
+        )
     ]
     if sentences:
         raise BundleRefused(sentences)
@@ -297,6 +304,8 @@ def outcome_counts(comparison: Comparison, *, publish: bool) -> str:
     if numbers[Outcome.CANNOT]:
         count = numbers[Outcome.CANNOT]
         parts.append(_("%(count)d cannot be imported") % {"count": count})
+    if count := sum(bool(each.conflicts) for each in comparison.entries):
+        parts.append(_("%(count)d in conflict") % {"count": count})
     return " · ".join(parts)
 
 
@@ -342,7 +351,9 @@ def _publication_lines(compared: ComparedEntry) -> Iterator[str]:
 
 
 def _entry_notes(compared: ComparedEntry) -> Iterator[str]:
-    """Yield what holds up no import, and is to be known."""
+    """Yield what does not make an import impossible, and is to be known."""
+    for conflict in compared.conflicts:
+        yield "  " + _("Conflict: %(conflict)s") % {"conflict": conflict}
     if compared.is_vanished:
         yield "  " + _("Broken here: the code does not declare it.")
         return

@@ -46,6 +46,7 @@ from mcp_app.publishing.differences import (
     plain_differences,
 )
 from mcp_app.publishing.row_findings import Findings, conflict_finding, judge_content
+from mcp_app.site_time import time_text
 
 
 class Outcome(Enum):
@@ -95,6 +96,18 @@ class ComparedEntry:
     def is_saved(self) -> bool:
         """Whether the working copy would be written."""
         return self.is_new or bool(self.differences)
+
+    @property
+    def conflicts(self) -> list[str]:
+        """Return whose work the file would overwrite, which nobody has published."""
+        row = self.row
+        if self.is_new or not self.differences or row.content_hash == row.served_hash():
+            return []
+        by = _("somebody")
+        if isinstance(row, DefinitionRow):
+            by = f"{row.updated_by or _('a command')}, {time_text(row.updated)}"
+        message = _("The file would overwrite what is saved and not published: %(by)s.")
+        return [message % {"by": visible(by, None)}]
 
     @property
     def is_left_unpublished(self) -> bool:

@@ -134,7 +134,8 @@ class SiteRows:
 
     def _load_definitions(self, model: type[DefinitionRow]) -> None:
         kind = kind_of_model(model)
-        for row in self._matching_rows(model.rows(), list(self._conditions(model))):
+        rows = model.rows().select_related("updated_by")
+        for row in self._matching_rows(rows, list(self._conditions(model))):
             key = natural_key_of(row)
             if row.pk in self.keys[kind]:
                 self.keys[kind][row.pk] = key

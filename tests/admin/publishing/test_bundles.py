@@ -318,6 +318,8 @@ def test_whoever_has_the_right_needs_few_queries_whatever_the_file_changes(
     assert len(changed) == 12
     text = words(response)
     assert all(each in text for each in ("another", "x:r", "x:{t}", "here_alone"))
+    assert "12 in conflict" in text
+    assert "overwrite what is saved and not published: a command, " in text
 
 
 # -- rights -------------------------------------------------------------------------

@@ -74,6 +74,19 @@ def test_new_changed_the_same_and_only_here() -> None:
     assert set(Tool.objects.values_list("title", flat=True)) == {"Same", "Old", ""}
 
 
+def test_what_is_published_or_the_same_is_no_conflict() -> None:
+    row, server = published(tool()), Server.objects.get()
+    file = exported()
+    row.title, server.title = "Published", "Saved"
+    row.save()
+    Tool.objects.publish([row])
+    server.save()
+    default, hours = compared(file).entries
+    assert (bool(hours.differences), hours.conflicts) == (True, [])
+    assert default.conflicts[0].endswith("and not published: somebody.")
+    assert not any(each.conflicts for each in compared(exported()).entries)
+
+
 def test_what_the_rules_of_a_row_refuse_cannot_be() -> None:
     comparison = compared(
         {

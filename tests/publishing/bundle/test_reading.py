@@ -126,9 +126,6 @@ def test_documents_one_after_another_are_one_bundle() -> None:
     body = as_bytes(file(prompts=[prompt])) + as_bytes(working()) + b"\n \n"
     places = [each.place for each in bundle.read_bundle(body).entries]
     assert places == ["document 1: prompts[0]", "document 2: tools[0]"]
-    assert problems(body + as_bytes(working())) == [
-        "document 3: tools[0]: The file has “a” already at document 2: tools[0]."
-    ]
 
 
 @pytest.mark.parametrize(
