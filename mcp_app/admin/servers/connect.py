@@ -85,9 +85,10 @@ _WORDS: Final[Mapping[str, Label]] = {
 
 # -- connect ---------------------------------------------------------------------------
 
-CONNECT_MEDIA: Final = PAGE_MEDIA + Media(
+CONNECT_MEDIA: Final = Media(
     js=[Script("mcp_app/copy.js", defer=True)]  # type: ignore[list-item]
 )
+"""Added to `PAGE_MEDIA` for each page: before `collectstatic` nothing can be added."""
 CONTACT: Final = "contact"
 """The part of the page that is loaded again while it waits."""
 
@@ -153,7 +154,7 @@ class ConnectPages(PublishedAdmin[Row]):
         vars(request)["current_app"] = self.admin_site.name
         both = {
             **row_page_context(self, request, server, "connect"),
-            "media": CONNECT_MEDIA,
+            "media": PAGE_MEDIA + CONNECT_MEDIA,
             "title": _("Connect a client"),
             "address": place.url,
             "clients": [
