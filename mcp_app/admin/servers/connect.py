@@ -88,7 +88,7 @@ _WORDS: Final[Mapping[str, Label]] = {
 CONNECT_MEDIA: Final = Media(
     js=[Script("mcp_app/copy.js", defer=True)]  # type: ignore[list-item]
 )
-"""Added to `PAGE_MEDIA` for each page: before `collectstatic` nothing can be added."""
+"""Added to `PAGE_MEDIA` for each page: before collectstatic nothing can be added."""
 CONTACT: Final = "contact"
 """The part of the page that is loaded again while it waits."""
 
