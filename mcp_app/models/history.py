@@ -28,4 +28,5 @@ def log_actions(
         return
     from django.contrib.admin.models import LogEntry  # noqa: PLC0415 - needs the admin
 
-    LogEntry.objects.log_actions(str(by.pk), rows, flag, message)
+    text = f"{message} {getattr(by, 'came_over', '')}".strip()
+    LogEntry.objects.log_actions(str(by.pk), rows, flag, text)

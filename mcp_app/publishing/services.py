@@ -18,11 +18,12 @@ from mcp_app.interface.rules import text_problem
 from mcp_app.invalidation import workers
 from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models import DefinitionVersion, PublishedRow, Server, Stop
-from mcp_app.models.history import ADDITION, CHANGE, log_actions
+from mcp_app.models.history import ADDITION, CHANGE, DELETION, log_actions
 from mcp_app.models.stops import By, Running, stop_matcher
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing import bundle, publication
 from mcp_app.publishing.bundle import Bundle, Comparison, ImportedRow
+from mcp_app.publishing.overlays import declared_definition
 from mcp_app.publishing.publication import PublicationRefused
 from mcp_app.publishing.rights import Person, lets_others, require_right, runs_another
 from mcp_app.publishing.stop_targets import row_of_stop
@@ -134,6 +135,18 @@ def unpublish(by: Person | None, row: PublishedRow, *, number: int) -> None:
     with transaction.atomic(using=using):
         publication.unpublish(row, number=number)
         log_actions(by, [row], CHANGE, _("Taken off the lists."))
+        hold_after_commit(using)
+
+
+def delete(by: Person | None, row: Any) -> None:
+    """Delete a row with its versions; what code declares would come back."""
+    require_right(by, f"delete_{row.kind_of_row}")
+    if getattr(row, "from_code", False) and declared_definition(row, mcp) is not None:
+        raise PublicationRefused(_("The code declares it, so it would come back."))
+    using = router.db_for_write(type(row))
+    with transaction.atomic(using=using):
+        log_actions(by, [row], DELETION, "")
+        row.delete()
         hold_after_commit(using)
 
 
