@@ -168,6 +168,7 @@ class McpSettings:
     endless_tokens: bool = False
     disabled_tools: Sequence[str] = ()
     oauth: Mapping[str, Any] = field(default_factory=dict)
+    api: Mapping[str, Sequence[str]] = field(default_factory=dict)
     events: Mapping[str, Any] = field(default_factory=dict)
     alerts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     tracing: Mapping[str, Any] | None = None

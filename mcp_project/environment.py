@@ -79,6 +79,7 @@ def _proxies(text: str) -> int | list[str]:
 
 READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "ALERTS": _json_object,
+    "API": _json_object,
     "CALL_CONTEXT_HEADERS": _words,
     "CALL_CONTEXT_MANAGERS": _words,
     "AUTHENTICATION": _json_object,

@@ -26,6 +26,7 @@ urlpatterns = [
     path("account/login/", LoginView.as_view(), name="login"),
     path("account/logout/", LogoutView.as_view(), name="logout"),
     path("account/tokens/", include("mcp_app.account_urls")),
+    path("api/mcp/", include("mcp_app.api_urls")),
     path("", include("mcp_app.urls")),
     path("", include("mcp_app.oauth_urls")),
 ]

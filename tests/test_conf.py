@@ -40,6 +40,7 @@ VALUES: dict[str, object] = {
     "ENDLESS_TOKENS": True,
     "KINDS": {"mail": "shop.kinds.Mail"},
     "HTTP": {"helpdesk": {"url": "https://help.example.com"}},
+    "API": {"AUTHENTICATION": []},
     "OAUTH": {"clients": ["claude.ai"]},
     "EVENTS": {"receivers": ["https://hooks.example.com/"], "deliver": "worker"},
     "ALERTS": {"mail": ["ops@example.com"]},

@@ -21,6 +21,7 @@ from django.urls import NoReverseMatch, Resolver404, resolve
 from django.utils.module_loading import import_string
 
 from mcp_app import conf
+from mcp_app.api.options import api_problems
 from mcp_app.auth import authenticators
 from mcp_app.auth.authenticators import sign_in_names
 from mcp_app.auth.issuer_options import UnusableIssuer, read_options
@@ -162,6 +163,7 @@ def _unusable_values(current: conf.McpSettings) -> Messages:
         ),
         *_tracing_messages(current.tracing),
         *_metrics_messages(current),
+        *(checks.Error(each, id="mcp_app.E025") for each in api_problems()),
         *(checks.Warning(each, id="mcp_app.W002") for each in _pointless(current)),
     ]
 

@@ -1,0 +1,1 @@
+"""What staff do in the admin, for programs of the site: over Django REST framework."""

@@ -1,0 +1,180 @@
+"""What all views of the API share; they ask nothing of the site's REST_FRAMEWORK."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.db import OperationalError
+from django.http import Http404
+from django.utils.translation import gettext as _
+from drf_spectacular import drainage, generators, openapi
+from drf_spectacular.utils import OpenApiParameter, inline_serializer
+from rest_framework import exceptions, negotiation, parsers, renderers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import CharField, JSONField
+from rest_framework.views import set_rollback
+from rest_framework.viewsets import ViewSet
+
+from mcp_app.api.options import authentication_classes
+from mcp_app.conf import MIB
+from mcp_app.models.tokens import BEGINNING
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import ParseError
+from mcp_app.publishing.publication import NotReady, OutOfDate, PublicationRefused
+
+_TEXTS: Final = {each: CharField() for each in ("detail", "code")}
+_ERROR: Final = inline_serializer("Error", {**_TEXTS, "problems": JSONField()})
+_TYPES: Final = {str: "string", int: "integer", bool: "boolean"}
+
+
+class MatchMissing(Exception):
+    """A deed must name the ETag of what somebody looked at."""
+
+
+_ANSWERS: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
+    NotReady: (422, "must_be_fixed", ""),
+    OutOfDate: (412, "out_of_date", ""),
+    PublicationRefused: (409, "refused", ""),
+    PermissionDenied: (403, "permission_denied", ""),
+    MatchMissing: (428, "if_match_missing", "Send the ETag as the header If-Match."),
+    ParseError: (400, "parse_error", ""),
+    Http404: (404, "not_found", "There is nothing at this address."),
+    SuspiciousOperation: (400, "invalid", "The request cannot be read."),
+    OperationalError: (503, "unavailable", "The database is busy. Try again."),
+}
+
+
+def answer_error(error: Exception, context: object) -> Response | None:
+    """Return the answer to what was not done; None for a fault of our own."""
+    answer = next((a for kind, a in _ANSWERS.items() if isinstance(error, kind)), None)
+    if isinstance(error, exceptions.APIException):
+        answer = error.status_code, str(error.default_code), str(error.detail)
+    if answer is None:
+        return None
+    set_rollback()
+    status, code, detail = answer
+    headers = {"Retry-After": "1"} if isinstance(error, OperationalError) else {}
+    if challenge := getattr(error, "auth_header", ""):
+        headers["WWW-Authenticate"] = challenge
+    problems = [*getattr(error, "findings", ())]
+    body = {"detail": detail or str(error), "code": code, "problems": problems}
+    return Response(body, status, headers=headers)
+
+
+class JsonParser(parsers.BaseParser):
+    media_type = "application/json"
+
+    def parse(self, stream: Any, *rest: object, **more: object) -> Any:
+        return jsonrpc.read(stream.read(MIB))
+
+
+class JsonRenderer(renderers.BaseRenderer):
+    media_type, format, charset = "application/json", "json", None
+
+    def render(self, data: Any, *rest: object, **more: object) -> bytes:
+        return b"" if data is None else jsonrpc.write(data)
+
+
+class Table(openapi.AutoSchema):
+    """Describes a view by what it says; what the site has for that is not asked."""
+
+    view: Any
+
+    def get_operation_id(self) -> str:
+        return f"{self.view.basename}_{self.view.action}".replace("-", "_")
+
+    def get_override_parameters(self) -> list[Any]:
+        query = self.view.parameters.get(self.view.action, {})
+        places: dict[str, Any] = {"id": "path"} if "{id}" in self.path else {}
+        places |= {} if self.method == "GET" else {"If-Match": "header"}
+        own = [OpenApiParameter(name, str, place) for name, place in places.items()]
+        return own + [OpenApiParameter(name, each) for name, each in query.items()]
+
+    def get_request_serializer(self) -> Any:
+        members = self.view.members.get(self.view.action, {}).items()
+        properties = {name: {"type": _TYPES[each]} for name, each in members}
+        schema = {"type": "object", "properties": properties}
+        return {"application/json": {**schema, "additionalProperties": False}}
+
+    def get_response_serializers(self) -> Any:
+        answers = self.view.answers
+        answer = answers.get(self.view.action, answers["retrieve"])
+        more = () if self.method == "GET" else (409, 412, 422, 428, 503)
+        refusals = dict.fromkeys((400, 401, 403, 404, *more), _ERROR)
+        return {200 if answer else 204: answer, **refusals}
+
+    def _is_list_view(self, serializer: Any = None) -> bool:
+        return False
+
+
+class StaffView(ViewSet):
+    """Answers staff, and no token of an AI client; says what each action takes."""
+
+    permission_classes, throttle_classes = [], []
+    parser_classes, renderer_classes = [JsonParser], [JsonRenderer]
+    content_negotiation_class = negotiation.DefaultContentNegotiation
+    metadata_class = versioning_class = None
+    schema = Table()
+    answers: Mapping[str, Any] = {}
+    parameters: Mapping[str, Mapping[str, type]] = {}
+    members: Mapping[str, Mapping[str, type]] = {}
+
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {**super().default_response_headers, "Cache-Control": "no-store"}
+
+    def get_authenticators(self) -> list[Any]:
+        return [each() for each in authentication_classes()]
+
+    def get_exception_handler(self) -> Any:
+        return answer_error
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        return JsonRenderer(), JsonRenderer.media_type
+
+    def check_permissions(self, request: Request) -> None:
+        if BEGINNING in request.headers.get("Authorization", ""):
+            raise exceptions.AuthenticationFailed
+        user: Any = request.user
+        if not (user and user.is_active and getattr(user, "is_staff", False)):
+            self.permission_denied(request)
+        user.came_over = _("Over REST.")
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if not self.answers:
+            raise Http404
+        texts = {name: ", ".join(each) for name, each in request.query_params.lists()}
+        self.query = read_values(texts, self.parameters.get(self.action, {}))
+        self.body = read_values(request.data, self.members.get(self.action, {}))
+
+
+def read_values(values: Any, known: Mapping[str, type]) -> dict[str, Any]:
+    """Return these values, each of its type; what is not known is refused."""
+    if not isinstance(values, dict):
+        raise exceptions.ParseError("The body must be an object.")
+    read = {}
+    for name, value in values.items():
+        kind = known.get(name)
+        is_number = kind is int and re.fullmatch("[0-9]{1,18}", str(value))
+        read[name] = int(value) if is_number else value
+        if type(read[name]) is not kind or "\0" in str(value):
+            there = ", ".join(f"{n} ({_TYPES[each]})" for n, each in known.items())
+            raise exceptions.ParseError(f"{name!r} is not one of: {there or 'nothing'}")
+    return read
+
+
+class SchemaView(StaffView):
+    answers = {"retrieve": {"type": "object"}}
+
+    def retrieve(self, request: Request) -> Response:
+        """Return the document of all operations."""
+        generator = generators.SchemaGenerator(urlconf="mcp_app.api_urls")
+        with drainage.GENERATOR_STATS.silence():
+            document = generator.get_schema(None, True)
+        servers = [{"url": request.path.removesuffix("/schema/")}]
+        return Response({**document, "servers": servers})

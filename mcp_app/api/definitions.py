@@ -1,0 +1,134 @@
+"""Definitions and servers over REST: to read them, and what staff do to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from django.db import router
+from django.db.models import Q
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import inline_serializer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import CharField, IntegerField, JSONField
+
+from mcp_app.api.base import MatchMissing, StaffView
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import DefinitionVersion, Stop
+from mcp_app.models.fields import digest
+from mcp_app.models.stops import is_stopped
+from mcp_app.models.transactions import own_transaction
+from mcp_app.publishing import publication, rights, row_findings, services
+
+PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
+_QUERY: Final = {"key": str, "state": str, "q": str, "after": int, "limit": int}
+_ROLL_BACK: Final = {"version": int, "note": str, "working_copy": bool}
+_ROW: Final[dict[str, Any]] = {
+    **{each: CharField() for each in ("id", "key", "source", "state", "etag")},
+    **{each: IntegerField(allow_null=True) for each in ("published", "to_fix")},
+    "stops": JSONField(),
+}
+_WHOLE: Final = {**_ROW, "working_copy": JSONField(), "findings": JSONField()}
+_ONE: Final = inline_serializer("WholeDefinition", _WHOLE)
+_MANY: Final = inline_serializer("Definition", _ROW, many=True)
+_NEXT: Final = IntegerField(allow_null=True)
+_PAGE: Final = inline_serializer("Definitions", {"next": _NEXT, "results": _MANY})
+
+
+class DefinitionView(StaffView):
+    """One of the models; whoever may not see it does nothing to it here."""
+
+    model: Any = None
+    answers = {"list": _PAGE, "retrieve": _ONE, "destroy": None}
+    parameters = {"list": _QUERY}
+    members = {"publish": {"note": str}, "roll_back": _ROLL_BACK}
+
+    def check_permissions(self, request: Request) -> None:
+        super().check_permissions(request)
+        kind = self.model._meta.model_name
+        if not request.user.has_perm(f"mcp_app.change_{kind}"):
+            rights.require_right(request.user, f"view_{kind}")
+
+    def list(self, request: Request) -> Response:
+        """List what there is, by id; `q` is a part of the key or of a text."""
+        query, key = self.query, getattr(self.model, "IDENTITY", "slug")
+        columns = {"key": key, "state": "reckoned_state", "after": "pk__gt"}
+        wanted = {columns[each]: query[each] for each in columns if each in query}
+        rows = self._rows().defer("published__content").filter(**wanted)
+        if "q" in query:
+            texts = (key, "title", "description")
+            parts = {f"{each}__icontains": query["q"] for each in texts}
+            rows = rows.filter(Q(**parts, _connector=Q.OR))
+        size = min(query.get("limit", PAGE_SIZE), MAX_PAGE_SIZE) or PAGE_SIZE
+        page = [*rows.order_by("pk")[: size + 1]]
+        following = page[size - 1].pk if len(page) > size else None
+        stops = Stop.objects.of_rows(page[:size])
+        results = [_describe(row, stops) for row in page[:size]]
+        return Response({"next": following, "results": results})
+
+    def retrieve(self, request: Request, id: str) -> Response:
+        """Return one, with its working copy and what lint says of that."""
+        row = self._find(id, self._rows())
+        body = _describe(row, Stop.objects.of_rows([row]))
+        body["working_copy"] = content = row.working_content()
+        body["findings"] = [*row_findings.judge_row_content(row, content, mcp).findings]
+        return Response(body, headers={"ETag": body["etag"]})
+
+    def act(self, request: Request, id: str) -> Response:
+        """Do it, if the definition still is what the ETag says."""
+        if (expected := request.headers.get("If-Match")) is None:
+            raise MatchMissing
+        tags = [each.strip().removeprefix("W/") for each in expected.split(",")]
+        with own_transaction(router.db_for_write(self.model)):
+            row = self._find(id, self.model.rows().select_for_update())
+            if _etag(row, Stop.objects.of_rows([row])) not in tags:
+                raise publication.OutOfDate(_("It changed. Look at it again."))
+            self._do(request.user, row)
+        gone = self.action == "destroy"
+        return Response(status=204) if gone else self.retrieve(request, id)
+
+    publish = unpublish = roll_back = destroy = act
+
+    def _do(self, by: Any, row: Any) -> None:
+        seen: dict[str, Any] = {"number": row.published.number if row.published else 0}
+        if self.action == "publish":
+            seen["looked_at"] = row.content_hash
+        elif self.action == "roll_back":
+            versions = DefinitionVersion.objects.of(row)
+            number = self.body.get("version", 0)
+            seen["version"] = get_object_or_404(versions, number=number)
+        elif self.action == "destroy":
+            seen.clear()
+        deed = services.delete if not seen else getattr(services, self.action)
+        deed(by, row, **{**self.body, **seen})
+
+    def _rows(self) -> Any:
+        rows = self.model.rows().with_states(is_stopped(self.model))
+        return rows.select_related("published")
+
+    def _find(self, key: str, rows: Any) -> Any:
+        is_key = re.fullmatch("[0-9]{1,18}", key)
+        return get_object_or_404(rows, pk=key if is_key else None)
+
+
+def _describe(row: Any, stops: Sequence[Stop]) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "key": getattr(row, getattr(row, "IDENTITY", "slug")),
+        "source": getattr(row, "source", "here"),
+        "state": row.reckoned_state,
+        "stops": [each.pk for each in stops if each.holds(row)],
+        "published": row.published.number if row.published else None,
+        "to_fix": getattr(row, "to_fix", None),
+        "etag": _etag(row, stops),
+    }
+
+
+def _etag(row: Any, stops: Sequence[Stop]) -> str:
+    """Return what changes with the row, what is published, and what stops it."""
+    stopped = [each.pk for each in stops if each.holds(row)]
+    parts = (row.kind_of_row, row.pk, row.lock_version, row.content_hash)
+    return f'"{digest(str((*parts, row.published_id, stopped)))[:32]}"'

@@ -1,0 +1,51 @@
+"""`MCP["API"]`: by which classes of Django REST framework the API knows people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from inspect import isfunction
+from typing import Any, Final
+
+from django.utils.module_loading import import_string
+
+from mcp_app.conf import Entry, mcp_settings
+from mcp_app.interface.errors import with_remedy
+
+SESSION: Final = "rest_framework.authentication.SessionAuthentication"
+
+
+def authentication_classes() -> list[Any]:
+    """Return the classes that let in; none if an option is wrong."""
+    paths = mcp_settings.api.get("AUTHENTICATION", [SESSION])
+    return [] if any(api_problems()) else [*map(import_string, paths)]
+
+
+def api_problems() -> Iterator[str]:
+    """Yield a sentence for each option that cannot be used."""
+    for key in mcp_settings.api.keys() - {"AUTHENTICATION"}:
+        yield f'MCP["API"] has no option {key!r}. It has "AUTHENTICATION".'
+    for path in mcp_settings.api.get("AUTHENTICATION", ()):
+        if problem := _class_problem(path):
+            yield f'MCP["API"]["AUTHENTICATION"]: {path!r} {problem}'
+
+
+def _class_problem(path: str) -> str:
+    try:
+        base = import_string("rest_framework.authentication.BaseAuthentication")
+        target: Any = import_string(path)
+    except ImportError as error:
+        return with_remedy(f"cannot be imported: {error}", error)
+    if not (isinstance(target, type) and issubclass(target, base)):
+        return "is no authentication class of Django REST framework."
+    for value in mcp_settings.authentication.values():
+        with suppress(ImportError, KeyError, TypeError):
+            other = import_string(Entry.from_setting(value).path)
+            if issubclass(target, other) or issubclass(other, target):
+                return 'lets in AI clients, as MCP["AUTHENTICATION"] says.'
+    for each in (part for base in target.__mro__ for part in vars(base).values()):
+        for name in each.__code__.co_names if isfunction(each) else ():
+            value = each.__globals__.get(name)
+            if "mcp_app" in f"{name} {getattr(value, '__module__', '')} {value!r}":
+                return "may take the tokens of AI clients, as it uses mcp_app."
+    return ""

@@ -1,0 +1,228 @@
+"""The API: who may do what, what is refused, and what comes back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any, Final
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import include, path
+from drf_spectacular.validation import validate_schema
+from pytest_django import Settings
+from rest_framework.authentication import BaseAuthentication
+
+from mcp_app.checks.settings import check_settings
+from mcp_app.models import AccessToken, Change, DefinitionVersion, Server, Tool
+from tests.apart import ROOT
+from tests.auth.apps import Program
+from tests.oauth.program import WAYS
+from tests.published import published, start, stopped
+from tests.publishing.bundle.content import tool
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.api.test_api")]
+urlpatterns = [path("api/mcp/", include("mcp_app.api_urls"))]
+TOOLS: Final = "/api/mcp/tools/"
+JSON: Final = "application/json"
+DRF: Final = "rest_framework.authentication"
+AGAIN: Final = "Published version 1 again as version 1. Over REST."
+DEEDS: Final[dict[str, tuple[str, Any, str]]] = {
+    "publish/": ("publish", {"note": "so"}, "Published version 2. so Over REST."),
+    "roll-back/": ("publish", {"version": 1}, AGAIN),
+    "unpublish/": ("publish", {}, "Taken off the lists. Over REST."),
+    "": ("delete_tool", {}, "Over REST."),
+}
+NOT_MOUNTED: Final = """
+import django, os, sys
+os.environ["DJANGO_SETTINGS_MODULE"] = "tests.drill.settings"
+from django.core.management import call_command
+django.setup()
+call_command("check", stdout=sys.stderr)
+print(*(n for n in sys.modules if n.startswith(("rest_framework.views", "drf_spec"))))
+sys.modules["rest_framework"] = None
+try:
+    import mcp_app.api_urls
+except Exception as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def row() -> Tool:
+    row = published(tool(title="One"))
+    row.title = "Two"
+    row.save()
+    return row
+
+
+def client_of(*rights: str, name: str = "kim", **columns: Any) -> Client:
+    columns = {"is_staff": True, **columns}
+    user, _ = User.objects.update_or_create(columns, username=name)
+    user.user_permissions.set(Permission.objects.filter(codename__in=rights))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def etag(row: Any) -> Any:
+    client = client_of(name="boss", is_superuser=True)
+    return client.get(f"/api/mcp/{row.kind_of_row}s/{row.pk}/").headers["ETag"]
+
+
+def do(client: Client, row: Tool, deed: str, match: str, **headers: Any) -> Any:
+    send = client.post if deed else client.delete
+    headers = {"If-Match": match, **headers}
+    return send(f"{TOOLS}{row.pk}/{deed}", DEEDS[deed][1], JSON, headers=headers)
+
+
+def stored() -> list[Any]:
+    rows = [each.objects.values_list() for each in (Tool, Change, DefinitionVersion)]
+    return [*map(list, rows)]
+
+
+@pytest.mark.parametrize("who", ["nobody", "no staff", "without", "with", "superuser"])
+@pytest.mark.parametrize("deed", DEEDS)
+def test_a_deed_needs_its_right_and_leaves_a_line(
+    row: Tool, deed: str, who: str
+) -> None:
+    match, (right, _, line) = etag(row), DEEDS[deed]
+    rights = {"publish", "delete_tool"} - {right} if who == "without" else {right}
+    columns: Any = {"is_staff": who != "no staff", "is_superuser": who == "superuser"}
+    client, before = client_of("view_tool", *rights, **columns), stored()
+    response = do(Client() if who == "nobody" else client, row, deed, match)
+    is_allowed = who in ("with", "superuser")
+    expected = {200 if deed else 204} if is_allowed else {401, 403}
+    assert response.status_code in expected
+    lines = [*LogEntry.objects.values_list("user__username", "change_message")]
+    assert lines == ([("kim", line)] if is_allowed else [])
+    assert (stored() == before) is not is_allowed
+
+
+@pytest.mark.parametrize("what", ["tools/", "tools/ID/", "servers/", "schema/"])
+def test_only_staff_read_and_what_they_may_see(row: Tool, what: str) -> None:
+    address = f"/api/mcp/{what}".replace("ID", str(row.pk))
+    assert Client().get(address).status_code in (401, 403)
+    assert client_of("view_tool", is_staff=False).get(address).status_code == 403
+    expected = 200 if what == "schema/" else 403
+    assert client_of("publish").get(address).status_code == expected
+    response = client_of("view_tool", "change_server").get(address)
+    assert (response.status_code, response["Cache-Control"]) == (200, "no-store")
+
+
+def test_no_credential_of_an_ai_client_lets_in(row: Tool, settings: Settings) -> None:
+    match, boss = etag(row), User.objects.get()
+    ways = {"AUTHENTICATION": WAYS, "API": {"AUTHENTICATION": []}}
+    settings.MCP = {**ways, "PUBLIC_URL": "https://example.org"}
+    token = AccessToken.objects.make(user=boss, name="a")[1]
+    server = published(Server(slug="shop", access=" ".join(WAYS)))
+    for each in (token, Program(server, boss).sign_in().access):
+        for names in ([f"{DRF}.SessionAuthentication"], [f"{DRF}.BasicAuthentication"]):
+            settings.MCP = {**ways, "API": {"AUTHENTICATION": names}}
+            headers = {"Authorization": f"Bearer {each}"}
+            answers = [do(Client(), row, "publish/", match, **headers)]
+            answers += [Client().get(TOOLS, headers=headers)]
+            assert {answer.status_code for answer in answers} <= {401, 403}
+
+
+def test_of_two_with_one_etag_one_comes_too_late(row: Tool) -> None:
+    client, match = client_of(is_superuser=True), etag(row)
+    assert client.post(f"{TOOLS}{row.pk}/publish/", {}, JSON).status_code == 428
+    client.handler.enforce_csrf_checks = True
+    assert do(client, row, "publish/", match).status_code == 403
+    client = client_of(is_superuser=True)
+    assert do(client, row, "publish/", f'"x", W/{match}').status_code == 200
+    assert do(client, row, "publish/", match).status_code == 412
+    assert DefinitionVersion.objects.of(row).count() == 2
+
+
+def test_what_is_seen_of_a_row_is_in_its_etag(row: Tool) -> None:
+    Server.objects.update(selection=Server.Selection.CHOSEN)
+    server = Server.objects.get()
+    tags = {etag(row), etag(stopped(row)), etag(server)}
+    start(row)
+    server.tools.add(row)
+    assert len(tags | {etag(published(row)), etag(server)}) == 5
+
+
+BODIES: Final = {"notes": ""}, ["a"], {"note": "\0"}, '{"note": "\\ud800"}', '{"'
+BAD: Final[list[tuple[str, Any, int]]] = [
+    *((each, None, 400) for each in ("?kind=x", "?q=%00", "?after=x", "?q=a&after=")),
+    *((f"{each}/", None, 404) for each in ("9" * 30, "abc", "a%2Fb", "%00", "../no")),
+    *(("ID/publish/", each, 400) for each in BODIES),
+    ("ID/roll-back/", {"version": 10**30}, 404),
+    ("ID/roll-back/", {"version": True}, 400),
+]
+
+
+@pytest.mark.parametrize(("address", "body", "status"), BAD)
+def test_bad_input_is_refused_in_json(
+    row: Tool, address: str, body: Any, status: int
+) -> None:
+    client, address = client_of(is_superuser=True), address.replace("ID", str(row.pk))
+    headers, before = {"If-Match": etag(row), "Accept": "text/html"}, stored()
+    send: Any = client.get if body is None else client.post
+    response = send(TOOLS + address, body, JSON, headers=headers)
+    assert response.status_code == status
+    assert [*response.json()] == ["detail", "code", "problems"]
+    assert stored() == before
+
+
+def test_what_must_be_fixed_is_told(row: Tool) -> None:
+    Tool.objects.filter(pk=row.pk).update(description="")
+    response = do(client_of(is_superuser=True), row, "publish/", etag(row))
+    assert response.status_code == 422
+    assert response.json()["problems"][0]["field"] == "description"
+
+
+def test_a_long_list_takes_few_statements(django_assert_max_num_queries: Any) -> None:
+    for index in range(300):
+        published(tool(name=f"tool_{index:03}"))
+    client = client_of("view_tool")
+    with django_assert_max_num_queries(8):
+        body = client.get(f"{TOOLS}?limit=300").json()
+    assert (len(body["results"]), body["next"]) == (300, None)
+    first = client.get(f"{TOOLS}?limit=2&state=published&q=tool_1").json()
+    rest = client.get(f"{TOOLS}?after={first['next']}&q=tool_1").json()
+    names = [each["key"] for each in (*first["results"], *rest["results"])]
+    assert names == [f"tool_{index}" for index in range(100, 200)]
+    assert len(client.get(f"{TOOLS}?key=tool_007").json()["results"]) == 1
+
+
+def test_the_document_is_valid_and_says_what_comes_back(row: Tool) -> None:
+    client = client_of(is_superuser=True)
+    document = client.get("/api/mcp/schema/").json()
+    validate_schema(document)
+    operations = [each for path in document["paths"].values() for each in path.values()]
+    assert len(operations) == len({each["operationId"] for each in operations}) == 37
+    whole = document["components"]["schemas"]["WholeDefinition"]
+    assert {*whole["properties"]} == {*client.get(f"{TOOLS}{row.pk}/").json()}
+
+
+def test_a_site_without_it_imports_nothing_of_it() -> None:
+    program = [sys.executable, "-c", NOT_MOUNTED]
+    done = subprocess.run(program, cwd=ROOT, check=True, capture_output=True, text=True)
+    end = 'Install it: pip install "django-mcp-app[drf]"'
+    assert [each[-len(end) :] for each in done.stdout.splitlines()] == ["", end]
+
+
+Door = type("Door", (BaseAuthentication,), {"authenticate": lambda *_: AccessToken})
+UNFIT: Final = {
+    f"{DRF}.TokenAuthentication": "lets in AI clients",
+    "tests.api.test_api.Door": "may take the tokens",
+    "mcp_app.authentication.oauth": "is no authentication class",
+    "none.Such": "cannot be imported",
+}
+
+
+@pytest.mark.parametrize("path", UNFIT)
+def test_a_way_in_that_is_not_for_staff_is_told_and_lets_nobody_in(
+    settings: Settings, path: str
+) -> None:
+    settings.MCP = {"AUTHENTICATION": {"a": "tests.auth.drf_classes.BearerToken"}}
+    settings.MCP["API"] = {"AUTHENTICATION": [path], "THROTTLE": []}
+    told = [e.msg for e in check_settings(None) if e.id == "mcp_app.E025"]
+    assert ["no option" in told[0], UNFIT[path] in told[1]] == [True, True]
+    assert client_of(is_superuser=True).get(TOOLS).status_code in (401, 403)
