@@ -77,7 +77,7 @@ class Outcome(StrEnum):
     SWITCHED_OFF = "switched_off"
     """The people who run the site have stopped it: nothing ran."""
     LIMITED = "limited"
-    """The person has called the tool too often: nothing ran."""
+    """The person has called too often, or has too many tasks."""
     INCAPABLE = "incapable"
     """The client cannot do what the call needs."""
     TOOL_ERROR = "tool_error"

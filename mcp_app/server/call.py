@@ -108,7 +108,7 @@ def _check_end(exchange: Exchange, error: BaseException) -> None:
 
 
 def _check_answered(core: CallCore) -> None:
-    """Raise `InputRequired` if the client must answer first.
+    """Raise if the client must answer first, or the call has become a task.
 
     A bare `except`, a task group or `gather()` in user code may have swallowed it.
     """

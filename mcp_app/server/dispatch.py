@@ -51,7 +51,7 @@ async def answer_request(
     """Return the HTTP status and the encoded answer of a request.
 
     `handler` takes the place of its method's; `began` is when it began (monotonic), if
-    that was earlier.  Raises `asyncio.CancelledError` if the call ended without one.
+    that was earlier.  Raises `asyncio.CancelledError` if the call ended unanswered.
     """
     tracing = exchange.adapters.tracing
     if (

@@ -109,7 +109,7 @@ def with_outcome(error: Error, outcome: Outcome, detail: str = "") -> Error:
 
 
 def ending_of(error: ProtocolError) -> Ending:
-    """Return how a call ends that raised this."""
+    """Return the ending of a call that raised this error."""
     ending: Ending | None = error.ending
     if ending is None:
         classes = type(error).__mro__
@@ -128,7 +128,7 @@ def ending_without_answer(exchange: Exchange, error: BaseException) -> Ending:
 def failure_of(
     exchange: Exchange, entry: Entry[Any, Any], error: BaseException
 ) -> Failed | ProtocolError:
-    """Return how a call ends whose code raised this; called where that is handled."""
+    """Return what to raise for an exception of user code; call it in its `except`."""
     if isinstance(error, ProtocolError):
         return error
     stateless = exchange.revision.stateless

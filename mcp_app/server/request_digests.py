@@ -13,7 +13,7 @@ from mcp_app.server.exchange import Exchange
 
 
 def runs_once(exchange: Exchange) -> bool:
-    """Whether a request of a session must not run twice.
+    """Whether a request must not run twice.
 
     That is a call of a tool that the caller may see and that is declared neither
     read-only nor idempotent.

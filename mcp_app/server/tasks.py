@@ -66,7 +66,7 @@ def requires_extension(method: str) -> MissingClientCapability:
 
 
 class Mode(Enum):
-    """How a call of a tool is answered."""
+    """How a call of a tool is answered; `ctx.as_task` makes a `CALL` a task later."""
 
     CALL = "call"
     TASK = "task"

@@ -1,4 +1,4 @@
-"""Waits for tasks; for clients without tasks the call does, and a tool later.
+"""Waits for tasks: for clients without tasks the call waits, then `get_task_result`.
 
 A call of a tool that may run in the background becomes a task all the same.  Its
 request waits for the end as long as clients do, and answers as any call; after that it

@@ -89,7 +89,7 @@ async def _call_function(
 async def finish_tool_call(
     exchange: Exchange, entry: ToolEntry, outputs: list[ToolOutput | BaseException]
 ) -> Encoded:
-    """Return the result of a tool whose function has returned, or raised.
+    """Return the result of a plain call whose function has returned, or raised.
 
     The output is taken out of its list: an error has the frames that it went through,
     and none of them must hold it.
