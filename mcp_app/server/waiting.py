@@ -190,13 +190,12 @@ async def _wait(exchange: Exchange, record: TaskRecord, seconds: float) -> TaskR
     try:
         while not record.has_ended and (left := until - loop.time()) > 0:
             if record.status == INPUT_REQUIRED:
-                asks = may_ask(exchange, record)
-                if asks and exchange.revision.stateless:
-                    state = RequestState(round_trip=f"{OF_TASK}{record.public_id}")
-                    raise InputRequired(record.read_state().open_requests(), state)
-                if not (asks and exchange.outgoing.streams):
+                if not _can_ask(exchange, record):
                     # Nobody can be asked here, so there is nothing to wait for.
                     break
+                if exchange.revision.stateless:
+                    state = RequestState(round_trip=f"{OF_TASK}{record.public_id}")
+                    raise InputRequired(record.read_state().open_requests(), state)
             record = await wait_for_change(exchange, record, left)
             if record.progress is not None:
                 message = record.message or None
@@ -204,6 +203,11 @@ async def _wait(exchange: Exchange, record: TaskRecord, seconds: float) -> TaskR
     finally:
         core.close()
     return record
+
+
+def _can_ask(exchange: Exchange, record: TaskRecord) -> bool:
+    has_way = exchange.revision.stateless or exchange.outgoing.streams
+    return has_way and may_ask(exchange, record)
 
 
 def _answer_with(
@@ -226,7 +230,7 @@ def _answer_with(
         text = STILL_RUNS.format(
             progress=f" ({done})" if done else "", task=record.public_id
         )
-        if record.status == INPUT_REQUIRED:
+        if record.status == INPUT_REQUIRED and not _can_ask(exchange, record):
             text = STILL_ASKS
         # No error: agents give up after a few.
         answer: JsonObject = {"content": [{"type": "text", "text": text}]}

@@ -185,6 +185,7 @@ async def test_the_tool_asks_what_the_task_asks_later(
     async with asyncio.timeout(25):
         refused = await other.fetch(task, wait=50)
     assert (refused.text, refused.questions) == (STILL_ASKS, [])
+    assert (await caller.fetch(task, wait=0)).text.startswith("It still runs")
     params = {"name": "get_task_result", "arguments": {"task": task}}
     answer = await caller.client.talk("tools/call", params, lambda *_: accepted("Bo"))
     assert (answer.text, len(answer.questions)) == ("Hello Bo", 1)
