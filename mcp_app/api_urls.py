@@ -9,7 +9,9 @@ from mcp_app.interface.errors import with_remedy
 
 try:
     from mcp_app.api.base import SchemaView, StaffView
+    from mcp_app.api.bundles import BundleView
     from mcp_app.api.definitions import DefinitionView
+    from mcp_app.api.stops import StopView
 except ImportError as error:
     sentence = with_remedy(f"mcp_app.api_urls cannot be used: {error}", error)
     raise ImproperlyConfigured(sentence) from error
@@ -18,9 +20,12 @@ from mcp_app.models import EventType, Prompt, Resource, ResourceTemplate, Server
 
 _NAMES = "tools", "resources", "templates", "prompts", "event-types", "servers"
 _MODELS = Tool, Resource, ResourceTemplate, Prompt, EventType, Server
+_BUNDLE = {"get": "retrieve", "put": "update"}
+_STOPS = {"get": "list", "post": "create"}
 _ACTIONS = {
     "": {"get": "list"},
     "<str:id>/": {"get": "retrieve", "delete": "destroy"},
+    "<str:id>/versions/": {"get": "versions"},
     "<str:id>/publish/": {"post": "publish"},
     "<str:id>/unpublish/": {"post": "unpublish"},
     "<str:id>/roll-back/": {"post": "roll_back"},
@@ -32,6 +37,9 @@ urlpatterns = [
         for n, model in zip(_NAMES, _MODELS, strict=True)
         for p, actions in _ACTIONS.items()
     ),
+    path("bundle/", BundleView.as_view(_BUNDLE, basename="bundle")),
+    path("stops/", StopView.as_view(_STOPS, basename="stops")),
+    path("stops/<str:id>/", StopView.as_view({"delete": "destroy"}, basename="stops")),
     path("schema/", SchemaView.as_view({"get": "retrieve"}, basename="schema")),
     re_path("", StaffView.as_view({"options": "options"})),
 ]

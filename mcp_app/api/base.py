@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.core.exceptions import (
+    PermissionDenied,
+    SuspiciousOperation,
+    ValidationError,
+)
 from django.db import OperationalError
 from django.http import Http404
 from django.utils.translation import gettext as _
@@ -24,11 +28,15 @@ from mcp_app.conf import MIB
 from mcp_app.models.tokens import BEGINNING
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
+from mcp_app.publishing.bundle import BundleConflict, BundleRefused
 from mcp_app.publishing.publication import NotReady, OutOfDate, PublicationRefused
+from mcp_app.publishing.stop_targets import TargetMissing
 
 _TEXTS: Final = {each: CharField() for each in ("detail", "code")}
 _ERROR: Final = inline_serializer("Error", {**_TEXTS, "problems": JSONField()})
 _TYPES: Final = {str: "string", int: "integer", bool: "boolean"}
+Values: TypeAlias = type | tuple[str, ...]
+"""What a parameter or a member may be: of a type, or one of these texts."""
 
 
 class MatchMissing(Exception):
@@ -38,12 +46,16 @@ class MatchMissing(Exception):
 _ANSWERS: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
     NotReady: (422, "must_be_fixed", ""),
     OutOfDate: (412, "out_of_date", ""),
+    BundleConflict: (409, "conflict", ""),
+    BundleRefused: (422, "must_be_fixed", ""),
     PublicationRefused: (409, "refused", ""),
     PermissionDenied: (403, "permission_denied", ""),
     MatchMissing: (428, "if_match_missing", "Send the ETag as the header If-Match."),
     ParseError: (400, "parse_error", ""),
+    TargetMissing: (404, "not_found", ""),
     Http404: (404, "not_found", "There is nothing at this address."),
     SuspiciousOperation: (400, "invalid", "The request cannot be read."),
+    ValidationError: (400, "invalid", ""),
     OperationalError: (503, "unavailable", "The database is busy. Try again."),
 }
 
@@ -60,8 +72,10 @@ def answer_error(error: Exception, context: object) -> Response | None:
     headers = {"Retry-After": "1"} if isinstance(error, OperationalError) else {}
     if challenge := getattr(error, "auth_header", ""):
         headers["WWW-Authenticate"] = challenge
-    problems = [*getattr(error, "findings", ())]
-    body = {"detail": detail or str(error), "code": code, "problems": problems}
+    problems: Any = getattr(error, "findings", ()) or getattr(error, "problems", ())
+    if isinstance(error, ValidationError):
+        problems, detail = error.messages, " ".join(error.messages)
+    body = {"detail": detail or str(error), "code": code, "problems": [*problems]}
     return Response(body, status, headers=headers)
 
 
@@ -88,27 +102,39 @@ class Table(openapi.AutoSchema):
         return f"{self.view.basename}_{self.view.action}".replace("-", "_")
 
     def get_override_parameters(self) -> list[Any]:
-        query = self.view.parameters.get(self.view.action, {})
-        places: dict[str, Any] = {"id": "path"} if "{id}" in self.path else {}
-        places |= {} if self.method == "GET" else {"If-Match": "header"}
-        own = [OpenApiParameter(name, str, place) for name, place in places.items()]
-        return own + [OpenApiParameter(name, each) for name, each in query.items()]
+        own = [OpenApiParameter("id", str, "path")] if "{id}" in self.path else []
+        is_needed = self.view.if_match.get(self.view.action)
+        if is_needed is not None:
+            name = "If-Match"
+            own.append(OpenApiParameter(name, str, "header", required=is_needed))
+        for name, values in self.view.parameters.get(self.view.action, {}).items():
+            own.append(OpenApiParameter(name, _schema_of(values)))
+        return own
 
     def get_request_serializer(self) -> Any:
-        members = self.view.members.get(self.view.action, {}).items()
-        properties = {name: {"type": _TYPES[each]} for name, each in members}
+        members = self.view.members.get(self.view.action, {})
+        if members is None:
+            return {"application/json": {"type": "object"}}
+        properties = {name: _schema_of(values) for name, values in members.items()}
         schema = {"type": "object", "properties": properties}
         return {"application/json": {**schema, "additionalProperties": False}}
 
     def get_response_serializers(self) -> Any:
-        answers = self.view.answers
-        answer = answers.get(self.view.action, answers["retrieve"])
+        answers, action = self.view.answers, self.view.action
+        answer = answers[action] if action in answers else answers["retrieve"]
         more = () if self.method == "GET" else (409, 412, 422, 428, 503)
         refusals = dict.fromkeys((400, 401, 403, 404, *more), _ERROR)
-        return {200 if answer else 204: answer, **refusals}
+        done = 201 if self.view.action == "create" else 200
+        return {done if answer else 204: answer, **refusals}
 
     def _is_list_view(self, serializer: Any = None) -> bool:
         return False
+
+
+def _schema_of(values: Values) -> dict[str, Any]:
+    if isinstance(values, tuple):
+        return {"type": "string", "enum": [*values]}
+    return {"type": _TYPES[values]}
 
 
 class StaffView(ViewSet):
@@ -120,8 +146,11 @@ class StaffView(ViewSet):
     metadata_class = versioning_class = None
     schema = Table()
     answers: Mapping[str, Any] = {}
-    parameters: Mapping[str, Mapping[str, type]] = {}
-    members: Mapping[str, Mapping[str, type]] = {}
+    parameters: Mapping[str, Mapping[str, Values]] = {}
+    members: Mapping[str, Mapping[str, Values] | None] = {}
+    """Of the body; None if the action reads it itself."""
+    if_match: Mapping[str, bool] = {}
+    """The actions that take an ETag, and whether they must have one."""
 
     @property
     def default_response_headers(self) -> dict[str, str]:
@@ -150,21 +179,25 @@ class StaffView(ViewSet):
             raise Http404
         texts = {name: ", ".join(each) for name, each in request.query_params.lists()}
         self.query = read_values(texts, self.parameters.get(self.action, {}))
-        self.body = read_values(request.data, self.members.get(self.action, {}))
+        members = self.members.get(self.action, {})
+        self.body = {} if members is None else read_values(request.data, members)
 
 
-def read_values(values: Any, known: Mapping[str, type]) -> dict[str, Any]:
-    """Return these values, each of its type; what is not known is refused."""
+def read_values(values: Any, fields: Mapping[str, Values]) -> dict[str, Any]:
+    """Return these values, each as its field wants it; others are refused."""
     if not isinstance(values, dict):
         raise exceptions.ParseError("The body must be an object.")
     read = {}
     for name, value in values.items():
-        kind = known.get(name)
-        is_number = kind is int and re.fullmatch("[0-9]{1,18}", str(value))
+        field = fields.get(name, ())
+        is_number = field is int and re.fullmatch("[0-9]{1,18}", str(value))
         read[name] = int(value) if is_number else value
-        if type(read[name]) is not kind or "\0" in str(value):
-            there = ", ".join(f"{n} ({_TYPES[each]})" for n, each in known.items())
-            raise exceptions.ParseError(f"{name!r} is not one of: {there or 'nothing'}")
+        fits = value in field if isinstance(field, tuple) else type(read[name]) is field
+        if not fits or "\0" in str(value):
+            shapes = ((key, _schema_of(each)) for key, each in fields.items())
+            takes = [f"{k} ({'|'.join(s.get('enum', [s['type']]))})" for k, s in shapes]
+            text = f"{name!r} is not one of: {', '.join(takes) or 'nothing'}"
+            raise exceptions.ParseError(text)
     return read
 
 

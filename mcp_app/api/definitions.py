@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.db import router
@@ -15,16 +15,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import CharField, IntegerField, JSONField
 
-from mcp_app.api.base import MatchMissing, StaffView
+from mcp_app.api.base import MatchMissing, StaffView, Values
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionVersion, Stop
 from mcp_app.models.fields import digest
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.transactions import own_transaction
+from mcp_app.models.versions import State
 from mcp_app.publishing import publication, rights, row_findings, services
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
-_QUERY: Final = {"key": str, "state": str, "q": str, "after": int, "limit": int}
+_PAGES: Final[dict[str, Values]] = {"after": int, "limit": int}
+_QUERY: Final = {"key": str, "state": tuple(State.values), "q": str, **_PAGES}
 _ROLL_BACK: Final = {"version": int, "note": str, "working_copy": bool}
 _ROW: Final[dict[str, Any]] = {
     **{each: CharField() for each in ("id", "key", "source", "state", "etag")},
@@ -32,19 +34,32 @@ _ROW: Final[dict[str, Any]] = {
     "stops": JSONField(),
 }
 _WHOLE: Final = {**_ROW, "working_copy": JSONField(), "findings": JSONField()}
+_VERSION: Final[dict[str, Any]] = {
+    **{each: IntegerField(allow_null=True) for each in ("number", "restored")},
+    **{each: CharField() for each in ("note", "author", "created")},
+    "content": JSONField(),
+}
 _ONE: Final = inline_serializer("WholeDefinition", _WHOLE)
 _MANY: Final = inline_serializer("Definition", _ROW, many=True)
 _NEXT: Final = IntegerField(allow_null=True)
 _PAGE: Final = inline_serializer("Definitions", {"next": _NEXT, "results": _MANY})
+_OLD: Final = inline_serializer("Version", _VERSION, many=True)
+_HISTORY: Final = inline_serializer("Versions", {"next": _NEXT, "results": _OLD})
 
 
 class DefinitionView(StaffView):
     """One of the models; whoever may not see it does nothing to it here."""
 
     model: Any = None
-    answers = {"list": _PAGE, "retrieve": _ONE, "destroy": None}
-    parameters = {"list": _QUERY}
+    answers = {
+        "list": _PAGE,
+        "retrieve": _ONE,
+        "versions": _HISTORY,
+        "destroy": None,
+    }
+    parameters = {"list": _QUERY, "versions": _PAGES}
     members = {"publish": {"note": str}, "roll_back": _ROLL_BACK}
+    if_match = dict.fromkeys(("publish", "unpublish", "roll_back", "destroy"), True)
 
     def check_permissions(self, request: Request) -> None:
         super().check_permissions(request)
@@ -62,12 +77,19 @@ class DefinitionView(StaffView):
             texts = (key, "title", "description")
             parts = {f"{each}__icontains": query["q"] for each in texts}
             rows = rows.filter(Q(**parts, _connector=Q.OR))
-        size = min(query.get("limit", PAGE_SIZE), MAX_PAGE_SIZE) or PAGE_SIZE
-        page = [*rows.order_by("pk")[: size + 1]]
-        following = page[size - 1].pk if len(page) > size else None
-        stops = Stop.objects.of_rows(page[:size])
-        results = [_describe(row, stops) for row in page[:size]]
-        return Response({"next": following, "results": results})
+        page, following = _cut_page(rows.order_by("pk"), query)
+        stops = Stop.objects.of_rows(page)
+        results = [_describe(row, stops) for row in page]
+        return Response({"next": following and following.pk, "results": results})
+
+    def versions(self, request: Request, id: str) -> Response:
+        """List what was published, the newest first; `after` is a number."""
+        versions = DefinitionVersion.objects.of(self._find(id, self._rows()))
+        if "after" in self.query:
+            versions = versions.filter(number__lt=self.query["after"])
+        page, following = _cut_page(versions.order_by("-number"), self.query)
+        results = [_describe_version(version) for version in page]
+        return Response({"next": following and following.number, "results": results})
 
     def retrieve(self, request: Request, id: str) -> Response:
         """Return one, with its working copy and what lint says of that."""
@@ -114,6 +136,13 @@ class DefinitionView(StaffView):
         return get_object_or_404(rows, pk=key if is_key else None)
 
 
+def _cut_page(rows: Any, query: Mapping[str, int]) -> tuple[Sequence[Any], Any]:
+    """Return the rows of a page, and its last one if more follow."""
+    size = min(query.get("limit", PAGE_SIZE), MAX_PAGE_SIZE) or PAGE_SIZE
+    page = [*rows[: size + 1]]
+    return page[:size], page[size - 1] if len(page) > size else None
+
+
 def _describe(row: Any, stops: Sequence[Stop]) -> dict[str, Any]:
     return {
         "id": str(row.pk),
@@ -124,6 +153,17 @@ def _describe(row: Any, stops: Sequence[Stop]) -> dict[str, Any]:
         "published": row.published.number if row.published else None,
         "to_fix": getattr(row, "to_fix", None),
         "etag": _etag(row, stops),
+    }
+
+
+def _describe_version(version: DefinitionVersion) -> dict[str, Any]:
+    return {
+        "number": version.number,
+        "restored": version.restored,
+        "note": version.note,
+        "author": version.author_name,
+        "created": version.created.isoformat(),
+        "content": version.read(),
     }
 
 

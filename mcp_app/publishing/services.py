@@ -180,7 +180,7 @@ def import_bundle(
     by: Person | None,
     read: Bundle,
     *,
-    looked_at: str,
+    looked_at: str | None,
     publish: bool = False,
     origin: str = "",
     author: AbstractBaseUser | None = None,

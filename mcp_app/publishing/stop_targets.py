@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from django.db.models import Q
@@ -12,14 +12,65 @@ from django.db.models import Q
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import MODELS, hints_of
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.rules import text_problem
+from mcp_app.interface.rules import text_problem, visible
 from mcp_app.models import DefinitionRow, PublishedRow, Server, Stop, Tool
-from mcp_app.models.stops import stop_matcher
+from mcp_app.models.stops import Scope, stop_matcher
 from mcp_app.publishing.overlays import make_overlays, whole_definition
 
+KINDS: Final[Mapping[str, str]] = {
+    "tool": "tool",
+    "resource": "resource",
+    "template": "resourcetemplate",
+    "prompt": "prompt",
+    "event": "eventtype",
+}
+"""The models of definitions, by the kinds' names for people."""
+ALONE: Final = (Scope.EVERYTHING.value, Scope.CHANGES.value)
+"""Scopes that take no name."""
+WHAT: Final = (*ALONE, Scope.SERVER.value, *KINDS)
 NEAR: Final = 5
 """Names that are suggested."""
 MOST_COUNTED: Final = 1_000
+
+
+class TargetMissing(Exception):
+    """Nothing is called so; the text says what is."""
+
+
+def find_target(target: str, registry: Registry) -> tuple[str, PublishedRow | None]:
+    """Return the scope and the row of a text as `everything` or `tool:weather`.
+
+    Raises `TargetMissing`, which names what is called alike.
+    """
+    what, _colon, name = target.partition(":")
+    if what not in WHAT:
+        similar = difflib.get_close_matches(what, WHAT, 1)
+        advice = f" Did you mean “{similar[0]}”?" if similar else ""
+        raise TargetMissing(f"“{visible(what)}” is none of: {', '.join(WHAT)}.{advice}")
+    if what in ALONE:
+        if name:
+            raise TargetMissing(
+                f"“{what}” takes no name, but you gave “{visible(name)}”."
+            )
+        return what, None
+    if what == Scope.SERVER:
+        rows = {row.slug: row for row in Server.objects.all()}
+        if name in rows:
+            return what, rows[name]
+        close = difflib.get_close_matches(name, rows, NEAR) or [*rows][:NEAR]
+        raise TargetMissing(_missing_message(what, name, close))
+    row = find_definition(KINDS[what], name, registry)
+    if row is None:
+        close = similar_names(KINDS[what], name)
+        raise TargetMissing(_missing_message(what, name, close))
+    return Scope.DEFINITION.value, row
+
+
+def _missing_message(what: str, name: str, close: Sequence[str]) -> str:
+    message = f"There is no {what} “{visible(name)}”."
+    if close:
+        message += f" Similar names: {', '.join(visible(each) for each in close)}."
+    return message
 
 
 def find_definition(kind: str, name: str, registry: Registry) -> DefinitionRow | None:

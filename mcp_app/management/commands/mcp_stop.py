@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import getpass
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -14,23 +13,18 @@ from django.db import Error as DatabaseError
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import one_line, visible
-from mcp_app.models import PublishedRow, Server, Stop
-from mcp_app.models.stops import MAX_NAME_LENGTH, Running, Scope
+from mcp_app.models import PublishedRow, Stop
+from mcp_app.models.stops import MAX_NAME_LENGTH, Running
 from mcp_app.publishing import services
-from mcp_app.publishing.stop_targets import NEAR, find_definition, similar_names
+from mcp_app.publishing.stop_targets import (
+    ALONE,
+    KINDS,
+    WHAT,
+    TargetMissing,
+    find_target,
+)
 from mcp_app.site_time import local_time
 
-KINDS: Final[Mapping[str, str]] = {
-    "tool": "tool",
-    "resource": "resource",
-    "template": "resourcetemplate",
-    "prompt": "prompt",
-    "event": "eventtype",
-}
-"""The models of definitions, by the kinds' names on the command line."""
-ALONE: Final = (Scope.EVERYTHING.value, Scope.CHANGES.value)
-"""Scopes that take no name."""
-WHAT: Final = (*ALONE, Scope.SERVER.value, *KINDS)
 COLUMNS: Final = ("number", "what", "since", "by", "running calls", "why")
 
 
@@ -157,31 +151,12 @@ def _acting_name(options: Mapping[str, Any]) -> str:
 
 
 def _scope_and_row(what: str, name: str) -> tuple[str, PublishedRow | None]:
-    if what not in WHAT:
-        similar = difflib.get_close_matches(what, WHAT, 1)
-        advice = f" Did you mean “{similar[0]}”?" if similar else ""
-        raise CommandError(
-            f"“{visible(what)}” is not what can be stopped: {', '.join(WHAT)}.{advice}"
-        )
-    if what in ALONE:
-        if name:
-            raise CommandError(
-                f"“{what}” takes no name, but you gave “{visible(name)}”."
-            )
-        return what, None
-    if not name:
+    if what in WHAT and what not in ALONE and not name:
         raise CommandError(f"Name the {what}: mcp_stop … {what} NAME.")
-    if what == Scope.SERVER:
-        rows = {row.slug: row for row in Server.objects.all()}
-        if name not in rows:
-            close = difflib.get_close_matches(name, rows, NEAR)
-            raise CommandError(_missing_message(what, name, close or [*rows][:NEAR]))
-        return what, rows[name]
-    row = find_definition(KINDS[what], name, mcp)
-    if row is None:
-        close = similar_names(KINDS[what], name)
-        raise CommandError(_missing_message(what, name, close))
-    return Scope.DEFINITION.value, row
+    try:
+        return find_target(f"{what}:{name}" if name else what, mcp)
+    except TargetMissing as missing:
+        raise CommandError(str(missing)) from None
 
 
 def _stops_to_end(what: str, name: str) -> list[Stop]:
@@ -217,13 +192,6 @@ def _stops_of_name(what: str, name: str) -> list[Stop]:
             raise
         return stops
     return [each for each in on if row is not None and each.holds(row)]
-
-
-def _missing_message(what: str, name: str, close: Sequence[str]) -> str:
-    message = f"There is no {what} “{visible(name)}”."
-    if close:
-        message += f" Similar names: {', '.join(visible(each) for each in close)}."
-    return message
 
 
 def _remaining_stops() -> str:

@@ -20,7 +20,13 @@ from mcp_app.publishing.bundle.comparing import (
     Publication,
     compare_bundle,
 )
-from mcp_app.publishing.bundle.format import MOST_BYTES, Bundle, BundleRefused, Entry
+from mcp_app.publishing.bundle.format import (
+    MOST_BYTES,
+    Bundle,
+    BundleConflict,
+    BundleRefused,
+    Entry,
+)
 from mcp_app.publishing.bundle.reading import read_bundle, read_files, too_large
 from mcp_app.publishing.bundle.writing import (
     everything,
@@ -33,6 +39,7 @@ from mcp_app.publishing.bundle.writing import (
 __all__ = [
     "MOST_BYTES",
     "Bundle",
+    "BundleConflict",
     "BundleRefused",
     "ComparedEntry",
     "Comparison",

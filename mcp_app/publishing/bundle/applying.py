@@ -29,6 +29,7 @@ from mcp_app.publishing.bundle.comparing import (
 from mcp_app.publishing.bundle.format import (
     CHOICES,
     Bundle,
+    BundleConflict,
     BundleRefused,
     Identity,
     PublishedContent,
@@ -109,7 +110,7 @@ def import_bundle(
     registry: Registry,
     *,
     author: AbstractBaseUser | None,
-    looked_at: str,
+    looked_at: str | None,
     publish: bool = False,
     origin: str = "",
     allowed: Callable[[Comparison], None] = lambda comparison: None,
@@ -117,13 +118,14 @@ def import_bundle(
     """Import a bundle as it was compared: all or nothing, in one transaction.
 
     `looked_at` is the comparison's digest; where it is another one by now, `OutOfDate`
-    is raised, and `BundleRefused` where an entry cannot be imported.  `allowed` may
+    is raised.  Without it nobody's work is overwritten: `BundleConflict`.
+    `BundleRefused` is raised where an entry cannot be imported.  `allowed` may
     refuse by raising, before anything is written.  `origin` names the file for people.
     """
     try:
         with transaction.atomic(using=router.db_for_write(Server)):
             comparison = compare_bundle(bundle, registry, lock=True)
-            if comparison.looked_at != looked_at:
+            if looked_at not in (None, comparison.looked_at):
                 raise OutOfDate(
                     _(
                         "Something at this site has changed since you checked the file."
@@ -131,7 +133,8 @@ def import_bundle(
                     )
                 )
             allowed(comparison)
-            check_importable(comparison, publish=publish)
+            overwrite = looked_at is not None
+            check_importable(comparison, publish=publish, overwrite=overwrite)
             keys = dict(comparison.primary_keys)
             origin = origin or bundle.fingerprint
             importer = _Importer(comparison, registry, author, publish, origin, keys)
@@ -158,16 +161,21 @@ def check_importable(
 
     `overwrite` says that somebody has looked at the conflicts.
     """
-    sentences = [
-        _("%(entry)s: %(problem)s") % {"entry": each.entry, "problem": problem}
+    text = _("%(entry)s: %(problem)s")
+    obstacles = [
+        text % {"entry": each.entry, "problem": problem}
         for each in comparison.entries
-        for problem in (
-            *each.obstacles(publish=publish),
-            *(() if overwrite else each.conflicts),
-        )
+        for problem in each.obstacles(publish=publish)
     ]
-    if sentences:
-        raise BundleRefused(sentences)
+    conflicts = [
+        text % {"entry": each.entry, "problem": conflict}
+        for each in (() if overwrite else comparison.entries)
+        for conflict in each.conflicts
+    ]
+    if obstacles:
+        raise BundleRefused([*obstacles, *conflicts])
+    if conflicts:
+        raise BundleConflict(conflicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,11 +321,12 @@ def report_lines(comparison: Comparison, *, publish: bool) -> Iterator[str]:
     """Yield the differences entry by entry, and at the end the counts."""
     for compared in comparison.entries:
         if compared.outcome(publish=publish) != Outcome.SAME:
-            yield from _entry_lines(compared, publish=publish)
+            yield from entry_lines(compared, publish=publish)
     yield outcome_counts(comparison, publish=publish)
 
 
-def _entry_lines(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
+def entry_lines(compared: ComparedEntry, *, publish: bool) -> Iterator[str]:
+    """Yield what becomes of an entry that is not the same, and why."""
     headings = {
         Outcome.NEW: _("New"),
         Outcome.CHANGED: _("Changed"),

@@ -60,6 +60,10 @@ class BundleRefused(PublicationRefused):
         super().__init__(" ".join(self.problems))
 
 
+class BundleConflict(BundleRefused):
+    """The file would overwrite what somebody saved and nobody published."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedContent:
     """The version that clients saw where the file was made.

@@ -196,7 +196,7 @@ def test_the_name_that_clients_see_counts() -> None:
         (["start", "tool", "add_order"], "It is not stopped."),
         (["start", "4711"], "There is no active stop 4711."),
         (["start", "all"], "It is not stopped."),
-        (["start", "al"], "is not what can be stopped"),
+        (["start", "al"], "“al” is none of: "),
     ],
 )
 def test_what_is_refused(arguments: list[str], said: str) -> None:

@@ -1,0 +1,114 @@
+"""Definitions as files for Git, and back: all of a bundle or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.utils import inline_serializer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import CharField, IntegerField, JSONField
+
+from mcp_app.api.base import StaffView
+from mcp_app.catalog.registry import mcp
+from mcp_app.models import PublishedRow
+from mcp_app.publishing import bundle, rights, services
+from mcp_app.publishing.bundle import Bundle, Entry, Outcome
+from mcp_app.publishing.bundle.applying import entry_lines
+from mcp_app.publishing.bundle.format import natural_key_of
+from mcp_app.publishing.stop_targets import TargetMissing, find_target
+
+_REPORT = inline_serializer(
+    "BundleReport",
+    {
+        "etag": CharField(allow_null=True),
+        "changed": IntegerField(),
+        "entries": JSONField(),
+    },
+)
+
+
+class BundleView(StaffView):
+    """Reads and writes what `mcp_export` and `mcp_import` do, with the same checks."""
+
+    answers = {"retrieve": {"type": "object"}, "update": _REPORT}
+    parameters = {
+        "retrieve": {"server": str, "definition": str, "published": ("0", "1")},
+        "update": {"check": ("0", "1"), "publish": ("1", "working")},
+    }
+    members = {"update": None}
+    if_match = {"update": False}
+
+    def check_permissions(self, request: Request) -> None:
+        super().check_permissions(request)
+        rights.require_right(request.user, "bundle")
+
+    def retrieve(self, request: Request) -> HttpResponse:
+        """Return a bundle of all, or of these servers and definitions (`tool:name`)."""
+        names = request.query_params.getlist("definition")
+        slugs = request.query_params.getlist("server")
+        rows: list[PublishedRow] = bundle.servers_by_name(slugs) if slugs else []
+        for name in names:
+            _scope, row = find_target(name, mcp)
+            if row is None:
+                raise TargetMissing(f"“{name}” is no definition, such as “tool:name”.")
+            rows += [row] if row not in rows else []
+        chosen: Iterable[PublishedRow] = rows if names or slugs else bundle.everything()
+        is_published = self.query.get("published") != "0"
+        file = bundle.export_bundle(chosen, published=is_published)
+        return HttpResponse(file, content_type="application/json")
+
+    def update(self, request: Request) -> Response:
+        """Import a bundle, or say what that would do (`check`).
+
+        Without an ETag of such a check no saved work is overwritten.
+        """
+        # The stream: Django's `body` has a limit for forms, DRF needs a length.
+        read = bundle.read_bundle(request._request.read(bundle.MOST_BYTES + 1))
+        wish = self.query.get("publish")
+        read = replace(read, publishes_working=wish == "working")
+        if self.query.get("check") == "1":
+            return _compare(read, publish=wish is not None)
+        expected = request.headers.get("If-Match")
+        looked_at = None if expected is None else expected.strip().strip('"')
+        by: Any = request.user
+        done = services.import_bundle(
+            by, read, looked_at=looked_at, publish=wish is not None
+        )
+        rows = {(each.row.kind_of_row, natural_key_of(each.row)): each for each in done}
+        entries = []
+        for entry in read.entries:
+            written = rows.get(entry.identity)
+            if written is None:
+                entries.append(_describe(entry, Outcome.SAME, []))
+                continue
+            outcome = Outcome.NEW if written.is_new else Outcome.CHANGED
+            entries.append(_describe(entry, outcome, [written.sentence]))
+        return Response({"etag": None, "changed": len(done), "entries": entries})
+
+
+def _compare(read: Bundle, *, publish: bool) -> Response:
+    comparison = bundle.compare_bundle(read, mcp)
+    entries = []
+    for each in comparison.entries:
+        outcome = each.outcome(publish=publish)
+        lines = [] if outcome == Outcome.SAME else entry_lines(each, publish=publish)
+        entries.append(_describe(each.entry, outcome, lines))
+        if each.conflicts and outcome != Outcome.CANNOT:
+            entries[-1]["outcome"] = "conflict"
+    etag = f'"{comparison.looked_at}"'
+    count = len(comparison.entries_to_write(publish=publish))
+    body = {"etag": etag, "changed": count, "entries": entries}
+    return Response(body, headers={"ETag": etag})
+
+
+def _describe(entry: Entry, outcome: Outcome, why: Iterable[str]) -> dict[str, Any]:
+    return {
+        "kind": entry.kind,
+        "key": entry.key,
+        "outcome": outcome.value,
+        "why": [*why],
+    }
