@@ -29,7 +29,7 @@ ON_MARIADB := DATABASE_URL=$(MYSQL_TEST_URL)/mysql
 # Where mysqlclient was not built, Django cannot begin; REQUIRE_ALL=1 lets that fail.
 WITHOUT_MARIADB := [ "$${REQUIRE_ALL-}" != 1 ] && ! python -c "import MySQLdb" 2>/dev/null
 # What locks rows: there, no other database is as SQLite is.
-LOCKING := tests/audit tests/invalidation tests/streams tests/tasks tests/workbench $(wildcard tests/*/on_servers.py)
+LOCKING := tests/api tests/audit tests/invalidation tests/streams tests/tasks tests/workbench $(wildcard tests/*/on_servers.py)
 # What PostgreSQL alone takes of a site's SQL, such as a table as a whole row.
 OWN_SQL := tests/kinds/query/test_own_sql.py
 

@@ -20,8 +20,6 @@ from mcp_app.models import EventType, Prompt, Resource, ResourceTemplate, Server
 
 _NAMES = "tools", "resources", "templates", "prompts", "event-types", "servers"
 _MODELS = Tool, Resource, ResourceTemplate, Prompt, EventType, Server
-_BUNDLE = {"get": "retrieve", "put": "update"}
-_STOPS = {"get": "list", "post": "create"}
 _ACTIONS = {
     "": {"get": "list"},
     "<str:id>/": {"get": "retrieve", "delete": "destroy"},
@@ -37,8 +35,13 @@ urlpatterns = [
         for n, model in zip(_NAMES, _MODELS, strict=True)
         for p, actions in _ACTIONS.items()
     ),
-    path("bundle/", BundleView.as_view(_BUNDLE, basename="bundle")),
-    path("stops/", StopView.as_view(_STOPS, basename="stops")),
+    path(
+        "bundle/",
+        BundleView.as_view({"get": "retrieve", "put": "update"}, basename="bundle"),
+    ),
+    path(
+        "stops/", StopView.as_view({"get": "list", "post": "create"}, basename="stops")
+    ),
     path("stops/<str:id>/", StopView.as_view({"delete": "destroy"}, basename="stops")),
     path("schema/", SchemaView.as_view({"get": "retrieve"}, basename="schema")),
     re_path("", StaffView.as_view({"options": "options"})),

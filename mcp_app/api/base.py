@@ -122,8 +122,8 @@ class Table(openapi.AutoSchema):
     def get_response_serializers(self) -> Any:
         answers, action = self.view.answers, self.view.action
         answer = answers[action] if action in answers else answers["retrieve"]
-        more = () if self.method == "GET" else (409, 412, 422, 428, 503)
-        refusals = dict.fromkeys((400, 401, 403, 404, *more), _ERROR)
+        more = () if self.method == "GET" else (409, 412, 428, 503)
+        refusals = dict.fromkeys((400, 401, 403, 404, 422, *more), _ERROR)
         done = 201 if self.view.action == "create" else 200
         return {done if answer else 204: answer, **refusals}
 

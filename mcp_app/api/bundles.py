@@ -14,7 +14,6 @@ from rest_framework.serializers import CharField, IntegerField, JSONField
 
 from mcp_app.api.base import StaffView
 from mcp_app.catalog.registry import mcp
-from mcp_app.models import PublishedRow
 from mcp_app.publishing import bundle, rights, services
 from mcp_app.publishing.bundle import Bundle, Entry, Outcome
 from mcp_app.publishing.bundle.applying import entry_lines
@@ -48,17 +47,19 @@ class BundleView(StaffView):
 
     def retrieve(self, request: Request) -> HttpResponse:
         """Return a bundle of all, or of these servers and definitions (`tool:name`)."""
-        names = request.query_params.getlist("definition")
         slugs = request.query_params.getlist("server")
-        rows: list[PublishedRow] = bundle.servers_by_name(slugs) if slugs else []
-        for name in names:
-            _scope, row = find_target(name, mcp)
-            if row is None:
-                raise TargetMissing(f"“{name}” is no definition, such as “tool:name”.")
-            rows += [row] if row not in rows else []
-        chosen: Iterable[PublishedRow] = rows if names or slugs else bundle.everything()
-        is_published = self.query.get("published") != "0"
-        file = bundle.export_bundle(chosen, published=is_published)
+        names = request.query_params.getlist("definition")
+        rows: Any = [
+            find_target(name, mcp)[1]
+            for name in (*(f"server:{slug}" for slug in slugs), *names)
+        ]
+        if None in rows:
+            raise TargetMissing("“definition” takes a kind and a name: “tool:weather”.")
+        if slugs:
+            rows = {*bundle.with_definitions(rows[: len(slugs)]), *rows}
+        file = bundle.export_bundle(
+            rows or bundle.everything(), published=self.query.get("published") != "0"
+        )
         return HttpResponse(file, content_type="application/json")
 
     def update(self, request: Request) -> Response:

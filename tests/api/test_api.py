@@ -16,7 +16,7 @@ from rest_framework.authentication import BaseAuthentication
 
 from mcp_app.checks.settings import check_settings
 from mcp_app.models import AccessToken, DefinitionVersion, Server, Stop, Tool
-from tests.apart import ROOT
+from tests.apart import ROOT, inherited
 from tests.auth.apps import Program
 from tests.oauth.program import WAYS
 from tests.published import published, start, stopped
@@ -30,6 +30,17 @@ DRF: Final = "rest_framework.authentication"
 DEEDS: Final[dict[str, Any]] = {
     "publish/": {"note": "so"},
     "roll-back/": {"version": 1},
+}
+NEW: Final = {
+    "name": "new",
+    "description": "Greets people. Use it when somebody says hello.",
+    "read_only": True,
+    "config": {"content": [{"type": "text", "text": "Hello!"}]},
+}
+FILE: Final[Any] = {
+    "format": "django-mcp-app bundle",
+    "version": 2,
+    "tools": [{"name": "new", "working": NEW}],
 }
 NOT_MOUNTED: Final = """
 import django, os, sys
@@ -193,3 +204,13 @@ def test_a_way_in_that_is_not_for_staff_is_told_and_lets_nobody_in(
     told = [e.msg for e in check_settings(None) if e.id == "mcp_app.E025"]
     assert ["no option" in told[0], UNFIT[path] in told[1]] == [True, True]
     assert client_of(is_superuser=True).get(TOOLS).status_code in (401, 403)
+
+
+def test_what_a_site_says_to_its_own_api_changes_nothing() -> None:
+    program = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    program += ["--ds", "tests.api.hostile_settings", "tests/api/test_rights.py"]
+    done = subprocess.run(
+        program, check=False, cwd=ROOT, env=inherited(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert "14 passed" in done.stdout

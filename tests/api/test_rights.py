@@ -12,15 +12,13 @@ from django.test import Client
 from django.urls import include, path
 
 from mcp_app.models import Stop, Tool
-from tests.api.test_api import DEEDS, JSON, client_of, etag, row, stored
+from tests.api.test_api import DEEDS, FILE, JSON, client_of, etag, row, stored
 from tests.published import stopped
 
 __all__ = ["row"]
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.api.test_rights")]
 urlpatterns = [path("api/mcp/", include("mcp_app.api_urls"))]
 urlpatterns += [path("admin/", admin.site.urls)]
-NEW: Final = {"name": "new", "working": {"name": "new", "description": "Says hello."}}
-FILE: Final = {"format": "django-mcp-app bundle", "version": 2, "tools": [NEW]}
 AGAIN: Final = "Published version 1 again as version 1."
 STOP: Final = "Stopped Everything; running calls: cancel."
 TABLE: Final[dict[str, tuple[str, Any, str, str]]] = {
@@ -47,7 +45,7 @@ TABLE: Final[dict[str, tuple[str, Any, str, str]]] = {
     ),
     "DELETE tools/{id}/": ("delete_tool", {}, "tool/{id}/delete/", ""),
     "GET bundle/": ("bundle", None, "server/import/", ""),
-    "PUT bundle/": ("bundle", FILE, "server/import/", "Imported from 6ae6ef8f."),
+    "PUT bundle/": ("bundle", FILE, "server/import/", "Imported from 021e42c7."),
     "GET stops/": ("stop", None, "server/stop/", ""),
     "POST stops/": ("stop", {"what": "everything"}, "server/stop/", STOP),
     "DELETE stops/{id}/": ("stop", {}, "server/stop/start/", "Started again: hours."),
