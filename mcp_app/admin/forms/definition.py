@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.core.exceptions import NON_FIELD_ERRORS
+from django.utils import translation
 from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
@@ -119,9 +121,22 @@ class DefinitionForm(WatchedForm[AnyRow]):
         is_new = self.instance.pk is None and chosen
         return written_text({member: str(chosen)}) if is_new else self.instance.config
 
-    def drafts(self) -> Mapping[str, str]:
-        """Return texts for fields that are left empty, by the names of the fields."""
+    def typed_config(self) -> JsonObject:
+        """Return the config that drafts are about; it may lack anything."""
         return {}
+
+    def draft_texts(self, config: JsonObject) -> Mapping[str, str]:
+        """Return texts for fields that nobody wrote, by the names of the fields."""
+        return {}
+
+    def drafts(self, config: JsonObject | None = None) -> Mapping[str, str]:
+        """Return the drafts of a config, by default of what was typed.
+
+        Clients read them, so they are in the site's language, not in the editor's.
+        """
+        with translation.override(settings.LANGUAGE_CODE):
+            about = self.typed_config() if config is None else config
+            return {name: str(text) for name, text in self.draft_texts(about).items()}
 
     def show_typed(self) -> None:
         """Let panels show what was typed, before the form may be shown again."""
@@ -164,8 +179,12 @@ class DefinitionForm(WatchedForm[AnyRow]):
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
         drafts, values = self.drafts(), self.cleaned_data
+        stored = self.drafts(self.instance.json("config") or {})
         for name, text in drafts.items():
             values[name] = values.get(name, text) or text
+            # What nobody wrote goes with the config: it would not be true any more.
+            if name == "description" and values[name] == stored.get(name):
+                values[name] = text
         if values.get("name") == "":
             title = slugify(values.get("title", "")) or slugify(drafts.get("title", ""))
             has_title = drafts or values.get("title")

@@ -37,14 +37,14 @@ class ChangeEventForm(QueryForm[EventType], EventTypeForm):
     ONE = True
     SHEET = ChangeSheet
 
-    def drafts(self) -> Mapping[str, str]:
-        model = mcp.open_models.get(self._config.get("model", ""))
+    def draft_texts(self, config: JsonObject) -> Mapping[str, str]:
+        model = mcp.open_models.get(config.get("model", ""))
         if model is None:
             return {}
         kind, about = ChangeKind(mcp), EventDefinition(name="")
-        when = kind.describe(about, self._config)[0][1]
+        when = kind.describe(about, config)[0][1]
         title = f"{capfirst(str(model.model._meta.verbose_name))} {when}"
-        text = kind.sentence(about, self._config)
+        text = kind.sentence(about, config)
         return {"title": title[:255], "description": text}
 
     def _preview(

@@ -169,9 +169,11 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
         known = schema.get("properties", {}) if isinstance(schema, dict) else {}
         return schema or {} if isinstance(known, dict) else None
 
-    def drafts(self) -> Mapping[str, str]:
+    def typed_config(self) -> JsonObject:
         typed = self.cleaned_data if hasattr(self, "cleaned_data") else {}
-        config = parse_or_none(typed.get("config", self.instance.config)) or {}
+        return parse_or_none(typed.get("config", self.instance.config)) or {}
+
+    def draft_texts(self, config: JsonObject) -> Mapping[str, str]:
         return draft_texts(config)
 
     def show_typed(self) -> None:

@@ -199,8 +199,10 @@ class QueryForm(DefinitionForm[AnyRow]):
         found = preview_of(config, mcp.open_models, self.user, may_read=may_read)
         return {**found, "left_out": left_out, "drafts": self.drafts()}
 
-    def drafts(self) -> Mapping[str, str]:
-        config = self._config
+    def typed_config(self) -> JsonObject:
+        return self._config
+
+    def draft_texts(self, config: JsonObject) -> Mapping[str, str]:
         if config.get("model") not in mcp.open_models:
             return {}
         text = QueryText(config, mcp.open_models)

@@ -10,10 +10,12 @@ from django.contrib.auth.models import User
 from django.db.models import CASCADE, CharField, ForeignKey, Model
 from django.test import Client
 from django.test.utils import isolate_apps
+from django.utils.translation import gettext_lazy, override
 
 from mcp_app.catalog.open_models import open_model
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import ResourceTemplate, Tool
+from mcp_app.publishing import publication
 from tests.admin.pages import (
     Queries,
     Staff,
@@ -216,6 +218,31 @@ def test_what_only_the_other_answer_has_is_not_stored(admin_client: Client) -> N
     assert {*shown_values(back)[f"{ROW}-columns"]} == {*WHOLE["fields"]}
     config = _fill(admin_client, tool, answer="groups")
     assert not {"fields", "lists", "count"} & config.keys()
+
+
+def test_a_description_that_nobody_wrote_stays_true(
+    admin_client: Client, monkeypatch: Any
+) -> None:
+    state = Order._meta.get_field("state")
+    monkeypatch.setattr(state, "verbose_name", gettext_lazy("password"))
+    tool = _tool(fields=["number", "state"])
+    told = "Orders: number and password, at most %s."
+    with override("de"):
+        _fill(admin_client, tool, limit="40")
+    assert tool.description == told % 40
+    old: Any = published(tool).published
+    _fill(admin_client, tool, limit="3")
+    assert tool.description == told % 3
+    published(tool)
+    again: Any = {"author": None, "number": 2, "working_copy": True}
+    publication.roll_back(tool, old, mcp, **again)
+    tool.refresh_from_db()
+    assert tool.description == told % 40
+    _fill(admin_client, tool, columns=["number"], **_filter(0, "state", "exact"))
+    assert tool.description == "Orders: number, at most 40. Give state."
+    save(admin_client, tool, description="Orders, as people want them.")
+    _fill(admin_client, tool, limit="9")
+    assert tool.description == "Orders, as people want them."
 
 
 def test_a_filter_is_removed(admin_client: Client) -> None:
