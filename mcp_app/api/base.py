@@ -25,6 +25,7 @@ from rest_framework.viewsets import ViewSet
 
 from mcp_app.api.options import authentication_classes
 from mcp_app.conf import MIB
+from mcp_app.interface.rules import visible
 from mcp_app.models.tokens import BEGINNING
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
@@ -46,7 +47,11 @@ class MatchMissing(Exception):
 _ANSWERS: Final[Mapping[type[Exception], tuple[int, str, str]]] = {
     NotReady: (422, "must_be_fixed", ""),
     OutOfDate: (412, "out_of_date", ""),
-    BundleConflict: (409, "conflict", ""),
+    BundleConflict: (
+        409,
+        "conflict",
+        "Look with check=1, and send its ETag as If-Match to overwrite these.",
+    ),
     BundleRefused: (422, "must_be_fixed", ""),
     PublicationRefused: (409, "refused", ""),
     PermissionDenied: (403, "permission_denied", ""),
@@ -170,13 +175,17 @@ class StaffView(ViewSet):
             raise exceptions.AuthenticationFailed
         user: Any = request.user
         if not (user and user.is_active and getattr(user, "is_staff", False)):
-            self.permission_denied(request)
+            self.permission_denied(
+                request, "This is for active staff: is_staff is off."
+            )
         user.came_over = _("Over REST.")
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if not self.answers:
             raise Http404
+        if self.action is None:
+            raise exceptions.MethodNotAllowed(request.method or "")
         texts = {name: ", ".join(each) for name, each in request.query_params.lists()}
         self.query = read_values(texts, self.parameters.get(self.action, {}))
         members = self.members.get(self.action, {})
@@ -197,6 +206,8 @@ def read_values(values: Any, fields: Mapping[str, Values]) -> dict[str, Any]:
             shapes = ((key, _schema_of(each)) for key, each in fields.items())
             takes = [f"{k} ({'|'.join(s.get('enum', [s['type']]))})" for k, s in shapes]
             text = f"{name!r} is not one of: {', '.join(takes) or 'nothing'}"
+            if name in fields:
+                text = f"{visible(str(value))[:100]} does not fit: {', '.join(takes)}"
             raise exceptions.ParseError(text)
     return read
 

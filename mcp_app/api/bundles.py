@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,14 @@ from mcp_app.publishing import bundle, rights, services
 from mcp_app.publishing.bundle import Bundle, Entry, Outcome
 from mcp_app.publishing.bundle.applying import entry_lines
 from mcp_app.publishing.bundle.format import natural_key_of
-from mcp_app.publishing.stop_targets import TargetMissing, find_target
+from mcp_app.publishing.stop_targets import KINDS, TargetMissing, find_target
 
 _REPORT = inline_serializer(
     "BundleReport",
     {
         "etag": CharField(allow_null=True),
         "changed": IntegerField(),
+        "lacking": JSONField(),
         "entries": JSONField(),
     },
 )
@@ -49,12 +50,15 @@ class BundleView(StaffView):
         """Return a bundle of all, or of these servers and definitions (`tool:name`)."""
         slugs = request.query_params.getlist("server")
         names = request.query_params.getlist("definition")
+        if any(name.partition(":")[0] not in KINDS for name in names):
+            kinds = ", ".join(KINDS)
+            raise TargetMissing(
+                f"“definition” is a kind ({kinds}), a colon and a name."
+            )
         rows: Any = [
             find_target(name, mcp)[1]
             for name in (*(f"server:{slug}" for slug in slugs), *names)
         ]
-        if None in rows:
-            raise TargetMissing("“definition” takes a kind and a name: “tool:weather”.")
         if slugs:
             rows = {*bundle.with_definitions(rows[: len(slugs)]), *rows}
         file = bundle.export_bundle(
@@ -72,7 +76,7 @@ class BundleView(StaffView):
         wish = self.query.get("publish")
         read = replace(read, publishes_working=wish == "working")
         if self.query.get("check") == "1":
-            return _compare(read, publish=wish is not None)
+            return _compare(request.user, read, publish=wish is not None)
         expected = request.headers.get("If-Match")
         looked_at = None if expected is None else expected.strip().strip('"')
         by: Any = request.user
@@ -88,11 +92,13 @@ class BundleView(StaffView):
                 continue
             outcome = Outcome.NEW if written.is_new else Outcome.CHANGED
             entries.append(_describe(entry, outcome, [written.sentence]))
-        return Response({"etag": None, "changed": len(done), "entries": entries})
+        return Response(_report(entries, changed=len(done)))
 
 
-def _compare(read: Bundle, *, publish: bool) -> Response:
+def _compare(by: Any, read: Bundle, *, publish: bool) -> Response:
     comparison = bundle.compare_bundle(read, mcp)
+    needed = bundle.needed_rights(comparison, publish=publish)
+    lacking = [each for each in needed if not by.has_perm(f"mcp_app.{each}")]
     entries = []
     for each in comparison.entries:
         outcome = each.outcome(publish=publish)
@@ -102,8 +108,19 @@ def _compare(read: Bundle, *, publish: bool) -> Response:
             entries[-1]["outcome"] = "conflict"
     etag = f'"{comparison.looked_at}"'
     count = len(comparison.entries_to_write(publish=publish))
-    body = {"etag": etag, "changed": count, "entries": entries}
-    return Response(body, headers={"ETag": etag})
+    report = _report(entries, etag=etag, changed=count, lacking=lacking)
+    return Response(report, headers={"ETag": etag})
+
+
+def _report(
+    entries: Sequence[Any],
+    *,
+    changed: int,
+    etag: str | None = None,
+    lacking: Iterable[str] = (),
+) -> dict[str, Any]:
+    sentences = [*map(rights.lacking_sentence, lacking)]
+    return {"etag": etag, "changed": changed, "lacking": sentences, "entries": entries}
 
 
 def _describe(entry: Entry, outcome: Outcome, why: Iterable[str]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from mcp_app.models.stops import is_stopped
 from mcp_app.models.transactions import own_transaction
 from mcp_app.models.versions import State
 from mcp_app.publishing import publication, rights, row_findings, services
+from mcp_app.publishing.stop_targets import TargetMissing
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 _PAGES: Final[dict[str, Values]] = {"after": int, "limit": int}
@@ -121,7 +122,9 @@ class DefinitionView(StaffView):
         elif self.action == "roll_back":
             versions = DefinitionVersion.objects.of(row)
             number = self.body.get("version", 0)
-            seen["version"] = get_object_or_404(versions, number=number)
+            seen["version"] = versions.filter(number=number).first()
+            if seen["version"] is None:
+                raise TargetMissing(f"There is no version {number}.")
         elif self.action == "destroy":
             seen.clear()
         deed = services.delete if not seen else getattr(services, self.action)

@@ -48,4 +48,12 @@ def _class_problem(path: str) -> str:
             value = each.__globals__.get(name)
             if "mcp_app" in f"{name} {getattr(value, '__module__', '')} {value!r}":
                 return "may take the tokens of AI clients, as it uses mcp_app."
-    return ""
+    return _model_problem(target)
+
+
+def _model_problem(target: Any) -> str:
+    """Return what is missing if the class stores its keys in an app of its own."""
+    model = getattr(target(), "get_model", lambda: None)()
+    if model is None or not model._meta.abstract:
+        return ""
+    return f"needs {model.__module__.removesuffix('.models')!r} in INSTALLED_APPS."

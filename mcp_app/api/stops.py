@@ -16,12 +16,12 @@ from mcp_app.catalog.registry import mcp
 from mcp_app.models import Stop
 from mcp_app.models.stops import Running
 from mcp_app.publishing import rights, services
-from mcp_app.publishing.stop_targets import find_target
+from mcp_app.publishing.stop_targets import KINDS, find_target
 
 _COLUMNS: Final = "scope", "kind", "running", "reason", "cancelled"
 _FIELDS: Final[dict[str, Any]] = {
     "id": IntegerField(),
-    **{each: CharField() for each in ("what", "by", "since", *_COLUMNS[:-1])},
+    **{each: CharField() for each in ("what", "name", "by", "since", *_COLUMNS[:-1])},
     "cancelled": IntegerField(),
 }
 _ONE: Final = inline_serializer("Stop", _FIELDS)
@@ -63,10 +63,19 @@ class StopView(StaffView):
         return Response(status=204)
 
 
+def _target_text(stop: Stop) -> str:
+    """Return what to send to stop the same again."""
+    words = {kind: word for word, kind in KINDS.items()}
+    return (
+        f"{words.get(stop.kind, stop.kind)}:{stop.served}" if stop.kind else stop.scope
+    )
+
+
 def _describe(stop: Stop) -> dict[str, Any]:
     return {
         "id": stop.pk,
-        "what": stop.what,
+        "what": _target_text(stop),
+        "name": stop.what,
         "by": stop.by_name,
         "since": stop.at.isoformat(),
         **{each: getattr(stop, each) for each in _COLUMNS},

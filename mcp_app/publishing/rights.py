@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
+from django.apps import apps
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.utils.translation import gettext_lazy
@@ -31,7 +32,6 @@ RIGHTS: Final[Mapping[str, Label]] = {
     "view_values": gettext_lazy("Can see values of calls"),
 }
 NEEDS: Final[Mapping[str, Label]] = {
-    "add_tool": gettext_lazy("This needs the right “Can add tool”."),
     "publish": gettext_lazy("Publishing needs the right “%(right)s”."),
     "stop": gettext_lazy("Stopping and starting needs the right “%(right)s”."),
     "try": gettext_lazy("Trying needs the right “%(right)s”."),
@@ -43,7 +43,11 @@ WHO_COLUMNS: Final = ("access", *DEMANDS)
 def lacking_sentence(right: str) -> str:
     """Return the sentence for a user who lacks a permission."""
     needs = NEEDS.get(right, gettext_lazy("This needs the right “%(right)s”."))
-    return str(needs) % {"right": RIGHTS.get(right, right)}
+    # Django's own: “Can view tool”.
+    action, _underscore, name = right.partition("_")
+    model = apps.all_models["mcp_app"].get(name)
+    words = model and f"Can {action} {model._meta.verbose_name}"
+    return str(needs) % {"right": RIGHTS.get(right, words or right)}
 
 
 def require_right(by: Person | AnonymousUser | None, right: str) -> None:

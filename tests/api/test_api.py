@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import include, path
 from drf_spectacular.validation import validate_schema
 from pytest_django import Settings
-from rest_framework.authentication import BaseAuthentication
+from rest_framework.authentication import BaseAuthentication, TokenAuthentication
 
 from mcp_app.checks.settings import check_settings
 from mcp_app.models import AccessToken, DefinitionVersion, Server, Stop, Tool
@@ -187,7 +187,9 @@ def test_a_site_without_it_imports_nothing_of_it() -> None:
 
 
 Door = type("Door", (BaseAuthentication,), {"authenticate": lambda *_: AccessToken})
+Keys = type("Keys", (TokenAuthentication,), {})
 UNFIT: Final = {
+    "tests.api.test_api.Keys": "needs 'rest_framework.authtoken'",
     f"{DRF}.TokenAuthentication": "lets in AI clients",
     "tests.api.test_api.Door": "may take the tokens",
     "mcp_app.authentication.oauth": "is no authentication class",

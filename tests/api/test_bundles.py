@@ -114,7 +114,7 @@ def test_what_is_stopped_over_rest_is_told(boss: Client) -> None:
     wish = {"what": "tool:hours", "reason": "Alarm", "running": "finish"}
     made = boss.post(address, wish, JSON).json()
     assert boss.get(address).json() == {"results": [made]}
-    assert (made["what"], made["running"], made["by"]) == ("hours", "finish", "boss")
+    assert (made["what"], made["name"], made["by"]) == ("tool:hours", "hours", "boss")
     assert boss.delete(f"{address}{made['id']}/").status_code == 204
     assert boss.delete(f"{address}{made['id']}/").status_code == 404
     assert not Stop.objects.on().exists()

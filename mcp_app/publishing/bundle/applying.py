@@ -128,8 +128,8 @@ def import_bundle(
             if looked_at not in (None, comparison.looked_at):
                 raise OutOfDate(
                     _(
-                        "Something at this site has changed since you checked the file."
-                        " Check it again."
+                        "The file, or something at this site, has changed since you"
+                        " checked it. Check it again."
                     )
                 )
             allowed(comparison)

@@ -175,7 +175,7 @@ def test_what_changed_meanwhile_is_shown_again(admin_client: Client) -> None:
     late = admin_client.post(URL, sent(response))
     text = words(late)
     assert "Nothing was imported." in text
-    assert "Something at this site has changed since you checked the file." in text
+    assert "something at this site, has changed since you checked it." in text
     assert "Newer" in text
     assert Tool.objects.get().title == "Newer"
     assert admin_client.post(URL, sent(late)).status_code == 302

@@ -292,7 +292,7 @@ def test_what_changed_since_it_was_shown_holds_it_up(happen: Any) -> None:
     looked_at = bundle.compare_bundle(read, REGISTRY).looked_at
     happen()
     before = everything()
-    with pytest.raises(OutOfDate, match="Something at this site has changed"):
+    with pytest.raises(OutOfDate, match="something at this site, has changed"):
         bundle.import_bundle(read, REGISTRY, author=None, looked_at=looked_at)
     assert everything() == before
 
