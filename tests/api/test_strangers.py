@@ -34,7 +34,7 @@ UNFIT: Final = {
     "unsupported_method",
 }
 """Checks that take our refusals for faults, as 412 and 428."""
-LONG: Final = [(True, 300), (False, 300)]
+LONG: Final = [(True, 100), (False, 20)]
 
 
 def site_for(client: Client) -> Any:
@@ -89,7 +89,10 @@ def test_nothing_that_a_program_draws_breaks_it(
             with suppress(Unsatisfiable):
                 # An operation without parameters takes nothing that is wrong.
                 ask_often()
-    assert {200, 404} <= {*answers} if is_superuser else {*answers} == {403}
+    # All staff may read the document.
+    expected = {200, 404} if is_superuser else {200, 403}
+    assert {*answers} >= expected
+    assert is_superuser or {*answers} <= {*expected, 404}
 
 
 class GeneratedClient:
