@@ -31,11 +31,13 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
 from mcp_app.publishing.bundle import BundleConflict, BundleRefused
 from mcp_app.publishing.publication import NotReady, OutOfDate, PublicationRefused
+from mcp_app.publishing.rights import require_right
 from mcp_app.publishing.stop_targets import TargetMissing
 
 _TEXTS: Final = {each: CharField() for each in ("detail", "code")}
 _ERROR: Final = inline_serializer("Error", {**_TEXTS, "problems": JSONField()})
-_TYPES: Final = {str: "string", int: "integer", bool: "boolean"}
+_TOKEN: Final = re.compile(rf"{BEGINNING}[\w-]{{40}}")
+_TYPES: Final = {list: "array", str: "string", int: "integer", bool: "boolean"}
 Values: TypeAlias = type | tuple[str, ...]
 """What a parameter or a member may be: of a type, or one of these texts."""
 
@@ -69,7 +71,9 @@ def answer_error(error: Exception, context: object) -> Response | None:
     """Return the answer to what was not done; None for a fault of our own."""
     answer = next((a for kind, a in _ANSWERS.items() if isinstance(error, kind)), None)
     if isinstance(error, exceptions.APIException):
-        answer = error.status_code, str(error.default_code), str(error.detail)
+        detail: Any = error.detail
+        text = detail.get("detail", detail) if isinstance(detail, dict) else detail
+        answer = error.status_code, str(error.default_code), str(text)
     if answer is None:
         return None
     set_rollback()
@@ -84,11 +88,13 @@ def answer_error(error: Exception, context: object) -> Response | None:
     return Response(body, status, headers=headers)
 
 
-class JsonParser(parsers.BaseParser):
-    media_type = "application/json"
+class NoParser(parsers.BaseParser):
+    """Lets the check of the CSRF token ask; `_read_body` reads."""
 
-    def parse(self, stream: Any, *rest: object, **more: object) -> Any:
-        return jsonrpc.read(stream.read(MIB))
+    media_type = "*/*"
+
+    def parse(self, stream: Any, *rest: object, **more: object) -> dict[str, Any]:
+        return {}
 
 
 class JsonRenderer(renderers.BaseRenderer):
@@ -103,6 +109,10 @@ class Table(openapi.AutoSchema):
 
     view: Any
 
+    def is_excluded(self) -> bool:
+        # The document of the site stays as it was.
+        return not getattr(self.registry, "is_of_staff", False)
+
     def get_operation_id(self) -> str:
         return f"{self.view.basename}_{self.view.action}".replace("-", "_")
 
@@ -113,7 +123,9 @@ class Table(openapi.AutoSchema):
             name = "If-Match"
             own.append(OpenApiParameter(name, str, "header", required=is_needed))
         for name, values in self.view.parameters.get(self.view.action, {}).items():
-            own.append(OpenApiParameter(name, _schema_of(values)))
+            is_list = values is list
+            schema = _schema_of(str if is_list else values)
+            own.append(OpenApiParameter(name, schema, many=is_list))
         return own
 
     def get_request_serializer(self) -> Any:
@@ -146,7 +158,7 @@ class StaffView(ViewSet):
     """Answers staff, and no token of an AI client; says what each action takes."""
 
     permission_classes, throttle_classes = [], []
-    parser_classes, renderer_classes = [JsonParser], [JsonRenderer]
+    parser_classes, renderer_classes = [NoParser], [JsonRenderer]
     content_negotiation_class = negotiation.DefaultContentNegotiation
     metadata_class = versioning_class = None
     schema = Table()
@@ -171,10 +183,11 @@ class StaffView(ViewSet):
         return JsonRenderer(), JsonRenderer.media_type
 
     def check_permissions(self, request: Request) -> None:
-        if BEGINNING in request.headers.get("Authorization", ""):
+        sent = (*request.headers.values(), *request.query_params.values())
+        if any(_TOKEN.search(str(value)) for value in sent):
             raise exceptions.AuthenticationFailed
         user: Any = request.user
-        if not (user and user.is_active and getattr(user, "is_staff", False)):
+        if not all(getattr(user, name, False) for name in ("is_active", "is_staff")):
             self.permission_denied(
                 request, "This is for active staff: is_staff is off."
             )
@@ -186,10 +199,39 @@ class StaffView(ViewSet):
             raise Http404
         if self.action is None:
             raise exceptions.MethodNotAllowed(request.method or "")
-        texts = {name: ", ".join(each) for name, each in request.query_params.lists()}
-        self.query = read_values(texts, self.parameters.get(self.action, {}))
+        fields = self.parameters.get(self.action, {})
+        texts = {
+            # One that stands there twice is no text.
+            name: values if fields.get(name) is list or len(values) > 1 else values[0]
+            for name, values in request.query_params.lists()
+        }
+        self.query = read_values(texts, fields)
         members = self.members.get(self.action, {})
-        self.body = {} if members is None else read_values(request.data, members)
+        self.body = {} if members is None else read_values(_read_body(request), members)
+
+
+def _read_body(request: Request) -> Any:
+    """Return what was sent; REST framework leaves out a body that says no length."""
+    body = request._request.read(MIB + 1)
+    media_type = request.content_type.partition(";")[0].strip()
+    if media_type != "application/json" and (body or "multipart" in media_type):
+        raise exceptions.UnsupportedMediaType(media_type)
+    return jsonrpc.read(body) if body else {}
+
+
+def sent_etags(request: Request) -> list[str] | None:
+    """Return the tags of `If-Match` with their quotes; None without it (RFC 9110)."""
+    value = request.headers.get("If-Match")
+    if value is None:
+        return None
+    return [tag.strip().removeprefix("W/") for tag in value.split(",")]
+
+
+def require_view(by: Any, model: Any) -> None:
+    """Raise `PermissionDenied` if the lists of the admin would not show these rows."""
+    kind = model._meta.model_name
+    if not by.has_perm(f"mcp_app.change_{kind}"):
+        require_right(by, f"view_{kind}")
 
 
 def read_values(values: Any, fields: Mapping[str, Values]) -> dict[str, Any]:
@@ -201,7 +243,9 @@ def read_values(values: Any, fields: Mapping[str, Values]) -> dict[str, Any]:
         field = fields.get(name, ())
         is_number = field is int and re.fullmatch("[0-9]{1,18}", str(value))
         read[name] = int(value) if is_number else value
-        fits = value in field if isinstance(field, tuple) else type(read[name]) is field
+        fits = type(read[name]) is field
+        if isinstance(field, tuple):
+            fits = value in field
         if not fits or "\0" in str(value):
             shapes = ((key, _schema_of(each)) for key, each in fields.items())
             takes = [f"{k} ({'|'.join(s.get('enum', [s['type']]))})" for k, s in shapes]
@@ -218,6 +262,7 @@ class SchemaView(StaffView):
     def retrieve(self, request: Request) -> Response:
         """Return the document of all operations."""
         generator = generators.SchemaGenerator(urlconf="mcp_app.api_urls")
+        vars(generator.registry)["is_of_staff"] = True
         with drainage.GENERATOR_STATS.silence():
             document = generator.get_schema(None, True)
         servers = [{"url": request.path.removesuffix("/schema/")}]

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import CharField, IntegerField, JSONField
 
-from mcp_app.api.base import StaffView
+from mcp_app.api.base import StaffView, require_view, sent_etags
 from mcp_app.catalog.registry import mcp
 from mcp_app.publishing import bundle, rights, services
 from mcp_app.publishing.bundle import Bundle, Entry, Outcome
@@ -36,7 +36,7 @@ class BundleView(StaffView):
 
     answers = {"retrieve": {"type": "object"}, "update": _REPORT}
     parameters = {
-        "retrieve": {"server": str, "definition": str, "published": ("0", "1")},
+        "retrieve": {"server": list, "definition": list, "published": ("0", "1")},
         "update": {"check": ("0", "1"), "publish": ("1", "working")},
     }
     members = {"update": None}
@@ -48,8 +48,7 @@ class BundleView(StaffView):
 
     def retrieve(self, request: Request) -> HttpResponse:
         """Return a bundle of all, or of these servers and definitions (`tool:name`)."""
-        slugs = request.query_params.getlist("server")
-        names = request.query_params.getlist("definition")
+        slugs, names = (self.query.get(each, []) for each in ("server", "definition"))
         if any(name.partition(":")[0] not in KINDS for name in names):
             kinds = ", ".join(KINDS)
             raise TargetMissing(
@@ -61,9 +60,11 @@ class BundleView(StaffView):
         ]
         if slugs:
             rows = {*bundle.with_definitions(rows[: len(slugs)]), *rows}
-        file = bundle.export_bundle(
-            rows or bundle.everything(), published=self.query.get("published") != "0"
-        )
+        rows = rows or bundle.everything()
+        for model in sorted({*map(type, rows)}, key=str):
+            require_view(request.user, model)
+        is_published = self.query.get("published") != "0"
+        file = bundle.export_bundle(rows, published=is_published)
         return HttpResponse(file, content_type="application/json")
 
     def update(self, request: Request) -> Response:
@@ -76,9 +77,12 @@ class BundleView(StaffView):
         wish = self.query.get("publish")
         read = replace(read, publishes_working=wish == "working")
         if self.query.get("check") == "1":
-            return _compare(request.user, read, publish=wish is not None)
-        expected = request.headers.get("If-Match")
-        looked_at = None if expected is None else expected.strip().strip('"')
+            return _compare(request.user, read, wish)
+        tags, looked_at = sent_etags(request), None
+        if tags is not None:
+            # Whoever looked at one way of publishing did not see the other.
+            ends = [tag.strip('"').partition("-") for tag in tags]
+            looked_at = next((tag for tag, _dash, end in ends if end == _end(wish)), "")
         by: Any = request.user
         done = services.import_bundle(
             by, read, looked_at=looked_at, publish=wish is not None
@@ -95,7 +99,13 @@ class BundleView(StaffView):
         return Response(_report(entries, changed=len(done)))
 
 
-def _compare(by: Any, read: Bundle, *, publish: bool) -> Response:
+def _end(wish: str | None) -> str:
+    """Return how the ETag of a check ends: by what it would publish."""
+    return wish or "0"
+
+
+def _compare(by: Any, read: Bundle, wish: str | None) -> Response:
+    publish = wish is not None
     comparison = bundle.compare_bundle(read, mcp)
     needed = bundle.needed_rights(comparison, publish=publish)
     lacking = [each for each in needed if not by.has_perm(f"mcp_app.{each}")]
@@ -106,7 +116,7 @@ def _compare(by: Any, read: Bundle, *, publish: bool) -> Response:
         entries.append(_describe(each.entry, outcome, lines))
         if each.conflicts and outcome != Outcome.CANNOT:
             entries[-1]["outcome"] = "conflict"
-    etag = f'"{comparison.looked_at}"'
+    etag = f'"{comparison.looked_at}-{_end(wish)}"'
     count = len(comparison.entries_to_write(publish=publish))
     report = _report(entries, etag=etag, changed=count, lacking=lacking)
     return Response(report, headers={"ETag": etag})

@@ -11,18 +11,19 @@ from django.db.models import Q
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import inline_serializer
+from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import CharField, IntegerField, JSONField
 
-from mcp_app.api.base import MatchMissing, StaffView, Values
+from mcp_app.api.base import MatchMissing, StaffView, Values, require_view, sent_etags
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionVersion, Stop
 from mcp_app.models.fields import digest
 from mcp_app.models.stops import is_stopped
 from mcp_app.models.transactions import own_transaction
 from mcp_app.models.versions import State
-from mcp_app.publishing import publication, rights, row_findings, services
+from mcp_app.publishing import publication, row_findings, services
 from mcp_app.publishing.stop_targets import TargetMissing
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
@@ -64,9 +65,7 @@ class DefinitionView(StaffView):
 
     def check_permissions(self, request: Request) -> None:
         super().check_permissions(request)
-        kind = self.model._meta.model_name
-        if not request.user.has_perm(f"mcp_app.change_{kind}"):
-            rights.require_right(request.user, f"view_{kind}")
+        require_view(request.user, self.model)
 
     def list(self, request: Request) -> Response:
         """List what there is, by id; `q` is a part of the key or of a text."""
@@ -102,9 +101,8 @@ class DefinitionView(StaffView):
 
     def act(self, request: Request, id: str) -> Response:
         """Do it, if the definition still is what the ETag says."""
-        if (expected := request.headers.get("If-Match")) is None:
+        if (tags := sent_etags(request)) is None:
             raise MatchMissing
-        tags = [each.strip().removeprefix("W/") for each in expected.split(",")]
         with own_transaction(router.db_for_write(self.model)):
             row = self._find(id, self.model.rows().select_for_update())
             if _etag(row, Stop.objects.of_rows([row])) not in tags:
@@ -121,7 +119,8 @@ class DefinitionView(StaffView):
             seen["looked_at"] = row.content_hash
         elif self.action == "roll_back":
             versions = DefinitionVersion.objects.of(row)
-            number = self.body.get("version", 0)
+            if (number := self.body.get("version")) is None:
+                raise exceptions.ParseError("“version” is missing.")
             seen["version"] = versions.filter(number=number).first()
             if seen["version"] is None:
                 raise TargetMissing(f"There is no version {number}.")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from django.db.models.sql.compiler import SQLCompiler
 
 INNODB_DEADLOCK = 1213
+INNODB_WAIT = 1205
+POSTGRESQL_WAIT = "55P03"
 POSTGRESQL_CONFLICTS = frozenset({"40001", "40P01"})
 ATTEMPTS = 5
 """How often what gave way to others is tried again."""
@@ -94,6 +96,13 @@ def is_conflict(error: Exception) -> bool:
     """
     state = getattr(error.__cause__, "sqlstate", None)
     return error.args[:1] == (INNODB_DEADLOCK,) or state in POSTGRESQL_CONFLICTS
+
+
+def is_busy(error: Exception) -> bool:
+    """Whether the database waited for somebody else's lock until it gave up."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    is_waiting = error.args[:1] == (INNODB_WAIT,) or state == POSTGRESQL_WAIT
+    return is_waiting or "is locked" in str(error)
 
 
 # -- clock -----------------------------------------------------------------------------

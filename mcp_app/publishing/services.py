@@ -20,6 +20,7 @@ from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models import DefinitionVersion, PublishedRow, Server, Stop
 from mcp_app.models.history import ADDITION, CHANGE, DELETION, log_actions
 from mcp_app.models.stops import By, Running, stop_matcher
+from mcp_app.models.transactions import own_transaction
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing import bundle, publication
 from mcp_app.publishing.bundle import Bundle, Comparison, ImportedRow
@@ -42,7 +43,8 @@ def publish(
     with transaction.atomic(using=using):
         version = _publish_row(by, row, looked_at, number, note)
         message = _("Published version %(number)d.") % {"number": version.number}
-        log_actions(by, [row], CHANGE, f"{message} {version.note}".strip())
+        if version.number != number:
+            log_actions(by, [row], CHANGE, f"{message} {version.note}".strip())
         hold_after_commit(using)
     return version
 
@@ -107,7 +109,8 @@ def roll_back(
         )
         message = _("Published version %(old)d again as version %(number)d.")
         message %= {"old": version.number, "number": again.number}
-        log_actions(by, [row], CHANGE, f"{message} {again.note}".strip())
+        if again.number != number:
+            log_actions(by, [row], CHANGE, f"{message} {again.note}".strip())
         hold_after_commit(using)
     return again
 
@@ -134,7 +137,8 @@ def unpublish(by: Person | None, row: PublishedRow, *, number: int) -> None:
     using = router.db_for_write(type(row))
     with transaction.atomic(using=using):
         publication.unpublish(row, number=number)
-        log_actions(by, [row], CHANGE, _("Taken off the lists."))
+        if number:
+            log_actions(by, [row], CHANGE, _("Taken off the lists."))
         hold_after_commit(using)
 
 
@@ -195,7 +199,7 @@ def import_bundle(
             require_right(by, right)
 
     using = router.db_for_write(Server)
-    with transaction.atomic(using=using):
+    with own_transaction(using):
         done = bundle.import_bundle(
             read,
             mcp,

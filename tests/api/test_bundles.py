@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from django.db import connection, connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from mcp_app.models import DefinitionVersion, Stop, Tool
+from mcp_app.models import DefinitionVersion, Server, Stop, Tool
 from tests.api.test_api import FILE, JSON, client_of, do, etag, stored
 from tests.published import published
 from tests.publishing.bundle.content import fill, tool
@@ -63,10 +64,20 @@ def test_work_that_staff_saved_is_overwritten_after_a_look_alone(boss: Client) -
     assert (entry["outcome"], stored() == before) == ("conflict", True)
     assert any("kim, " in line for line in entry["why"])
     assert put(boss, FILE, **{"If-Match": '"foreign"'}).status_code == 412
-    match = {"If-Match": looked.headers["ETag"]}
+    match = {"If-Match": f'"x", W/{looked.headers["ETag"]}'}
+    assert put(boss, FILE, f"{BUNDLE}?publish=1", **match).status_code == 412
     assert put(boss, FILE, **match).status_code == 200
     assert Tool.objects.get().title == ""
     assert put(boss, FILE, **match).status_code == 412
+
+
+def test_a_file_opens_no_server_that_staff_closed(boss: Client) -> None:
+    Server.objects.update(access="public")
+    file = boss.get(f"{BUNDLE}?published=0").content
+    Server.objects.update(access="token")
+    refused = put(boss, file).json()
+    assert "would change who may come in" in refused["problems"][0]
+    assert Server.objects.get().access == "token"
 
 
 def test_a_part_of_the_site_is_read_by_name(boss: Client) -> None:
@@ -118,6 +129,26 @@ def test_what_is_stopped_over_rest_is_told(boss: Client) -> None:
     assert boss.delete(f"{address}{made['id']}/").status_code == 204
     assert boss.delete(f"{address}{made['id']}/").status_code == 404
     assert not Stop.objects.on().exists()
+
+
+@pytest.mark.databases
+@pytest.mark.django_db(transaction=True)
+def test_two_files_at_once_are_imported_or_to_be_sent_again() -> None:
+    clients = [client_of(is_superuser=True, name=f"kim{i}") for i in range(2)]
+    text = json.dumps(FILE)
+
+    def send(number: int) -> int:
+        try:
+            file = text.replace('"new"', f'"new_{number}"')
+            return int(put(clients[number % 2], file).status_code)
+        finally:
+            connections.close_all()
+
+    for start in range(0, 10, 2):
+        with ThreadPoolExecutor(2) as pool:
+            answers = [*pool.map(send, (start, start + 1))]
+        assert 200 in answers
+        assert {*answers} <= {200, 503}
 
 
 @pytest.mark.databases

@@ -15,7 +15,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import digests_of
 from mcp_app.interface.rules import visible
 from mcp_app.models import Blob, DefinitionRow, DefinitionVersion, PublishedRow, Server
-from mcp_app.models.transactions import is_conflict
+from mcp_app.models.transactions import is_busy, is_conflict
 from mcp_app.models.versions import PublishedRows
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty_text
@@ -149,6 +149,8 @@ def import_bundle(
     except (DataError, OperationalError) as error:
         if is_conflict(error):
             raise overtaken_error() from error
+        if is_busy(error):
+            raise
         # Databases have limits of their own, such as what one statement may bring.
         message = _("The database refused the import. Nothing was imported: %(error)s")
         raise BundleRefused([message % {"error": error}]) from error

@@ -45,6 +45,7 @@ from mcp_app.publishing.differences import (
     differences,
     plain_differences,
 )
+from mcp_app.publishing.rights import WHO_COLUMNS
 from mcp_app.publishing.row_findings import Findings, conflict_finding, judge_content
 from mcp_app.site_time import time_text
 
@@ -100,14 +101,21 @@ class ComparedEntry:
     @property
     def conflicts(self) -> list[str]:
         """Return whose work the file would overwrite, which nobody has published."""
-        row = self.row
-        if self.is_new or not self.differences or row.content_hash == row.served_hash():
-            return []
+        return [] if self.is_new else [*self._conflicts()]
+
+    def _conflicts(self) -> Iterator[str]:
+        row, is_server = self.row, isinstance(self.row, Server)
+        fields = {each.field for each in self.differences}
+        if is_server and row.published and fields & {*WHO_COLUMNS}:
+            # No version keeps who may come in to a server: nothing brings it back.
+            yield _("The file would change who may come in.")
+        if not fields or row.content_hash == row.served_hash():
+            return
         by = _("somebody")
         if isinstance(row, DefinitionRow):
             by = f"{row.updated_by or _('a command')}, {time_text(row.updated)}"
         message = _("The file would overwrite what is saved and not published: %(by)s.")
-        return [message % {"by": visible(by, None)}]
+        yield message % {"by": visible(by, None)}
 
     @property
     def is_left_unpublished(self) -> bool:
@@ -167,7 +175,8 @@ class Comparison:
             outcomes = [each.outcome(publish=some).value for some in (False, True)]
             row = each.row
             states.append([row.pk, row.published_id, each.before, rules, outcomes])
-        return digest(jsonrpc.canonical([self.bundle.digest, states]))
+        about = [self.bundle.digest, self.bundle.publishes_working, states]
+        return digest(jsonrpc.canonical(about))
 
 
 def compare_bundle(

@@ -169,7 +169,7 @@ def test_what_was_looked_at_can_be_named(saved: Save) -> None:
     assert Tool.objects.get().title == "Old"
     looked_at = said.rpartition("Looked at: ")[2].strip()
     Tool.objects.update(title="Newer")
-    with pytest.raises(CommandError, match="Something at this site has changed"):
+    with pytest.raises(CommandError, match="something at this site, has changed"):
         run(path, "--apply", "--looked-at", looked_at)
     assert Tool.objects.get().title == "Newer"
     Tool.objects.update(title="Old")
