@@ -151,6 +151,15 @@ def _definitions(viewer: Viewer, text: str) -> Iterator[Hit]:
         yield Hit(kind, str(pk), label, about, exact=rank == 0)
 
 
+def identities_like(viewer: Viewer, text: str) -> list[str]:
+    """Return names and URIs of what is called, or titled, like a text; a statement."""
+    models = [each for each in viewer.models if issubclass(each, DefinitionRow)]
+    if not models or len(text) > MAX_NAME_LENGTH:
+        return []
+    one, *others = (_similar_rows(model, text) for model in models)
+    return [identity for *_, identity in one.union(*others, all=True)]
+
+
 def _similar_rows(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
     """Return `MAX_HITS` rows whose name, title or URI has a text, exact names first.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -24,13 +24,15 @@ from mcp_app.interface.rules import visible
 from mcp_app.models.call_rows import CallQuery, Condition, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 from mcp_app.server.recording import TASK_PREFIX
-from mcp_app.site_time import site_time, unix_time
+from mcp_app.site_time import local_time, site_time, unix_time
 
 LAST_HOUR: Final = "hour"
 DAY: Final = "day"
 BETWEEN: Final = "between"
 WHEN: Final[Mapping[str, Label]] = {
     LAST_HOUR: gettext_lazy("Last hour"),
+    "today": gettext_lazy("Today"),
+    "yesterday": gettext_lazy("Yesterday"),
     DAY: gettext_lazy("Last 24 hours"),
     "week": gettext_lazy("Last 7 days"),
     "month": gettext_lazy("Last 30 days"),
@@ -53,10 +55,33 @@ KINDS: Final[Mapping[str, Label]] = {
 ANY_REFUSAL: Final = "any_refusal"
 ANY_FAILURE: Final = "any_failure"
 CLASSES: Final = {ANY_REFUSAL: REFUSED, ANY_FAILURE: FAILED}
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    Outcome.ANSWERED: (Outcome.ANSWERED,),
+    "any_waiting": (Outcome.ASKED, Outcome.TASK),
+    "any_end": (Outcome.CANCELLED, Outcome.CLIENT_GONE),
+    "any_mistake": (
+        *(Outcome.ARGUMENTS, Outcome.INVALID, Outcome.INCAPABLE, Outcome.TOOL_ERROR),
+    ),
+    "any_lack": (
+        *(Outcome.UNKNOWN, Outcome.FORBIDDEN, Outcome.SWITCHED_OFF, Outcome.LIMITED),
+    ),
+    "any_delay": (Outcome.TIMED_OUT, Outcome.SHUT_DOWN, Outcome.UNAVAILABLE),
+    "any_fault": (
+        *(Outcome.OTHER_SITE, Outcome.EGRESS, Outcome.CRASHED, Outcome.FAILED),
+        *(Outcome.TOO_LARGE, Outcome.SHAPE),
+    ),
+}
+"""What people choose from: each outcome is in one of these."""
 OUTCOMES: Final[Mapping[str, Label]] = {
+    **{name: meaning.label for name, meaning in MEANINGS.items()},
+    "any_waiting": gettext_lazy("Asked, or a task"),
+    "any_end": gettext_lazy("Broken off"),
+    "any_mistake": gettext_lazy("Refused: wrong values"),
+    "any_lack": gettext_lazy("Refused: not there, or not allowed"),
+    "any_delay": gettext_lazy("Failed: too slow, or busy"),
+    "any_fault": gettext_lazy("Failed: other reasons"),
     ANY_FAILURE: gettext_lazy("All failed"),
     ANY_REFUSAL: gettext_lazy("All refused"),
-    **{name: meaning.label for name, meaning in MEANINGS.items()},
 }
 ORIGINS: Final[Mapping[str, Label]] = {CONSOLE: gettext_lazy("The page Try it")}
 SLOWER: Final[Mapping[str, Label]] = {
@@ -125,7 +150,7 @@ class CallFilter:
     def wanted_outcomes(self) -> tuple[str, ...]:
         """The outcomes to show; () for all."""
         one = (self.outcome,) if self.outcome else ()
-        return CLASSES.get(self.outcome, one)
+        return {**CLASSES, **GROUPS}.get(self.outcome, one)
 
     @property
     def is_countable(self) -> bool:
@@ -224,6 +249,10 @@ def read_filter(request: HttpRequest) -> CallFilter:
 
 
 def _with_time_range(call_filter: CallFilter, request: HttpRequest) -> CallFilter:
+    if call_filter.when == "today":
+        return replace(call_filter, start=_midnight(0))
+    if call_filter.when == "yesterday":
+        return replace(call_filter, start=_midnight(1), end=_midnight(0))
     if call_filter.when != BETWEEN:
         start = _round_down(now() - AGES[call_filter.when], call_filter.counter_seconds)
         return replace(call_filter, start=start)
@@ -268,6 +297,12 @@ def _round_down(time: datetime, seconds: int) -> datetime:
     """Return a time rounded down to a multiple of `counter_seconds`."""
     stamp = int(time.timestamp())
     return unix_time(stamp - stamp % seconds)
+
+
+def _midnight(days_ago: int) -> datetime:
+    """Return when a day began, as people read it, in whole hours of UTC."""
+    day = local_time(now()).date() - timedelta(days=days_ago)
+    return _round_down(site_time(datetime.combine(day, time.min)), HOUR_S)
 
 
 def _parse_key(text: str) -> Key | None:

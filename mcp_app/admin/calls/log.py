@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from django.contrib import admin, messages
@@ -33,6 +34,7 @@ from mcp_app.admin.calls.filters import (
     ANY_REFUSAL,
     CHOICES,
     ERROR_NUMBER,
+    GROUPS,
     CallFilter,
     read_filter,
     stored_time,
@@ -90,19 +92,13 @@ class CallAdmin(SettledAdmin[Call]):
     ) -> HttpResponse:
         """Show the calls that match the filter; an error number opens its call."""
         self._require_view_right(request)
-        wanted = read_filter(request)
-        if call := _by_error_number(wanted.q):
-            page = reverse("admin:mcp_app_call_change", args=[call.pk])
-            return HttpResponseRedirect(page)
-        for problem in wanted.problems:
-            self.message_user(request, problem, messages.WARNING)
-        context = {**_list_context(wanted), **(extra_context or {})}
-        return self._render_page(request, "calls", _("Calls"), context)
+        render = partial(self._render_page, request, "calls", _("Calls"))
+        return calls_page(request, read_filter(request), render)
 
     def export_view(self, request: HttpRequest) -> StreamingHttpResponse:
         """Return the calls that match the filter as a CSV file."""
         self._require_view_right(request)
-        return csv_response(request, _search_query(read_filter(request)))
+        return csv_response(request, _search_query(request, read_filter(request)))
 
     def call_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Show one call in full."""
@@ -149,13 +145,34 @@ def _by_error_number(text: str) -> Call | None:
     return calls[0] if calls else None
 
 
-def _search_query(wanted: CallFilter) -> CallQuery:
-    names = names_with(wanted, wanted.q, MAX_NAMES) if wanted.q else ()
-    return wanted.call_query(names)
+def calls_page(
+    request: HttpRequest,
+    wanted: CallFilter,
+    render: Callable[[Mapping[str, object]], HttpResponse],
+) -> HttpResponse:
+    """Render the calls that match a filter; an error number opens its call."""
+    if call := _by_error_number(wanted.q):
+        page = reverse("admin:mcp_app_call_change", args=[call.pk])
+        return HttpResponseRedirect(page)
+    for problem in wanted.problems:
+        messages.warning(request, problem, fail_silently=True)
+    return render(_list_context(request, wanted))
 
 
-def _list_context(wanted: CallFilter) -> dict[str, object]:
-    sought = _search_query(wanted)
+def _search_query(request: HttpRequest, wanted: CallFilter) -> CallQuery:
+    if not wanted.q:
+        return wanted.call_query()
+    # Processes that serve clients load the admin, and never need this.
+    from mcp_app.workbench.find import identities_like  # noqa: PLC0415
+    from mcp_app.workbench.viewer import viewer_of  # noqa: PLC0415
+
+    titled = identities_like(viewer_of(request.user), wanted.q)
+    names = dict.fromkeys((*names_with(wanted, wanted.q, MAX_NAMES), *titled))
+    return wanted.call_query(tuple(names)[:MAX_NAMES])
+
+
+def _list_context(request: HttpRequest, wanted: CallFilter) -> dict[str, object]:
+    sought = _search_query(request, wanted)
     calls, newer, older = _read_page(wanted, sought)
     totals = call_figures(wanted) if wanted.is_countable else None
     looked = None
@@ -248,6 +265,11 @@ def _figure_cards(
 def _select_boxes(wanted: CallFilter, totals: Figures | None) -> dict[str, str]:
     """Return a select box for each filter that has choices, as HTML."""
     boxes: dict[str, tuple[Label, Mapping[str, Label]]] = {**CHOICES}
+    label, every = CHOICES["outcome"]
+    few = {name: each for name, each in every.items() if name in GROUPS}
+    if wanted.outcome:
+        few[wanted.outcome] = every[wanted.outcome]
+    boxes["outcome"] = (label, few)
     slugs = {*(totals.servers if totals else ()), wanted.server} - {""}
     if slugs:
         boxes["server"] = (_("Server"), {each: visible(each) for each in sorted(slugs)})
@@ -275,6 +297,7 @@ def _filter_chips(wanted: CallFilter) -> list[dict[str, str]]:
     }
     return [
         {
+            "of": name,
             "label": text % {"value": visible(value)},
             "url": wanted.query_string(**{name: ""}),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -19,6 +20,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from mcp_app.admin.calls.filters import read_filter
+from mcp_app.admin.calls.log import calls_page
+from mcp_app.admin.calls.presentation import MODELS
 from mcp_app.admin.definitions.actions import ListActions
 from mcp_app.admin.definitions.kinds import KindAdmin
 from mcp_app.admin.definitions.lists import (
@@ -66,7 +70,7 @@ from mcp_app.publishing.overlays import (
     declared_definition,
     reset_columns,
 )
-from mcp_app.publishing.rights import WHO_COLUMNS, lacking_sentence
+from mcp_app.publishing.rights import WHO_COLUMNS, lacking_sentence, require_right
 from mcp_app.site_time import time_html
 
 # -- guarded fields --------------------------------------------------------------------
@@ -268,10 +272,26 @@ class DefinitionAdmin(
         self.message_user(request, message, messages.SUCCESS)
         return HttpResponseRedirect(page_url(row, "change"))
 
+    @redirect_missing_row
+    def calls_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the calls of a definition, under the name that clients call."""
+        row = self._find_row(request, object_id, whole=True)
+        require_right(request.user, "view_call")
+        name = row.published_content().get(row.IDENTITY) or row.identity
+        kind = next(kind for kind, model in MODELS.items() if model is self.model)
+        wanted = replace(read_filter(request), kind=kind, name=name)
+        shown, title = self._render_page, _("Calls")
+        render = partial(shown, request, row, "calls", title, template="calls")
+        return calls_page(request, wanted, render)
+
     def get_urls(self) -> list[URLPattern]:
-        name = f"mcp_app_{self.opts.model_name}_reset"
-        view = self.admin_site.admin_view(self.reset_view)
-        return [path("<path:object_id>/reset/", view, name=name), *super().get_urls()]
+        name, wrap = f"mcp_app_{self.opts.model_name}", self.admin_site.admin_view
+        reset, calls = wrap(self.reset_view), wrap(self.calls_view)
+        return [
+            path("<path:object_id>/reset/", reset, name=f"{name}_reset"),
+            path("<path:object_id>/calls/", calls, name=f"{name}_calls"),
+            *super().get_urls(),
+        ]
 
     # -- rights and saving --------------------------------------------------------
 

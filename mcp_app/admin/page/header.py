@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.page import broken_rows, stop_banner
-from mcp_app.admin.page.rights import whom_to_ask
+from mcp_app.admin.page.rights import has_right, whom_to_ask
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import uploads_of
 from mcp_app.interface.definitions import Label
@@ -163,8 +163,8 @@ def serving_mark(
     return {"look": look, "word": word}
 
 
-def row_tabs(row: PublishedRow, current: str) -> list[Tab]:
-    """Return the pages of a row."""
+def row_tabs(row: PublishedRow, current: str, *, calls: bool = False) -> list[Tab]:
+    """Return the pages of a row, with that of its calls for who may see them."""
     pages = {
         "change": gettext_lazy("Edit"),
         **(OF_DEFINITIONS if isinstance(row, DefinitionRow) else OF_SERVERS),
@@ -172,6 +172,8 @@ def row_tabs(row: PublishedRow, current: str) -> list[Tab]:
         "history": gettext_lazy("History"),
         "who": gettext_lazy("Who can see it"),
     }
+    if calls and isinstance(row, DefinitionRow):
+        pages["calls"] = gettext_lazy("Calls")
     return [
         Tab(label, page_url(row, page), page == current)
         for page, label in pages.items()
@@ -189,7 +191,7 @@ def row_page_context(
         "original": row,
         "row": row,
         "strip": state_strip(request, row),
-        "tabs": row_tabs(row, page),
+        "tabs": row_tabs(row, page, calls=has_right(request, "view_call")),
         "publish_url": page_url(row, "publish"),
         "media": admin.media,
         "subtitle": str(row),

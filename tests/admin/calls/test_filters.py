@@ -17,7 +17,7 @@ from mcp_app.admin.calls.filters import (
     read_filter,
     stored_time,
 )
-from mcp_app.interface.call_record import FAILED
+from mcp_app.interface.call_record import FAILED, Outcome
 from mcp_app.models.call_rows import CallQuery, Key
 from mcp_app.models.calls import HOUR_S, MINUTE_S
 
@@ -50,6 +50,7 @@ def between(begin: str = "", end: str = "") -> CallFilter:
     [
         ("", BEGAN, HOUR_S),
         ("day", BEGAN, HOUR_S),
+        ("today", TOP - 14 * HOUR, HOUR_S),
         ("week", TOP - 7 * 24 * HOUR, HOUR_S),
         ("month", TOP - 30 * 24 * HOUR, HOUR_S),
         # The last hour is counted by the minute.
@@ -61,6 +62,12 @@ def test_a_time_from_the_list(when: str, start: datetime, seconds: int) -> None:
     assert (found.start, found.end, found.counter_seconds) == (start, None, seconds)
     assert found.end_ms is None
     assert stored_time(found.start_ms) == start
+
+
+def test_yesterday_is_that_of_the_person() -> None:
+    with timezone.override("Pacific/Kiritimati"):
+        found = of(when="yesterday")
+    assert (found.start, found.end) == (TOP - 28 * HOUR, TOP - 4 * HOUR)
 
 
 @pytest.mark.parametrize(
@@ -168,6 +175,8 @@ def test_any_failure_is_each_of_them() -> None:
     sought = of(outcome="any_failure").call_query()
     assert [*sought.ways] == [("outcome", "=", each) for each in FAILED]
     assert sought.rest == []
+    chosen = [one for some in asking.GROUPS.values() for one in some]
+    assert (len(asking.GROUPS), sorted(chosen)) == (7, sorted(Outcome))
 
 
 # -- addresses ---------------------------------------------------------------------

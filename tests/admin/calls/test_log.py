@@ -11,12 +11,13 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
 
-from mcp_app.admin.calls import export, log
-from mcp_app.admin.calls.filters import CHOICES, stored_time
-from mcp_app.models import Call, CallStatistic, call_rows
+from mcp_app.admin.calls import export, filters, log
+from mcp_app.admin.calls.filters import CHOICES, milliseconds, stored_time
+from mcp_app.models import Call, CallStatistic, Tool, call_rows
 from mcp_app.publishing.rights import RIGHTS
 from tests.admin.calls.rows import DAY, HOUR, MINUTE, crash, write
-from tests.admin.pages import Staff, page, words_of
+from tests.admin.pages import Staff, grant, page, page_of, words_of
+from tests.published import published
 
 pytestmark = pytest.mark.django_db
 
@@ -190,8 +191,34 @@ def test_chips_can_be_removed(admin_client: Client) -> None:
     write({"name": "a b&c"})
     answer = admin_client.get(LIST, {"name": "a b&c", "outcome": "answered"})
     (chip,) = answer.context["chips"]
-    assert chip == {"label": "Name: a b&c", "url": "?outcome=answered"}
+    assert (chip["label"], chip["url"]) == ("Name: a b&c", "?outcome=answered")
     assert listed(admin_client, name="a b&c") == ["a b&c"]
+
+
+@pytest.mark.databases
+def test_calls_are_found_by_a_title_that_the_person_may_view(staff: Staff) -> None:
+    published(Tool(name="order_refund", title="Repay an Order", description="Old."))
+    write({"name": "order_refund"}, {"name": "pay"})
+    client = staff("view_call")
+    assert listed(client, q="repay AN") == []
+    grant("view_tool")
+    assert listed(client, q="repay AN") == ["order_refund"]
+
+
+def test_a_tool_has_a_tab_with_its_calls_of_yesterday(staff: Staff) -> None:
+    row = published(Tool(name="order_refund", description="Old."))
+    Tool.objects.update(name="draft_name")
+    late = milliseconds(filters._midnight(0)) - HOUR
+    called = {"name": "order_refund", "time_ms": late}
+    others = ({**called, "user_name": "x", "time_ms": late + n} for n in (-DAY, DAY))
+    write(called, *others, {**called, "name": "pay"}, {**called, "kind": "prompt"})
+    client, tab = staff("view_tool"), page("tool", "calls", row.pk)
+    assert tab not in words_of(client, page_of(row))
+    assert client.get(tab).status_code == 403
+    grant("view_call")
+    assert f'<a href="{tab}">Calls</a>' in words_of(client, page_of(row))
+    text = words_of(client, tab, {"when": "yesterday", "name": "pay"})
+    assert re.findall(r'class="mcp-hide" title="(\w+)"', text) == ["maria"]
 
 
 # -- the numbers ----------------------------------------------------------------------
