@@ -15,6 +15,7 @@ app_name = "mcp_account"
 urlpatterns = [
     path("", views.token_list, name="tokens"),
     path("add/", views.add_token, name="add"),
+    path("link/", views.take_token, name="take"),
     path("apps/<int:key>/", views.connected_app_page, name="app"),
     path("apps/<int:key>/watches/<int:pk>/end/", views.end_watch, name="end_watch"),
     path("apps/end/", views.end_all_apps, name="end_all"),

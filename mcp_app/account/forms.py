@@ -266,7 +266,7 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
 
     class Meta:
         model = AccessToken
-        fields = ["name", "servers", "may", "networks", "tags"]
+        fields = ["name", "servers", "may", "networks", "tags", "tools"]
         labels = {
             "name": gettext_lazy("Name"),
             "servers": gettext_lazy("Servers"),
@@ -292,6 +292,10 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
                 " one of these tags. Separated by spaces. Empty: for"
                 " everything that you may use."
             ),
+            "tools": gettext_lazy(
+                "The names of tools, separated by spaces: the token is valid for"
+                " nothing else. Empty: no limit."
+            ),
         }
         field_classes = {"servers": ChosenServers}
         widgets = {"servers": forms.CheckboxSelectMultiple({"class": "mcp-boxes"})}
@@ -314,13 +318,13 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
         return {
             "user": self.user,
             "expires": self.chosen_end(),
-            **{name: cleaned[name] for name in ("name", "may", "networks", "tags")},
+            **{each: cleaned[each] for each in self.Meta.fields if each != "servers"},
             "servers": list(cleaned["servers"]),
         }
 
 
 class AnyonesTokenForm(NewTokenForm):
-    """The form for superusers, who can also make tokens for service users."""
+    """The form of tokens for others; pages take fields out for who lacks a right."""
 
     service_user = forms.CharField(
         label=gettext_lazy("For a service user"),
@@ -331,9 +335,25 @@ class AnyonesTokenForm(NewTokenForm):
         ),
         widget=forms.TextInput({"autocomplete": "off"}),
     )
+    colleague = forms.CharField(
+        label=gettext_lazy("For a colleague"),
+        required=False,
+        help_text=gettext_lazy(
+            "A login name. You get no token but a link to send: it makes the token"
+            " once, within 24 hours, for this person alone."
+        ),
+    )
 
     def clean_service_user(self) -> str:
-        name: str = self.cleaned_data["service_user"]
+        return self._take_user(self.cleaned_data["service_user"])
+
+    def clean_colleague(self) -> str:
+        name: str = self.cleaned_data["colleague"]
+        if name and self.cleaned_data.get("service_user"):
+            raise ValidationError(_("Name a service user or a colleague, not both."))
+        return self._take_user(name)
+
+    def _take_user(self, name: str) -> str:
         if name:
             user = find_user(name)
             if user is None:

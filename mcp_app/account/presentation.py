@@ -62,6 +62,8 @@ def token_state(row: AccessToken) -> State:
         return State("stopped", _("Expired"), message, has_ended=True)
     if not row.user.is_active:
         return State("bad", _("Stopped"), str(OWNER_STOPPED))
+    if row.maker_id is not None:
+        return State("", _("Offered"), _("Nobody has used its link yet."))
     return State("good", _("Good"), _("A program with this token can connect."))
 
 

@@ -16,12 +16,14 @@ from django.db import IntegrityError, router
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.account import connected_apps
 from mcp_app.models import AccessToken
 from mcp_app.models.history import ADDITION, CHANGE, DELETION, log_actions
 from mcp_app.models.tokens import Secret
 from mcp_app.models.transactions import own_transaction
+from mcp_app.publishing.rights import require_right
 from mcp_app.site_time import MOMENT, local_time
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ ALREADY: Final[Label] = gettext_lazy(
 NO_REPLACEMENT: Final[Label] = gettext_lazy(
     "A connected app is not replaced. End it, and sign in again in the program."
 )
+MANAGE: Final = "manage_tokens"
+"""The right to see and to delete everyone's tokens, and to offer some by links."""
 
 
 class AlreadyShown(Exception):
@@ -53,9 +57,11 @@ def issue_token(
 ) -> tuple[AccessToken, Secret]:
     """Make a token from what `AccessToken.objects.make` takes.
 
-    `made_with` names the page that asked: sent twice, it makes one token.
-    Raises `AlreadyShown` and `ValidationError`.
+    `made_with` names the page that asked: sent twice, it makes one token.  A `maker`
+    needs a right.  Raises `AlreadyShown` and `ValidationError`.
     """
+    if maker := columns.get("maker"):
+        require_right(maker, MANAGE)
     _check_new(idempotency_key)
     try:
         with own_transaction(router.db_for_write(AccessToken)):
@@ -65,6 +71,29 @@ def issue_token(
         # Two requests of one page ran at once, and the other one was faster.
         _check_new(idempotency_key)
         raise
+    return row, token
+
+
+@sensitive_variables("code")
+def take_token(by: AbstractBaseUser, code: str) -> tuple[AccessToken, Secret]:
+    """Make the token that is offered to a person, once.
+
+    Raises `ValidationError`, also if whoever made the link has no right to it any more.
+    """
+    rows = AccessToken.objects.using(router.db_for_write(AccessToken))
+    with own_transaction(rows.db):
+        row = rows.of(code).filter(user=by.pk).select_related("maker").first()
+        maker = None if row is None else row.maker
+        may = maker and maker.is_active and maker.has_perm(f"mcp_app.{MANAGE}")
+        token = rows.take(row) if row and may else None
+        if row is None or token is None:
+            message = _(
+                "This link is not good, or not any more: it was used, is older than 24"
+                " hours, was taken back, or is for somebody else. Ask whoever sent it."
+            )
+            raise ValidationError(message)
+        row.refresh_from_db()
+        log_actions(by, [row], ADDITION, _creation_message(row))
     return row, token
 
 
@@ -82,6 +111,8 @@ def replace_token(
     """
     if row.is_app:
         raise Irreplaceable(str(NO_REPLACEMENT))
+    if row.maker_id is not None:
+        raise Irreplaceable(_("Nobody has used the link of this token yet."))
     _check_new(idempotency_key)
     try:
         with own_transaction(router.db_for_write(AccessToken)):

@@ -23,7 +23,7 @@ from django.utils.cache import patch_cache_control
 from django.utils.translation import gettext as _
 from django.views.decorators.clickjacking import xframe_options_deny
 from django.views.decorators.csrf import csrf_protect
-from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
 from mcp_app.account import connected_apps, presentation, token_issuance
@@ -131,6 +131,25 @@ def add_token(request: HttpRequest) -> HttpResponse:
     except AlreadyShown as already:
         return _already_page(request, already)
     return _reveal_page(request, row, token)
+
+
+@own_page
+@sensitive_variables()
+@sensitive_post_parameters("code")
+def take_token(request: HttpRequest) -> HttpResponse:
+    """Ask for the link of a colleague; on POST make its token, and show it once.
+
+    Its code stands after the `#`, which browsers send to no server: no log has it.
+    """
+    problem = ""
+    if request.method == "POST":
+        code = request.POST.get("code", "").rpartition("#")[2]
+        try:
+            row, token = token_issuance.take_token(request.user, code)  # type: ignore[arg-type]
+            return _reveal_page(request, row, token)
+        except ValidationError as refused:
+            problem = str(refused.message)
+    return _render_page(request, "take", problem=problem)
 
 
 @own_page

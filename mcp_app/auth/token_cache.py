@@ -136,7 +136,8 @@ def _entries_of(rows: Sequence[AccessToken]) -> dict[int, TokenEntry]:
 
 
 def _token_entry(row: AccessToken, user: AbstractBaseUser | None) -> TokenEntry:
-    scope = Scope(read_only=row.may != AccessToken.May.CHANGE, tags=row.tag_names)
+    reads = row.may != AccessToken.May.CHANGE
+    scope = Scope(read_only=reads, tags=row.tag_names, tools=row.tool_names)
     servers = None
     if not row.everywhere:
         servers = frozenset(each.slug for each in row.servers.all())

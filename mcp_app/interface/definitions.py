@@ -121,6 +121,11 @@ class ToolDefinition(Definition):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OurTool(ToolDefinition):
+    """A tool of ours: what it finds or fetches is judged by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _ReadableDefinition(Definition):
     """`ttl_ms` and `public` are the caching hints of `resources/read`."""
 

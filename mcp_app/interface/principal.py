@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
-from mcp_app.interface.definitions import Definition
+from mcp_app.interface.definitions import Definition, OurTool, ToolDefinition
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.protocol.headers import Headers
 
@@ -29,23 +29,28 @@ RESERVED_KINDS = frozenset(
 class Scope:
     """What a credential reaches, of all that its bearer's rights allow.
 
-    With `tags` that is what has one of them, without any everything.
+    With `tags` that is what has one of them, without any everything.  With `tools` it
+    is these alone, by name, and ours that find tools and fetch results.
     """
 
     read_only: bool = False
     tags: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
 
     def includes(self, definition: Definition) -> bool:
         """Whether a definition is there for whoever shows the credential."""
         if self.read_only and not definition.only_reads:
             return False
+        if self.tools and not isinstance(definition, OurTool):
+            is_tool = isinstance(definition, ToolDefinition)
+            if not is_tool or definition.name not in self.tools:
+                return False
         return not self.tags or bool(self.tags & definition.tags)
 
     def lacks_change(self, definition: Definition) -> bool:
         """Whether a definition is hidden only because it changes something."""
-        return not self.includes(definition) and Scope(tags=self.tags).includes(
-            definition
-        )
+        whole = replace(self, read_only=False)
+        return whole.includes(definition) and not self.includes(definition)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.interface.principal import ACCESS_TOKEN, Principal
-from mcp_app.interface.rules import visible
+from mcp_app.interface.rules import name_problem, visible
 from mcp_app.models.changes import RecordedRows
 from mcp_app.models.fields import (
     CheckedRow,
@@ -38,6 +38,9 @@ BEGINNING: Final = "mcp_"
 SECRET_BYTES: Final = 32
 APP: Final = "app_"
 """By it commands and pages recognise a connected app."""
+OFFER: Final = "link_"
+"""So begins the code of a link; a program that shows it is never let in."""
+OFFER_AGE: Final = timedelta(hours=24)
 HANDLE_BYTES: Final = 4
 VISIBLE_LENGTH: Final = len(BEGINNING) + 6
 
@@ -87,12 +90,29 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
         """Store a new token; return its row, and the token, which nothing else knows.
 
         `servers` are the rows of those where it is good; without any it is everywhere.
+        With a `maker` it is an offer: its code, not a token, is returned (`take`).
         Raises `ValidationError`, and `IntegrityError` for a page that was sent before.
         """
         servers = columns.pop("servers", ())
         columns.setdefault("everywhere", not servers)
-        token = Secret(f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}")
+        beginning = BEGINNING
+        if columns.get("maker"):
+            beginning, columns["good_until"] = OFFER, columns.get("expires")
+            columns["expires"] = timezone.now() + OFFER_AGE
+        token = Secret(f"{beginning}{secrets.token_urlsafe(SECRET_BYTES)}")
         return self._store_row(token, token[:VISIBLE_LENGTH], servers, columns), token
+
+    @sensitive_variables("token")
+    def take(self, offer: AccessToken) -> Secret | None:
+        """Make the token of an offer; None if that has ended, or was taken before."""
+        token = Secret(f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}")
+        rows = self.filter(pk=offer.pk, digest=offer.digest, revoked=None)
+        count = models.QuerySet.update(
+            rows.filter(expires__gt=timezone.now()),
+            **{"digest": digest(token), "prefix": token[:VISIBLE_LENGTH]},
+            **{"maker": None, "expires": models.F("good_until")},
+        )
+        return token if count else None
 
     def make_app(self, server: Server, **columns: Any) -> AccessToken:
         """Store the row of a connected app, which only keys that it is issued open.
@@ -148,9 +168,12 @@ class AccessToken(CheckedRow):
     one another are a `family`: what begins with one goes on with the next.  It is good
     `everywhere` or at `servers`: where these are deleted, nowhere.  Its `networks`
     (addresses in CIDR form, with spaces between) are those from which it is good, and
-    what has one of its `tags` is what it is good for; empty, they limit nothing.
+    what has one of its `tags` is what it is good for, or its `tools` alone (names, with
+    spaces between); empty, they limit nothing.
 
     `made_with` tells from which page it was made: sent twice, a page makes one token.
+    While it has a `maker` it is an offer, good for nothing until its user takes it with
+    the code of a link, whose `digest` it has; from then on it ends at `good_until`.
     """
 
     PRIVATE = PRIVATE
@@ -180,6 +203,9 @@ class AccessToken(CheckedRow):
         _("may"), max_length=8, choices=May.choices, default=May.READ
     )
     tags = models.CharField(_("tags"), max_length=500, blank=True)
+    tools = models.CharField(
+        _("only these tools"), max_length=2000, blank=True, default="", db_default=""
+    )
     everywhere = models.BooleanField(_("everywhere"), default=True)
     servers = models.ManyToManyField(
         Server, blank=True, related_name="+", verbose_name=_("servers")
@@ -190,6 +216,14 @@ class AccessToken(CheckedRow):
     revoked = models.DateTimeField(_("revoked"), null=True, blank=True, editable=False)
     used = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
     made_with = models.UUIDField(unique=True, null=True, blank=True, editable=False)
+    maker = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        null=True,
+        editable=False,
+        related_name="+",
+    )
+    good_until = models.DateTimeField(null=True, editable=False)
 
     objects = AccessTokenRows.as_manager()
 
@@ -219,6 +253,10 @@ class AccessToken(CheckedRow):
         return self.prefix.startswith(APP)
 
     @property
+    def tool_names(self) -> frozenset[str]:
+        return frozenset(split_words(self.tools))
+
+    @property
     def tag_names(self) -> frozenset[str]:
         return frozenset(split_words(self.tags))
 
@@ -228,7 +266,9 @@ class AccessToken(CheckedRow):
     def problems(self) -> Iterator[tuple[str, str]]:
         yield from super().problems()
         yield from tag_problems(self.tags)
-        for name in ("tags", "networks"):
+        for problem in filter(None, map(name_problem, split_words(self.tools))):
+            yield "tools", problem
+        for name in ("tags", "tools", "networks"):
             value = getattr(self, name)
             if value and not split_words(value):
                 sentence = (
@@ -294,6 +334,7 @@ class AccessToken(CheckedRow):
                 user=self.user,
                 may=self.may,
                 tags=self.tags,
+                tools=self.tools,
                 networks=self.networks,
                 expires=self.expires,
                 everywhere=self.everywhere,

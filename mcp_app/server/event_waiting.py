@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from mcp_app.interface.definitions import ToolDefinition, ToolHints
+from mcp_app.interface.definitions import OurTool, ToolHints
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.server import WAIT_FOR_EVENT
@@ -84,7 +84,7 @@ async def _wait_for_event(*, arguments: JsonObject) -> ToolOutput:
 
 
 EVENT_TOOL: Final = (
-    ToolDefinition(
+    OurTool(
         name=WAIT_FOR_EVENT,
         title="Wait for an event",
         description=(

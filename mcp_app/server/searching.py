@@ -17,7 +17,7 @@ import orjson
 
 from mcp_app.catalog.definition_texts import SearchIndex, has_full_text
 from mcp_app.catalog.snapshot import Catalog, Entry, Listing
-from mcp_app.interface.definitions import ToolDefinition, ToolHints
+from mcp_app.interface.definitions import OurTool, ToolHints
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.server import CALL_READING_TOOL, CALL_TOOL, SEARCH_TOOLS
@@ -128,7 +128,7 @@ _READS: Final = ToolHints(
 )
 SEARCHING_TOOLS: Final = (
     (
-        ToolDefinition(
+        OurTool(
             name=SEARCH_TOOLS,
             title="Search tools",
             description=(
@@ -141,7 +141,7 @@ SEARCHING_TOOLS: Final = (
         _run_search,
     ),
     (
-        ToolDefinition(
+        OurTool(
             name=CALL_READING_TOOL,
             title="Call a tool that only reads",
             description=(
@@ -154,7 +154,7 @@ SEARCHING_TOOLS: Final = (
         partial(_refuse_call, CALL_READING_TOOL),
     ),
     (
-        ToolDefinition(
+        OurTool(
             name=CALL_TOOL,
             title="Call a tool",
             description="Call a tool that search_tools has found.",

@@ -28,7 +28,8 @@ def caller_of(exchange: Exchange) -> JsonObject:
             "client": principal.client,
             "scopes": sorted(principal.scopes),
             "permissions": None if allowed is None else sorted(allowed),
-            "scope": scope and [scope.read_only, sorted(scope.tags)],
+            "scope": scope
+            and [scope.read_only, sorted(scope.tags), sorted(scope.tools)],
         },
         "client": {"name": client.name, "version": client.version},
         "capabilities": dict(client.capabilities),
@@ -59,5 +60,9 @@ def _principal_of(caller: Mapping[str, Any]) -> Principal:
     return Principal(
         **{**members, "scopes": frozenset(members["scopes"])},
         permissions=None if allowed is None else frozenset(allowed),
-        scope=scope and Scope(read_only=scope[0], tags=frozenset(scope[1])),
+        # Older rows name no tools.
+        scope=scope
+        and Scope(
+            read_only=scope[0], tags=frozenset(scope[1]), tools=frozenset(*scope[2:])
+        ),
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.call_record import ANSWERED, Outcome
 from mcp_app.interface.context import Answer
-from mcp_app.interface.definitions import ToolDefinition, ToolHints
+from mcp_app.interface.definitions import OurTool, ToolHints
 from mcp_app.interface.errors import (
     ClientRefused,
     TimedOut,
@@ -98,7 +98,7 @@ async def _run_outside_of_calls(**_: object) -> ToolOutput:
 
 
 RESULT_TOOL: Final = (
-    ToolDefinition(
+    OurTool(
         name=GET_TASK_RESULT,
         title="Get the result of a task",
         description=(

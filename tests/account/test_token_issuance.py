@@ -39,14 +39,14 @@ def next_of(row: AccessToken, overlap: str = "24") -> tuple[AccessToken, str]:
     )
 
 
-def together(do: Any) -> list[str]:
+def together(do: Any, refused: type[Exception] = AlreadyShown) -> list[str]:
     ready = threading.Barrier(AT_ONCE)
 
     def done(_: int) -> str:
         ready.wait()
         try:
             do()
-        except AlreadyShown:
+        except refused:
             return "already"
         finally:
             connection.close()

@@ -123,11 +123,18 @@ def test_a_token_is_made_seen_once_used_and_deleted(staff: Page, server: str) ->
     look(staff, "token-ended")
 
 
+def test_the_code_of_a_link_leaves_the_address(staff: Page) -> None:
+    staff.goto("/account/tokens/link/#link_abc")
+    expect(staff.get_by_label("The link")).to_have_value("link_abc")
+    assert staff.url.endswith("/account/tokens/link/")
+    look(staff, "token-take")
+
+
 @pytest.mark.long
 def test_what_is_wrong_is_told_where_it_is(staff: Page) -> None:
     staff.goto("/admin/mcp_app/accesstoken/add/")
     fill_in(staff, "wrong")
-    staff.get_by_text("Limits by network and tag").click()
+    staff.get_by_text("Limits by network, tag and tool").click()
     staff.get_by_label("Allowed networks").fill("home")
     press(staff, MAKE)
     expect(staff.get_by_text("“home” is not a network")).to_be_visible()

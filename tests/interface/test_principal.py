@@ -9,6 +9,7 @@ import pytest
 
 from mcp_app.interface.definitions import (
     Definition,
+    OurTool,
     PromptDefinition,
     ToolDefinition,
     ToolHints,
@@ -54,6 +55,10 @@ def tool(*tags: str, hints: ToolHints = READS) -> ToolDefinition:
         ),
         (Scope(read_only=True, tags=frozenset({"a"})), tool("b"), False),
         (Scope(read_only=True, tags=frozenset({"a"})), tool("a"), True),
+        (Scope(tools=frozenset({"t"})), tool(), True),
+        (Scope(tools=frozenset({"t"}), tags=frozenset({"a"})), tool("b"), False),
+        (Scope(tools=frozenset({"p"})), PromptDefinition(name="p"), False),
+        (Scope(tools=frozenset({"p"})), OurTool(name="get_task_result"), True),
     ],
 )
 def test_what_a_scope_includes(

@@ -20,6 +20,7 @@ from mcp_app.protocol.revisions import LATEST, REVISIONS
 from mcp_app.server.client_logging import ClientHandler, protocol_level
 from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
 from mcp_app.server.request_digests import content_digest, request_key, runs_once
+from mcp_app.server.stored_callers import caller_of, exchange_members
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
 from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
@@ -241,6 +242,14 @@ def test_rights_and_scope_both_count() -> None:
     assert not runs_once(exchange({"name": "rights"}, rights=rights, scope=shop))
     assert runs_once(exchange({"name": "tagged"}, scope=shop))
     assert not runs_once(exchange({"name": "tagged"}, scope=Scope(read_only=True)))
+
+
+def test_who_called_is_stored_with_every_limit() -> None:
+    scope = Scope(read_only=True, tags=frozenset({"a"}), tools=frozenset({"pay"}))
+    stored = json.loads(json.dumps(caller_of(exchange(scope=scope))))
+    assert exchange_members(stored)["principal"].scope == scope
+    del stored["principal"]["scope"][2]  # as in an older row
+    assert exchange_members(stored)["principal"].scope.tools == frozenset()
 
 
 def test_two_ids_are_two() -> None:

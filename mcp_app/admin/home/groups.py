@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST
 
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.rights import you_can_ask
+from mcp_app.admin.tokens.token_pages import own_tokens_url
 from mcp_app.auth.groups import GROUPS, complete_groups, missing_rights
 
 Row = TypeVar("Row", bound=models.Model)
@@ -64,6 +65,7 @@ def groups_context(request: HttpRequest) -> dict[str, object]:
     changes = request.user.has_perm("auth.change_group")
     return {
         "without_rights": _whom_to_ask_for_rights(request),
+        "own_url": own_tokens_url(request),
         "makes_groups": _may_make(request) and (not changes or bool(missing_rights())),
     }
 

@@ -14,7 +14,7 @@ from django.db import router
 from django.db.models import Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -28,6 +28,7 @@ from mcp_app.admin.tokens.token_pages import (
     TOKEN_MEDIA,
     TokenPages,
     may_manage_tokens,
+    own_tokens_url,
 )
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
@@ -256,6 +257,7 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         "may_do",
         "networks",
         "tags",
+        "tools",
         "created_at",
         "ends",
         "last_used",
@@ -389,11 +391,3 @@ class TokenAdmin(TokenColumns, NoBulkDeletion[AccessToken], TokenPages):
         response = super().render_change_form(request, context, *positional, **named)
         forbid_caching(response)
         return response
-
-
-def own_tokens_url(request: HttpRequest) -> str:
-    """Return the URL of the users' own page; "" if the site has none."""
-    try:
-        return request.build_absolute_uri(reverse("mcp_account:tokens"))
-    except NoReverseMatch:
-        return ""

@@ -17,7 +17,7 @@ from django.http import (
     HttpResponseRedirect,
 )
 from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
+from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -33,8 +33,6 @@ from mcp_app.admin.page.unfold import FORM_STYLES
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.tokens import Secret
 
-MANAGE: Final = "manage_tokens"
-"""The permission to see and to delete everyone's tokens."""
 NOT_YOURS: Final = gettext_lazy("Only its owner can replace a token.")
 TOKEN_MEDIA: Final = Media(
     css={"all": [*FORM_STYLES, "mcp_app/admin.css"]},
@@ -43,8 +41,8 @@ TOKEN_MEDIA: Final = Media(
 FIELDSETS: Final[list[tuple[Any, dict[str, list[str]]]]] = [
     (None, {"fields": ["name", "servers", "may", "ends", "until"]}),
     (
-        gettext_lazy("Limits by network and tag"),
-        {"fields": ["networks", "tags"], "classes": ["collapse"]},
+        gettext_lazy("Limits by network, tag and tool"),
+        {"fields": ["networks", "tags", "tools"], "classes": ["collapse"]},
     ),
 ]
 
@@ -79,33 +77,47 @@ class TokenPages(SettledAdmin[AccessToken]):
         form = self._new_token_form(request)
         if not form.is_valid():
             return self._form_page(request, form)
+        maker = request.user if form.cleaned_data.get("colleague") else None
         try:
             row, token = token_issuance.issue_token(
                 request.user,  # type: ignore[arg-type]
                 idempotency_key=form.idempotency_key(request.user),  # type: ignore[arg-type]
+                maker=maker,
                 **form.token_arguments(),
             )
         except AlreadyShown as already:
             return self._duplicate_page(request, already)
+        if maker is not None:
+            page = request.build_absolute_uri(reverse("mcp_account:take"))
+            link, title = Secret(f"{page}#{token}"), _("A link for a colleague")
+            context = {"title": title, "row": row, "link": link}
+            return self._render_page(request, "token_link", **context)
         return self._show_token(request, row, token)
 
     def _new_token_form(self, request: HttpRequest) -> NewTokenForm:
-        """Return the form; superusers can also choose a service user."""
-        superuser = getattr(request.user, "is_superuser", False)
-        form = (AnyonesTokenForm if superuser else NewTokenForm)(
+        """Return the form; superusers can also choose a service user.
+
+        Whoever manages tokens can make a link, if the site has the page for it.
+        """
+        form = AnyonesTokenForm(
             request.POST if request.method == "POST" else None,
             user=request.user,  # type: ignore[arg-type]
             servers=_choosable(request),
         )
-        for name in ("name", "networks", "tags", "service_user"):
+        if not getattr(request.user, "is_superuser", False):
+            del form.fields["service_user"]
+        if not (may_manage_tokens(request) and own_tokens_url(request)):
+            del form.fields["colleague"]
+        for name in ("name", "networks", "tags", "tools", "service_user", "colleague"):
             if name in form.fields:
                 form.fields[name].widget.attrs["class"] = "vTextField"
         return form
 
     def _form_page(self, request: HttpRequest, form: NewTokenForm) -> HttpResponse:
         fieldsets = list(FIELDSETS)
-        if "service_user" in form.fields:
-            fieldsets.append((None, {"fields": ["service_user"]}))
+        for name in ("colleague", "service_user"):
+            if name in form.fields:
+                fieldsets.append((None, {"fields": [name]}))
         return self._render_page(
             request,
             "token_add",
@@ -255,7 +267,15 @@ class TokenPages(SettledAdmin[AccessToken]):
 
 def may_manage_tokens(request: HttpRequest) -> bool:
     """Return whether the user may see and delete everyone's tokens."""
-    return has_right(request, MANAGE)
+    return has_right(request, token_issuance.MANAGE)
+
+
+def own_tokens_url(request: HttpRequest) -> str:
+    """Return the URL of the users' own page; "" if the site has none."""
+    try:
+        return request.build_absolute_uri(reverse("mcp_account:tokens"))
+    except NoReverseMatch:
+        return ""
 
 
 def _change_url(row: AccessToken) -> str:

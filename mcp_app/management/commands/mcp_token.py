@@ -99,7 +99,7 @@ class Command(BaseCommand):
 
     def _make_token(self, options: Mapping[str, Any]) -> None:
         after: timedelta | None = options["expires_in"]
-        for name in ("tag", "network"):
+        for name in ("tag", "tool", "network"):
             for each in options[name]:
                 if not split_words(each):
                     raise CommandError(f"--{name} {each!r} has no entry. Leave it out.")
@@ -110,6 +110,7 @@ class Command(BaseCommand):
                 name=options["name"],
                 may=May.CHANGE if options["change"] else May.READ,
                 tags=" ".join(options["tag"]),
+                tools=" ".join(options["tool"]),
                 networks=" ".join(options["network"]),
                 expires=None if after is None else timezone.now() + after,
                 servers=[find_server(slug) for slug in options["server"]],
@@ -175,7 +176,7 @@ class Command(BaseCommand):
         view = visible_to(row.user, slug)
         if view is None or row.may == May.CHANGE:
             return
-        whole = Scope(tags=row.tag_names)
+        whole = Scope(tags=row.tag_names, tools=row.tool_names)
         tools = [each for each in view.tools if whole.includes(each)]
         hidden = sum(not each.only_reads for each in tools)
         if hidden:
@@ -230,6 +231,7 @@ def _add_token_options(new: CommandParser) -> None:
     )
     for option, metavar, what in (
         ("--tag", "TAG", "Only definitions with this tag"),
+        ("--tool", "NAME", "Only this tool"),
         ("--server", "SLUG", "Only at this server"),
         ("--network", "CIDR", "Only from this network"),
     ):
@@ -305,7 +307,8 @@ def _find_connected_app(handle: str) -> AccessToken:
 
 def _token_columns(row: AccessToken) -> tuple[str, ...]:
     where = [each.slug for each in row.servers.all()]
-    limits = [*where, *row.networks.split(), *(f"#{tag}" for tag in row.tags.split())]
+    tags = (f"#{tag}" for tag in row.tags.split())
+    limits = [*where, *row.networks.split(), *tags, *row.tools.split()]
     return (
         f"{row.prefix}…",
         _owner_name(row),

@@ -18,4 +18,10 @@
         button.hidden = false;
         button.addEventListener("click", () => copy(button));
     });
+    // The code of a link: only the form sends it to a server.
+    const code = document.querySelector("[data-mcp-code]");
+    if (code && location.hash) {
+        code.value = location.hash.slice(1);
+        history.replaceState(null, "", location.pathname);
+    }
 })();

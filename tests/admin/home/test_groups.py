@@ -83,6 +83,7 @@ def test_staff_without_rights_read_whom_to_ask(staff: Staff) -> None:
     said = f"one of the groups {EDITORS}, {PUBLISHERS}, {OPERATORS}. You can ask: Man"
     assert said in text
     assert BUTTON in text
+    assert 'href="http://testserver/account/tokens/">Your access tokens</a>' in text
     assert "How to begin" not in text
     assert f'"{page("server")}"' not in text
     # It is in no index of theirs, and no other page opens.
