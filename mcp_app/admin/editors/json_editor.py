@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
@@ -18,9 +18,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.admin.editors import json_texts
-from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.admin.editors.json_members import parts_of_json, text_on_top
+from mcp_app.admin.editors.json_texts import lines_from_browser, parse_or_none
 from mcp_app.admin.editors.rows import CompositeWidget, NotRepresentable, RowForm, Rows
-from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
 
 if TYPE_CHECKING:
@@ -131,6 +131,12 @@ class EditorInput:
         """What the page shows if nobody has changed anything."""
         return self.stored or self.own or ""
 
+    def with_text(self, text: str) -> EditorInput:
+        """Return what a page sends that shows this JSON, if nobody touches it."""
+        name, way = self.name, self.result.way
+        data = {f"{name}-as": way, f"{name}-shown": text, f"{name}-json": text}
+        return replace(self, data=data)
+
     @cached_property
     def displayed_value(self) -> Any:
         return parse_or_none(self.displayed_text)
@@ -212,14 +218,6 @@ class EditorInput:
             return ""
         value = self.sheet.value_of_rows(forms, self.displayed_value)
         return jsonrpc.write(value).decode()
-
-
-def parse_or_none(text: str) -> Any:
-    """Parse JSON; return None if it is empty or invalid."""
-    try:
-        return parse_json(text) if text.strip() else None
-    except ValueError:
-        return None
 
 
 def _stored_content(
@@ -348,11 +346,18 @@ class SheetField(forms.Field):
         return result.text
 
     def parts(self, value: Any) -> Mapping[str, object]:
-        """Return the JSON to compare, or the whole result if it is invalid."""
+        """Return the members to compare, or the whole result if it is invalid."""
         if isinstance(value, EditorInput) and value.result.problem:
             return {"": value.result}
         text = value.result.text if isinstance(value, EditorInput) else value
-        return {"": json_texts.formatted_text(str(text or ""))}
+        return parts_of_json(str(text or ""))
+
+    def on_top(self, mine: EditorInput, touched: set[str]) -> EditorInput:
+        """Return what was sent, with what is saved now where nobody touched it."""
+        text = text_on_top(mine.stored, mine.result.text, touched)
+        is_all_mine = json_texts.is_same_json(text, mine.result.text)
+        # What the page has beside the JSON stays only with what was sent.
+        return mine if mine.result.problem or is_all_mine else mine.with_text(text)
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         result: Result = data.result

@@ -41,6 +41,14 @@ def formatted_text(text: str) -> str:
         return text
 
 
+def parse_or_none(text: str) -> Any:
+    """Parse JSON; return None if it is empty or invalid."""
+    try:
+        return parse_json(text) if text.strip() else None
+    except ValueError:
+        return None
+
+
 def is_same_json(one: str, other: str) -> bool:
     """Return whether two texts are the same JSON, in the same order."""
     try:

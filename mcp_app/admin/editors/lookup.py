@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Final, cast
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.json_editor import EditorInput, Initial, parse_or_none
+from mcp_app.admin.editors.json_editor import EditorInput, Initial
+from mcp_app.admin.editors.json_texts import parse_or_none
 from mcp_app.admin.editors.lines import LineForm, Lines, is_same
 from mcp_app.admin.editors.lookup_choices import (
     NONE,

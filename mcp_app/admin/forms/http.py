@@ -9,7 +9,8 @@ from typing import Any, ClassVar, TypeVar, cast
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors.hints import ADDS, DELETES, READS, Answer
-from mcp_app.admin.editors.json_editor import EditorInput, SheetField, parse_or_none
+from mcp_app.admin.editors.json_editor import EditorInput, SheetField
+from mcp_app.admin.editors.json_texts import parse_or_none
 from mcp_app.admin.editors.schema_fields import Field
 from mcp_app.admin.editors.site_call.answer_tree import Part
 from mcp_app.admin.editors.site_call.form import CallForm, CallSheet
@@ -209,13 +210,7 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
         schema = self.cleaned_data.get("input_schema")
         sent = values.get("input_schema")
         if schema is not None and isinstance(sent, EditorInput):
-            data = {
-                "as": sent.data.get("input_schema-as"),
-                "shown": schema,
-                "json": schema,
-            }
-            data = {f"input_schema-{name}": each for name, each in data.items()}
-            values["input_schema"] = replace(sent, data=data)
+            values["input_schema"] = sent.with_text(schema)
             field = cast("SheetField", self.fields["config"])
             shown = cast("Any", field.sheet_widget.sheet.formset).form
             shown.parameters = parse_or_none(schema) or {}

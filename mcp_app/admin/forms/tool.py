@@ -19,7 +19,8 @@ from mcp_app.admin.editors.hints import (
     answer_of,
     hints_of_answer,
 )
-from mcp_app.admin.editors.json_editor import SheetField, parse_or_none
+from mcp_app.admin.editors.json_editor import SheetField
+from mcp_app.admin.editors.json_texts import parse_or_none
 from mcp_app.admin.editors.lookup import LookupSheet, typed_query
 from mcp_app.admin.editors.lookup_preview import preview_of
 from mcp_app.admin.editors.messages import Message, config_of_answer, fields_of_answer
@@ -180,6 +181,14 @@ class QueryForm(DefinitionForm[AnyRow]):
     def show_typed(self) -> None:
         if "config" in self.fields:
             self._show_config(*typed_query(self["config"].data))
+
+    def show_again(self, typed: Mapping[str, Any]) -> None:
+        """Let panel and drafts be about what is shown, which may be theirs in part."""
+        super().show_again(typed)
+        if "config" in typed:
+            self._show_config(*typed_query(typed["config"]))
+        else:
+            self._show_config(parse_or_none(self._saved["config"]) or {})
 
     def _show_config(self, config: JsonObject, left_out: Sequence[Label] = ()) -> None:
         """Let panel and drafts be about a config that may not be saved."""

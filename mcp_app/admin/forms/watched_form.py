@@ -9,23 +9,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.forms.utils import ErrorDict
 from django.forms.widgets import Script
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from mcp_app.admin.editors.json_editor import SheetWidget, parse_or_none
-from mcp_app.admin.editors.json_texts import formatted_text, lines_from_browser
+from mcp_app.admin.editors.json_editor import SheetWidget
+from mcp_app.admin.editors.json_members import SEPARATOR
+from mcp_app.admin.editors.json_texts import (
+    formatted_text,
+    lines_from_browser,
+    parse_or_none,
+)
 from mcp_app.admin.forms.fields import FIELDS, JsonField
 from mcp_app.admin.page.wording import EVERY, Words
+from mcp_app.catalog.registry import mcp
 from mcp_app.interface.rules import visible
 from mcp_app.models.changes import WatchedRow
 from mcp_app.models.fields import JSONTextField, digest
+from mcp_app.publishing.differences import CHANGES, client_view, differences
 from mcp_app.site_time import time_text
 
 if TYPE_CHECKING:
@@ -151,15 +162,30 @@ class WatchedForm(TypedForm[Row]):
         }
 
     def _differences(self) -> Iterator[Difference]:
-        mine = _editable_values(self.instance)
+        """Yield what differs: JSON and hints as *Publish* says it."""
+        row: Any = self.instance
+        mine, saved = _editable_values(row), copy(row)
+        vars(saved).update(self._saved)
+        views = (
+            client_view(each, each.working_content(), mcp) for each in (saved, row)
+        )
+        in_words = {
+            field: [(each.part, each.before, each.after) for each in same]
+            for field, same in groupby(differences(*views), attrgetter("field"))
+        }
         for name, theirs in self._saved.items():
-            if mine[name] != theirs and self.field_of_column(name) in self.fields:
-                field = self.instance._meta.get_field(name)
-                yield Difference(
-                    label=str(self.fields[self.field_of_column(name)].label),
-                    theirs=_value_text(cast("Field[Any, Any]", field), theirs),
-                    mine=_value_text(cast("Field[Any, Any]", field), mine[name]),
-                )
+            field, column = self.field_of_column(name), row._meta.get_field(name)
+            if mine[name] == theirs or field not in self.fields:
+                continue
+            lines: Any = [("", theirs, mine[name])]
+            if isinstance(column, JSONTextField):
+                lines = in_words.pop(name, lines)
+            elif field == CHANGES:
+                # Several columns are one line.
+                lines = in_words.pop(field, [])
+            for part, *values in lines:
+                label = capfirst(part) or str(self.fields[field].label)
+                yield Difference(label, *(_value_text(column, each) for each in values))
 
     def field_of_column(self, column: str) -> str:
         """Return the name of the form field that edits a column."""
@@ -189,11 +215,10 @@ class WatchedForm(TypedForm[Row]):
         before = before if isinstance(before, dict) else {}
         for name, field in self._fillable_fields():
             data = self[name].data
-            touched = {
-                part
-                for part, part_digest in field_digests(field, data).items()
-                if before.get(f"{name}{part}") != part_digest
-            }
+            sent = field_digests(field, data)
+            shown = [e for e in before if e.startswith(f"{name}{SEPARATOR}")]
+            parts = {*sent, *(each.removeprefix(name) for each in shown)}
+            touched = {e for e in parts if before.get(f"{name}{e}") != sent.get(e)}
             if touched:
                 merge = getattr(field, "on_top", None)
                 yield name, data if merge is None else merge(data, touched)

@@ -22,6 +22,7 @@ from tests.admin.pages import (
     errors,
     fill_in,
     fill_in_again,
+    form_of,
     form_page,
     grant,
     page,
@@ -445,23 +446,30 @@ def test_queries_of_the_page(
 
 
 def test_two_people_at_one_form(admin_client: Client) -> None:
-    """Who comes second sees both, and puts what they typed on top."""
-    tool = _tool(fields=["number"])
+    """Who comes second sees both in words, and puts what they typed on top."""
+    number = {"path": "number", "lookup": "exact", "parameter": "number"}
+    tool = _tool(fields=["number"], filters=[number], limit=5)
     opened = admin_client.get(page_of(tool))
-    save(admin_client, tool, description="By another.")
-    typed = {f"{ROW}-filters-add": "state", f"{ROW}-limit": "7"}
+    theirs = {f"{ROW}-limit": "3", f"{ROW}-filters-0-required": "on"}
+    save(admin_client, tool, description="By another.", **theirs)
+    typed = {f"{ROW}-filters-add": "state", f"{ROW}-columns": ["number", "id"]}
     refused = fill_in_again(admin_client, page_of(tool), opened, **typed)
     assert "Nothing was overwritten" in refused.content.decode()
-    assert shown_values(refused)[f"{ROW}-filters-0-path"] == "state"
+    assert shown_values(refused)[f"{ROW}-filters-1-path"] == "state"
+    told = [(e.label, e.theirs, e.mine) for e in form_of(refused).differences]  # type: ignore[attr-defined]
+    assert ("At most", "3 rows", "5 rows") in told
     on_top = fill_in_again(admin_client, page_of(tool), refused, _mine="1")
+    # The draft is about what the form shows now.
+    assert "at most 3. Give number. Give state" in on_top.content.decode()
     assert saved(fill_in_again(admin_client, page_of(tool), on_top))
     tool.refresh_from_db()
     assert tool.description == "By another."
+    state = {"path": "state", "lookup": "in", "parameter": "state"}
     assert tool.json("config") == {
         "model": "drill.Order",
-        "fields": ["number"],
-        "filters": [{"path": "state", "lookup": "in", "parameter": "state"}],
-        "limit": 7,
+        "fields": ["number", "id"],
+        "filters": [{**number, "required": True}, state],
+        "limit": 3,
     }
 
 

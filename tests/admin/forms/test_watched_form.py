@@ -163,7 +163,10 @@ def test_without_a_conflict_the_button_only_saves(
 def conflict_on_top(client: Client, url: str, opened: Any, **typed: Any) -> Any:
     """Type into a page that was opened before, and put it on top of what is saved."""
     conflict = fill_in_again(client, url, opened, **typed)
-    assert form_of(conflict).is_conflict  # type: ignore[attr-defined]
+    form: Any = form_of(conflict)
+    assert form.is_conflict
+    # All is told in words.
+    assert not any('":' in each.theirs + each.mine for each in form.differences)
     merged = fill_in_again(client, url, conflict, _mine="Keep")
     assert errors(merged) == {}
     return merged
@@ -280,6 +283,49 @@ def test_suggestions_and_annotations_are_hers_where_i_did_not_touch_them(
     typed = {"suggestions-a": "mine"}
     shown = shown_values(conflict_on_top(admin_client, url, opened, **typed))
     assert shown["suggestions-a"] == "mine"
+
+
+def test_two_change_one_call(admin_client: Client, meanwhile: Meanwhile) -> None:
+    """Each has what they touched, also if the page was shown again in between."""
+    before: Any = {"site": "helpdesk", "path": "/old", "limit": 5, "take": "a"}
+    pairs = {each: {"name": each, "value": "1"} for each in "abc"}
+    before["query"] = [pairs["a"], pairs["b"]]
+    hers = {**before, "limit": 3, "method": "POST", "take": "b"}
+    hers["query"] = [{**pairs["b"], "value": "2"}, pairs["c"]]
+    tool = Tool.objects.create(name="t", kind="http", config=json.dumps(before))
+    url, opened = meanwhile(tool, config=json.dumps(hers))
+    again = fill_in_again(admin_client, url, opened, **{"show-config": "row"})
+    mine = {"path": "/new", "limit": "7", "querys-0-value": "2", "querys-1-DELETE": "1"}
+    typed = {f"config-0-{name}": each for name, each in mine.items()}
+    merged = conflict_on_top(admin_client, url, again, **typed)
+    assert saved(fill_in_again(admin_client, url, merged))
+    tool.refresh_from_db()
+    query = [{**pairs["a"], "value": "2"}, pairs["c"]]
+    assert tool.json("config") == {**hers, "path": "/new", "limit": 7, "query": query}
+
+
+def test_each_parameter_is_hers_or_mine_and_messages_are_as_a_whole(
+    admin_client: Client, meanwhile: Meanwhile
+) -> None:
+    schema: Any = {"type": "object", "properties": {"a": {"type": "string"}}}
+    tool = Tool.objects.create(name="a", config=CONFIG, input_schema=json.dumps(schema))
+    hers = json.dumps({**schema, "required": ["a"]})
+    url, opened = meanwhile(tool, input_schema=hers)
+    added = {"input_schema-1-name": "b", "input_schema-1-required": "on"}
+    merged = conflict_on_top(admin_client, url, opened, **added)
+    assert saved(fill_in_again(admin_client, url, merged))
+    tool.refresh_from_db()
+    assert {*tool.json("input_schema")["required"]} == {"a", "b"}
+
+    a, b, c = ({"role": "user", "content": {"type": "text", "text": t}} for t in "abc")
+    prompt = Prompt.objects.create(name="p", config=json.dumps({"messages": [a, b]}))
+    # What was the second one when I opened the page is the third one now.
+    url, opened = meanwhile(prompt, config=json.dumps({"messages": [c, a, b]}))
+    merged = conflict_on_top(admin_client, url, opened, **{"config-1-text": "mine"})
+    assert saved(fill_in_again(admin_client, url, merged))
+    prompt.refresh_from_db()
+    texts = [each["content"]["text"] for each in prompt.json("config")["messages"]]
+    assert texts == ["a", "mine"]
 
 
 TEXT = forms.CharField(strip=False, required=False)

@@ -298,7 +298,9 @@ class CallForm(OneForm):
         values, config = self.cleaned_data, dict(self.base)
         sends: JsonObject = {}
         if not self.only_reads:
-            sends = {"method": values["method"] or "GET", "body": self._request_body()}
+            # GET is what it does without a word.
+            method = values["method"].removeprefix("" if "method" in config else "GET")
+            sends = {"method": method, "body": self._request_body()}
         errors = self._members("errors")
         names = [*filter(None, map(str.strip, values["keep"].split(",")))]
         take, keep = self._tree_choice() or (values["take"], names)
