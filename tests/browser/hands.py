@@ -9,6 +9,11 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.keyboard import STOPS, strike, tab_to, write
 
 MOUSE, NARROW, SCRIPTLESS, KEYBOARD = "mouse", "narrow", "scriptless", "keyboard"
+LATE: Final = "late"
+"""With a mouse, where each answer to a script comes three seconds late."""
+DELAY: Final = """const send = fetch;
+    globalThis.fetch = (...given) => send(...given).then(
+        answer => new Promise(go => setTimeout(go, 3000, answer)))"""
 CHOSEN: Final = "list => list.selectedOptions[0]?.text"
 
 

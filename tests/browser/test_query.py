@@ -8,9 +8,11 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.hands import DELAY
 from tests.browser.listening import Listening
 from tests.browser.test_publishing import picture, press, said
 from tests.clients.node import report_of
+from tests.egress.peer import Peer
 from tests.newcomer.programs import Serving
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.usefixtures("axe")]
@@ -119,3 +121,33 @@ def test_groups_are_chosen_where_the_answer_changes(
     with Listening(f"{served.url}/mcp") as anyone:
         assert anyone.description("order_status") is not None
         assert anyone.description(WEEK) is None
+
+
+@pytest.mark.long
+def test_what_is_typed_before_a_late_answer_stays(keeper: Page, parts: Peer) -> None:
+    page, limit = keeper, part(keeper, "limit")
+    title = page.locator("#id_title")
+    lines = page.locator("[name^='config-0-filters-'][name$='-path']")
+    begin(page, "Orders")
+    for choice in ("status", "placed", "customer"):
+        add(page, "filters", choice)
+    page.evaluate(DELAY)
+    page.get_by_role("button", name="Remove status").click()
+    page.get_by_role("button", name="Remove placed").click()
+    title.press_sequentially("Late")
+    expect(lines).to_have_count(1)
+    page.keyboard.type("r")
+    expect(title).to_have_value("Later")
+    page.get_by_role("button", name="Remove customer").click()
+    press(page, "Save")
+    said(page, "Saved.")
+    expect(lines).to_have_count(0)
+
+    begin(page, "Parts supplier")
+    page.evaluate(DELAY)
+    url = f"http://127.0.0.1:{parts.port}/api/parts/P-100"
+    page.get_by_label("Address or curl command").fill(url)
+    press(page, "Take it apart")
+    limit.fill("7")
+    expect(part(page, "path")).to_have_value("/parts/P-100")
+    expect(limit).to_have_value("7")

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, StorageState, expect
 
 from tests.browser.chromium import log_in, page_of
 from tests.browser.conftest import strictly, violations
-from tests.browser.hands import KEYBOARD, MOUSE, NARROW, SCRIPTLESS, Hands
+from tests.browser.hands import DELAY, KEYBOARD, LATE, MOUSE, NARROW, SCRIPTLESS, Hands
 from tests.browser.listening import Listening
 from tests.browser.test_publishing import picture
 from tests.egress.peer import Peer
@@ -130,7 +130,7 @@ STORIES: Final = {
 
 
 @pytest.fixture(
-    scope="module", params=[MOUSE, *long_cases(NARROW, SCRIPTLESS, KEYBOARD)]
+    scope="module", params=[MOUSE, *long_cases(NARROW, SCRIPTLESS, KEYBOARD, LATE)]
 )
 def way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -164,6 +164,7 @@ def hands(
         "storage_state": known,
     }
     with page_of(browser, site.served.url, **options) as page, strictly(page):
+        page.add_init_script(DELAY if way == LATE else "")
         yield Hands(page, way)
         page.unroute_all(behavior="wait")
 

@@ -1,6 +1,6 @@
 """Small forms of which each is a line of a page; nothing empty is among them.
 
-A select with the suffix `-add` adds a line, and `show-remove` names one to leave out:
+A select with the suffix `-add` adds a line, and `show-remove` names lines to leave out:
 both come with a form that is shown again, so that it needs no script.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from django import forms
 from django.forms.boundfield import BoundField
+from django.http import QueryDict
 from django.utils.choices import flatten_choices
 
 from mcp_app.admin.editors.lookup_choices import Choices
@@ -133,9 +134,10 @@ class Lines:
     ) -> Iterator[LineForm]:
         pattern = re.compile(rf"{re.escape(self.prefix)}-(\d{{1,9}})-path")
         places = [int(match[1]) for each in data if (match := pattern.fullmatch(each))]
+        removed = cast("QueryDict", data).getlist(REMOVE)
         for at in sorted(places):
             prefix = f"{self.prefix}-{at}"
-            if data.get(REMOVE) != prefix and data.get(f"{prefix}-path"):
+            if prefix not in removed and data.get(f"{prefix}-path"):
                 yield make(data, prefix=prefix, initial=lines.get(at, {}))
         added = data.get(f"{self.prefix}-add")
         offered: Any = flatten_choices(self.add)

@@ -145,33 +145,39 @@
     /* Parts of a form that the server renders again */
     const form = document.querySelector("#content-main form[id$=_form]");
     const asked = new Map();
-    const typedIn = (part) =>
-        JSON.stringify(all("input, select, textarea", part).map(({ value, checked }) => [value, checked]));
+    /* What buttons of a part asked for, until an answer has it: also if the next one is pressed before. */
+    const waiting = new Map();
+    const fieldsIn = (part) => all("input, select, textarea", part);
+    const stateOf = ({ value, checked, selectedOptions = [] }) => JSON.stringify([value, checked, ...[...selectedOptions].map((each) => each.value)]);
+    const typedIn = (part) => JSON.stringify(fieldsIn(part).map(stateOf));
     async function draw(part, extra = {}) {
         const old = document.getElementById(`id_${part}`);
+        // A script cannot put a chosen file into a new field.
+        if (!form || !old || all("[type=file]", old).some((input) => input.files.length)) return void waiting.delete(part);
         // A browser opens few connections: what nobody waits for keeps none.
         const mine = new AbortController();
         asked.get(part)?.abort();
         asked.set(part, mine);
-        // A script cannot put a chosen file into a new field.
-        if (!form || !old || all("[type=file]", old).some((input) => input.files.length)) return;
         const body = new FormData(form);
         const sent = typedIn(old);
-        Object.entries(extra).forEach(([name, value]) => body.set(name, value));
+        waiting.set(part, [...(waiting.get(part) || []), ...Object.entries(extra)]);
+        waiting.get(part).forEach(([name, value]) => body.append(name, value));
         old.ariaBusy = true;
         try {
             const response = await send(`${address()}?part=${part}`, body, old, mine.signal);
             const text = await response.text();
-            if (!response.ok || response.redirected || mine !== asked.get(part)) return;
+            if (mine !== asked.get(part)) return;
             // If somebody typed meanwhile, ask again instead of losing it.
-            if (typedIn(old) === sent) put(old, text);
-            else await draw(part, extra);
+            if (typedIn(old) !== sent) return await draw(part);
+            if (response.ok && !response.redirected) put(old, text);
         } catch {
             // If the server cannot be reached, leave the page unchanged.
         }
-        if (mine === asked.get(part)) old.ariaBusy = null;
+        if (mine !== asked.get(part)) return;
+        waiting.delete(part);
+        old.ariaBusy = null;
     }
-    function put(old, text) {
+    function put(old, text, typed = []) {
         const holder = document.createElement("div");
         holder.innerHTML = text;
         const fresh = holder.firstElementChild;
@@ -182,6 +188,7 @@
         all("details", fresh).forEach((details) => {
             if (open.has(firstName(details))) details.open = true;
         });
+        for (const { id, value, checked } of typed) Object.assign(fresh.querySelector(`#${CSS.escape(id)}`) || {}, { value, checked });
         const again = isInside && sameIn(fresh, focused, old);
         const isOld = old === focused;
         old.replaceWith(fresh);
@@ -195,6 +202,8 @@
     /* The form as it would be: the server shows it again, and saves nothing */
     async function showAgain(button) {
         const body = new FormData(form, button);
+        const sent = new Map(fieldsIn(form).map((each) => [each.id, stateOf(each)]));
+        const isTyped = (each) => each.id && ![undefined, stateOf(each)].includes(sent.get(each.id));
         button.disabled = true;
         try {
             const response = await send(button.formAction, body, button.parentElement);
@@ -203,7 +212,7 @@
             const page = new DOMParser().parseFromString(await response.text(), "text/html");
             const parts = all("[data-mcp-sheet], [data-mcp-part], .mcp-hints", form).filter((old) => page.getElementById(old.id));
             if (!response.ok || !parts.length) throw new Error(response.statusText);
-            parts.forEach((old) => put(old, page.getElementById(old.id).outerHTML));
+            parts.forEach((old) => put(old, page.getElementById(old.id).outerHTML, fieldsIn(old).filter(isTyped)));
             for (const name of DRAFTED)
                 if (form.elements[name]) form.elements[name].placeholder = page.getElementById(`id_${name}`).placeholder;
         } catch {
@@ -243,13 +252,16 @@
     async function redrawSheet(target, extra) {
         const sheet = target.closest("[data-mcp-sheet]");
         const part = target.dataset.mcpRedraw || sheet.dataset.mcpSheet;
-        const { id, name, value } = target;
+        const [{ id, name, value }, before] = [target, document.activeElement];
         await draw(part, extra);
+        preview();
+        // Whoever has gone on to another field stays there.
+        const used = document.activeElement;
+        if (![document.body, before].includes(used) && ![name, before.name || name].includes(used.name)) return;
         const fresh = document.querySelector(`[data-mcp-sheet="${part}"]`);
         const added = name.endsWith("-add") && (fresh.querySelector("[data-mcp-new] [name$=-lookup]") || fresh.querySelector("[data-mcp-new] :is(select, input:not([type=hidden]))"));
         const after_ = name === "show-remove" && document.getElementById(`id_${value.replace(/-\d+$/, "-add")}`);
         (added || after_ || document.getElementById(id) || fresh.querySelector("input:not([type=hidden]), select"))?.focus();
-        preview();
     }
     const listed = after(PAUSE, () => draw("config"));
     const variables = after(PAUSE, () => draw("suggestions"));
@@ -676,7 +688,7 @@
             const fresh = document.querySelector(`[data-mcp-sheet="${name}"]`);
             fresh.querySelector(".mcp-of-json").open = wayOf(fresh) === "json";
             start(fresh);
-            fresh.querySelector("[name$='-as']:checked").focus();
+            if ([undefined, way.name].includes(document.activeElement.name)) fresh.querySelector("[name$='-as']:checked").focus();
         }
         // What can be chosen further depends on this.
         if (event.target.dataset.mcpRedraw) await redrawSheet(event.target);
@@ -708,6 +720,8 @@
         try {
             const part = submitter?.offsetParent ? submitter.parentElement : form;
             if (isOver(await send(`${address()}?part=`, body, part))) return;
+            // A line that is being removed is still in the form.
+            while ([...waiting.values()].some((each) => each.length)) await new Promise((go) => setTimeout(go, PAUSE / 4));
         } catch {
             // What a lost connection is, the browser shows best.
         }
