@@ -219,7 +219,7 @@ def _read_body(request: Request) -> Any:
     return jsonrpc.read(body) if body else {}
 
 
-def sent_etags(request: Request) -> list[str] | None:
+def etags_of_request(request: Request) -> list[str] | None:
     """Return the tags of `If-Match` with their quotes; None without it (RFC 9110)."""
     value = request.headers.get("If-Match")
     if value is None:

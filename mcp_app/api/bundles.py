@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import CharField, IntegerField, JSONField
 
-from mcp_app.api.base import StaffView, require_view, sent_etags
+from mcp_app.api.base import StaffView, require_view, etags_of_request
 from mcp_app.catalog.registry import mcp
 from mcp_app.publishing import bundle, rights, services
 from mcp_app.publishing.bundle import Bundle, Entry, Outcome
@@ -78,7 +78,7 @@ class BundleView(StaffView):
         read = replace(read, publishes_working=wish == "working")
         if self.query.get("check") == "1":
             return _compare(request.user, read, wish)
-        tags, looked_at = sent_etags(request), None
+        tags, looked_at = etags_of_request(request), None
         if tags is not None:
             # Whoever looked at one way of publishing did not see the other.
             ends = [tag.strip('"').partition("-") for tag in tags]

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import CharField, IntegerField, JSONField
 
-from mcp_app.api.base import MatchMissing, StaffView, Values, require_view, sent_etags
+from mcp_app.api.base import MatchMissing, StaffView, Values, require_view, etags_of_request
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionVersion, Stop
 from mcp_app.models.fields import digest
@@ -101,7 +101,7 @@ class DefinitionView(StaffView):
 
     def act(self, request: Request, id: str) -> Response:
         """Do it, if the definition still is what the ETag says."""
-        if (tags := sent_etags(request)) is None:
+        if (tags := etags_of_request(request)) is None:
             raise MatchMissing
         with own_transaction(router.db_for_write(self.model)):
             row = self._find(id, self.model.rows().select_for_update())
