@@ -28,7 +28,7 @@ from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.errors import RegistrationError, ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import EMPTY
+from mcp_app.kinds.query.comparisons import EMPTY, WORDS
 from mcp_app.kinds.query.config import (
     CURSOR,
     DATES,
@@ -166,9 +166,9 @@ class _Maker:
             words = " or ".join(each.replace(".", " ") for each in search)
             yield {
                 "path": [*search],
-                "lookup": "icontains",
+                "lookup": WORDS,
                 "parameter": SEARCH,
-                "description": f"A part of {words}.",
+                "description": f"Words, each of them in {words}.",
             }
         usual = [
             each

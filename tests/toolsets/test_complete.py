@@ -113,7 +113,7 @@ UNMADE = {
     "mcp.model_tools('shop.Order'): It must be a Django model": ("shop.Order", {}),
     "“weight” of drill.Stock cannot be shown": (Stock, {"fields": ["weight"]}),
     "“weight” of drill.Stock cannot be asked by": (Stock, {"filters": ["weight"]}),
-    "“level” cannot be asked by “icontains”": (Stock, {"search": ["level"]}),
+    "“level” cannot be asked by “words”": (Stock, {"search": ["level"]}),
     "only names 'delete'. There is list, get, count.": (Stock, {"only": ["delete"]}),
     "“a b_list” cannot be a name": (Stock, {"name": "a b"}),
     "the tool 'stock_get' is already declared by": (Stock, {"only": ["get"]}),

@@ -6,7 +6,7 @@ column itself, because a form's field would tell which rows exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
@@ -27,6 +27,7 @@ from mcp_app.site_time import site_time
 
 MAX_TEXT_LENGTH: Final = 200
 MAX_VALUES: Final = 100
+MAX_WORDS: Final = 10
 MAX_DAYS: Final = 3_650
 
 PERIODS: Final = (
@@ -37,13 +38,17 @@ PERIODS: Final = (
         for unit in ("week", "month", "quarter", "year")
     ),
 )
+WORDS: Final = "words"
+"""Each word stands in one of the texts."""
+_DIGITS: Final = 3
+"""From so many on, a word such as a phone number may have other signs between."""
 RANGE: Final = "range"
 ENDS: Final = ("from", "to")
 """What a range becomes where a config is read: two filters, whose values both fit."""
 _ORDERED: Final = (RANGE, "exact", "gte", "lte")
 _DATED: Final = (RANGE, "period", "last_days", "next_days", "exact", "gte", "lte")
 COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
-    FieldKind.TEXT: ("icontains", "istartswith", "iexact", "exact", "in"),
+    FieldKind.TEXT: (WORDS, "icontains", "istartswith", "iexact", "exact", "in"),
     FieldKind.CHOICE: ("in", "exact"),
     FieldKind.YES_NO: ("exact",),
     FieldKind.NUMBER: _ORDERED,
@@ -57,7 +62,7 @@ COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
 }
 """What each kind of field can be compared by, beside `isempty`: the usual one first."""
 EMPTY: Final = "isempty"
-SEVERAL: Final = ("icontains", "istartswith")
+SEVERAL: Final = (WORDS, "icontains", "istartswith")
 """What can look at several texts at once, and at the text of a relation."""
 IN_ANY_CASE: Final[Mapping[str, str]] = {"exact": "iexact", "in": "iin"}
 """How the text of a relation is compared, which clients know from answers alone."""
@@ -151,6 +156,8 @@ def clean_value(field: OpenField, lookup: str, value: object) -> Value:
         return [
             None if each is None else clean_value(field, one, each) for each in value
         ]
+    if lookup == WORDS:
+        return _valid_words(value)
     if lookup in ("iexact", *SEVERAL) or field.kind is FieldKind.TEXT:
         return _valid_text(value)
     if lookup in ENDS and field.kind is FieldKind.DATETIME:
@@ -234,6 +241,13 @@ def _valid_text(value: object) -> str:
     return text
 
 
+def _valid_words(value: object) -> Sequence[str]:
+    words = _valid_text(value).split()
+    if 0 < len(words) <= MAX_WORDS:
+        return words
+    raise Unfit(f"It has {len(words)} words. Write one to {MAX_WORDS}.")
+
+
 class Days(NamedTuple):
     """Days from the first one, before the end."""
 
@@ -292,9 +306,20 @@ def condition(field: OpenField, lookup: str, value: Value, today: date) -> Q:
             # A day begins at its first moment in the site's zone.
             first, end = (site_time(datetime.combine(each, time.min)) for each in days)
         return Q(**{f"{name}__gte": first, f"{name}__lt": end})
+    if lookup == WORDS:
+        return _word_condition(name, value)
     if lookup in ENDS:
         last = "lt" if field.kind is FieldKind.DATETIME else "lte"
         lookup = "gte" if lookup == "from" else last
     if lookup == "iin":
         return reduce(or_, (Q(**{f"{name}__iexact": each}) for each in value))
     return Q(**{f"{name}__{lookup}": value})
+
+
+def _word_condition(name: str, word: str) -> Q:
+    """Return the condition that a text has a word: “6343932” is in “634 39 32”."""
+    if sum(map(str.isdigit, word)) < _DIGITS:
+        return Q(**{f"{name}__icontains": word})
+    # Nothing but letters and digits is left, none of which a pattern knows otherwise.
+    pattern = "[^0-9A-Za-z]*".join(filter(str.isalnum, word))
+    return Q(**{f"{name}__iregex": pattern})

@@ -276,6 +276,7 @@ def _request_for(config: JsonObject) -> str:
     templates = {
         "range": _("Give %(names)s for a span, both ends included."),
         "icontains": _("Give %(names)s, or a part of it."),
+        "words": _("Give %(names)s, or words of it."),
         "istartswith": _("Give %(names)s, or its beginning."),
         "in": _("Give %(names)s: one or several."),
         "period": _("Give %(names)s, such as last_month."),

@@ -27,7 +27,7 @@ from django.db.models.functions import RowNumber, Trunc, TruncDate
 from django.utils import timezone
 
 from mcp_app.catalog.open_models import FieldKind, OpenField
-from mcp_app.kinds.query.comparisons import EMPTY, condition
+from mcp_app.kinds.query.comparisons import EMPTY, WORDS, condition
 from mcp_app.kinds.query.config import Filter, Group, Measure, Query, RelatedList, Term
 from mcp_app.kinds.query.scoping import TEXT, Hop, Scopes
 from mcp_app.kinds.query.shapes import (
@@ -67,15 +67,18 @@ def conditions(
 def _filter_condition(
     query_filter: Filter, scopes: Scopes, value: Any, today: date
 ) -> Q:
-    any_of_them = Q()
-    for path in query_filter.paths:
-        if query_filter.lookup == EMPTY:
-            fits = scopes.empty(path, wanted=value)
-        else:
-            fits = condition(path.field, query_filter.lookup, value, today)
-            fits = scopes.where(path.hops, fits)
-        any_of_them |= fits
-    return any_of_them
+    every_part = Q()
+    for part in value if query_filter.lookup == WORDS else [value]:
+        any_of_them = Q()
+        for path in query_filter.paths:
+            if query_filter.lookup == EMPTY:
+                fits = scopes.empty(path, wanted=part)
+            else:
+                fits = condition(path.field, query_filter.lookup, part, today)
+                fits = scopes.where(path.hops, fits)
+            any_of_them |= fits
+        every_part &= any_of_them
+    return every_part
 
 
 # -- sorting ---------------------------------------------------------------------------

@@ -67,6 +67,7 @@ LOOKUP_LABELS: Final[Mapping[str, Label]] = {
     "in": gettext_lazy("is one of"),
     "istartswith": gettext_lazy("starts with"),
     "icontains": gettext_lazy("contains"),
+    "words": gettext_lazy("has the words"),
     "gte": gettext_lazy("is at least"),
     "lte": gettext_lazy("is at most"),
     "range": gettext_lazy("is between"),
@@ -88,6 +89,7 @@ _EXCLUDING: Final[Mapping[str, Label]] = {
     "in": gettext_lazy("is none of"),
     "istartswith": gettext_lazy("does not start with"),
     "icontains": gettext_lazy("does not contain"),
+    "words": gettext_lazy("does not have the words"),
     "isempty": gettext_lazy("is not empty"),
 }
 _UNITS: Final[Mapping[str, Label]] = {

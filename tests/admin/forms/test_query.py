@@ -90,11 +90,11 @@ def test_a_new_tool_begins_with_what_most_want(admin_client: Client) -> None:
         "model": "drill.Customer",
         "answer": "rows",
         "fields": ["name", "email", "country"],
-        "filters": [{"path": "name", "lookup": "icontains", "parameter": "name"}],
+        "filters": [{"path": "name", "lookup": "words", "parameter": "name"}],
     }
     # What is left empty is as drafted.
     assert (tool.title, tool.name) == ("Customers by name", "customers-by-name")
-    assert tool.description.endswith("Give name, or a part of it.")
+    assert tool.description.endswith("Give name, or words of it.")
 
 
 def test_names_do_not_meet(admin_client: Client) -> None:

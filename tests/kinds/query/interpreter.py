@@ -169,15 +169,17 @@ class Interpreter:
         paths = asked["path"] if isinstance(asked["path"], list) else [asked["path"]]
         name, lookup = asked.get("parameter", ""), asked["lookup"]
         demands = [(lookup, values.get(name, asked.get("value")))]
+        if lookup == "words":
+            demands = [(lookup, word) for word in (demands[0][1] or "").split()]
         if lookup == "range":
             ends = {"gte": "from", "lte": "to"}.items()
             demands = [(each, values.get(f"{name}_{end}")) for each, end in ends]
-        return all(
+        demands = [each for each in demands if each[1] is not None]
+        fits = all(
             any(self._compare(row, path, each, wanted) for path in paths)
-            is not asked.get("exclude", False)
             for each, wanted in demands
-            if wanted is not None
         )
+        return not demands or fits is not asked.get("exclude", False)
 
     def _compare(self, row: Any, path: str, comparison: str, wanted: Any) -> bool:
         at, _last = self._at(row, path.removesuffix(".pk"))
@@ -264,6 +266,7 @@ COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "in": lambda value, wanted: value in wanted,
     "istartswith": lambda value, wanted: value.lower().startswith(wanted.lower()),
     "icontains": lambda value, wanted: wanted.lower() in value.lower(),
+    "words": lambda value, wanted: wanted.lower() in value.lower(),
     "gte": lambda value, wanted: bool(value >= wanted),
     "lte": lambda value, wanted: bool(value <= wanted),
 }

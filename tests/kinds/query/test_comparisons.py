@@ -37,8 +37,8 @@ def field(path: str) -> OpenField:
 @pytest.mark.parametrize(
     ("path", "comparisons"),
     [
-        ("Order.number", "icontains istartswith iexact exact in"),
-        ("Order.note", "icontains istartswith iexact exact in isempty"),
+        ("Order.number", "words icontains istartswith iexact exact in"),
+        ("Order.note", "words icontains istartswith iexact exact in isempty"),
         ("Order.state", "in exact"),
         ("Order.total", "range exact gte lte"),
         ("Order.created", "range period last_days next_days exact gte lte"),
@@ -117,6 +117,7 @@ TEN = datetime(2026, 11, 2, 10, tzinfo=UTC)
         ("Order.note", "isempty", True, True),
         ("Order.due", "period", "today", "today"),
         ("Order.note", "icontains", "50%", "50%"),
+        ("Order.note", "words", " 50%  Ann ", ["50%", "Ann"]),
         ("Order.total", "range", [None, 3], [None, Decimal(3)]),
         ("Order.created", "from", "2026-11-02", datetime(2026, 11, 2, tzinfo=UTC)),
         ("Order.created", "to", "2026-11-02", datetime(2026, 11, 3, tzinfo=UTC)),
@@ -135,6 +136,8 @@ def test_values_as_the_column_has_them(
     [
         ("Order.number", "exact", "a\0", "Null characters are not allowed."),
         ("Order.number", "icontains", "a\0", "Null characters are not allowed."),
+        ("Order.number", "words", " \t", "It has 0 words. Write one to 10."),
+        ("Order.number", "words", "a " * 11, "It has 11 words."),
         ("Order.number", "exact", "\ud800", "A text has a character that is no"),
         (
             "Order.number",

@@ -121,3 +121,18 @@ def test_statements() -> None:
         page = reader.page_at_place(None)
     assert len(page.rows) == 22
     assert len(statements) == 4
+
+
+@pytest.mark.parametrize("typed", ["6343932", "+49561 634-39-32", "(561) 634/3932"])
+def test_a_number_is_found_however_it_is_written(typed: str) -> None:
+    notes = ["+49 561 634 39 32", "0561/6343932", "+49 561 634 39 33", ""]
+    for number, note in enumerate(notes):
+        shop.order(f"a{number}", note=note)
+    asked = {"path": ["number", "note"], "lookup": "words", "parameter": "search"}
+    config = {"fields": ["note"], "filters": [asked]}
+    found = [each["note"] for each in shop.rows(config, search=typed)]
+    assert found[0] == notes[0]
+    assert found in ([notes[0]], notes[:2])
+    config["filters"] = [{**asked, "exclude": True}]
+    others = [each["note"] for each in shop.rows(config, search=typed)]
+    assert sorted([*found, *others]) == sorted(notes)

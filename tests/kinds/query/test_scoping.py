@@ -110,6 +110,11 @@ FILTERS: Final[Mapping[str, Sequence[tuple[Any, str, st.SearchStrategy[Any]]]]] 
         ("weight", "isempty", st.booleans()),
         ("note", "isempty", st.booleans()),
         ("number", "icontains", st.sampled_from(["1", "A0", "%", "_", "\\"])),
+        (
+            ["number", "customer.name", "note"],
+            "words",
+            st.sampled_from(["NAME 1", "a1 call", "1 %", "_", "Fragile name"]),
+        ),
         ("created", "last_days", st.integers(1, 90)),
         ("created", "period", st.sampled_from(PERIODS)),
         ("due", "period", st.sampled_from(PERIODS)),
