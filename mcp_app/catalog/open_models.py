@@ -74,7 +74,6 @@ _KINDS: Mapping[type[AnyField], FieldKind] = {
     models.JSONField: FieldKind.OTHER,
 }
 _CHOOSING: Final = frozenset({FieldKind.TEXT, FieldKind.NUMBER})
-_UNFILTERED: Final = frozenset({FieldKind.TO_MANY, FieldKind.OTHER})
 
 
 class Link(NamedTuple):
@@ -114,9 +113,9 @@ class OpenField:
     def value_column(self) -> AnyField:
         """The column whose values are shown: that of the target for keys."""
         column = self.source
-        if isinstance(column, ForeignObjectRel):
+        if isinstance(column, ForeignObjectRel) or column.many_to_many:
             column = column.related_model._meta.pk
-        while isinstance(column, RelatedField) and not column.many_to_many:
+        while isinstance(column, RelatedField):
             column = column.target_field
         return column
 
@@ -146,7 +145,7 @@ class OpenField:
     @property
     def key_column(self) -> str:
         """The column of a relation's target that stands for it: what is shown."""
-        if isinstance(self.source, ForeignObjectRel):
+        if isinstance(self.source, ForeignObjectRel) or self.source.many_to_many:
             key: str = self.target_model._meta.pk.attname
             return key
         return self.join_columns.there
@@ -251,7 +250,7 @@ def open_model(
         filter_fields = make.open_fields("filters", filters)
     else:
         items = visible_fields.items()
-        filter_fields = {n: f for n, f in items if f.kind not in _UNFILTERED}
+        filter_fields = {n: f for n, f in items if f.kind is not FieldKind.OTHER}
     for name in single.keys() - visible_fields.keys() - filter_fields.keys():
         raise RegistrationError(
             f"{owner}: permissions names {name!r}, which is neither in fields nor in"
@@ -382,9 +381,8 @@ class _FieldMaker:
             kind = self._relation_kind(argument, str(name), source)
         else:
             kind = self._column_kind(argument, str(name), source)
-        if argument == "filters" and kind in _UNFILTERED:
-            many = kind is FieldKind.TO_MANY
-            why = f"nobody can ask by a {kind.value if many else type(source).__name__}"
+        if argument == "filters" and kind is FieldKind.OTHER:
+            why = f"nobody can ask by a {type(source).__name__}"
             raise self._field_error(argument, name, why)
         return OpenField(str(name), kind, source, self.permissions.get(str(name), ""))
 

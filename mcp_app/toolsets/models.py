@@ -47,6 +47,8 @@ from mcp_app.kinds.query.scoping import TEXT, resolve_path, target_model
 from mcp_app.protocol.json_types import JsonObject
 
 LIST, GET, COUNT = "list", "get", "count"
+FIRST: Final = 5
+"""Rows of a relation to many that a list shows."""
 KEY, SEARCH, SORT, BY = "key", "search", "sort", "by"
 _OURS: Final = (SEARCH, SORT, BY, CURSOR)
 _UNSORTED: Final = (FieldKind.YES_NO, FieldKind.TO_ONE)
@@ -54,6 +56,7 @@ _GROUPED: Final = frozenset({FieldKind.CHOICE, FieldKind.YES_NO, FieldKind.TO_ON
 _LOOKUPS: Final[Mapping[FieldKind, str]] = {
     **dict.fromkeys(NUMBERS | DATES | {FieldKind.TIME}, "range"),
     FieldKind.TEXT: "icontains",
+    FieldKind.TO_MANY: "in",
 }
 """What fields are asked by; all others by `exact`."""
 
@@ -124,6 +127,8 @@ class _Maker:
         self.names = [*dict.fromkeys([self.key, *names])]
         """What is shown: names of fields, or paths over relations."""
         self.fields = {n: model.fields[n] for n in self.names if n in model.fields}
+        kinds = {name: field.kind for name, field in self.fields.items()}
+        self.many = [n for n, kind in kinds.items() if kind is FieldKind.TO_MANY]
 
     # -- what is shown and asked by ----------------------------------------------------
 
@@ -138,8 +143,11 @@ class _Maker:
                 if target.text in target.fields:
                     yield _key_path(name, field)
 
-    def _list_config(self, name: str) -> JsonObject:
-        """Return the config of a list below a row, without the way back to it."""
+    def _list_config(self, name: str, limit: int) -> JsonObject:
+        """Return the config of a list below a row, without the way back to it.
+
+        The first few rows are keys and texts alone.
+        """
         relation = self.fields[name]
         target = target_model(relation, self.opened)
         back = getattr(relation.source, "field", None)
@@ -147,9 +155,10 @@ class _Maker:
             each
             for each in _free_names(target.fields)
             if target.fields[each].source is not back
+            and (limit != FIRST or each in (target.text, target.model._meta.pk.attname))
         ]
         fields = [*self._paths(target, names)]
-        return {"path": name, "fields": fields, "limit": USUAL_LISTED}
+        return {"path": name, "fields": fields, "limit": limit}
 
     def _filters(self) -> Iterator[JsonObject]:
         options, filters = self.toolset.options, self.model.filters
@@ -210,9 +219,10 @@ class _Maker:
         field, parameter = path.end_field, path.name
         label = _label_of(field)
         lookup = _LOOKUPS.get(field.kind, "exact")
-        if field.kind is FieldKind.TO_ONE and not name.endswith(".pk"):
+        if field.is_relation and not name.endswith(".pk"):
             name, parameter = _key_path(name, field), f"{parameter}_{KEY}"
-            label = f"The key of the {label}"
+            is_one = field.kind is FieldKind.TO_ONE
+            label = f"The key of {'the' if is_one else 'one or more of its'} {label}"
         ends = ", both ends included" if lookup == "range" else ""
         if not ends and parameter in _OURS:
             raise RegistrationError(
@@ -241,8 +251,13 @@ class _Maker:
             if field.kind not in _UNSORTED and is_sortable(field)
         ]
         query, config = self._read(
-            fields=paths, filters=[*self._filters()], order=sortable, count=True
+            fields=paths,
+            filters=[*self._filters()],
+            order=sortable,
+            count=True,
+            lists=[self._list_config(each, FIRST) for each in self.many],
         )
+        lists = f", with the first {FIRST} of their {', '.join(self.many)}"
         terms = {term.path.text: term for term in query.order}
         terms |= {f"-{n}": replace(t, descending=True) for n, t in terms.items()}
         known = dict(terms)
@@ -264,7 +279,8 @@ class _Maker:
             f" {words or self.key}.",
             title=f"List {self.rows}",
             description=(
-                f"{self.rows[:1].upper()}{self.rows[1:]} as rows of {', '.join(paths)};"
+                f"{self.rows[:1].upper()}{self.rows[1:]} as rows of {', '.join(paths)}"
+                f"{lists if self.many else ''};"
                 f" {query.limit} at once. For more, call again with the same arguments"
                 " and cursor = next."
             ),
@@ -273,8 +289,6 @@ class _Maker:
 
     def get_tool(self, name: str) -> DeclaredTool:
         """Return the tool that shows one row, with lists of what belongs to it."""
-        fields = self.fields.items()
-        many = [each for each, field in fields if field.kind is FieldKind.TO_MANY]
         by_key = {
             "path": self.key,
             "lookup": "exact",
@@ -286,16 +300,16 @@ class _Maker:
             answer=ONE,
             filters=[by_key],
             fields=[*self._paths(self.model, self.names)],
-            lists=[self._list_config(each) for each in many],
+            lists=[self._list_config(each, USUAL_LISTED) for each in self.many],
         )
-        lists = f", with the first {USUAL_LISTED} of its {', '.join(many)}"
+        lists = f", with the first {USUAL_LISTED} of its {', '.join(self.many)}"
         return self._declare(
             name,
             {None: query},
             config,
             partial(_answer_row, self.row),
             title=f"Get one {self.row}",
-            description=f"One {self.row} by its key{lists if many else ''}.",
+            description=f"One {self.row} by its key{lists if self.many else ''}.",
             output_schema=output_schema(query)["properties"][ROWS]["items"],
         )
 

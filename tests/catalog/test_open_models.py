@@ -57,11 +57,6 @@ def test_what_stands_for_a_row() -> None:
     assert opened(Order, "note", text="note").text == "note"
 
 
-def test_nobody_asks_by_relations_to_many_unless_told() -> None:
-    model = opened(Order, "number", "items", "customer")
-    assert [*model.filters] == ["number", "customer"]
-
-
 @pytest.mark.parametrize(
     ("model", "names", "kind"),
     [
@@ -161,7 +156,6 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (Order, {"fields": ["numbr"]}, "'numbr', which does not exist. Did you mean 'num"),
     (Order, {"fields": ["pk"]}, "'pk', which is no column and no relation"),
     (Order, {"fields": [3]}, "fields names 3, which does not exist."),
-    (Order, {"filters": ["items"]}, "nobody can ask by a relation to many"),
     (Order, {"permissions": {"margin": "a.b"}}, "permissions names 'margin', which is"),
     (User, {"fields": ["password"]}, "passwords cannot be opened"),
     (Tool, {"fields": ["id"]}, "mcp_app.Tool cannot be opened: its rows let others in"),

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import models, transaction
-from django.test.utils import isolate_apps
+from django.db import connection, models, transaction
+from django.db.models import Q
+from django.test.utils import CaptureQueriesContext, isolate_apps
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,8 +25,9 @@ from mcp_app.kinds.query.scoping import Path
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.test import Client
 from tests.drill.functions.shop import FIELDS
-from tests.drill.models import Customer, Invoice, Item, Order, Stock
+from tests.drill.models import Country, Customer, Invoice, Item, Order, Stock
 from tests.kinds.query import shop
+from tests.kinds.query.interpreter import LISTS
 from tests.kinds.query.test_hidden_rows import _change, _keys, _remove
 from tests.kinds.query.test_scoping import _HIDDEN, MODELS, Shop
 from tests.toolsets.people import client_of, person, problem_of
@@ -34,6 +36,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.databases]
 
 registry: Final = Registry()
 ORDER_TOOLS: Final = {"order_list", "order_get", "order_count"}
+TARGETS: Final = {name: target for (_model, name), (target, _how) in LISTS.items()}
 UNSEEN: Final[dict[Any, Collection[Any]]] = {}
 """Further keys that nobody sees, by models."""
 
@@ -43,7 +46,7 @@ def _open(model: Any, fields: Any) -> None:
         return model.objects.filter(hidden=False).exclude(pk__in=UNSEEN.get(model, ()))
 
     registry.open_model(model, fields=fields, rows=visible_rows, permission="")
-    search = ["number", "customer.name"] if model is Order else None
+    search = ["number", "customer.name", "suppliers.name"] if model is Order else None
     options: Any = {} if search is None else {"search": search}
     registry.model_tools(model, **options)
 
@@ -78,6 +81,7 @@ def test_what_is_listed(client: Client) -> None:
         *("created_from", "created_to", "due_from", "due_to", "customer_key"),
         *("customer_id", "invoice_key", "sort", "cursor", "weight_empty", "due_empty"),
         *("note_empty", "customer_empty", "customer_id_empty", "invoice_empty"),
+        *("items_key", "items_empty", "suppliers_key", "suppliers_empty"),
     }
     assert properties["state"]["enum"] == ["open", "sent", "back"]
     asked = tools["invoice_get"]["inputSchema"]
@@ -170,6 +174,9 @@ def test_one_row_with_what_belongs_to_it(client: Client) -> None:
     visible = order.items.filter(hidden=False)
     assert row["number"] == "a03"
     assert row["items"]["total"] == visible.count() > 20
+    [listed] = client.call("order_list", search="a03").data["rows"]
+    first = [{"id": each["id"]} for each in row["items"]["rows"][:5]]
+    assert listed["items"] == {"rows": first, "total": row["items"]["total"]}
     # The way back to the order is left out.
     assert {*row["items"]["rows"][0]} == {"id", "stock", "amount"}
     assert [each["id"] for each in row["items"]["rows"]] == [
@@ -260,6 +267,9 @@ REFUSED: Final[list[tuple[str, JsonObject, str]]] = [
     ("order_list", {"search": "x" * 3_000_000}, "search"),
     ("order_list", {"created_from": "13.4.2026"}, "created_from"),
     ("order_list", {"customer_key": 10**30}, "customer_key"),
+    ("order_list", {"items_key": [*range(1_000)]}, "items_key"),
+    ("order_list", {"items_key": [10**30]}, "items_key"),
+    ("order_list", {"tags_key": [1]}, "tags_key"),
     ("order_list", {"cursor": "no cursor"}, "This tool gave no such cursor"),
     ("order_get", {}, "key"),
     ("order_get", {"key": None}, "key"),
@@ -313,12 +323,15 @@ def _values(whole: Shop, name: str, schema: JsonObject) -> st.SearchStrategy[Any
     if schema.get("format") == "date":
         return st.dates(date(2026, 9, 1), date(2026, 12, 24))
     if name == "search":
-        return st.sampled_from(["1", "A0", "name 1", "example", "%"])
+        return st.sampled_from(["1", "A0", "1 name", "land d", "it a1", "%", "_"])
     if name.endswith(("_from", "_to")):
         return st.integers(0, 9)
-    model = name.removesuffix("_key").removesuffix("_id").capitalize()
+    relation = name.removesuffix("_key").removesuffix("_id")
+    model = TARGETS.get(relation, relation.capitalize())
     column = "code" if name == "country_id" else "pk"
-    return st.sampled_from([getattr(each, column) for each in whole.rows[model]])
+    keys = st.sampled_from([getattr(each, column) for each in whole.rows[model]])
+    is_list = schema["type"] == "array"
+    return st.lists(keys, min_size=1, max_size=3) if is_list else keys
 
 
 def _answers(client: Client, name: str, arguments: JsonObject) -> Iterator[object]:
@@ -365,6 +378,75 @@ def test_hidden_rows_change_no_answer(
         assert [*_answers(caller, name, arguments)] == before
         UNSEEN.clear()
         transaction.set_rollback(True)
+
+
+ASKED: Final = (
+    *("search", "state", "items_key", "suppliers_key", "suppliers_empty", "total_from"),
+    *("customer_key", "items_empty"),
+)
+
+
+@given(data=st.data(), hidden=_HIDDEN)
+@settings(PROGRAMS, max_examples=max(200, PROGRAMS.max_examples))
+def test_drawn_questions_are_answered_as_the_orm_does(
+    whole: Shop, caller: Client, data: Any, hidden: Any
+) -> None:
+    schema: Any = registry.tools["order_list"].definition.input_schema
+    names = data.draw(st.lists(st.sampled_from(ASKED), max_size=3, unique=True))
+    asked = {n: data.draw(_values(whole, n, schema["properties"][n])) for n in names}
+    UNSEEN.update({model: _keys(whole, hidden, model) for model in MODELS})
+    seen = {
+        model: model._default_manager.filter(hidden=False).exclude(pk__in=keys)
+        for model, keys in UNSEEN.items()
+    }
+    wanted = _asked_of_the_orm(seen, **asked)
+    listed = [*pages(caller, "order_list", sort="number", **asked)]
+    rows = [row for page in listed for row in page["rows"]]
+    assert [row["id"] for row in rows] == [order.pk for order in wanted]
+    supplied_by = {each.pk: each.supplied_by for each in whole.rows["Order"]}
+    countries = [*seen[Country].order_by("pk").values("id", "name")]
+    for row in rows:
+        below = [each for each in countries if each["id"] in supplied_by[row["id"]]]
+        assert row["suppliers"] == {"rows": below[:5], "total": len(below)}
+    UNSEEN.clear()
+
+
+def _asked_of_the_orm(seen: Any, search: str = "", **asked: Any) -> Any:
+    orders = seen[Order]
+    customers, countries = seen[Customer], seen[Country]
+    for word in search.split():
+        orders = orders.filter(
+            Q(number__icontains=word)
+            | Q(customer__in=customers.filter(name__icontains=word))
+            | Q(suppliers__in=countries.filter(name__icontains=word))
+        )
+    have = {"items_empty": seen[Item], "suppliers_empty": countries}
+    for name, value in asked.items():
+        way, _, end = name.rpartition("_")
+        if end == "empty":
+            some = Q(**{f"{way}__in": have[name]})
+            orders = orders.exclude(some) if value else orders.filter(some)
+        elif end == "key":
+            target = orders.model._meta.get_field(way).related_model
+            keys = value if isinstance(value, list) else [value]
+            orders = orders.filter(**{f"{way}__in": seen[target].filter(pk__in=keys)})
+        else:
+            orders = orders.filter(**{name.replace("_from", "__gte"): value})
+    return orders.order_by("number").distinct()
+
+
+def test_a_list_takes_one_statement_for_each_relation_to_many(client: Client) -> None:
+    own = Registry()
+    for model, fields in FIELDS.items():
+        own.open_model(model, fields=fields, rows="all", permission="")
+    own.model_tools(Order, name="bare", fields=["number"])
+    own.model_tools(Order, name="whole", fields=["number", "items", "suppliers"])
+    other, counts = client_of(person("eve"), own), []
+    for name in ("bare_list", "whole_list"):
+        with CaptureQueriesContext(connection) as statements:
+            assert other.call(name).data["rows"]
+        counts.append(len(statements))
+    assert counts[1] == counts[0] + 2
 
 
 # -- rights ----------------------------------------------------------------------------

@@ -37,7 +37,8 @@ def _groups_of(
     """Yield the model's own fields, then those that its relations to one lead to."""
     here = way[-1].model if way else model
     fields = [*(here.fields if use == "fields" else here.filters).values()]
-    yield way, [each for each in fields if each.kind is not FieldKind.TO_MANY]
+    to_many = FieldKind.TO_MANY if use == "fields" else None
+    yield way, [each for each in fields if each.kind is not to_many]
     before = {model.label, *(hop.model.label for hop in way)}
     for field in fields if len(way) + 1 < MAX_PATH_STEPS else ():
         if field.kind is FieldKind.TO_ONE:
@@ -87,11 +88,16 @@ def field_entries(path: str, label: str, field: OpenField) -> Pairs:
 
 
 def filter_entries(path: str, label: str, field: OpenField) -> Pairs:
-    return [(path, label)] if comparisons_of(field) else []
+    entries = [(path, label)] if comparisons_of(field) else []
+    if field.kind is FieldKind.TO_MANY:
+        words = gettext("%(relation)s (its key)") % {"relation": label}
+        entries.append((f"{path}.pk", words))
+    return entries
 
 
 def text_entries(path: str, label: str, field: OpenField) -> Pairs:
-    return [(path, label)] if field.kind is FieldKind.TEXT else []
+    is_text = field.kind in (FieldKind.TEXT, FieldKind.TO_MANY)
+    return [(path, label)] if is_text else []
 
 
 def sort_entries(path: str, label: str, field: OpenField) -> Pairs:
@@ -134,7 +140,9 @@ def measure_entries(path: str, label: str, field: OpenField) -> Pairs:
 
 NOT: Final = "-"
 """Before a lookup: what fits is left out."""
-_EXCLUDED: Final = frozenset({FieldKind.CHOICE, FieldKind.TO_ONE, FieldKind.KEY})
+_EXCLUDED: Final = frozenset(
+    {FieldKind.CHOICE, FieldKind.TO_ONE, FieldKind.TO_MANY, FieldKind.KEY}
+)
 """Kinds of which a filter may leave out values."""
 
 

@@ -59,6 +59,7 @@ COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
     FieldKind.TIME: _ORDERED,
     FieldKind.KEY: ("exact", "in"),
     FieldKind.TO_ONE: ("in", "exact"),
+    FieldKind.TO_MANY: ("in",),
 }
 """What each kind of field can be compared by, beside `isempty`: the usual one first."""
 EMPTY: Final = "isempty"
@@ -110,7 +111,7 @@ def _schema_of_one(field: OpenField, *, exact: bool) -> JsonObject:
         return {**({"type": fitting[0]} if fitting else {}), "enum": values}
     if field.kind in _LIKE:
         return text_like(_LIKE[field.kind])
-    is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE)
+    is_key = field.kind in (FieldKind.KEY, FieldKind.TO_ONE, FieldKind.TO_MANY)
     # Of keys it is the kind of what they point to.
     whole = is_key and isinstance(column, IntegerField)
     simple = _TYPES.get(FieldKind.NUMBER if whole else field.kind)

@@ -26,7 +26,7 @@ from django.db.models import (
 from django.db.models.functions import RowNumber, Trunc, TruncDate
 from django.utils import timezone
 
-from mcp_app.catalog.open_models import FieldKind, OpenField
+from mcp_app.catalog.open_models import FieldKind
 from mcp_app.kinds.query.comparisons import EMPTY, WORDS, condition
 from mcp_app.kinds.query.config import Filter, Group, Measure, Query, RelatedList, Term
 from mcp_app.kinds.query.scoping import TEXT, Hop, Scopes
@@ -157,11 +157,9 @@ def read_list(
     if between is None:
         rows, key = scopes.rows(listed.model), F("pk")
     else:
-        # A row of the table between leads to one row of the target, as a relation does.
-        step = OpenField(listed.field.name, FieldKind.TO_ONE, between.forward)
-        before = (Hop(step, listed.model),)
+        before = (Hop(listed.field, listed.model).beyond_table,)
         rows = between.model._base_manager.using(scopes.using)
-        key = F(step.join_columns.here)
+        key = F(before[0].field.join_columns.here)
     shape = Shape(listed.fields, scopes, columns, before)
     sorting = Sorting(listed.order, scopes, columns, key, before)
     whose, link = [F(_PARENT)], listed.field.join_columns.there

@@ -82,6 +82,12 @@ _LABELS_OF_DATES: Final[Mapping[str, Label]] = {
     "gte": gettext_lazy("is on or after"),
     "lte": gettext_lazy("is on or before"),
 }
+_LABELS_OF_MANY: Final[Mapping[tuple[str, bool], Label]] = {
+    ("in", False): gettext_lazy("include any of"),
+    ("in", True): gettext_lazy("include none of"),
+    ("isempty", False): gettext_lazy("are none"),
+    ("isempty", True): gettext_lazy("are one or more"),
+}
 _LABELS_OF_TEXTS: Final[Mapping[str, Label]] = {"exact": gettext_lazy("is exactly")}
 _EXCLUDING: Final[Mapping[str, Label]] = {
     "exact": gettext_lazy("is not"),
@@ -124,6 +130,8 @@ _TIMES: Final = DATES | {FieldKind.TIME}
 def lookup_label(lookup: str, kind: FieldKind | None, exclude: bool = False) -> str:
     """Return what a lookup is called for this kind of field."""
     labels = {**LOOKUP_LABELS}
+    if kind is FieldKind.TO_MANY and (lookup, exclude) in _LABELS_OF_MANY:
+        return str(_LABELS_OF_MANY[lookup, exclude])
     if kind in DATES:
         labels |= _LABELS_OF_DATES
     elif kind is FieldKind.TEXT:

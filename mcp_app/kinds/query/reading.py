@@ -441,6 +441,9 @@ def _check_lookup(path: Path, lookup: str, *, several: bool) -> None:
         known += SEVERAL
     if several:
         known = SEVERAL if path.field.kind is FieldKind.TEXT else ()
+    if path.leads_to_many:
+        # One row might be above a beginning, and another one below the end.
+        known = tuple(each for each in known if each != RANGE)
     if lookup not in known:
         what = "several texts" if several else f"a {path.end_field.kind.value}"
         raise KindError(

@@ -13,16 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from django.core.exceptions import EmptyResultSet
 from django.db import router
-from django.db.models import (
-    Exists,
-    Expression,
-    F,
-    Lookup,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-)
+from django.db.models import Expression, F, Lookup, OuterRef, Q, QuerySet, Subquery
 from django.db.models.expressions import Col
 from django.db.models.sql.query import Query
 from django.db.models.sql.where import WhereNode
@@ -51,6 +42,13 @@ class Hop(NamedTuple):
     field: OpenField
     model: OpenModel
 
+    @property
+    def beyond_table(self) -> Hop:
+        """The step from a row of the table between: it leads to one row."""
+        between: Any = self.field.through_table
+        step = OpenField(self.field.name, FieldKind.TO_ONE, between.forward)
+        return Hop(step, self.model)
+
 
 @dataclass(frozen=True)
 class Path:
@@ -75,6 +73,10 @@ class Path:
     def owner(self) -> OpenModel:
         """The open model that has the field."""
         return self.hops[-1].model if self.hops else self.model
+
+    @property
+    def leads_to_many(self) -> bool:
+        return any(hop.field.kind is FieldKind.TO_MANY for hop in self.hops)
 
     @property
     def is_own(self) -> bool:
@@ -112,7 +114,8 @@ class Path:
 def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -> Path:
     """Return the path that a text names; raise `KindError` if there is none.
 
-    A relation to one at its end stands for the text of its row, and for its key with
+    Only what is asked by leads over relations to many: one of their rows has to fit.
+    A relation at its end stands for the text of its row, and for its key with
     `.pk` behind it, or if its model opens no text for this use.
     """
     names = text.split(".") if isinstance(text, str) else []
@@ -128,7 +131,8 @@ def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -
     here = model
     for at, name in enumerate(steps, 1):
         field = _open_field(name, here, use)
-        if field.kind is FieldKind.TO_ONE:
+        many = field.kind is FieldKind.TO_MANY
+        if field.kind is FieldKind.TO_ONE or (many and use == "filters"):
             here = target_model(field, opened)
             hops.append(Hop(field, here))
         elif at < len(names):
@@ -138,7 +142,7 @@ def resolve_path(text: object, model: OpenModel, opened: OpenModels, use: Use) -
                 place="path",
             )
     stand_in = ""
-    if field.kind is FieldKind.TO_ONE:
+    if hops and field is hops[-1].field:
         open_fields = here.fields if use == "fields" else here.filters
         stand_in = PRIMARY_KEY
         if not is_key and here.text in open_fields:
@@ -200,7 +204,11 @@ class Scopes:
         if not hops:
             return condition
         first, rest = hops[0], hops[1:]
-        link = first.field.join_columns
+        link, between = first.field.join_columns, first.field.through_table
+        if between is not None:
+            inner = self.where((first.beyond_table, *rest), condition)
+            pairs = between.model._base_manager.using(self.using).filter(inner)
+            return Q(**{f"{link.here}__in": pairs.values(link.there)})
         # Where the condition is turned round, one null would leave no row.
         known = Q(**{f"{link.there}__isnull": False})
         rows = self.rows(first.model).filter(known, self.where(rest, condition))
@@ -211,12 +219,9 @@ class Scopes:
 
         A hidden row is nothing.  The rows on the way to the field must be visible.
         """
-        field, hops = path.field, [*path.hops]
+        field, hops = path.field, path.hops
         if path.stand_in:
-            relation, related = hops.pop()
-            link = relation.join_columns
-            rows = self.rows(related).filter(**{link.there: OuterRef(link.here)})
-            nothing = ~Q(Exists(rows))
+            nothing, hops = ~self.where(hops[-1:], Q()), hops[:-1]
         else:
             nothing = Q(**{f"{field.source.attname}__isnull": True})
             is_text = field.kind in (FieldKind.TEXT, FieldKind.CHOICE)

@@ -32,7 +32,7 @@ from tests.admin.pages import (
     shown_values,
     text_of,
 )
-from tests.drill.models import Customer, Order
+from tests.drill.models import Country, Customer, Order
 from tests.kinds.query import shop
 from tests.published import published
 
@@ -276,6 +276,18 @@ def test_a_text_in_any_of_several_fields(admin_client: Client) -> None:
     assert shop.problems(config) == []
     config = _fill(admin_client, tool, **{"filters-0-others": []})
     assert config["filters"] == [{"path": "customer.name", **asked}]
+
+
+def test_what_has_none_of_several_rows(admin_client: Client) -> None:
+    Country.objects.create(code="de", name="Germany")
+    texts = {"source": "fixed", "value": "germany"}
+    asked = _filter(0, "suppliers", "-in", **texts)
+    tool = _tool(fields=["number"])
+    config = _fill(admin_client, tool, **asked)
+    keys = [Country.objects.get().pk]
+    written = {"path": "suppliers.pk", "lookup": "in", "exclude": True, "value": keys}
+    assert config["filters"] == [written]
+    assert "include none of Germany" in text_of(admin_client, tool)
 
 
 def test_each_line_is_a_value(admin_client: Client) -> None:

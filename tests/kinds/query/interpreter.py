@@ -176,10 +176,30 @@ class Interpreter:
             demands = [(each, values.get(f"{name}_{end}")) for each, end in ends]
         demands = [each for each in demands if each[1] is not None]
         fits = all(
-            any(self._compare(row, path, each, wanted) for path in paths)
+            any(self._fits_path(row, path, each, wanted) for path in paths)
             for each, wanted in demands
         )
         return not demands or fits is not asked.get("exclude", False)
+
+    def _fits_path(self, row: Any, path: str, comparison: str, wanted: Any) -> bool:
+        first, _dot, rest = path.partition(".")
+        way, is_end = (type(row).__name__, first), rest in ("", "pk")
+        if way in RELATIONS and not is_end:
+            target = self._target(row, first)
+            return target is not None and self._fits_path(
+                target, rest, comparison, wanted
+            )
+        if way not in LISTS:
+            return self._compare(row, path, comparison, wanted)
+        name, belongs = LISTS[way]
+        below = [each for each in self.visible[name] if belongs(row, each)]
+        if comparison == "isempty" and is_end:
+            return (not below) is wanted
+        if not rest and name in TEXTS:
+            rest, wanted = TEXTS[name], [each.lower() for each in wanted]
+        return any(
+            self._fits_path(each, rest or "pk", comparison, wanted) for each in below
+        )
 
     def _compare(self, row: Any, path: str, comparison: str, wanted: Any) -> bool:
         at, _last = self._at(row, path.removesuffix(".pk"))

@@ -46,7 +46,7 @@ def field(path: str) -> OpenField:
         ("Order.id", "exact in"),
         ("Order.customer", "in exact isempty"),
         ("Invoice.paid", "exact isempty"),
-        ("Order.items", "isempty"),
+        ("Order.items", "in isempty"),
     ],
 )
 def test_what_each_field_can_be_asked_by(path: str, comparisons: str) -> None:
@@ -108,6 +108,8 @@ TEN = datetime(2026, 11, 2, 10, tzinfo=UTC)
         ("Order.weight", "lte", 1, 1.0),
         ("Order.id", "exact", 7, 7),
         ("Order.customer", "in", [7, 8], [7, 8]),
+        ("Order.items", "in", [7, 8], [7, 8]),
+        ("Order.suppliers", "in", [7, 8], [7, 8]),
         ("Customer.country", "exact", "de", "de"),
         ("Invoice.key", "exact", KEY, UUID(KEY)),
         ("Invoice.paid", "exact", False, False),
