@@ -36,6 +36,7 @@ from mcp_app.kinds.query.config import (
     NUMBERS,
     ONE,
     ROWS,
+    TOTALS,
     USUAL_LISTED,
     Query,
     input_schema,
@@ -50,7 +51,7 @@ LIST, GET, COUNT = "list", "get", "count"
 FIRST: Final = 5
 """Rows of a relation to many that a list shows."""
 KEY, SEARCH, SORT, BY = "key", "search", "sort", "by"
-_OURS: Final = (SEARCH, SORT, BY, CURSOR)
+_OURS: Final = (SEARCH, SORT, BY, CURSOR, TOTALS)
 _UNSORTED: Final = (FieldKind.YES_NO, FieldKind.TO_ONE)
 _GROUPED: Final = frozenset({FieldKind.CHOICE, FieldKind.YES_NO, FieldKind.TO_ONE})
 _LOOKUPS: Final[Mapping[FieldKind, str]] = {
@@ -256,6 +257,7 @@ class _Maker:
             order=sortable,
             count=True,
             lists=[self._list_config(each, FIRST) for each in self.many],
+            totals=[*self._totals()],
         )
         lists = f", with the first {FIRST} of their {', '.join(self.many)}"
         terms = {term.path.text: term for term in query.order}
@@ -286,6 +288,12 @@ class _Maker:
             ),
             output_schema=output_schema(query),
         )
+
+    def _totals(self) -> Iterator[JsonObject]:
+        yield {"aggregate": "count", "name": COUNT}
+        for name, field in self.fields.items():
+            for each in ("sum", "avg") if field.kind in NUMBERS else ():
+                yield {"aggregate": each, "path": name, "name": f"{each}_{name}"}
 
     def get_tool(self, name: str) -> DeclaredTool:
         """Return the tool that shows one row, with lists of what belongs to it."""
@@ -376,8 +384,16 @@ class _Maker:
             choice = {"type": "string", "enum": ways, "description": meaning}
             schema["properties"] = {**schema["properties"], chooser: choice}
 
+        if queries[None].totals:
+            text = f"Also say the {TOTALS} of all rows that fit: count, sums, averages."
+            told = {"type": "boolean", "default": False, "description": text}
+            schema["properties"] = {**schema["properties"], TOTALS: told}
+
         def bind_arguments(arguments: JsonObject) -> dict[str, object]:
-            lookup = Lookup(name, queries[arguments.get(chooser)], config)
+            query = queries[arguments.get(chooser)]
+            if not arguments.get(TOTALS):
+                query = replace(query, totals=())
+            lookup = Lookup(name, query, config)
             return {"lookup": lookup, **lookup.bind_arguments(arguments)}
 
         definition = ToolDefinition(

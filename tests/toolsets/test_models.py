@@ -6,7 +6,9 @@ import json
 import os
 from collections.abc import Collection, Iterator
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any, Final
+from unittest.mock import ANY
 
 import pytest
 from django.contrib.auth.models import User
@@ -81,7 +83,7 @@ def test_what_is_listed(client: Client) -> None:
         *("created_from", "created_to", "due_from", "due_to", "customer_key"),
         *("customer_id", "invoice_key", "sort", "cursor", "weight_empty", "due_empty"),
         *("note_empty", "customer_empty", "customer_id_empty", "invoice_empty"),
-        *("items_key", "items_empty", "suppliers_key", "suppliers_empty"),
+        *("items_key", "items_empty", "suppliers_key", "suppliers_empty", "totals"),
     }
     assert properties["state"]["enum"] == ["open", "sent", "back"]
     asked = tools["invoice_get"]["inputSchema"]
@@ -97,8 +99,20 @@ def test_a_list_to_its_end(client: Client) -> None:
         shop.order(f"b{count:02}")
     Order.objects.filter(number="b07").update(hidden=True)
     visible = [*Order.objects.filter(hidden=False).order_by("-pk")]
-    first, second = pages(client, "order_list")
+    first, second = pages(client, "order_list", totals=True)
     assert first["total"] == second["total"] == len(visible)
+    weights = [each.weight for each in visible if each.weight is not None]
+    assert (
+        first["totals"]
+        == second["totals"]
+        == {
+            "count": len(visible),
+            "sum_total": f"{sum(each.total for each in visible):.2f}",
+            "avg_total": ANY,
+            "sum_weight": sum(weights),
+            "avg_weight": round(sum(weights) / len(weights), 6),
+        }
+    )
     rows = [*first["rows"], *second["rows"]]
     assert [row["id"] for row in rows] == [each.pk for each in visible]
     # A hidden customer is none.
@@ -270,6 +284,7 @@ REFUSED: Final[list[tuple[str, JsonObject, str]]] = [
     ("order_list", {"items_key": [*range(1_000)]}, "items_key"),
     ("order_list", {"items_key": [10**30]}, "items_key"),
     ("order_list", {"tags_key": [1]}, "tags_key"),
+    ("order_list", {"totals": ["number"]}, "totals"),
     ("order_list", {"cursor": "no cursor"}, "This tool gave no such cursor"),
     ("order_get", {}, "key"),
     ("order_get", {"key": None}, "key"),
@@ -382,7 +397,7 @@ def test_hidden_rows_change_no_answer(
 
 ASKED: Final = (
     *("search", "state", "items_key", "suppliers_key", "suppliers_empty", "total_from"),
-    *("customer_key", "items_empty"),
+    *("customer_key", "items_empty", "totals"),
 )
 
 
@@ -403,6 +418,14 @@ def test_drawn_questions_are_answered_as_the_orm_does(
     listed = [*pages(caller, "order_list", sort="number", **asked)]
     rows = [row for page in listed for row in page["rows"]]
     assert [row["id"] for row in rows] == [order.pk for order in wanted]
+    if asked.get("totals"):
+        numbers = [order.total for order in wanted]
+        totals = listed[0]["totals"]
+        assert totals["count"] == len(numbers)
+        assert Decimal(totals["sum_total"] or 0) == sum(numbers)
+        if numbers:
+            average = float(sum(numbers) / len(numbers))
+            assert float(totals["avg_total"]) == pytest.approx(average, abs=1e-6)
     supplied_by = {each.pk: each.supplied_by for each in whole.rows["Order"]}
     countries = [*seen[Country].order_by("pk").values("id", "name")]
     for row in rows:
@@ -423,6 +446,8 @@ def _asked_of_the_orm(seen: Any, search: str = "", **asked: Any) -> Any:
     have = {"items_empty": seen[Item], "suppliers_empty": countries}
     for name, value in asked.items():
         way, _, end = name.rpartition("_")
+        if name == "totals":
+            continue
         if end == "empty":
             some = Q(**{f"{way}__in": have[name]})
             orders = orders.exclude(some) if value else orders.filter(some)

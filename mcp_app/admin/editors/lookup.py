@@ -35,7 +35,15 @@ from mcp_app.admin.editors.one_form import OneForm, OneFormSheet, put_member
 from mcp_app.admin.editors.rows import NotRepresentable, Rows
 from mcp_app.catalog.open_models import OpenModels, rows_of_everybody
 from mcp_app.kinds.kind import Incomplete
-from mcp_app.kinds.query.config import GROUPS, MAX_ROWS, ONE, ROWS, SCHEMA, USUAL_ROWS
+from mcp_app.kinds.query.config import (
+    GROUPS,
+    MAX_ROWS,
+    ONE,
+    ROWS,
+    SCHEMA,
+    TOTALS,
+    USUAL_ROWS,
+)
 from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.reading import is_sortable, read_query_config
 from mcp_app.protocol.json_types import JsonObject
@@ -110,12 +118,13 @@ _LINES: Final[Mapping[str, type[LineForm]]] = {
     "filters": FilterForm,
     "group_by": GroupLine,
     "measures": MeasureLine,
+    TOTALS: MeasureLine,
     "lists": ListLine,
     "order": TermLine,
 }
 _PARTS: Final = {
     "": ("model",),
-    ROWS: ("answer", "limit", "columns", "count", "filters", "lists", "order"),
+    ROWS: ("answer", "limit", "columns", "count", "filters", "lists", "order", TOTALS),
     GROUPS: ("answer", "limit", "group_order", "filters", "group_by", "measures"),
 }
 """Fields and lines of the page by the answer; "" if no model is chosen."""

@@ -94,7 +94,7 @@ class MeasureLine(ChoiceLine):
     most = MAX_MEASURES
     entries = staticmethod(measure_entries)
 
-    path = redrawing_field(_("Number of each group"))
+    path = redrawing_field(_("Number"))
     name = forms.CharField(
         label=_("named"),
         required=False,

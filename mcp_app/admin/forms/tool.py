@@ -43,7 +43,7 @@ from mcp_app.admin.forms.resource import ResourceTemplateForm
 from mcp_app.admin.page.wording import LOOKUP, RESOURCE_TEMPLATE, TOOL
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import Label, ToolHints
-from mcp_app.kinds.query.config import GROUPS, SCHEMA
+from mcp_app.kinds.query.config import GROUPS, SCHEMA, TOTALS
 from mcp_app.kinds.query.description import QueryText
 from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.models import DefinitionRow, ResourceTemplate, Tool
@@ -222,7 +222,8 @@ class QueryForm(DefinitionForm[AnyRow]):
         text = str(self.cleaned_data["config"])
         config = parse_or_none(text) or {}
         of_groups = config.get("answer") == GROUPS
-        odd = ("fields", "lists", "count") if of_groups else ("group_by", "measures")
+        of_rows = ("fields", "lists", "count", TOTALS)
+        odd = of_rows if of_groups else ("group_by", "measures")
         kept = {name: each for name, each in config.items() if name not in odd}
         return text if text == self.instance.config else written_text(kept)
 

@@ -112,6 +112,7 @@ class Query:
     order: tuple[Term, ...]
     limit: int
     count: bool
+    totals: tuple[Measure, ...]
     group_by: tuple[Group, ...]
     measures: tuple[Measure, ...]
     group_order: tuple[GroupTerm, ...]
@@ -132,7 +133,8 @@ class Query:
         yield from self.fields
         yield from (term.path for term in self.order)
         yield from (group.path for group in self.group_by)
-        yield from (each.path for each in self.measures if each.path is not None)
+        measures = (*self.measures, *self.totals)
+        yield from (each.path for each in measures if each.path is not None)
         for each in self.lists:
             yield from each.fields
             yield from (term.path for term in each.order)
@@ -173,7 +175,8 @@ class Query:
 #      "answer": "rows", "fields": ["number", "total", "customer.name"],
 #      "lists": [{"path": "items", "fields": ["sku", "amount"], "filters": [],
 #                 "order": ["sku"], "limit": 20}],
-#      "order": ["-created"], "limit": 50, "count": true}
+#      "order": ["-created"], "limit": 50, "count": true,
+#      "totals": [{"aggregate": "sum", "path": "total", "name": "turnover"}]}
 #
 # or `"answer": "groups"` with `group_by` and `measures`, whose names `order` then has.
 # `"answer": "one"` is for templates.
@@ -187,6 +190,8 @@ MAX_GROUPINGS: Final = 3
 MAX_SORTED_LENGTH: Final = 255
 CURSOR: Final = "cursor"
 ROWS, GROUPS, ONE = "rows", "groups", "one"
+TOTALS: Final = "totals"
+"""Measures of all rows that fit, beside the rows of each page."""
 
 NUMBERS: Final = frozenset({FieldKind.NUMBER, FieldKind.FLOAT, FieldKind.DECIMAL})
 DATES: Final = frozenset({FieldKind.DATE, FieldKind.DATETIME})
@@ -252,6 +257,17 @@ _FIELDS: Final[JsonObject] = _array_schema(_PATH, 50)
 _ORDER: Final[JsonObject] = _array_schema(_PATH, MAX_SORT_TERMS)
 _UNIT: Final = object_schema("path", "unit", path=_PATH, unit={"enum": [*UNITS]})
 
+_MEASURES: Final[JsonObject] = _array_schema(
+    object_schema(
+        "aggregate",
+        "name",
+        aggregate={"enum": list(MEASURES)},
+        path=_PATH,
+        name=_NAME,
+    ),
+    MAX_MEASURES,
+)
+
 SCHEMA: Final[JsonObject] = object_schema(
     model={"type": "string"},
     filters=_FILTERS,
@@ -273,16 +289,8 @@ SCHEMA: Final[JsonObject] = object_schema(
     limit={"type": "integer", "minimum": 1, "maximum": MAX_ROWS},
     count={"type": "boolean"},
     group_by=_array_schema({"anyOf": [_PATH, _UNIT]}, MAX_GROUPINGS),
-    measures=_array_schema(
-        object_schema(
-            "aggregate",
-            "name",
-            aggregate={"enum": list(MEASURES)},
-            path=_PATH,
-            name=_NAME,
-        ),
-        MAX_MEASURES,
-    ),
+    measures=_MEASURES,
+    totals=_MEASURES,
 )
 """The JSON Schema of a config."""
 
@@ -343,7 +351,10 @@ def output_schema(query: Query) -> JsonObject:
     for each in query.lists:
         below = _answer_schema(ROWS, row_schema(each.fields), total=_COUNT)
         rows["properties"][each.field.name] = below
-    members = {"next": {"type": "string"}, "note": _NOTE}
+    members: JsonObject = {"next": {"type": "string"}, "note": _NOTE}
+    if query.totals:
+        schemas = {each.name: _measure_schema(each) for each in query.totals}
+        members[TOTALS] = {"type": "object", "properties": schemas}
     return _answer_schema(ROWS, rows, total=_COUNT, total_at_least=_COUNT, **members)
 
 

@@ -17,6 +17,7 @@ from mcp_app.kinds.query.config import (
     NUMBERS,
     ONE,
     ROWS,
+    TOTALS,
     USUAL_ROWS,
     usual_group_order,
 )
@@ -65,6 +66,7 @@ class QueryText:
         self._lists: Sequence[JsonObject] = rows.get("lists", ())
         self._groups = dict(map(self._group, groups.get("group_by", ())))
         self._measures = dict(map(self._measure, groups.get("measures", ())))
+        self._totals = dict(map(self._measure, rows.get(TOTALS, ())))
         self._limit = config.get("limit", USUAL_ROWS if self._answer == ROWS else "")
         # The first groups say what they are the first by.
         usual = self.usual_order()[:1] if "limit" in config else []
@@ -128,6 +130,8 @@ class QueryText:
             yield _("At most"), limit % {"limit": self._limit}
         if self._config.get("count"):
             yield _("Says"), _("how many rows there are in all")
+        for name, total in self._totals.items():
+            yield _("Totals of all rows that fit"), f"{name}: {total.label}"
 
     def _answer_parts(self) -> Iterator[tuple[str, str]]:
         for group in self._groups.values():
@@ -211,6 +215,11 @@ class QueryText:
             spans += compose(_(", sorted by %(order)s"), order=order)
         if self._limit:
             spans += compose(_(", at most %(limit)s"), limit=str(self._limit))
+        if self._totals:
+            words = join_words(map(_measure_words, self._totals.items()))
+            spans += compose(
+                _(", with totals of all that fit: %(totals)s"), totals=words
+            )
         return [*spans, Span(".")]
 
     def _top(self) -> Spans:

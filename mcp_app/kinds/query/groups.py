@@ -19,6 +19,7 @@ from django.db.models import (
     Min,
     OrderBy,
     Q,
+    QuerySet,
     Sum,
     Value,
     Window,
@@ -202,15 +203,13 @@ def read_groups(
     """
     wanted = conditions(query.filters, scopes, values, today)
     rows = scopes.rows(query.model).filter(wanted)
-    measures = {
-        f"mcp_m{at}": _aggregate(each, scopes) for at, each in enumerate(query.measures)
-    }
+    if not query.group_by:
+        return [read_totals(query.measures, scopes, rows)], False
+    measures = _measure_columns(query.measures, scopes)
     groups = {
         f"mcp_g{at}": _expression(each, scopes)
         for at, each in enumerate(query.group_by)
     }
-    if not groups:
-        return [_group_line(query, rows.aggregate(**measures))], False
     # Rows with the same text stay apart.
     keys = {
         f"mcp_k{at}": scopes.key_of_row(each.path.hops)
@@ -225,6 +224,31 @@ def read_groups(
     )
     read = [_group_line(query, each) for each in lines]
     return read[: query.limit], len(read) > query.limit
+
+
+def read_totals(
+    measures: Sequence[Measure], scopes: Scopes, rows: QuerySet[Any]
+) -> JsonObject:
+    """Return the measures of all these rows, by their names."""
+    values = rows.aggregate(**_measure_columns(measures, scopes))
+    return _measure_members(measures, values)
+
+
+def _measure_columns(
+    measures: Sequence[Measure], scopes: Scopes
+) -> Mapping[str, Aggregate]:
+    return {f"mcp_m{at}": _aggregate(each, scopes) for at, each in enumerate(measures)}
+
+
+def _measure_members(
+    measures: Sequence[Measure], values: Mapping[str, Any]
+) -> JsonObject:
+    members: JsonObject = {}
+    for at, each in enumerate(measures):
+        field = each.path.field if each.path is not None else None
+        value = measure_to_json(each.aggregate, field, values[f"mcp_m{at}"])
+        members[each.name] = value
+    return members
 
 
 def _aggregate(measure: Measure, scopes: Scopes) -> Aggregate:
@@ -267,8 +291,4 @@ def _group_line(query: Query, values: Mapping[str, Any]) -> JsonObject:
         value, field = values[f"mcp_g{index}"], group.path.field
         plain = plain_to_json(value) if group.unit else field_to_json(field, value)
         line[group.name] = plain
-    for index, measure in enumerate(query.measures):
-        field_of = measure.path.field if measure.path is not None else None
-        value = values[f"mcp_m{index}"]
-        line[measure.name] = measure_to_json(measure.aggregate, field_of, value)
-    return line
+    return line | _measure_members(query.measures, values)

@@ -50,6 +50,7 @@ from mcp_app.kinds.query.config import (
     ONE,
     ROWS,
     SCHEMA,
+    TOTALS,
     Query,
     input_schema,
     output_schema,
@@ -401,6 +402,8 @@ def _page_answer(page: Page, bound: bytes) -> JsonObject:
     if page.total is not None:
         name = "total" if page.total.exact else "total_at_least"
         answer[name] = page.total.count
+    if page.totals:
+        answer[TOTALS] = page.totals
     if page.next is not None:
         answer["next"] = shapes.seal_cursor(page.next, bound)
         count_text = f"These are {len(page.rows)} rows, and there are more."

@@ -34,6 +34,7 @@ from mcp_app.kinds.query.config import (
     MAX_SORTED_LENGTH,
     MEASURES,
     ROWS,
+    TOTALS,
     USUAL_LISTED,
     USUAL_ROWS,
     Filter,
@@ -45,7 +46,7 @@ from mcp_app.kinds.query.config import (
     Term,
     usual_group_order,
 )
-from mcp_app.kinds.query.groups import Sorting, conditions, read_list
+from mcp_app.kinds.query.groups import Sorting, conditions, read_list, read_totals
 from mcp_app.kinds.query.scoping import TEXT, Path, Scopes, resolve_path, target_model
 from mcp_app.kinds.query.shapes import Columns, Place, Shape, Total
 from mcp_app.protocol import jsonrpc, schemas
@@ -64,6 +65,7 @@ class Page:
     rows: Sequence[JsonObject]
     total: Total | None
     next: Place | None
+    totals: JsonObject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +124,10 @@ class RowReader:
             last = values[len(fitting) - 1]
             after = tuple(last[name] for name in sorting.names)
             following = Place(after, last[sorting.key], self.today, total)
-        return Page(fitting, total, following)
+        totals: JsonObject = {}
+        if self.query.totals:
+            totals = read_totals(self.query.totals, self.scopes, chosen)
+        return Page(fitting, total, following, totals)
 
     def _rows_with_lists(
         self, shape: Shape, links: Mapping[str, str], values: Sequence[dict[str, Any]]
@@ -207,6 +212,7 @@ class _Reader:
             order=self._read_parts(rows, "order", self._read_sort_term, model),
             limit=config.get("limit", MAX_ROWS if answer == GROUPS else USUAL_ROWS),
             count=config.get("count", False),
+            totals=self._read_parts(rows, TOTALS, self._read_measure, model),
             group_by=group_by,
             measures=measures,
             group_order=self._read_parts(groups, "order", self._read_group_term, model)
@@ -394,6 +400,8 @@ class _Reader:
         for at, measure in enumerate(query.measures):
             named.append((measure.name, f"measures.{at}.name"))
         named += _member_names(query.fields, "fields")
+        names = enumerate(each.name for each in query.totals)
+        self._refuse_twice([(name, f"{TOTALS}.{at}.name") for at, name in names])
         for at, listed in enumerate(query.lists):
             named.append((listed.field.name, f"lists.{at}.path"))
             # One that is there twice was never refused here.

@@ -188,6 +188,7 @@ WHOLE: dict[str, Any] = {
     ],
     "lists": [{"path": "items", "fields": ["stock.sku", "amount"], "order": ["-id"]}],
     "order": ["-created", "customer.name"],
+    "totals": [{"aggregate": "sum", "path": "total", "name": "sum_total"}],
 }
 GROUPED: dict[str, Any] = {
     "model": "drill.Order",
@@ -218,7 +219,7 @@ def test_what_only_the_other_answer_has_is_not_stored(admin_client: Client) -> N
     )
     assert {*shown_values(back)[f"{ROW}-columns"]} == {*WHOLE["fields"]}
     config = _fill(admin_client, tool, answer="groups")
-    assert not {"fields", "lists", "count"} & config.keys()
+    assert not {"fields", "lists", "count", "totals"} & config.keys()
 
 
 def test_a_description_that_nobody_wrote_stays_true(
@@ -276,6 +277,13 @@ def test_a_text_in_any_of_several_fields(admin_client: Client) -> None:
     assert shop.problems(config) == []
     config = _fill(admin_client, tool, **{"filters-0-others": []})
     assert config["filters"] == [{"path": "customer.name", **asked}]
+
+
+def test_rows_and_their_sum(admin_client: Client) -> None:
+    config = _fill(admin_client, _tool(), **{"totals-add": "sum/total"})
+    assert config["totals"] == WHOLE["totals"]
+    said = text_of(admin_client, Tool.objects.get())
+    assert "with totals of all that fit: sum_total (sum of total)" in said
 
 
 def test_what_has_none_of_several_rows(admin_client: Client) -> None:

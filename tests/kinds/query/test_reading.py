@@ -16,7 +16,7 @@ from mcp_app.kinds.kind import Incomplete
 from mcp_app.kinds.query.config import SCHEMA
 from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.protocol import schemas
-from tests.drill.models import Customer, Order
+from tests.drill.models import Customer, Item, Order
 from tests.kinds.query import shop
 
 WHOLE: dict[str, Any] = {
@@ -93,14 +93,15 @@ def test_what_is_demanded() -> None:
     opened = {
         "drill.Order": open_model(
             Order,
-            fields=["number", "customer"],
-            filters=["margin"],
+            fields=["number", "customer", "margin"],
+            filters=["margin", "items"],
             rows="all",
             permissions={"margin": "drill.view_margin"},
         ),
         "drill.Customer": open_model(
             Customer, fields=["name"], rows="all", permissions={"name": "drill.name"}
         ),
+        "drill.Item": open_model(Item, fields=["amount"], rows="all"),
     }
     own = ("drill.view_order",)
     also = ("drill.view_customer",)
@@ -112,6 +113,11 @@ def test_what_is_demanded() -> None:
         ({"fields": ["customer"]}, ("drill.name", *also, *own)),
         ({"fields": ["number"], "filters": asked}, ("drill.view_margin", *own)),
         ({"fields": ["number"], "order": ["customer.pk"]}, also + own),
+        (
+            {"fields": ["number"], "totals": [_sum("margin", "a")]},
+            ("drill.view_margin", *own),
+        ),
+        (_asked("items.amount", "gte", value=1), ("drill.view_item", *own)),
     ):
         query = shop.query(config, opened)
         assert query.demands == AccessRequirements(permissions=permissions)
@@ -142,6 +148,10 @@ def _asked(path: Any = "number", lookup: str = "exact", **others: Any) -> Any:
     return {"fields": ["number"], "filters": filters}
 
 
+def _sum(path: str, name: str) -> Any:
+    return {"aggregate": "sum", "path": path, "name": name}
+
+
 def _group(**changes: Any) -> Any:
     return {**GROUPED, **changes}
 
@@ -168,6 +178,11 @@ def _group(**changes: Any) -> Any:
             _asked(lookup="gte", value="a"),
             "“number” cannot be asked by “gte”. ",
         ),
+        (
+            {"fields": ["id"], "totals": [_sum("number", "a")]},
+            "“number” is a text, which has no sum.",
+        ),
+        ({"fields": ["id"], "totals": [_sum("total", "a")] * 2}, "“a” is there twice."),
         (_asked("items.amount", "range", value=[1, 2]), "there is: exact, gte, lte."),
         (_asked("items", "in", value=[1] * 101), "The value of “items” does not fit:"),
         (_asked(), "The filter of “number” has neither a value nor a parameter."),

@@ -123,6 +123,20 @@ def test_statements() -> None:
     assert len(statements) == 4
 
 
+def test_totals_are_those_of_all_pages() -> None:
+    shop.fill()
+    state = {"path": "state", "lookup": "exact", "value": "sent"}
+    most = {"aggregate": "max", "path": "customer.name", "name": "last"}
+    total = {"aggregate": "sum", "path": "invoice.order.total", "name": "money"}
+    config = {"fields": ["number"], "filters": [state], "limit": 3}
+    reader = shop.reader({**config, "totals": [total]})
+    first = reader.page_at_place(None)
+    second = reader.page_at_place(first.next)
+    [line] = shop.groups({"filters": [state], "measures": [total]})
+    assert first.totals == second.totals == line
+    assert "which has no max" in shop.problems({**config, "totals": [most]})[0]
+
+
 @pytest.mark.parametrize("typed", ["6343932", "+49561 634-39-32", "(561) 634/3932"])
 def test_a_number_is_found_however_it_is_written(typed: str) -> None:
     notes = ["+49 561 634 39 32", "0561/6343932", "+49 561 634 39 33", ""]
