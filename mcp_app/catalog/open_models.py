@@ -49,6 +49,7 @@ class FieldKind(Enum):
     DATE = "date"
     DATETIME = "date and time"
     TIME = "time"
+    DURATION = "duration"
     KEY = "key"
     TO_ONE = "relation to one"
     TO_MANY = "relation to many"
@@ -70,7 +71,7 @@ _KINDS: Mapping[type[AnyField], FieldKind] = {
     models.TimeField: FieldKind.TIME,
     models.UUIDField: FieldKind.KEY,
     models.GenericIPAddressField: FieldKind.KEY,
-    models.DurationField: FieldKind.OTHER,
+    models.DurationField: FieldKind.DURATION,
     models.JSONField: FieldKind.OTHER,
 }
 _CHOOSING: Final = frozenset({FieldKind.TEXT, FieldKind.NUMBER})

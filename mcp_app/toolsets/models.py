@@ -54,8 +54,9 @@ KEY, SEARCH, SORT, BY = "key", "search", "sort", "by"
 _OURS: Final = (SEARCH, SORT, BY, CURSOR, TOTALS)
 _UNSORTED: Final = (FieldKind.YES_NO, FieldKind.TO_ONE)
 _GROUPED: Final = frozenset({FieldKind.CHOICE, FieldKind.YES_NO, FieldKind.TO_ONE})
+_SPANS: Final = frozenset({FieldKind.TIME, FieldKind.DURATION})
 _LOOKUPS: Final[Mapping[FieldKind, str]] = {
-    **dict.fromkeys(NUMBERS | DATES | {FieldKind.TIME}, "range"),
+    **dict.fromkeys(NUMBERS | DATES | _SPANS, "range"),
     FieldKind.TEXT: "icontains",
     FieldKind.TO_MANY: "in",
 }
@@ -197,7 +198,7 @@ class _Maker:
         chosen = self.toolset.options.get("filters")
         for name in usual if chosen is None else chosen:
             try:
-                yield self._filter_config(name)
+                yield from self._filters_of(name)
             except RegistrationError as error:
                 if chosen is not None:
                     raise
@@ -215,7 +216,7 @@ class _Maker:
         name = f"{name}.pk" if path.stand_in == TEXT else name
         return {"path": name, **parts, "description": what}
 
-    def _filter_config(self, name: str) -> JsonObject:
+    def _filters_of(self, name: str) -> Iterator[JsonObject]:
         path = resolve_path(name, self.model, self.opened, "filters")
         field, parameter = path.end_field, path.name
         label = _label_of(field)
@@ -232,7 +233,10 @@ class _Maker:
             )
         description = f"{label[:1].upper()}{label[1:]}{ends}."
         parts = {"lookup": lookup, "parameter": parameter, "description": description}
-        return {"path": name, **parts}
+        yield {"path": name, **parts}
+        if field.kind in NUMBERS and parameter not in _OURS:
+            parts = {"lookup": "exact", "parameter": parameter}
+            yield {"path": name, **parts, "description": f"Exactly this {label}."}
 
     def _read(self, **config: Any) -> tuple[Query, JsonObject]:
         whole = {"model": self.model.label, **config}

@@ -220,7 +220,7 @@ def test_models_and_fields_of_other_sorts() -> None:
     with pytest.raises(RegistrationError, match="nobody can ask by a JSONField"):
         opened(Page, "json", filters=["json"])
     fields = opened(Page, "json", "took", "address", "slug").fields.values()
-    kinds = [FieldKind.OTHER, FieldKind.OTHER, FieldKind.KEY, FieldKind.TEXT]
+    kinds = [FieldKind.OTHER, FieldKind.DURATION, FieldKind.KEY, FieldKind.TEXT]
     assert [each.kind for each in fields] == kinds
 
 

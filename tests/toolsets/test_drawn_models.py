@@ -179,6 +179,8 @@ def _call(registry: Registry, model: OpenModel, random: Random, user: User) -> N
         ]
         for arguments in random.choices(values, k=4):
             client.call(tool, **arguments)
+        if "length_from" in schema["properties"]:
+            client.call(tool, length_from="-P2D", length_to="PT1H30M")
     texts = (models.CharField, models.TextField)
     may_be_empty = [
         name

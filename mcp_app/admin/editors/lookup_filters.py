@@ -273,6 +273,8 @@ def is_representable(config: JsonObject) -> bool:
         return False
     if values is value and lookup == RANGE and len(values) != len(ENDS):
         return False
+    if lookup == RANGE and any(str(each)[10:11] in ("T", " ") for each in values):
+        return False
     return all(isinstance(each, str | int | float | None) for each in values)
 
 

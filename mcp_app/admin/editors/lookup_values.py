@@ -19,10 +19,11 @@ from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.lookup_choices import NONE
 from mcp_app.admin.editors.rows import TextsField
+from mcp_app.catalog.open_models import FieldKind
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.rules import visible
-from mcp_app.kinds.query.comparisons import IN_ANY_CASE, PERIODS, value_schema
+from mcp_app.kinds.query.comparisons import ENDS, IN_ANY_CASE, PERIODS, value_schema
 from mcp_app.kinds.query.labels import period_label
 from mcp_app.kinds.query.scoping import TEXT, Path, Scopes
 from mcp_app.kinds.query.shapes import plain_to_json
@@ -172,7 +173,9 @@ def schema_of(path: Path, lookup: str) -> Mapping[str, Any]:
     """Return the JSON Schema of a value; of a range the one of an end."""
     if path.stand_in == TEXT:
         lookup = IN_ANY_CASE.get(lookup, lookup)
-    return value_schema(path.field, lookup)
+    # Staff choose days; moments are for clients, and JSON.
+    is_day = lookup in ENDS and path.field.kind is FieldKind.DATETIME
+    return {"format": "date"} if is_day else value_schema(path.field, lookup)
 
 
 # -- rows by their texts ---------------------------------------------------------------

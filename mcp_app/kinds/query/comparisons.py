@@ -19,10 +19,10 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.db.models import EmailField, IntegerField, Q, URLField, UUIDField
 from django.utils import timezone
 
-from mcp_app.catalog.json_schemas import text_like
+from mcp_app.catalog.json_schemas import NAIVE, text_like
 from mcp_app.catalog.open_models import FieldKind, OpenField
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.schemas import with_example
+from mcp_app.protocol.schemas import EXAMPLES, with_example
 from mcp_app.site_time import site_time
 
 MAX_TEXT_LENGTH: Final = 200
@@ -37,7 +37,10 @@ PERIODS: Final = (
         for which in ("this", "last", "next")
         for unit in ("week", "month", "quarter", "year")
     ),
+    *("from_now_on", "until_now"),
 )
+_OPEN_PERIODS: Final = {"from_now_on": "gte", "until_now": "lte"}
+"""Periods with one end: today for dates, the moment of the call for times."""
 WORDS: Final = "words"
 """Each word stands in one of the texts."""
 _DIGITS: Final = 3
@@ -57,6 +60,7 @@ COMPARISONS: Final[Mapping[FieldKind, tuple[str, ...]]] = {
     FieldKind.DATE: _DATED,
     FieldKind.DATETIME: _DATED,
     FieldKind.TIME: _ORDERED,
+    FieldKind.DURATION: _ORDERED,
     FieldKind.KEY: ("exact", "in"),
     FieldKind.TO_ONE: ("in", "exact"),
     FieldKind.TO_MANY: ("in",),
@@ -84,7 +88,7 @@ def value_schema(field: OpenField, lookup: str) -> JsonObject:
         return dict(_FIXED[lookup])
     one = _schema_of_one(field, exact=lookup in ("exact", "in"))
     if lookup in (RANGE, *ENDS) and field.kind is FieldKind.DATETIME:
-        one = dict(_TYPES[FieldKind.DATE])
+        one = {"type": "string", "examples": [*_ENDS]}
     if lookup == RANGE:
         end = {**one, "type": [one["type"], "null"]}
         return {"type": "array", "items": end, "minItems": 2, "maxItems": 2}
@@ -132,6 +136,7 @@ _TYPES: Final[Mapping[FieldKind, JsonObject]] = {
 _LIKE: Final[Mapping[FieldKind, str]] = {
     FieldKind.DATETIME: "date-time",
     FieldKind.TIME: "time",
+    FieldKind.DURATION: "duration",
 }
 """Texts that need no zone, which the formats want."""
 _FORMATS: Final[Mapping[type[Any], str]] = {
@@ -139,6 +144,9 @@ _FORMATS: Final[Mapping[type[Any], str]] = {
     URLField: "uri",
     UUIDField: "uuid",
 }
+
+
+_ENDS: Final = (EXAMPLES["date"], NAIVE)
 
 
 class Unfit(Exception):
@@ -162,19 +170,24 @@ def clean_value(field: OpenField, lookup: str, value: object) -> Value:
     if lookup in ("iexact", *SEVERAL) or field.kind is FieldKind.TEXT:
         return _valid_text(value)
     if lookup in ENDS and field.kind is FieldKind.DATETIME:
-        return _clean_day(value, is_last=lookup == "to")
+        return _clean_end(str(value), is_last=lookup == "to")
     return _clean_one(field, value)
 
 
-def _clean_day(value: object, *, is_last: bool) -> Value:
-    """Return the moment at which a day begins, or ends if it is the last one."""
+def _clean_end(text: str, *, is_last: bool) -> Value:
+    """Return where a span begins, or the first moment behind it if `is_last`.
+
+    The text is a day or a moment in ISO 8601.
+    """
+    step = datetime.resolution if text[10:] else timedelta(days=1)
     try:
-        day = date.fromisoformat(str(value)) + timedelta(days=is_last)
-        moment = site_time(datetime.combine(day, time.min))
+        moment = site_time(datetime.fromisoformat(text) + is_last * step)
         if timezone.is_aware(moment):
             moment.astimezone(UTC)
     except OverflowError:
-        raise Unfit(_OUT_OF_TIME % value) from None
+        raise Unfit(_OUT_OF_TIME % text) from None
+    except ValueError:
+        raise Unfit(f"Write a day or a moment, such as {' or '.join(_ENDS)}.") from None
     return moment
 
 
@@ -213,6 +226,7 @@ _FORM_FIELDS: Final[Mapping[FieldKind, type[forms.Field]]] = {
     FieldKind.DATE: forms.DateField,
     FieldKind.DATETIME: forms.DateTimeField,
     FieldKind.TIME: forms.TimeField,
+    FieldKind.DURATION: forms.DurationField,
 }
 """What reads values of a kind.  That of a column refuses what only forms forbid."""
 
@@ -297,9 +311,18 @@ _DAYS_BY_LOOKUP: Final[Mapping[str, Callable[[date, Any], Days]]] = {
 }
 
 
+def is_reversed(field: OpenField, first: Value, last: Value) -> bool:
+    """Return whether nothing is between two cleaned ends of a range."""
+    # The last moment is the first one that is not within.
+    return bool(first >= last if field.kind is FieldKind.DATETIME else first > last)
+
+
 def condition(field: OpenField, lookup: str, value: Value, today: date) -> Q:
     """Return the condition on a column of its own table."""
     name = field.key_column if field.is_relation else field.source.attname
+    if lookup == "period" and value in _OPEN_PERIODS:
+        now = today if field.kind is FieldKind.DATE else site_time(timezone.now())
+        return Q(**{f"{name}__{_OPEN_PERIODS[value]}": now})
     if lookup in _DAYS_BY_LOOKUP:
         days = _DAYS_BY_LOOKUP[lookup](today, value)
         first, end = days

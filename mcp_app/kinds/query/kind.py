@@ -43,7 +43,7 @@ from mcp_app.kinds.kind import (
 )
 from mcp_app.kinds.old_words import hint_new_words
 from mcp_app.kinds.query import shapes
-from mcp_app.kinds.query.comparisons import Unfit
+from mcp_app.kinds.query.comparisons import Unfit, is_reversed
 from mcp_app.kinds.query.config import (
     CURSOR,
     GROUPS,
@@ -266,9 +266,19 @@ class Lookup:
                 values[name] = each.value_for_column(value)
             except Unfit as error:
                 violations.append(Violation(f"$.{name}", "value", str(error)))
+        violations += self._reversed_ranges(values)
         if violations:
             raise ArgumentsRefused(violations)
         return {"values": values, "arguments": arguments}
+
+    def _reversed_ranges(self, values: Mapping[str, Any]) -> Iterator[Violation]:
+        for name, each in self.query.parameters.items():
+            last = f"{name.removesuffix('from')}to"
+            if each.lookup != "from" or not values.keys() >= {name, last}:
+                continue
+            if is_reversed(each.field, values[name], values[last]):
+                message = f"It is after {last}, so nothing is between them."
+                yield Violation(f"$.{name}", "value", message)
 
     def answer_call(
         self, *, ctx: SyncContext, values: Mapping[str, Any], arguments: JsonObject

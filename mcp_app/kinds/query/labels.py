@@ -112,6 +112,8 @@ _PERIODS: Final[Mapping[str, Label]] = {
     "today": gettext_lazy("today"),
     "yesterday": gettext_lazy("yesterday"),
     "tomorrow": gettext_lazy("tomorrow"),
+    "from": gettext_lazy("from now on"),
+    "until": gettext_lazy("until now"),
 }
 _MEASURES: Final[Mapping[str, Label]] = {
     "count": gettext_lazy("count of %(what)s"),

@@ -67,7 +67,7 @@ def exact_to_json(value: Any) -> Any:
     """Return a value as JSON that `column.to_python` reads back without loss."""
     if isinstance(value, datetime | date | time):
         return value.isoformat()
-    return str(value) if isinstance(value, Decimal | UUID) else value
+    return str(value) if isinstance(value, Decimal | UUID | timedelta) else value
 
 
 def field_schema(field: OpenField, *, nullable: bool) -> JsonObject:

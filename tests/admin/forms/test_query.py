@@ -288,13 +288,11 @@ def test_rows_and_their_sum(admin_client: Client) -> None:
 
 def test_what_has_none_of_several_rows(admin_client: Client) -> None:
     Country.objects.create(code="de", name="Germany")
-    texts = {"source": "fixed", "value": "germany"}
-    asked = _filter(0, "suppliers", "-in", **texts)
+    asked = _filter(0, "suppliers", "-in", source="fixed", value="germany")
     tool = _tool(fields=["number"])
-    config = _fill(admin_client, tool, **asked)
+    [written] = _fill(admin_client, tool, **asked)["filters"]
     keys = [Country.objects.get().pk]
-    written = {"path": "suppliers.pk", "lookup": "in", "exclude": True, "value": keys}
-    assert config["filters"] == [written]
+    assert (written["path"], written["value"]) == ("suppliers.pk", keys)
     assert "include none of Germany" in text_of(admin_client, tool)
 
 

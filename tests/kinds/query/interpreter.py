@@ -185,10 +185,8 @@ class Interpreter:
         first, _dot, rest = path.partition(".")
         way, is_end = (type(row).__name__, first), rest in ("", "pk")
         if way in RELATIONS and not is_end:
-            target = self._target(row, first)
-            return target is not None and self._fits_path(
-                target, rest, comparison, wanted
-            )
+            there = self._target(row, first)
+            return bool(there and self._fits_path(there, rest, comparison, wanted))
         if way not in LISTS:
             return self._compare(row, path, comparison, wanted)
         name, belongs = LISTS[way]
@@ -197,9 +195,8 @@ class Interpreter:
             return (not below) is wanted
         if not rest and name in TEXTS:
             rest, wanted = TEXTS[name], [each.lower() for each in wanted]
-        return any(
-            self._fits_path(each, rest or "pk", comparison, wanted) for each in below
-        )
+        rest = rest or "pk"
+        return any(self._fits_path(e, rest, comparison, wanted) for e in below)
 
     def _compare(self, row: Any, path: str, comparison: str, wanted: Any) -> bool:
         at, _last = self._at(row, path.removesuffix(".pk"))
@@ -311,6 +308,8 @@ def _period(number: Callable[[date], int], step: int) -> Callable[[date, date], 
 
 
 PERIODS: Final[Mapping[str, Callable[[date, date], bool]]] = {
+    "from_now_on": lambda day, today: day >= today,
+    "until_now": lambda day, today: day <= today,
     "yesterday": _period(date.toordinal, -1),
     "today": _period(date.toordinal, 0),
     "tomorrow": _period(date.toordinal, 1),

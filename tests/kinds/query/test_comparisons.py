@@ -70,7 +70,10 @@ def test_what_each_field_can_be_asked_by(path: str, comparisons: str) -> None:
         ("Invoice.paid", "exact", {"type": "boolean"}),
         ("Order.due", "gte", {"type": "string", "format": "date"}),
         ("Order.created", "exact", text_like("date-time")),
-        ("Order.created", "from", {"type": "string", "format": "date"}),
+        (
+            *("Order.created", "from"),
+            {"type": "string", "examples": ["2026-11-18", "2026-11-18T14:00:00"]},
+        ),
         ("Order.total", "to", {"type": "number"}),
         (
             *("Order.total", "range"),
@@ -123,6 +126,8 @@ TEN = datetime(2026, 11, 2, 10, tzinfo=UTC)
         ("Order.total", "range", [None, 3], [None, Decimal(3)]),
         ("Order.created", "from", "2026-11-02", datetime(2026, 11, 2, tzinfo=UTC)),
         ("Order.created", "to", "2026-11-02", datetime(2026, 11, 3, tzinfo=UTC)),
+        ("Order.created", "from", "2026-11-02T10:00Z", TEN),
+        ("Order.created", "to", "2026-11-02 12:00+02:00", TEN + datetime.resolution),
     ],
 )
 def test_values_as_the_column_has_them(
@@ -163,6 +168,7 @@ def test_values_as_the_column_has_them(
         ),
         ("Order.created", "lte", "0001-01-01T00:00:00+23:59", "before the year 1"),
         ("Order.created", "to", "9999-12-31", "after the year 9999"),
+        ("Order.created", "from", "2.11.2026 10:00", "Write a day or a moment, such"),
     ],
 )
 def test_values_that_the_column_cannot_have(
@@ -186,6 +192,11 @@ def test_what_only_forms_forbid_may_be_asked_for() -> None:
         assert clean_value(odd, "exact", value) == value
 
 
+def test_durations() -> None:
+    length = OpenField("length", FieldKind.DURATION, models.DurationField())
+    assert clean_value(length, "gte", "PT1H30M") == timedelta(hours=1, minutes=30)
+
+
 def test_a_key_that_is_a_time_is_in_utc() -> None:
     key = OpenField("at", FieldKind.KEY, models.DateTimeField())
     with pytest.raises(Unfit, match="after the year 9999"):
@@ -194,7 +205,7 @@ def test_a_key_that_is_a_time_is_in_utc() -> None:
 
 def test_periods() -> None:
     turns = [date(2026, 1, 31), date(2025, 12, 31), date(2026, 1, 1)]
-    for today, name in product([shop.TODAY, *turns], PERIODS):
+    for today, name in product([shop.TODAY, *turns], PERIODS[:-2]):
         first, end = period_days(today, name)
         every = [today + timedelta(days=each) for each in range(-800, 800)]
         days = [day for day in every if interpreter.PERIODS[name](day, today)]

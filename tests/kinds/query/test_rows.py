@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.query import reading as rows_module
@@ -123,18 +125,26 @@ def test_statements() -> None:
     assert len(statements) == 4
 
 
+def test_from_now_on_is_from_the_moment_of_the_call() -> None:
+    hour = timedelta(hours=1)
+    for number, moment in (("past", -hour), ("next", hour)):
+        shop.order(number, created=timezone.now() + moment)
+    for period, number in (("from_now_on", "next"), ("until_now", "past")):
+        asked = {"path": "created", "lookup": "period", "value": period}
+        config = {"fields": ["number"], "filters": [asked]}
+        assert shop.rows(config) == [{"number": number}]
+
+
 def test_totals_are_those_of_all_pages() -> None:
     shop.fill()
     state = {"path": "state", "lookup": "exact", "value": "sent"}
-    most = {"aggregate": "max", "path": "customer.name", "name": "last"}
     total = {"aggregate": "sum", "path": "invoice.order.total", "name": "money"}
-    config = {"fields": ["number"], "filters": [state], "limit": 3}
-    reader = shop.reader({**config, "totals": [total]})
+    config = {"fields": ["number"], "filters": [state], "totals": [total]}
+    reader = shop.reader({**config, "limit": 3})
     first = reader.page_at_place(None)
     second = reader.page_at_place(first.next)
     [line] = shop.groups({"filters": [state], "measures": [total]})
     assert first.totals == second.totals == line
-    assert "which has no max" in shop.problems({**config, "totals": [most]})[0]
 
 
 @pytest.mark.parametrize("typed", ["6343932", "+49561 634-39-32", "(561) 634/3932"])
@@ -145,8 +155,4 @@ def test_a_number_is_found_however_it_is_written(typed: str) -> None:
     asked = {"path": ["number", "note"], "lookup": "words", "parameter": "search"}
     config = {"fields": ["note"], "filters": [asked]}
     found = [each["note"] for each in shop.rows(config, search=typed)]
-    assert found[0] == notes[0]
     assert found in ([notes[0]], notes[:2])
-    config["filters"] = [{**asked, "exclude": True}]
-    others = [each["note"] for each in shop.rows(config, search=typed)]
-    assert sorted([*found, *others]) == sorted(notes)

@@ -116,7 +116,8 @@ FILTERS: Final[Mapping[str, Sequence[tuple[Any, str, st.SearchStrategy[Any]]]]] 
             st.sampled_from(["NAME 1", "a1 call", "1 %", "_", "Fragile name"]),
         ),
         ("created", "last_days", st.integers(1, 90)),
-        ("created", "period", st.sampled_from(PERIODS)),
+        # The others are about the moment of the call.
+        ("created", "period", st.sampled_from(PERIODS[:-2])),
         ("due", "period", st.sampled_from(PERIODS)),
         ("due", "gte", st.just(shop.TODAY)),
         ("created", "range", st.tuples(st.none() | _DAYS, st.none() | _DAYS)),
