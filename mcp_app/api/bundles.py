@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import CharField, IntegerField, JSONField
 
-from mcp_app.api.base import StaffView, require_view, etags_of_request
+from mcp_app.api.base import StaffView, etags_of_request, require_view
 from mcp_app.catalog.registry import mcp
 from mcp_app.publishing import bundle, rights, services
 from mcp_app.publishing.bundle import Bundle, Entry, Outcome

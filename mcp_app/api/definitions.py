@@ -16,7 +16,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import CharField, IntegerField, JSONField
 
-from mcp_app.api.base import MatchMissing, StaffView, Values, require_view, etags_of_request
+from mcp_app.api.base import (
+    MatchMissing,
+    StaffView,
+    Values,
+    etags_of_request,
+    require_view,
+)
 from mcp_app.catalog.registry import mcp
 from mcp_app.models import DefinitionVersion, Stop
 from mcp_app.models.fields import digest
