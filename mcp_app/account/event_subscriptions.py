@@ -1,4 +1,4 @@
-"""Event subscriptions in words, their end, and a test event for their receivers.
+"""Event subscriptions in words, their end, and what staff send to their receivers.
 
 `by` is the person who does it, whom the log of the admin names.
 """
@@ -29,6 +29,7 @@ from mcp_app.protocol.schemas import example_of
 from mcp_app.protocol.webhooks import message_id
 from mcp_app.publishing.rights import require_right
 from mcp_app.site_time import time_text, unix_time
+from mcp_app.streams.event_deliveries import deliver_again
 from mcp_app.streams.event_subscriptions import record_of
 
 SUBSCRIPTION_RIGHT: Final = "end_eventsubscription"
@@ -58,6 +59,19 @@ def send_test_event(
     outcome = error or _("acknowledged")
     log_actions(by, [row], CHANGE, message % {"outcome": outcome})
     return error
+
+
+def send_again(by: Any, row: EventSubscription, key: str) -> str:
+    """Let a worker post what failed, with all checks; return why it will not, or ""."""
+    require_right(by, SUBSCRIPTION_RIGHT)
+    if not row.active:
+        return _("It is paused: nothing is sent until its client subscribes again.")
+    with own_transaction(router.db_for_write(EventSubscription)):
+        if (event := deliver_again(row, key)) is None:
+            return _("Not sent: it was sent meanwhile, or others are sent just now.")
+        message = _("Let the event %(event)s be sent again.")
+        log_actions(by, [row], CHANGE, message % {"event": event})
+    return ""
 
 
 async def _post_test_event(row: EventSubscription, data: JsonObject) -> str:

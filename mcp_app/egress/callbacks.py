@@ -9,12 +9,14 @@ If one option is wrong, a check says so, and the usual ones hold until it is men
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from ipaddress import ip_network
 from typing import Annotated, Final, Literal
+from urllib.parse import unquote
 
 from django.conf import settings
 from django.core.signals import setting_changed
@@ -24,7 +26,7 @@ from pydantic import AfterValidator, Field
 from mcp_app.conf import KIB, mcp_settings
 from mcp_app.egress.client import connections
 from mcp_app.egress.documents import ANONYMOUS_REQUEST, is_on_loopback
-from mcp_app.egress.requests import Secrets, SiteRequest, target_of
+from mcp_app.egress.requests import BLOT, Secrets, SiteRequest, target_of
 from mcp_app.egress.resolving import EgressError, Forbidden, TooSlow, Unreachable
 from mcp_app.egress.sites import (
     PORTS,
@@ -34,13 +36,16 @@ from mcp_app.egress.sites import (
     address_of,
     option_problems,
 )
-from mcp_app.protocol import webhooks
+from mcp_app.interface.rules import visible
+from mcp_app.protocol import jsonrpc, webhooks
+from mcp_app.protocol.json_types import JsonObject
 
 TIMEOUT_S: Final = 10.0
 MAX_ANSWER: Final = 8 * KIB
 MAX_CONNECTIONS: Final = 4
 """To one host at a time."""
 MAX_SITES: Final = 256
+MAX_LINE: Final = 200
 LOOPBACK: Final = (ip_network("127.0.0.0/8"), ip_network("::1"))
 """Where receivers may do without TLS while `DEBUG` is on: a developer tries them."""
 
@@ -149,12 +154,22 @@ class CallbackAnswer:
     """What became of a post: `error` is what subscribers read of it, "" for success.
 
     `status` is 0 without an answer.  The body is for the one who compares it with a
-    challenge: it goes nowhere else.
+    challenge; staff read its `first_line`, subscribers nothing of it.
     """
 
     error: str
     status: int = 0
     body: bytes = field(default=b"", repr=False)
+
+    def first_line(self, url: str, data: JsonObject) -> str:
+        """Return how it begins, without words of the address and of what was told."""
+        # Receivers repeat them, and both may be secret.
+        lines = self.body.decode(errors="replace").strip().splitlines()
+        posted = f"{url} {unquote(url)} {jsonrpc.write(data).decode()}".casefold()
+        parts = re.split(r"(\w{4,})", "".join(lines[:1])[:MAX_LINE])
+        words = [BLOT if each.casefold() in posted else each for each in parts[1::2]]
+        parts[1::2] = words
+        return visible("".join(parts), MAX_LINE - 1)
 
 
 class Callbacks:

@@ -42,7 +42,7 @@ REFRESH: Final = {
 BEGINNING: Final[Mapping[str, Any]] = {
     **{"retries": "[]", "given_up": "[]", "owner": "", "lease_ms": 0, "paced_ms": 0},
     **{"last_ok_ms": None, "last_error": "", "old_secret": "", "old_until_ms": 0},
-    **{"sent": 0, **REFRESH},
+    **{"sent": 0, "recent": "[]", **REFRESH},
 }
 """Columns of a subscription to which nothing was delivered yet."""
 
@@ -130,6 +130,14 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
         before = models.Q(pk=pk, ending=False)
         return self._change(before, ending=True, owner="", lease_ms=0, due_ms=0)
 
+    def send_again(self, row: EventSubscription, **values: Any) -> bool:
+        """Change one to which nobody delivers, or has since it was read."""
+        using = router.db_for_write(EventSubscription)
+        rows = self.using(using).open().free().filter(active=True, pk=row.pk)
+        rows = rows.filter(retries=row.retries, recent=row.recent)
+        values |= {"owner": "", "due_ms": NowMilliseconds()}
+        return bool(persistently(partial(rows.update, **values)))
+
     def end(self, public_id: str) -> bool:
         """Delete it, wherever it is; its worker loses it."""
         using = router.db_for_write(EventSubscription)
@@ -161,7 +169,8 @@ class EventSubscription(models.Model):
     who subscribed, with what client, in which dialect and revision.  `url`, `secret`
     and `old_secret` are sealed (`streams.event_subscriptions`); the old one signs along
     until `old_until_ms`.  All up to `position` is posted, or stands in `retries`: JSON
-    of [number, attempts, due_ms].  `given_up` is JSON of the last numbers that were.
+    of [number, attempts, due_ms].  `given_up` is JSON of the last numbers that were,
+    `recent` of the last deliveries: one an event, `error` is "" once it came.
     `truncated` says that something was passed over since the subscriber was told so.
     One that is `ending` is over: its receiver is told so, and then its row goes.
     From `due_ms` on somebody has to look at it, even if nothing has happened: for a
@@ -187,6 +196,7 @@ class EventSubscription(models.Model):
     position = models.BigIntegerField()
     retries = models.TextField(default="[]")
     given_up = models.TextField(default="[]")
+    recent = models.TextField(default="[]", db_default="[]")
     truncated = models.BooleanField(default=False)
     active = models.BooleanField(default=True)
     ending = models.BooleanField(default=False, db_default=False)

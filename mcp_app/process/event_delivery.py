@@ -281,6 +281,7 @@ class _Delivery:
             if not chosen:
                 # It is not for this subscriber any more.
                 self._claim.drop_retry(number)
+                self._claim.list_delivery(number, rows.UNTOLD)
             elif not await self._post_event(chosen[0]):
                 return False
         return True
@@ -367,6 +368,9 @@ class _Delivery:
         self._log_attempt(began, answer)
         is_final = answer.status in FINAL
         claim.note_answer(event.number, answer.error, is_final=is_final)
+        line = answer.first_line(claim.record.url, event.data)
+        more = {"event": event.event_id, "status": answer.status, "line": line}
+        claim.list_delivery(event.number, answer.error, **more)
         if not await writer.run(claim.store):
             raise Ended
         return not answer.error or is_final

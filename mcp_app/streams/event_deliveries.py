@@ -17,6 +17,7 @@ from mcp_app.models import EventSubscription
 from mcp_app.models.event_subscriptions import CHECK_MS, LEASE_MS
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.tasks import read_json
 from mcp_app.streams.event_subscriptions import record_of
 
 PAUSES_MS: Final = [5_000, 30_000, 120_000, 480_000]
@@ -24,6 +25,9 @@ PAUSES_MS: Final = [5_000, 30_000, 120_000, 480_000]
 MAX_RETRIES: Final = 20
 """While so many wait to be posted again, nothing new is begun."""
 MAX_DROPPED: Final = 20
+MAX_RECENT: Final = 10
+WAITS, UNTOLD = "waits", "untold"
+"""In place of an error: staff want it once more, or nothing may be told of it now."""
 SUSPENDED_MS: Final = 3_600_000
 """A receiver that fails for so long is told nothing until it is refreshed."""
 MINUTE_MS: Final = 60_000
@@ -78,6 +82,7 @@ class Claim:
         self.position = record.position
         self.retries = [Retry(*each) for each in record.retries]
         self._dropped = [*record.given_up]
+        self._recent: list[dict[str, Any]] = read_json(row.recent)
         self._paced_ms, self._hold_ms = record.paced_ms, 0
         self.state = {name: getattr(record, name) for name in STATE}
         """Columns that a refresh changes, too: what changed here is written."""
@@ -100,7 +105,7 @@ class Claim:
 
     def free_places(self, most: int) -> int:
         """Return how many new events may be posted now."""
-        most = min(most, MAX_RETRIES - len(self.retries))
+        most = max(0, min(most, MAX_RETRIES - len(self.retries)))
         return self._pace.free_places(self._paced_ms, self.now_ms, most)
 
     def watermark_at(self, number: int) -> int:
@@ -127,6 +132,16 @@ class Claim:
         elif error:
             due_ms = now_ms + PAUSES_MS[failures]
             self.retries.append(Retry(number, failures + 1, due_ms))
+
+    def list_delivery(self, number: int, error: str, **more: Any) -> None:
+        """List an event by its last delivery; what failed is listed the longest."""
+        recent = {each["number"]: each for each in self._recent}
+        before = recent.pop(number, {"event": "", "status": 0, "line": ""})
+        if len(recent) >= MAX_RECENT:
+            recent.pop(min(recent, key=lambda key: bool(recent[key]["error"])))
+        now = {"number": number, "at_ms": self.now_ms, "error": error, **more}
+        key = f"{number}.{now['at_ms']}"
+        self._recent = [*recent.values(), {**before, **now, "key": key}]
 
     def note_state(self, error: str) -> None:
         """Take how the receiver answers."""
@@ -160,6 +175,7 @@ class Claim:
             "position": self.position,
             "retries": jsonrpc.write(self.retries).decode(),
             "given_up": jsonrpc.write(self._dropped).decode(),
+            "recent": jsonrpc.write(self._recent).decode(),
             "due_ms": max(due_ms, hold_ms),
             "paced_ms": max(self._paced_ms, hold_ms and hold_ms + self._pace.room_ms),
         }
@@ -181,6 +197,26 @@ class Claim:
         """End the subscription; blocks."""
         rows = EventSubscription.objects.filter(owner=self.record.owner)
         return rows.end(self.record.public_id)
+
+
+def deliver_again(row: EventSubscription, key: str) -> str | None:
+    """Let a worker post what failed, by its key; return its event if it will.
+
+    What was given up gets one more attempt.
+    """
+    retries = {each[0]: each for each in read_json(row.retries)}
+    recent = {each["key"]: each for each in read_json(row.recent)}
+    delivery = recent.get(key, {"error": ""})
+    if delivery["error"] in ("", WAITS):
+        return None
+    delivery["error"], number = WAITS, delivery["number"]
+    retries[number] = [*retries.get(number, [number, len(PAUSES_MS)])[:2], 0]
+    columns = {"retries": [*retries.values()], "recent": [*recent.values()]}
+    values = {name: jsonrpc.write(each).decode() for name, each in columns.items()}
+    if not EventSubscription.objects.send_again(row, **values):
+        return None
+    vars(row).update(values)
+    return str(delivery["event"])
 
 
 def has_subscriptions() -> bool:

@@ -38,7 +38,7 @@ class Answer:
     def __init__(self, status: int = 200, wait_s: float = 0, drips: int = 0) -> None:
         self.status, self.wait_s, self.drips = status, wait_s, drips
         self.acknowledges = 200 <= status < 300 and drips < ENDLESS_S
-        self.location = ""
+        self.location, self.text = "", b""
 
 
 def _moved() -> Answer:
@@ -126,7 +126,7 @@ class Handler(BaseHTTPRequestHandler):
             body=body.decode(),
             status=answer.status if answer.acknowledges or not answer.drips else 0,
         )
-        text = b"x" * answer.drips
+        text = answer.text or b"x" * answer.drips
         if post.get("type") == "verification" and host != "refusing":
             text = json.dumps({"challenge": post["challenge"]}).encode()
         self.send_response(answer.status)

@@ -22,6 +22,7 @@ from mcp_app.admin.editors.json_texts import parse_strict_json
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.tasks.task_admin import CallerAdmin
 from mcp_app.models import EventSubscription
+from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
 from mcp_app.site_time import time_html, unix_time
 
@@ -72,7 +73,7 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
     actions = [end_chosen]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EventSubscription]:
-        return EventSubscription.objects.open()
+        return EventSubscription.objects.open().defer("recent")
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
         return SubscriptionList
@@ -80,11 +81,17 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
     def row_context(
         self, request: HttpRequest, row: EventSubscription
     ) -> dict[str, object]:
-        """Return the state, and the form of a test event; send one on POST."""
+        """Return the state, and the form of a test event; send an event on POST."""
+        if key := request.POST.get("again"):
+            error = subscriptions.send_again(request.user, row, key)
+            level = messages.WARNING if error else messages.SUCCESS
+            self.message_user(request, error or _("It is sent in a moment."), level)
+        recent = parse_json(row.recent)[::-1]
         subscriptions.count_waiting([row])
         return {
             "subscription": row,
             "state": subscriptions.state_of(row),
+            "deliveries": [(each, unix_time(each["at_ms"] / 1e3)) for each in recent],
             "may_end": self.has_end_permission(request),
             **self._test_context(request, row),
         }
@@ -96,7 +103,7 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
         from mcp_app.workbench.viewer import run_on_loop  # noqa: PLC0415
 
         on_loop, text = partial(run_on_loop, request), request.POST.get("data", "")
-        if request.method != "POST":
+        if request.method != "POST" or "again" in request.POST:
             if "test" not in request.GET or not self.has_end_permission(request):
                 return {}
             data = on_loop(partial(subscriptions.example_data, row))
