@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from html import unescape
 from ipaddress import ip_network
 from typing import Annotated, Final, Literal
 from urllib.parse import unquote
@@ -164,9 +165,13 @@ class CallbackAnswer:
     def first_line(self, url: str, data: JsonObject) -> str:
         """Return how it begins, without words of the address and of what was told."""
         # Receivers repeat them, and both may be secret.
-        lines = self.body.decode(errors="replace").strip().splitlines()
+        text = unescape(self.body.decode(errors="replace"))
+        text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text)
+        lines = text.strip().splitlines()
         posted = f"{url} {unquote(url)} {jsonrpc.write(data).decode()}".casefold()
-        parts = re.split(r"(\w{4,})", "".join(lines[:1])[:MAX_LINE])
+        # Numbers of accounts are written with blanks, and without.
+        posted += re.sub(r"[\W_]", "", posted)
+        parts = re.split(r"([^\W_]{4,})", "".join(lines[:1])[:MAX_LINE])
         words = [BLOT if each.casefold() in posted else each for each in parts[1::2]]
         parts[1::2] = words
         return visible("".join(parts), MAX_LINE - 1)

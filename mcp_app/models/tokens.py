@@ -106,9 +106,10 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
     def take(self, offer: AccessToken) -> Secret | None:
         """Make the token of an offer; None if that has ended, or was taken before."""
         token = Secret(f"{BEGINNING}{secrets.token_urlsafe(SECRET_BYTES)}")
-        rows = self.filter(pk=offer.pk, digest=offer.digest, revoked=None)
+        rows, now = self.filter(pk=offer.pk, digest=offer.digest), timezone.now()
+        rows = rows.filter(revoked=None)
         count = models.QuerySet.update(
-            rows.filter(expires__gt=timezone.now()),
+            rows.filter(expires__gt=now).exclude(good_until__lte=now),
             **{"digest": digest(token), "prefix": token[:VISIBLE_LENGTH]},
             **{"maker": None, "expires": models.F("good_until")},
         )

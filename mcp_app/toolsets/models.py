@@ -187,7 +187,14 @@ class _Maker:
             if each != self.key and filters[each].kind is not FieldKind.TEXT
         ]
         asked = [*self._filter_configs(usual)]
-        yield from asked
+        ranges = [each["parameter"] for each in asked if each["lookup"] == "range"]
+        ends = [f"{name}_{end}" for name in ranges for end in ("from", "to")]
+        # A number that is called as the end of a span is asked by its own span alone.
+        yield from (
+            each
+            for each in asked
+            if each["lookup"] != "exact" or each["parameter"] not in ends
+        )
         names = [each["parameter"] for each in asked]
         for name in options.get("filters", free):
             empty = self._empty_config(name)
@@ -255,15 +262,18 @@ class _Maker:
             for each, field in self.fields.items()
             if field.kind not in _UNSORTED and is_sortable(field)
         ]
+        # Millions of rows may point at one, and the first five are counted among all.
+        fields = self.model.filters
+        listed = [n for n in self.many if fields[n].through_table is not None]
         query, config = self._read(
             fields=paths,
             filters=[*self._filters()],
             order=sortable,
             count=True,
-            lists=[self._list_config(each, FIRST) for each in self.many],
+            lists=[self._list_config(each, FIRST) for each in listed],
             totals=[*self._totals()],
         )
-        lists = f", with the first {FIRST} of their {', '.join(self.many)}"
+        lists = f", with the first {FIRST} of their {', '.join(listed)}"
         terms = {term.path.text: term for term in query.order}
         terms |= {f"-{n}": replace(t, descending=True) for n, t in terms.items()}
         known = dict(terms)
@@ -286,7 +296,7 @@ class _Maker:
             title=f"List {self.rows}",
             description=(
                 f"{self.rows[:1].upper()}{self.rows[1:]} as rows of {', '.join(paths)}"
-                f"{lists if self.many else ''};"
+                f"{lists if listed else ''};"
                 f" {query.limit} at once. For more, call again with the same arguments"
                 " and cursor = next."
             ),

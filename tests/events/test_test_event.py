@@ -102,7 +102,7 @@ async def test_what_failed_is_sent_again_once(
     own: Deliveries, receiver: Receiver, subscription_page: Page
 ) -> None:
     failure = Answer(500)
-    failure.text = b"\nNo order 1042 at /hook \xe2\x80\xae, sorry!\nat line 7"
+    failure.text = b"\nNo order \\u0031042 at /hook \xe2\x80\xae, sorry!\nat line 7"
     receiver.way = lambda _post: failure
     event = await emit(OrderPaid("1042"))
     await own.deliver()

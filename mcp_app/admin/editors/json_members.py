@@ -53,12 +53,26 @@ def _members(value: Any, levels: int) -> dict[str, Any] | None:
         return {} if value is ABSENT else value
     if not levels or not isinstance(value, list):
         return None
-    named = [
-        next((e[n] for n in NAMES if n in e), "") if isinstance(e, dict) else e
-        for e in value
-    ]
-    names = {each for each in named if isinstance(each, str) and each}
-    return dict(zip(named, value, strict=True)) if len(names) == len(value) else None
+    members: dict[str, Any] = {}
+    for entry in value:
+        name = _name_of(entry)
+        if not name:
+            return None
+        # Several filters may say the same of one field.
+        while name in members:
+            name += "+"
+        members[name] = entry
+    return members
+
+
+def _name_of(entry: Any) -> str:
+    """Return what tells an entry of a list from others; "" if nothing does."""
+    if not isinstance(entry, dict):
+        return entry if isinstance(entry, str) else ""
+    key = next((each for each in NAMES if entry.get(each)), "")
+    # A value that is fixed has no name of its own.
+    more = ("lookup", "exclude", "unit") if key == "path" else ()
+    return " ".join([key, *(str(entry.get(each, "")) for each in (key, *more))]).strip()
 
 
 def _value_on_top(

@@ -202,6 +202,8 @@ def _clean_one(field: OpenField, value: object) -> Value:
         else:
             cleaned = column.to_python(value)
             column.run_validators(cleaned)
+        if isinstance(cleaned, timedelta) and abs(cleaned) > _MAX_DURATION:
+            raise Unfit(f"“{value}” is longer than {_MAX_DURATION.days} days.")
         if isinstance(cleaned, datetime):
             cleaned = site_time(cleaned)
             if timezone.is_aware(cleaned):
@@ -216,6 +218,8 @@ def _clean_one(field: OpenField, value: object) -> Value:
     return cleaned
 
 
+_MAX_DURATION: Final = timedelta(days=100_000_000)
+"""SQLite stores no more microseconds."""
 _OUT_OF_TIME: Final = "“%s” is before the year 1 or after the year 9999 in UTC."
 
 
@@ -342,8 +346,10 @@ def condition(field: OpenField, lookup: str, value: Value, today: date) -> Q:
 
 def _word_condition(name: str, word: str) -> Q:
     """Return the condition that a text has a word: “6343932” is in “634 39 32”."""
-    if sum(map(str.isdigit, word)) < _DIGITS:
+    letters = "".join(filter(str.isalnum, word))
+    if sum(map(str.isdigit, letters)) < _DIGITS or not letters.isascii():
         return Q(**{f"{name}__icontains": word})
-    # Nothing but letters and digits is left, none of which a pattern knows otherwise.
-    pattern = "[^0-9A-Za-z]*".join(filter(str.isalnum, word))
+    # Only signs may stand between them: a pattern that also passes over letters takes
+    # minutes on a long text, and Python does nothing else meanwhile.
+    pattern = "[-+./() \u00a0]*".join(letters)
     return Q(**{f"{name}__iregex": pattern})
