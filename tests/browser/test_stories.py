@@ -28,6 +28,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 PASTED: Final = """curl 'http://127.0.0.1:{port}/api/parts/P-100?lang=en' \\
   -H 'Authorization: Bearer a-key' -b 'session=5' -k"""
+TOP: Final = "top 5 of this month, without cancelled ones"
 YEAR: Final = date.today().year
 FROM, TO = date.today() - timedelta(days=300), date.today()
 OF_HIRES: Final = """FROM fleet_hire
@@ -46,14 +47,14 @@ def make_hires_by_month(hands: Hands) -> None:
     hands.add("filters", "state")
 
 
-def make_top_customers(hands: Hands) -> None:
+def make_top_5_of_the_month(hands: Hands) -> None:
     hands.follow("Hires")
     hands.group()
     hands.add("group_by", "customer")
     hands.choose(hands.part("measures-0-path"), "Sum of net total")
-    hands.write(hands.part("limit"), "10")
-    hands.add("filters", "begins")
-    hands.write(hands.page.locator("#id_title"), "Top customers")
+    hands.write(hands.part("limit"), "5")
+    hands.add("filters", "begins: this month")
+    hands.add("filters", "state: not Cancelled")
 
 
 def make_machine_by_code(hands: Hands) -> None:
@@ -64,12 +65,24 @@ def make_machine_by_code(hands: Hands) -> None:
     hands.press(hands.part("filters-0-required"), "Space")
 
 
-def make_customers_with_hires(hands: Hands) -> None:
+def make_person_with_next_hire(hands: Hands) -> None:
     hands.follow("Customers")
     hands.add("lists", "hires")
-    hands.choose(hands.part("lists-0-order"), "begins, newest first")
-    hands.write(hands.part("lists-0-limit"), "5")
+    hands.add("lists-0-filters", "begins: from now on")
+    hands.choose(hands.part("lists-0-order"), "begins, oldest first")
+    hands.write(hands.part("lists-0-limit"), "1")
     hands.add("filters", "name")
+    hands.press(
+        hands.part("filters-0-others").and_(hands.page.locator("[value=phone]")),
+        "Space",
+    )
+
+
+def make_unpaid_with_their_sum(hands: Hands) -> None:
+    hands.follow("Hires")
+    hands.add("filters", "paid: no")
+    hands.add("filters", "begins")
+    hands.add("totals", "Sum of net total")
 
 
 class Story(NamedTuple):
@@ -94,16 +107,27 @@ STORIES: Final = {
         f"""SELECT strftime('%Y-%m-01', begins), COUNT(*), SUM(net_total) {OF_HIRES}
             AND state IN ('out', 'back') AND begins LIKE '{YEAR}-%' GROUP BY 1""",
     ),
-    "top customers": Story(
-        make_top_customers,
+    TOP: Story(
+        make_top_5_of_the_month,
         10,
-        {"begins_from": f"{FROM}", "begins_to": f"{TO}"},
+        {},
         lambda it: [
             (each["customer"], float(each["sum_net_total"])) for each in it["groups"]
         ],
         f"""SELECT fleet_customer.name, SUM(net_total) {OF_HIRES}
-            AND begins BETWEEN '{FROM}' AND '{TO}'
-            GROUP BY 1 ORDER BY 2 DESC LIMIT 10""",
+            AND begins LIKE '{date.today():%Y-%m}-%' AND state != 'cancelled'
+            GROUP BY 1 ORDER BY 2 DESC LIMIT 5""",
+    ),
+    "unpaid": Story(
+        make_unpaid_with_their_sum,
+        7,
+        {"begins_from": f"{FROM}", "begins_to": f"{TO}"},
+        lambda it: sorted(
+            (each["begins"], float(it["totals"]["sum_net_total"]))
+            for each in it["rows"]
+        ),
+        f"""SELECT begins, SUM(net_total) OVER () {OF_HIRES}
+            AND begins BETWEEN '{FROM}' AND '{TO}' AND NOT paid ORDER BY 1""",
     ),
     "one machine": Story(
         make_machine_by_code,
@@ -114,17 +138,17 @@ STORIES: Final = {
             ON company_id = fleet_company.id
             WHERE fleet_company.name = :company AND code = 'North-2'""",
     ),
-    "customers with their hires": Story(
-        make_customers_with_hires,
-        8,
-        {"name": "SILVA"},
+    "one person": Story(
+        make_person_with_next_hire,
+        10,
+        {"name": "dubois 56163439"},
         lambda it: [
             (each["name"], hire["begins"])
             for each in it["rows"]
             for hire in each["hires"]["rows"]
         ],
-        f"""SELECT fleet_customer.name, begins {OF_HIRES}
-            AND fleet_customer.name LIKE 'Silva%' ORDER BY begins DESC LIMIT 5""",
+        f"""SELECT fleet_customer.name, MIN(begins) {OF_HIRES}
+            AND fleet_customer.name LIKE 'Dubois%' AND begins >= '{TO}'""",
     ),
 }
 
@@ -181,7 +205,7 @@ def test_a_tool_is_made_in_few_steps_for_the_rows_of_its_caller(
     hands.press_button("Publish version 1")
     expect(page.locator(".messagelist")).to_contain_text("Version 1 is published.")
     see_few_steps(hands, story.steps)
-    if name == "top customers":
+    if name == TOP:
         see_short_form(page)
     [tool] = rows_of(site, "SELECT name FROM mcp_app_tool ORDER BY id DESC LIMIT 1")[0]
     for person, company in PEOPLE.items():

@@ -22,9 +22,10 @@ def own(model: type[Owned]) -> Callable[[AccessRequest], QuerySet[Any]]:
     return own_rows
 
 
-HIRE = ["customer", "machine", "begins", "ends", "state", "net_total"]
+HIRE = ["customer", "machine", "begins", "ends", "state", "net_total", "paid"]
 MACHINE = ["code", "name", "day_rate", "in_service"]
-mcp.open_model(Customer, fields=["name", "email", "hires"], rows=own(Customer))
+CUSTOMER = ["name", "email", "phone", "hires"]
+mcp.open_model(Customer, fields=CUSTOMER, rows=own(Customer))
 mcp.open_model(Machine, fields=MACHINE, rows=own(Machine))
 mcp.open_model(Hire, fields=HIRE, rows=own(Hire))
 mcp.open_model(Payment, fields=["paid", "amount", "hire"], rows="all")

@@ -24,6 +24,7 @@ class Owned(models.Model):
 class Customer(Owned):
     name = models.CharField(max_length=60)
     email = models.EmailField()
+    phone = models.CharField(max_length=30)
 
     def __str__(self) -> str:
         return self.name
@@ -52,6 +53,7 @@ class Hire(Owned):
     ends = models.DateField()
     state = models.CharField(max_length=10, choices=State)
     net_total = models.DecimalField(max_digits=10, decimal_places=2)
+    paid = models.BooleanField(default=False)
 
     def __str__(self) -> str:
         return f"{self.machine_id}, {self.begins}"

@@ -42,13 +42,18 @@ def _write_company(own: Company, tenant: int) -> None:
         for at, name in enumerate(MACHINES)
     ]
     customers = [
-        Customer(company=own, name=f"{name} {own.name}", email=f"{name}@example.com")
-        for name in NAMES.split()
+        Customer(
+            company=own,
+            name=f"{name} {own.name}",
+            email=f"{name}@example.com",
+            phone=f"+49 561 634 39 {tenant}{at}",
+        )
+        for at, name in enumerate(NAMES.split())
     ]
     Machine.objects.bulk_create(machines)
     Customer.objects.bulk_create(customers)
     for number in range(HIRES):
-        begins = date.today() + timedelta(days=20 - 7 * number)
+        begins = date.today() + timedelta(days=62 - 7 * number)
         hire = Hire.objects.create(
             company=own,
             customer=customers[(number * number + number // 4) % 11],
@@ -57,5 +62,6 @@ def _write_company(own: Company, tenant: int) -> None:
             ends=begins + timedelta(days=3),
             state=STATES[number % len(STATES)],
             net_total=100 * (1 + number % 9) + number * number % 89 + tenant,
+            paid=number % 3 > 0,
         )
         Payment.objects.create(hire=hire, paid=hire.ends, amount=hire.net_total)

@@ -18,10 +18,12 @@ from mcp_app.kinds.query.labels import (
     field_label,
     lookup_label,
     measure_label,
+    period_label,
     unit_label,
 )
 from mcp_app.kinds.query.reading import is_sortable
 from mcp_app.kinds.query.scoping import MAX_PATH_STEPS, Hop, Use
+from mcp_app.protocol.json_types import JsonObject
 
 Choices: TypeAlias = list[Any]
 """Pairs of a value and its label, also in groups, as Django's fields take them."""
@@ -73,7 +75,7 @@ def grouped_choices(
         if way and entries_of is field_entries:
             key = gettext("its key (a number that programs use)")
             entries.append((f"{prefix}pk", f"{label}: {key}"))
-        elif way and entries_of is filter_entries:
+        elif way and entries_of in (filter_entries, filter_and_ready_entries):
             words = gettext("%(relation)s (its key)") % {"relation": label}
             entries.append((f"{prefix}pk", words))
         offered |= {value for value, _label in entries}
@@ -93,6 +95,37 @@ def filter_entries(path: str, label: str, field: OpenField) -> Pairs:
         words = gettext("%(relation)s (its key)") % {"relation": label}
         entries.append((f"{path}.pk", words))
     return entries
+
+
+_READY_PERIODS: Final = ("this_month", "from_now_on")
+_MAX_READY: Final = 12
+"""Values of a choice that may be left out at once; more would bury the fields."""
+
+
+def ready_filters(field: OpenField) -> Iterator[tuple[str, JsonObject]]:
+    """Yield what most ask of a field with a fixed value: its words, and the filter."""
+    if field.kind in DATES:
+        for each in _READY_PERIODS:
+            yield period_label(each), {"lookup": "period", "value": each}
+    elif field.kind is FieldKind.YES_NO:
+        yield gettext("yes"), {"lookup": "exact", "value": True}
+        yield gettext("no"), {"lookup": "exact", "value": False}
+    elif field.kind is FieldKind.CHOICE and len(field.choices) <= _MAX_READY:
+        for value, label in field.choices:
+            asked = {"lookup": "exact", "exclude": True, "value": value}
+            yield gettext("not %(value)s") % {"value": label}, asked
+
+
+READY: Final = "="
+"""Between a path and the value of a filter that is ready."""
+
+
+def filter_and_ready_entries(path: str, label: str, field: OpenField) -> Pairs:
+    ready = [
+        (f"{path}{READY}{config['value']}", f"{label}: {words}")
+        for words, config in ready_filters(field)
+    ]
+    return filter_entries(path, label, field) + ready
 
 
 def text_entries(path: str, label: str, field: OpenField) -> Pairs:

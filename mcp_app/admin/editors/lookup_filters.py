@@ -17,10 +17,13 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.admin.editors.lines import LineForm, redrawing_field
 from mcp_app.admin.editors.lookup_choices import (
     NOT,
+    READY,
     Choices,
     comparison_choices,
+    filter_and_ready_entries,
     filter_entries,
     grouped_choices,
+    ready_filters,
     text_entries,
 )
 from mcp_app.admin.editors.lookup_values import PK, several_widget, value_fields
@@ -96,7 +99,10 @@ class FilterForm(LineForm):
         self.resolved = found = self._resolve_path(path)
         is_row = found is not None and found.stand_in and not path.endswith(PK)
         self.asks_row = bool(is_row) and self.comparison in BY_ROW
-        self.offer_choices("path", self.choices_to_add([path]))
+        paths = grouped_choices(
+            self.model, self.opened, filter_entries, [path], "filters"
+        )
+        self.offer_choices("path", paths)
         if (path, code) != (self.initial.get("path"), self.initial.get("lookup")):
             # A value of another field or comparison may be of another type.
             self.initial = {**self.initial, "value": None, "value_to": None}
@@ -123,8 +129,9 @@ class FilterForm(LineForm):
         )
 
     @classmethod
-    def choices_to_add(cls, chosen: Sequence[str] = ()) -> Choices:
-        return grouped_choices(cls.model, cls.opened, filter_entries, chosen, "filters")
+    def choices_to_add(cls) -> Choices:
+        entries = filter_and_ready_entries
+        return grouped_choices(cls.model, cls.opened, entries, use="filters")
 
     @classmethod
     def _resolve_path(cls, path: str) -> Path | None:
@@ -134,7 +141,11 @@ class FilterForm(LineForm):
 
     @classmethod
     def begin_line(cls, path: str) -> dict[str, Any]:
+        path, is_ready, value = path.partition(READY)
         found = resolve_path(path, cls.model, cls.opened, "filters")
+        for _words, config in ready_filters(found.end_field) if is_ready else ():
+            if str(config["value"]) == value:
+                return cls.initial_line({"path": path, **config})
         code = comparison_choices(found.end_field)[0][0]
         usual = _usual_name(path)
         names = (usual, *(f"{usual[:37]}_{number}" for number in range(2, 999)))

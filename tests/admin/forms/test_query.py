@@ -266,6 +266,26 @@ def test_each_parameter_has_a_name_of_its_own(admin_client: Client) -> None:
     assert [each["parameter"] for each in filters] == ["state", "state_2", "state_3"]
 
 
+def test_what_most_want_is_one_choice(admin_client: Client, monkeypatch: Any) -> None:
+    ready: dict[str, Any] = {
+        "due=this_month": {"path": "due", "lookup": "period", "value": "this_month"},
+        "state=sent": {"path": "state", "lookup": "exact", "exclude": True},
+        "invoice.paid=False": {"path": "invoice.paid", "lookup": "exact"},
+    }
+    ready["state=sent"]["value"], ready["invoice.paid=False"]["value"] = "sent", False
+    tool = _tool(fields=["number"])
+    text = text_of(admin_client, tool)
+    for label in ("due: this month", "created: from now on", "state: not Sent"):
+        assert f">{label}</option>" in text
+    for choice in ready:
+        config = _fill(admin_client, tool, **{"filters-add": choice})
+    assert config["filters"] == [*ready.values()]
+    assert shop.problems(config) == []
+    many = [(number, f"no {number}") for number in range(13)]
+    monkeypatch.setattr(Order._meta.get_field("state"), "choices", many)
+    assert ": not no 1<" not in text_of(admin_client, tool)
+
+
 def test_a_text_in_any_of_several_fields(admin_client: Client) -> None:
     tool = _tool(fields=["number"])
     others = ["note", "customer.name", "customer.email"]
