@@ -228,14 +228,12 @@ def test_one_part_pasted_from_a_browser(hands: Hands, site: Fleet, parts: Peer) 
     expect(page.get_by_role("status").first).to_contain_text(
         "GET at Parts supplier. Left out: cookies, -k, the header Authorization"
     )
-    title = page.get_by_label("Title:")
-    expect(title).to_have_attribute("placeholder", "Parts supplier: P-100")
     hands.write(page.get_by_label("Parameter for P-100"), "sku")
+    hands.write(page.get_by_label("Parameter for en"), "lang")
     hands.press_button("Fetch")
     tree = page.locator(".mcp-tree")
     expect(tree).to_contain_text("“Hydraulic hose 2 m”")
     hands.press(tree.get_by_label("internal_cost").first, "Space")
-    hands.write(title, "Part of the supplier")
     see_call(hands)
     see_fit(hands)
     hands.press_button("Save and publish…")
@@ -243,10 +241,11 @@ def test_one_part_pasted_from_a_browser(hands: Hands, site: Fleet, parts: Peer) 
     expect(page.locator(".messagelist")).to_contain_text("Version 1 is published.")
     see_few_steps(hands, 10)
     with Listening(f"{site.served.url}/mcp", site.tokens["nora"]) as client:
-        name = "part-of-the-supplier"
-        answer = client.ask("call_tool", name, {"sku": "P-100"}).structured_content
-        assert parts.received[-1].target == "/api/parts/P-100?lang=en"
-        assert client.ask("call_tool", name, {"sku": "none"}).is_error
+        name, both = "parts-supplier-parts", {"sku": "P-100", "lang": "de"}
+        answer = client.ask("call_tool", name, both).structured_content
+        assert parts.received[-1].target == "/api/parts/P-100?lang=de"
+        assert client.ask("call_tool", name, {**both, "sku": "none"}).is_error
+        assert client.ask("call_tool", name, {"sku": "P-100"}).is_error
     assert answer["price"] == 48.9
     assert "internal_cost" not in answer
 

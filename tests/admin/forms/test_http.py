@@ -338,25 +338,35 @@ def test_what_changes_becomes_a_parameter(admin_client: Client) -> None:
     tool = _tool({**TICKET, "path": "/tickets/7", "body": body, "errors": {}})
     named = {"1": "number", "4": "n", "6": "who"}
     typed = {f"parts__{at}__name": name for at, name in named.items()}
-    save(admin_client, tool, **_rows(**typed, parts__1__description="Which ticket."))
+    typed |= {"parts__1__description": "Which ticket.", "parts__6__optional": "on"}
+    save(admin_client, tool, **_rows(**typed))
     config, schema = tool.json("config"), tool.json("input_schema")
     assert config["path"] == "/tickets/{{number}}"
-    who = {"name": "{{who}}"}
-    assert config["body"]["json"] == {"n": "{{n}}", "open": True, "who": who}
+    body["json"] |= {"n": "{{n}}", "who": {"name": "{{who}}"}}
+    assert config["body"] == body
     about = {"type": "string", "examples": ["7"], "description": "Which ticket."}
     assert schema["properties"]["number"] == about
     assert schema["properties"]["n"] == {"type": "number", "examples": [5]}
-    assert schema["required"] == ["queue", "number"]
+    assert schema["required"] == ["queue", "number", "n"]
+    # What stands in the path is never left out.
+    ticks = _rows(parts__1__optional="on", parts__4__optional="on")
+    save(admin_client, tool, **ticks, **_rows(parts__6__optional=None))
+    assert tool.json("input_schema")["required"] == ["queue", "number", "who"]
     # A name that is taken away leaves the example, and one that changes its schema.
     save(admin_client, tool, **_rows(parts__1__name="id", parts__4__name=""))
     assert tool.json("config")["body"]["json"]["n"] == 5
     assert tool.json("input_schema")["properties"]["id"] == about
     assert "n" not in tool.json("input_schema")["properties"]
-    wrong = fill_in(admin_client, page_of(tool), **_rows(parts__0__name="a b"))
+    typed = _rows(parts__0__name="a b", parts__5__description="x")
+    wrong = fill_in(admin_client, page_of(tool), **typed)
     assert "“a b” cannot name a parameter" in errors(wrong)["config"]
-    text = wrong.content.decode()
-    assert "entry" not in text.partition("mcp-errors")[2].partition("What changes")[0]
-    # An own word with a name that is none is told where it stands, which opens.
+    assert "Name it, or leave the rest of the line" in errors(wrong)["config"]
+    told = wrong.content.decode().partition("mcp-errors")[2]
+    assert "entry" not in told.partition("What changes")[0]
+
+
+def test_a_wrong_name_in_own_words_opens_them(admin_client: Client) -> None:
+    tool = _tool(TICKET)
     typed = {"errorss__0__name": "404", "errorss__0__value": "No {{sampel}}."}
     told = fill_in(admin_client, page_of(tool), **_rows(**typed)).content.decode()
     assert f'href="#id_{ROW}-errorss-0-value"' in told

@@ -112,6 +112,7 @@ class PartForm(RowForm):
     """A value of the call, which may become a parameter."""
 
     name = forms.CharField(required=False)
+    optional = forms.BooleanField(label=_("may be left out"), required=False)
     description = forms.CharField(required=False, max_length=1_000)
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -130,6 +131,8 @@ class PartForm(RowForm):
             self.fields[field].label = label % values
         always = _("always %(value)s") % {"value": shown[:20]}
         self.fields["name"].widget.attrs["placeholder"] = always
+        if self.part.is_in_path:
+            del self.fields["optional"]
 
     def clean_name(self) -> str:
         name = str(self.cleaned_data["name"]).strip("{} ")
@@ -141,11 +144,18 @@ class PartForm(RowForm):
             raise ValidationError(message, params={"name": visible(name)[:80]})
         return name
 
+    def clean(self) -> dict[str, Any] | None:
+        is_fixed = not (self.part.name or self.cleaned_data.get("name"))
+        if is_fixed and self.has_changed() and not self.errors:
+            self.add_error("name", _("Name it, or leave the rest of the line empty."))
+        return super().clean()
+
     def part_name(self) -> NamedPart:
         """Return what the valid row says of its part."""
         values, has_description = self.cleaned_data, "description" in self.changed_data
         description = values["description"] if has_description else ""
-        return NamedPart(self.part, values["name"], description)
+        optional = values.get("optional", False)
+        return NamedPart(self.part, values["name"], description, optional)
 
 
 class PairRows(Rows):

@@ -177,8 +177,8 @@ class CallForm(OneForm):
         }
         parts: list[dict[str, Any]] = []
         if self.parameters is not None:
-            known = self.parameters.get("properties", {})
-            parts = [_initial_part(each, known) for each in parts_of_call(config)]
+            schema = self.parameters
+            parts = [_initial_part(each, schema) for each in parts_of_call(config)]
         self._rows["parts"] = self.make_rows(PART_ROWS, "parts", parts)
         self.named: list[NamedPart] = []
         self.typed_config: JsonObject = {}
@@ -338,7 +338,8 @@ class CallForm(OneForm):
         return {}
 
 
-def _initial_part(part: CallPart, known: Mapping[str, Any]) -> dict[str, Any]:
+def _initial_part(part: CallPart, schema: JsonObject) -> dict[str, Any]:
+    known = schema.get("properties", {})
     about = known.get(part.name)
     text = about.get("description", "") if isinstance(about, dict) else ""
     return {
@@ -347,6 +348,7 @@ def _initial_part(part: CallPart, known: Mapping[str, Any]) -> dict[str, Any]:
         # An input has one line.
         "description": " ".join(str(text).split()),
         "is_known": part.name in known,
+        "optional": part.name in known and part.name not in schema.get("required", ()),
     }
 
 

@@ -37,7 +37,7 @@ class CallPart:
         return only_name(self.value) if isinstance(self.value, str) else ""
 
     @property
-    def is_required(self) -> bool:
+    def is_in_path(self) -> bool:
         return self.place[:1] == ("path",)
 
 
@@ -48,6 +48,8 @@ class NamedPart:
     part: CallPart
     name: str
     description: str = ""
+    is_optional: bool = False
+    """Whether clients may leave it out; in a path they never may."""
 
 
 def parts_of_call(config: JsonObject) -> list[CallPart]:
@@ -110,10 +112,13 @@ def name_parts(
             continue
         if each.name not in properties:
             properties[each.name] = about or _property_of(part)
-            if part.is_required:
-                schema.setdefault("required", []).append(each.name)
         if each.description:
             properties[each.name]["description"] = each.description
+        is_in_path = each.name in names_in_value(config["path"])
+        others = [n for n in schema.get("required", ()) if n != each.name]
+        schema["required"] = others
+        if is_in_path or not each.is_optional:
+            others.append(each.name)
     config["path"] = "/".join(map(str, config["path"]))
     return config, schema
 
