@@ -100,7 +100,8 @@ def test_groups_are_chosen_where_the_answer_changes(
     add(keeper, "filters", "placed")
     choose(keeper, "filters-0-lookup", "last_days")
     choose(keeper, "filters-0-source", "fixed")
-    # A mistake is told at its line, and the preview goes on without it.
+    # The preview goes on without what has no value yet, for which nobody is blamed.
+    expect(keeper.locator("#id_config")).not_to_contain_text("Write the value.")
     expect(keeper.locator("#id_now")).to_contain_text("filter 1 has an error")
     part(keeper, "filters-0-value").fill("7")
     expect(keeper.locator("#id_now")).not_to_contain_text("has an error")

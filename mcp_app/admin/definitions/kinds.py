@@ -13,6 +13,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.definitions.read_only import READ, ReadOnlyFields
+from mcp_app.admin.editors.rows import SHOW
 from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
 from mcp_app.admin.forms.fieldsets import Fieldset, fieldsets_of
 from mcp_app.admin.page.concurrency import LockingAdmin
@@ -205,7 +206,9 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             # Whoever wants to save asks whether they are still logged in.
             return HttpResponse()
         form_class = self.get_form(request, obj, change=obj is not None)
-        form = form_class(request.POST, request.FILES, instance=obj)
+        typed = request.POST.copy()
+        typed[f"{SHOW}part"] = part
+        form = form_class(typed, request.FILES, instance=obj)
         form.full_clean()
         if part not in FORM_PARTS or part not in form.fields:
             raise Http404

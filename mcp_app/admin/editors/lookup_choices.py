@@ -173,6 +173,7 @@ def measure_entries(path: str, label: str, field: OpenField) -> Pairs:
 
 NOT: Final = "-"
 """Before a lookup: what fits is left out."""
+NOT_EMPTY: Final = f"{NOT}{EMPTY}"
 _EXCLUDED: Final = frozenset(
     {FieldKind.CHOICE, FieldKind.TO_ONE, FieldKind.TO_MANY, FieldKind.KEY}
 )
@@ -184,7 +185,7 @@ def comparison_choices(field: OpenField, chosen: str = "") -> Choices:
     known = comparisons_of(field)
     codes: list[str] = []
     for each in known:
-        is_excluded = field.kind in _EXCLUDED and each != EMPTY
+        is_excluded = field.kind in _EXCLUDED or each == EMPTY
         codes += [each, f"{NOT}{each}"] if is_excluded else [each]
     if chosen and chosen not in codes and chosen.lstrip(NOT) in known:
         codes.append(chosen)

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from mcp_app.admin.editors.lines import LineForm, redrawing_field
 from mcp_app.admin.editors.lookup_choices import (
     NOT,
+    NOT_EMPTY,
     READY,
     Choices,
     comparison_choices,
@@ -28,10 +29,10 @@ from mcp_app.admin.editors.lookup_choices import (
 )
 from mcp_app.admin.editors.lookup_values import PK, several_widget, value_fields
 from mcp_app.admin.editors.one_form import put_member
-from mcp_app.admin.editors.rows import LinesField
+from mcp_app.admin.editors.rows import SHOW, LinesField
 from mcp_app.catalog.open_models import FieldKind
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import ENDS, RANGE, SEVERAL
+from mcp_app.kinds.query.comparisons import EMPTY, ENDS, RANGE, SEVERAL
 from mcp_app.kinds.query.config import MAX_NAME_LENGTH, MAX_PATHS, NAME_PATTERN
 from mcp_app.kinds.query.labels import (
     Spans,
@@ -76,6 +77,8 @@ class FilterForm(LineForm):
     )
     required = forms.BooleanField(label=_("Clients must say it"), required=False)
     description = LinesField(label=_("Description"), rows=1)
+    is_unfinished = False
+    """Whether nobody could write the value yet: the line has just asked for it."""
 
     def __init__(
         self,
@@ -95,7 +98,10 @@ class FilterForm(LineForm):
         self.used_names.add(self.name)
         self.fields["parameter"].widget.attrs["placeholder"] = _usual_name(path)
         self.code, self.comparison = code, code.lstrip(NOT)
-        self.is_fixed = self.value_text("source") == FIXED
+        self.excludes = code.startswith(NOT) and code != NOT_EMPTY
+        self.is_fixed = code == NOT_EMPTY or self.value_text("source") == FIXED
+        # What the value is asked for: the page sends it back.
+        self.seen = f"{code} {self.is_fixed}"
         self.resolved = found = self._resolve_path(path)
         is_row = found is not None and found.stand_in and not path.endswith(PK)
         self.asks_row = bool(is_row) and self.comparison in BY_ROW
@@ -111,6 +117,10 @@ class FilterForm(LineForm):
             self.fields["value"] = forms.Field(required=False, widget=forms.TextInput())
             return
         self.offer_choices("lookup", comparison_choices(found.end_field, code))
+        if code == NOT_EMPTY:
+            # It says all by itself.
+            self.fields["source"].widget = forms.HiddenInput()
+            return
         listed = f"{prefix}-texts" if self.asks_row else ""
         self.fields |= value_fields(found, self.comparison, listed)
         if code in SEVERAL and found.end_field.kind is FieldKind.TEXT:
@@ -171,6 +181,8 @@ class FilterForm(LineForm):
             "value": value,
         }
         found = cls._resolve_path(path)
+        if lookup == EMPTY and value is False and not is_by_client:
+            line["lookup"] = NOT_EMPTY
         if found is None or value is None:
             return line
         if lookup == RANGE:
@@ -184,6 +196,10 @@ class FilterForm(LineForm):
         return line
 
     # -- what the page shows ----------------------------------------------------------
+
+    @property
+    def is_wrong(self) -> bool:
+        return super().is_wrong or self.is_unfinished
 
     def label(self) -> str:
         return label_and_field_of(self.value_text("path"), self.model, self.opened)[0]
@@ -200,11 +216,12 @@ class FilterForm(LineForm):
 
     def words(self) -> Spans:
         """Return what the line says: “state is one of Booked, Back”."""
-        value, text = self["value"].value(), ""
+        text = ""
+        value = self["value"].value() if "value" in self.fields else False
         config = {
             "path": self.value_text("path"),
             "lookup": self.comparison,
-            "exclude": self.code.startswith(NOT),
+            "exclude": self.excludes,
             "value": value,
         }
         if not self.is_wrong:
@@ -241,10 +258,14 @@ class FilterForm(LineForm):
             self.add_error("value", error)
             return
         if value is None and self.is_fixed:
-            self.add_error("value", _("Write the value."))
+            is_again = any(each.startswith(SHOW) for each in self.data)
+            is_new = self.data.get(self.add_prefix("seen")) != self.seen
+            self.is_unfinished = is_again and is_new
+            if not self.is_unfinished:
+                self.add_error("value", _("Write the value."))
 
     def _clean_value(self, found: Path) -> Any:
-        value = self.cleaned_data["value"]
+        value: Any = self.code != NOT_EMPTY and self.cleaned_data["value"]
         if self.comparison == RANGE:
             ends = [value, self.cleaned_data["value_to"]]
             return None if ends == [None, None] else ends
@@ -264,7 +285,7 @@ class FilterForm(LineForm):
             "path": [path, *others] if others else path,
             "lookup": self.comparison,
         }
-        if self.code.startswith(NOT):
+        if self.excludes:
             config["exclude"] = True
         if self.is_fixed:
             config["path"] = f"{path}{PK}" if self.asks_row else config["path"]
@@ -279,6 +300,8 @@ class FilterForm(LineForm):
 def is_representable(config: JsonObject) -> bool:
     """Return whether inputs can show the value of a filter: its form alone counts."""
     value, lookup = config.get("default", config.get("value")), config["lookup"]
+    if lookup == EMPTY and config.get("exclude"):
+        return False
     values = value if isinstance(value, list) else [value]
     if value is not None and (values is value) != (lookup in ("in", RANGE)):
         return False

@@ -76,8 +76,8 @@ class SeveralInputs(forms.MultipleHiddenInput):
 def several_widget(choices: Sequence[Any], label: Label) -> forms.Widget:
     """Return boxes to tick, or a list if they are many."""
     if len(choices) <= MAX_TICKS:
-        return forms.CheckboxSelectMultiple({"class": "mcp-ticked"}, choices)
-    return SelectMultiple({"size": 8, "aria-label": label}, choices)
+        return forms.CheckboxSelectMultiple({"class": "mcp-ticked", **REDRAW}, choices)
+    return SelectMultiple({"size": 8, "aria-label": label, **REDRAW}, choices)
 
 
 # -- fields ----------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def _value_field(path: Path, lookup: str, label: Label, listed: str = "") -> Any
             widget = several_widget(choices, label)
             options |= {"choices": choices, "widget": widget}
             return forms.TypedMultipleChoiceField(**options)
-        options |= {"choices": [NONE, *choices], "widget": Select}
+        options |= {"choices": [NONE, *choices], "widget": Select(REDRAW)}
         return forms.TypedChoiceField(**options)
     suggesting = {"list": listed, "autocomplete": "off"} if listed else {}
     if is_list:

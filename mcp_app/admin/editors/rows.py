@@ -89,6 +89,8 @@ def _differing_member(
 
 # -- rows ------------------------------------------------------------------------------
 
+SHOW: Final = "show-"
+"""With this begin names of what shows a form again without saving it."""
 SPARE: Final = 2
 """Empty rows at the end, for browsers without JavaScript."""
 MAX_ROWS: Final = 40

@@ -15,6 +15,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.admin.editors.files import Upload, is_usable
+from mcp_app.admin.editors.rows import SHOW
 from mcp_app.admin.forms.fields import JsonField, PanelField, PlaceholderTextarea
 from mcp_app.admin.forms.fieldsets import (
     ADVICE,
@@ -38,8 +39,6 @@ from mcp_app.protocol.json_types import JsonObject
 
 AnyRow = TypeVar("AnyRow", bound=DefinitionRow)
 
-SHOW = "show-"
-"""With this begin the names of buttons that show the form again without saving it."""
 SHORT = {"rows": 3, "class": "vLargeTextField", "data-mcp-count": "tokens"}
 LONG = {"rows": 10, "class": "vLargeTextField mcp-text", "data-mcp-count": "tokens"}
 READ_BY_KINDS = {

@@ -258,6 +258,28 @@ def test_a_filter_is_removed(admin_client: Client) -> None:
     assert tool.json("config")["filters"] == [*kept[1:3], period, *kept[4:]]
 
 
+def test_a_value_is_asked_for_once_the_line_was_left(admin_client: Client) -> None:
+    tool, wanted = _tool(fields=["number"]), "Write the value."
+    shown = _shown_again(admin_client, tool, **{"filters-add": "total"})
+    for change in ({"source": "fixed"}, {"lookup": "gte"}):
+        typed = {f"{ROW}-filters-0-{name}": each for name, each in change.items()}
+        sent = {**shown_values(shown), **typed, "show-add": "1"}
+        shown = admin_client.post(page_of(tool), sent)
+        assert wanted not in shown.content.decode()
+    again = {**shown_values(shown), "show-add": "1"}
+    assert wanted in admin_client.post(page_of(tool), again).content.decode()
+
+
+def test_what_is_not_empty(admin_client: Client) -> None:
+    tool = _tool(fields=["number"])
+    config = _fill(admin_client, tool, **_filter(0, "due", "-isempty"))
+    asked = {"path": "due", "lookup": "isempty", "value": False}
+    assert config["filters"] == [asked]
+    save(admin_client, tool, title="B")
+    assert tool.json("config") == config
+    assert "<strong>due</strong> is not empty" in text_of(admin_client, tool)
+
+
 def test_each_parameter_has_a_name_of_its_own(admin_client: Client) -> None:
     tool = _tool(fields=["number"])
     for count in range(1, 4):
