@@ -28,12 +28,10 @@ from mcp_app.interface.definitions import ToolDefinition
 from mcp_app.interface.errors import RegistrationError, ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.kinds.kind import KindError
-from mcp_app.kinds.query.comparisons import EMPTY, WORDS
+from mcp_app.kinds.query.comparisons import DATES, EMPTY, NUMBERS, WORDS
 from mcp_app.kinds.query.config import (
     CURSOR,
-    DATES,
     GROUPS,
-    NUMBERS,
     ONE,
     ROWS,
     TOTALS,

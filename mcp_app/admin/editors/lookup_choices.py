@@ -11,8 +11,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
-from mcp_app.kinds.query.comparisons import EMPTY, comparisons_of
-from mcp_app.kinds.query.config import DATES, MEASURES, UNITS
+from mcp_app.kinds.query.comparisons import DATES, EMPTY, comparisons_of
+from mcp_app.kinds.query.config import MEASURES, UNITS
 from mcp_app.kinds.query.labels import (
     direction_label,
     field_label,

@@ -25,6 +25,8 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import EXAMPLES, with_example
 from mcp_app.site_time import site_time
 
+NUMBERS: Final = frozenset({FieldKind.NUMBER, FieldKind.FLOAT, FieldKind.DECIMAL})
+DATES: Final = frozenset({FieldKind.DATE, FieldKind.DATETIME})
 MAX_TEXT_LENGTH: Final = 200
 MAX_VALUES: Final = 100
 MAX_WORDS: Final = 10

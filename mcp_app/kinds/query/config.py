@@ -6,16 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from django.utils.text import capfirst
+
 from mcp_app.catalog.json_schemas import choice_titles
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.kinds.kind import object_schema
 from mcp_app.kinds.query.comparisons import (
     COMPARISONS,
+    DATES,
     EMPTY,
+    NUMBERS,
     clean_value,
     value_schema,
 )
+from mcp_app.kinds.query.labels import label_of_paths, search_label
 from mcp_app.kinds.query.scoping import Path
 from mcp_app.kinds.query.shapes import LARGEST, field_schema, row_schema
 from mcp_app.protocol.json_types import JsonObject
@@ -193,8 +198,6 @@ ROWS, GROUPS, ONE = "rows", "groups", "one"
 TOTALS: Final = "totals"
 """Measures of all rows that fit, beside the rows of each page."""
 
-NUMBERS: Final = frozenset({FieldKind.NUMBER, FieldKind.FLOAT, FieldKind.DECIMAL})
-DATES: Final = frozenset({FieldKind.DATE, FieldKind.DATETIME})
 MEASURES: Final[Mapping[str, frozenset[FieldKind]]] = {
     "count": frozenset(),
     "sum": NUMBERS,
@@ -327,7 +330,9 @@ def _parameter_schema(query_filter: Filter) -> JsonObject:
     schema = query_filter.value_schema()
     is_choice = query_filter.field.kind is FieldKind.CHOICE
     choices = query_filter.field.choices if is_choice else ()
-    texts = filter(None, (query_filter.description, choice_titles(choices)))
+    searched = search_label(query_filter.lookup, label_of_paths(query_filter.paths))
+    text = query_filter.description or (searched and capfirst(f"{searched}."))
+    texts = filter(None, (text, choice_titles(choices)))
     if description := " ".join(texts):
         schema["description"] = description
     if query_filter.default is not None:

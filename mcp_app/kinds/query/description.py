@@ -6,15 +6,14 @@ Configs fit the `SCHEMA`; see `mcp_app.kinds.query.labels` for what they may lac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModels
+from mcp_app.kinds.query.comparisons import NUMBERS
 from mcp_app.kinds.query.config import (
     GROUPS,
-    NUMBERS,
     ONE,
     ROWS,
     TOTALS,
@@ -30,9 +29,11 @@ from mcp_app.kinds.query.labels import (
     filter_words,
     join_words,
     label_and_field,
+    label_and_field_of,
     measure_label,
     parameter_names,
     plain_text,
+    search_label,
     unit_label,
 )
 from mcp_app.protocol.json_types import JsonObject
@@ -159,10 +160,13 @@ class QueryText:
             terms.append(template % {"name": label, "direction": direction})
         return _(", then by ").join(terms)
 
-    def _list_words(self, config: JsonObject) -> Spans:
-        label, field = self._find(config["path"])
+    def _inner(self, config: JsonObject) -> QueryText:
+        field = self._find(config["path"])[1]
         target = None if field is None else field.target_model._meta.label
-        inner = QueryText({**config, "model": target, "answer": ONE}, self._opened)
+        return QueryText({**config, "model": target, "answer": ONE}, self._opened)
+
+    def _list_words(self, config: JsonObject) -> Spans:
+        label, inner = self._find(config["path"])[0], self._inner(config)
         texts = [", ".join(inner._columns)]
         texts.append(inner._order("%(name)s, %(direction)s"))
         if limit := config.get("limit"):
@@ -270,27 +274,32 @@ class QueryText:
         text = plain_text(self._what())
         if fixed := [each for each in self._filters if not each.get("parameter")]:
             text += _(" Only %(only)s.") % {"only": plain_text(self._only(fixed))}
-        inner = (each.get("filters", ()) for each in self._lists)
-        filters = chain(self._filters, *inner)
-        wanted = (_request_for(each) for each in filters if each.get("parameter"))
-        return " ".join([text, *wanted])
+        return " ".join([text, *self._requests()])
+
+    def _requests(self) -> Iterator[str]:
+        """Yield what a client can give, filter by filter."""
+        for each in self._filters:
+            if each.get("parameter"):
+                what = label_and_field_of(each["path"], self._model, self._opened)[0]
+                yield _request_for(each, search_label(each["lookup"], what))
+        for each in self._lists:
+            yield from self._inner(each)._requests()
 
 
 def _measure_words(item: tuple[str, _AnswerPart]) -> str:
     return f"{item[0]} ({item[1].label})"
 
 
-def _request_for(config: JsonObject) -> str:
-    """Return what a client can give for one filter."""
+def _request_for(config: JsonObject, searched: str) -> str:
+    """Return what a client can give for one filter; `searched` is what it looks for."""
     templates = {
         "range": _("Give %(names)s for a span, both ends included."),
-        "icontains": _("Give %(names)s, or a part of it."),
-        "words": _("Give %(names)s, or words of it."),
-        "istartswith": _("Give %(names)s, or its beginning."),
         "in": _("Give %(names)s: one or several."),
         "period": _("Give %(names)s, such as last_month."),
         "last_days": _("Give %(names)s: how many days back."),
         "next_days": _("Give %(names)s: how many days ahead."),
     }
-    template = templates.get(config["lookup"], _("Give %(names)s."))
-    return template % {"names": join_words(parameter_names(config))}
+    usual = _("Give %(names)s: %(searched)s.") if searched else _("Give %(names)s.")
+    names = join_words(parameter_names(config))
+    template = templates.get(config["lookup"], usual)
+    return template % {"names": names, "searched": searched}

@@ -20,7 +20,8 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
 from mcp_app.interface.definitions import Label
-from mcp_app.kinds.query.config import DATES, NUMBERS
+from mcp_app.kinds.query.comparisons import DATES, NUMBERS
+from mcp_app.kinds.query.scoping import Path
 from mcp_app.protocol.json_types import JsonObject
 
 # -- spans -----------------------------------------------------------------------------
@@ -97,6 +98,11 @@ _EXCLUDING: Final[Mapping[str, Label]] = {
     "icontains": gettext_lazy("does not contain"),
     "words": gettext_lazy("does not have the words"),
     "isempty": gettext_lazy("is not empty"),
+}
+_SEARCHED: Final[Mapping[str, Label]] = {
+    "words": gettext_lazy("words of the %(what)s"),
+    "icontains": gettext_lazy("a part of the %(what)s"),
+    "istartswith": gettext_lazy("the beginning of the %(what)s"),
 }
 _UNITS: Final[Mapping[str, Label]] = {
     "day": gettext_lazy("day"),
@@ -175,6 +181,21 @@ def label_and_field(
             return path, None
         labels.append(field_label(field))
     return ": ".join(labels), field
+
+
+def label_of_paths(paths: Iterable[Path]) -> str:
+    """Return what people call paths that were read: “name or customer: name”."""
+    labels = []
+    for each in paths:
+        fields = [hop.field for hop in each.hops]
+        fields += [] if each.stand_in else [each.field]
+        labels.append(": ".join(map(field_label, fields)))
+    return get_text_list(labels, _("or"))
+
+
+def search_label(lookup: str, what: str) -> str:
+    """Return what a client gives: “words of the name or phone”, "" if it is else."""
+    return str(_SEARCHED.get(lookup, "")) % {"what": what}
 
 
 def unit_label(unit: str, path_label: str) -> str:

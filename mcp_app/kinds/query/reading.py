@@ -18,6 +18,7 @@ from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenMod
 from mcp_app.interface.errors import ToolError
 from mcp_app.kinds.kind import Incomplete, KindError
 from mcp_app.kinds.query.comparisons import (
+    DATES,
     EMPTY,
     ENDS,
     IN_ANY_CASE,
@@ -28,7 +29,6 @@ from mcp_app.kinds.query.comparisons import (
 )
 from mcp_app.kinds.query.config import (
     CURSOR,
-    DATES,
     GROUPS,
     MAX_ROWS,
     MAX_SORTED_LENGTH,

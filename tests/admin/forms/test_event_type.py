@@ -108,7 +108,10 @@ def test_a_subscriber_is_asked(admin_client: Client) -> None:
     typed = {**PAID, f"{ROW}-filters-add": "number"}
     assert saved(fill_in(admin_client, ORDERS, **typed))
     row = EventType.objects.get()
-    save(admin_client, row, **{f"{ROW}-filters-0-required": "on"})
+    asked = {"required": "on", "lookup": "exact"}
+    save(
+        admin_client, row, **{f"{ROW}-filters-0-{n}": each for n, each in asked.items()}
+    )
     found = words_of(admin_client, page_of(row, "publish"))
     assert "Describe what clients must say: number." in found
 

@@ -14,6 +14,8 @@ from django.utils.translation import gettext_lazy, override
 
 from mcp_app.catalog.open_models import open_model
 from mcp_app.catalog.registry import mcp
+from mcp_app.kinds.query.config import input_schema
+from mcp_app.kinds.query.reading import read_query_config
 from mcp_app.models import ResourceTemplate, Tool
 from mcp_app.publishing import publication
 from tests.admin.pages import (
@@ -94,7 +96,7 @@ def test_a_new_tool_begins_with_what_most_want(admin_client: Client) -> None:
     }
     # What is left empty is as drafted.
     assert (tool.title, tool.name) == ("Customers by name", "customers-by-name")
-    assert tool.description.endswith("Give name, or words of it.")
+    assert tool.description.endswith("Give name: words of the name.")
 
 
 def test_names_do_not_meet(admin_client: Client) -> None:
@@ -316,7 +318,11 @@ def test_a_text_in_any_of_several_fields(admin_client: Client) -> None:
     asked = {"lookup": "icontains", "parameter": "text"}
     paths = ["customer.name", "note", "customer.email"]
     assert config["filters"] == [{"path": paths, **asked}]
-    assert shop.problems(config) == []
+    what = "a part of the customer: name, note or customer: email."
+    assert tool.description.endswith(f"Give text: {what}")
+    query: Any = read_query_config(config, shop.shop())[0]
+    said = input_schema(query)["properties"]["text"]["description"]
+    assert said == what.capitalize()
     config = _fill(admin_client, tool, **{"filters-0-others": []})
     assert config["filters"] == [{"path": "customer.name", **asked}]
 

@@ -125,7 +125,7 @@ def test_rows_in_words() -> None:
     )
     assert QueryText(CUSTOMERS, OPENED).title() == "Customers by name"
     assert QueryText(CUSTOMERS, OPENED).description() == (
-        f"{what} Give name, or a part of it. Give days: how many days ahead."
+        f"{what} Give name: a part of the name. Give days: how many days ahead."
     )
 
 

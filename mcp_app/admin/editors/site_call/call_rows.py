@@ -142,13 +142,9 @@ class PartForm(RowForm):
                 " only letters of a to z, digits, _ and -."
             )
             raise ValidationError(message, params={"name": visible(name)[:80]})
+        if not (name or self.part.name) and self.has_changed():
+            raise ValidationError(_("Name it, or leave the rest of the line empty."))
         return name
-
-    def clean(self) -> dict[str, Any] | None:
-        is_fixed = not (self.part.name or self.cleaned_data.get("name"))
-        if is_fixed and self.has_changed() and not self.errors:
-            self.add_error("name", _("Name it, or leave the rest of the line empty."))
-        return super().clean()
 
     def part_name(self) -> NamedPart:
         """Return what the valid row says of its part."""
