@@ -29,7 +29,8 @@ TWICE: Final = [{**GUARD, "value": [value]} for value in ("back", "gone")]
 def test_no_filter_of_two_people_is_lost(base: Any, theirs: Any, mine: Any) -> None:
     texts = [json.dumps({"filters": each}) for each in (base, theirs, mine)]
     before, after = parts_of_json(texts[0]), parts_of_json(texts[2])
-    touched = [n for n in before | after if before.get(n) != after.get(n)]
+    names = {*before, *after}
+    touched = [name for name in names if before.get(name) != after.get(name)]
     found = json.loads(text_on_top(texts[1], texts[2], touched))["filters"]
     assert len(found) == len([*theirs, *(each for each in mine if each not in base)])
     assert all(each in found for each in (*theirs, *mine))
