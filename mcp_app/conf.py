@@ -92,6 +92,8 @@ class Limits:
     tasks_per_process: Count = 4
     task_timeout: Seconds = 3_600
     task_wait: Seconds = 50
+    approvals_per_person: Count = 20
+    approval_wait: Seconds = 86_400
     event_size: Count = 64 * KIB
     event_rate: Count = 60
     event_burst: Count = 20

@@ -20,7 +20,7 @@ GROUPS: Final[Mapping[str, frozenset[str]]] = {
     "MCP operators": VIEWS
     | {"view_session", "delete_session", "view_call", "add_server", "change_server"}
     | {"publish", "stop", "bundle", "manage_tokens", "view_task", "cancel_task"}
-    | {"view_eventsubscription", "end_eventsubscription"},
+    | {"view_eventsubscription", "end_eventsubscription", "approve_task"},
 }
 """The rights of each group: codenames of permissions of this app."""
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from django.conf import settings
 from django.db import models, router, transaction
 from django.db.models.functions import Greatest, Least
 from django.utils.translation import gettext_lazy as _
@@ -27,7 +28,13 @@ from mcp_app.models.transactions import (
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.tasks import MAX_MESSAGE_LENGTH, STRANGERS, is_stranger, read_json
+from mcp_app.protocol.tasks import (
+    MAX_MESSAGE_LENGTH,
+    STRANGERS,
+    UNDECIDED,
+    is_stranger,
+    read_json,
+)
 
 OF_STRANGERS: Final = models.Q(person__startswith=STRANGERS)
 MAX_SIZE: Final = 256 * 1024
@@ -54,6 +61,9 @@ class Status(models.TextChoices):
     COMPLETED = "completed", _("completed")
     FAILED = "failed", _("failed")
     CANCELLED = "cancelled", _("cancelled")
+    # These two are not: there such a task works.
+    CONFIRMATION = "confirmation", _("waits for confirmation")
+    APPROVAL = "approval", _("waits for approval")
 
 
 class TaskQuerySet(models.QuerySet["Task"]):
@@ -184,6 +194,23 @@ class TaskQuerySet(models.QuerySet["Task"]):
                 values.update(status=Status.WORKING, send_ms=0)
             return self._move(pk, parked, **values)
 
+    def overdue(self, seconds: float) -> TaskQuerySet:
+        """Those that nobody has decided in this time."""
+        return self.still_open().filter(_has_waited(seconds), status__in=UNDECIDED)
+
+    def approve(self, pk: int, before: str, approver: object, seconds: float) -> bool:
+        """Let one run that waits in the state `before`, for less than this time."""
+        waits = models.Q(status=before) & ~_has_waited(seconds)
+        approved = Status.WORKING
+        return self._move(pk, waits, status=approved, approver_id=approver, send_ms=0)
+
+    def deny(
+        self, pk: int, before: str, approver: object, ending: Mapping[str, str]
+    ) -> bool:
+        """End one as `ending` says: a person does not agree, or nobody has decided."""
+        values = {**_final_values(ending), "approver_id": approver}
+        return self._move(pk, models.Q(status=before), **values)
+
     def end(self, pk: int, owner: str, ending: Mapping[str, str]) -> bool:
         """End it as `ending` says: `status`, and `result`, `error` or `message`."""
         return self._move(pk, _runs_at(owner), **_final_values(ending))
@@ -237,13 +264,17 @@ def _is_late() -> models.Q:
     return models.Q(updated_ms__lt=NowMilliseconds() - LATE_MS)
 
 
+def _has_waited(seconds: float) -> models.Q:
+    return models.Q(created_ms__lte=NowMilliseconds() - int(seconds * 1_000))
+
+
 def _runs_at(owner: str) -> models.Q:
     return models.Q(status=Status.WORKING, owner=owner)
 
 
 def _final_values(ending: Mapping[str, str]) -> dict[str, Any]:
     """Return the columns of a task that ends; what it was called with is forgotten."""
-    forgotten = {"owner": "", "arguments": "", "state": ""}
+    forgotten = {"owner": "", "arguments": "", "state": "", "call_digest": None}
     return {**forgotten, **ending, "ended_ms": NowMilliseconds()}
 
 
@@ -254,6 +285,8 @@ class Task(models.Model):
     `caller` is JSON of who called, with what client; `state` is JSON of the questions
     and answers so far (`server.tasks`).  `result` and `error` are JSON as on the wire.
     From `send_ms` on it may be given to the site's queue (again), if it waits.
+    `call_digest` is that of an open call to which a person agrees or has agreed, and
+    `approver` is who has decided.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -277,6 +310,15 @@ class Task(models.Model):
     owner = models.CharField(max_length=32, blank=True)
     rerun = models.BooleanField(default=False)
     deaths = models.PositiveSmallIntegerField(default=0)
+    # Two empty texts would be the same.
+    call_digest = models.CharField(max_length=64, null=True, unique=True)  # noqa: DJ001
+    approver = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+    )
     send_ms = models.BigIntegerField(default=0)
     created_ms = models.BigIntegerField()
     updated_ms = models.BigIntegerField()
@@ -292,6 +334,7 @@ class Task(models.Model):
         permissions = [
             ("view_task", _("Can see tasks")),
             ("cancel_task", _("Can cancel tasks")),
+            ("approve_task", _("Can approve calls")),
         ]
         indexes = [
             models.Index(fields=["ended_ms", "owner"], name="mcp_task_open"),

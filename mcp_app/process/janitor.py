@@ -46,7 +46,7 @@ def all_expired_rows(limits: Limits) -> Sequence[Removable]:
     """Return the expired rows, table by table."""
     return [
         *expired_streams(limits),
-        *expired_tasks(),
+        *expired_tasks(limits),
         *expired_occurrences(limits),
         *expired_webhooks(),
         *expired_calls(limits),

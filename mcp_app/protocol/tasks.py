@@ -34,6 +34,14 @@ INPUT_REQUIRED: Final = "input_required"
 COMPLETED: Final = "completed"
 FAILED: Final = "failed"
 CANCELLED: Final = "cancelled"
+CONFIRMATION: Final = "confirmation"
+APPROVAL: Final = "approval"
+UNDECIDED: Final = (CONFIRMATION, APPROVAL)
+"""A person decides first whether it runs; to clients such a task works."""
+DECISION_TEXTS: Final[Mapping[str, str]] = {
+    CONFIRMATION: "It waits until its user confirms it on this site.",
+    APPROVAL: "It waits until another person approves it on this site.",
+}
 
 YOUNG_MS: Final = 10_000
 YOUNG_POLL_MS: Final = 1_000
@@ -62,13 +70,18 @@ class _Call:
     arguments: str
     state: str
     rerun: bool
+    status: str = WORKING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask(_Call):
-    """A call that becomes a task, for so many milliseconds."""
+    """A call that becomes a task, for so many milliseconds.
+
+    While one with this `call_digest` is open, no other is made.
+    """
 
     ttl_ms: int
+    call_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +90,6 @@ class TaskRecord(_Call):
 
     pk: int
     public_id: str
-    status: str
     message: str
     progress: float | None
     total: float | None
@@ -106,12 +118,15 @@ class TaskState:
     earlier questions by their keys in code.  `questions` are those of the last run by
     their keys on the wire: `key`, `digest`, `request`, and `reply` once it is there.
     `wire_keys` are all that were used: none is used twice ("Task Update Requests").
+    `approval` is what a person decides: its `text`, the fingerprint of the `tool`, the
+    `permission` of who decides, and the `refusal` that ends it (`status`, `result`).
     """
 
     round_trip: str = ""
     answered: dict[str, list[Any]] | None = None
     questions: dict[str, dict[str, Any]] | None = None
     wire_keys: list[str] | None = None
+    approval: dict[str, Any] | None = None
 
     def open_requests(self) -> JsonObject:
         """Return the questions without an answer, as `inputRequests`."""
@@ -120,6 +135,17 @@ class TaskState:
             for wire_key, each in (self.questions or {}).items()
             if "reply" not in each
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person must decide before a call runs; nothing without a `status`.
+
+    With it the task of the call waits in that status; `text` is read first.
+    """
+
+    status: str = ""
+    text: str = ""
 
 
 def is_stranger(person: str) -> bool:
@@ -158,13 +184,14 @@ def task_to_wire(record: TaskRecord, revision: Revision, now_ms: int) -> JsonObj
     suffix = "Ms" if revision.task_extension else ""
     task: JsonObject = {
         "taskId": record.public_id,
-        "status": record.status,
+        "status": WORKING if record.status in UNDECIDED else record.status,
         "createdAt": iso_time(record.created_ms),
         "lastUpdatedAt": iso_time(record.updated_ms),
         f"ttl{suffix}": record.expires_ms - record.created_ms,
         f"pollInterval{suffix}": YOUNG_POLL_MS if young else POLL_MS,
     }
-    text = _failure_text(record) or record.message or progress_text(record)
+    text = DECISION_TEXTS.get(record.status) or _failure_text(record)
+    text = text or record.message or progress_text(record)
     if text:
         task["statusMessage"] = text[:MAX_MESSAGE_LENGTH]
     return task

@@ -26,6 +26,7 @@ RIGHTS: Final[Mapping[str, Label]] = {
     "bundle": gettext_lazy("Can import and export bundles"),
     "delete_session": gettext_lazy("Can delete session"),
     "cancel_task": gettext_lazy("Can cancel tasks"),
+    "approve_task": gettext_lazy("Can approve calls"),
     "end_eventsubscription": gettext_lazy("Can end event subscriptions"),
     "manage_tokens": gettext_lazy("Can manage everyone's access tokens"),
     "view_call": gettext_lazy("Can see calls"),

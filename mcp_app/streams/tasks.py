@@ -18,7 +18,13 @@ from mcp_app.models.expiry import ExpiredRows, expired_rows
 from mcp_app.models.tasks import MAX_SIZE, OF_STRANGERS, TASK, Status, TaskQuerySet
 from mcp_app.models.transactions import NowMilliseconds, own_transaction, persistently
 from mcp_app.protocol import jsonrpc
-from mcp_app.protocol.tasks import NewTask, TaskRecord, is_stranger
+from mcp_app.protocol.tasks import (
+    UNDECIDED,
+    NewTask,
+    TaskRecord,
+    is_stranger,
+    read_json,
+)
 from mcp_app.streams.claims import AT_ONCE, of_the_dead
 
 ID_BYTES: Final = 24
@@ -26,6 +32,9 @@ COUNTER: Final = "tasks"
 TOO_LARGE: Final = (
     "This call has {size} bytes with its arguments, and {most} are allowed in a task."
 )
+MAX_READABLE: Final = 64 * 1024
+"""Bytes of a call about which a person can decide."""
+NOBODY_DECIDED: Final = "Nobody decided within {hours:.3g} hours. Nothing has happened."
 TOO_MANY_OPEN: Final = (
     "You have {count} unfinished tasks, and {most} are allowed. Wait for one, or cancel"
     " one."
@@ -55,8 +64,9 @@ def _record_of(row: Task) -> TaskRecord:
 def store_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
     """Insert a task; return why not if it is too large, or if there are too many."""
     size = sum(len(text.encode()) for text in (new.arguments, new.caller, new.state))
-    if size > MAX_SIZE:
-        return TOO_LARGE.format(size=size, most=MAX_SIZE)
+    most = MAX_SIZE if new.call_digest is None else MAX_READABLE
+    if size > most:
+        return TOO_LARGE.format(size=size, most=most)
     return persistently(partial(_insert_task, new, owner, limits))
 
 
@@ -66,6 +76,11 @@ def _insert_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
     with own_transaction(rows.db):
         # Who counts must see what others insert just now: all take turns at this row.
         Counter.objects.using(rows.db).select_for_update().get_or_create(name=COUNTER)
+        if new.call_digest is not None:
+            same = rows.filter(call_digest=new.call_digest)
+            same.expired().delete()
+            if (row := same.first()) is not None:
+                return _record_of(row)
         if refusal := _find_refusal(rows, new, limits):
             return refusal
         row = rows.create(
@@ -87,8 +102,13 @@ def _find_refusal(rows: TaskQuerySet, new: NewTask, limits: Limits) -> str:
     if new.person and limits.rates:
         of_person = rows.filter(person=new.person)
         ended = of_person.filter(ended_ms__gt=0, expires_ms__gt=NowMilliseconds())
+        begun = of_person.still_open().exclude(status__in=UNDECIDED)
+        most = limits.tasks_per_person
+        if new.status in UNDECIDED:
+            begun = of_person.still_open().filter(status__in=UNDECIDED)
+            most = limits.approvals_per_person
         for found, limit, refusal in (
-            (of_person.still_open(), limits.tasks_per_person, TOO_MANY_OPEN),
+            (begun, most, TOO_MANY_OPEN),
             (ended, limits.ended_tasks_per_person, TOO_MANY_ENDED),
         ):
             if (count := found.count()) >= limit:
@@ -171,5 +191,28 @@ def _lose_task(pk: int, died: Q) -> bool:
     return Task.objects.lose(pk, died, jsonrpc.write(error).decode())
 
 
-def expired_tasks() -> Sequence[ExpiredRows]:
-    return [expired_rows("tasks", Task.objects.expired())]
+def refusal_ending(task: Task, text: str) -> dict[str, str]:
+    """Return the columns of an undecided task that ends, and does not run.
+
+    Its result is complete: it is sent as it is stored.
+    """
+    refusal = read_json(task.state)["approval"]["refusal"]
+    result = {"content": [{"type": "text", "text": text}], **refusal["result"]}
+    return {"status": refusal["status"], "result": jsonrpc.write(result).decode()}
+
+
+def lapse_calls(limits: Limits) -> int | None:
+    """End a portion of what nobody has decided in time; return how many, or None."""
+    text = NOBODY_DECIDED.format(hours=limits.approval_wait / 3_600)
+    rows = list(Task.objects.overdue(limits.approval_wait)[:AT_ONCE])
+    endings = [(row.pk, row.status, None, refusal_ending(row, text)) for row in rows]
+    return sum(Task.objects.deny(*each) for each in endings) or None
+
+
+def expired_tasks(limits: Limits) -> Sequence[ExpiredRows]:
+    """Return tasks that go, and calls that end because nobody has decided them."""
+    overdue = Task.objects.overdue(limits.approval_wait)
+    return [
+        ExpiredRows("undecided calls", overdue.count, partial(lapse_calls, limits)),
+        expired_rows("tasks", Task.objects.expired()),
+    ]

@@ -23,7 +23,7 @@ def test_each_room_says_what_expires() -> None:
     names = [each.what for each in all_expired_rows(limits)]
     rooms = (
         expired_streams(limits),
-        expired_tasks(),
+        expired_tasks(limits),
         expired_occurrences(limits),
         expired_webhooks(),
         expired_calls(limits),

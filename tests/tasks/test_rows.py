@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection, connections
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_app.account.call_decisions import CallDecided, approve_call, deny_call
 from mcp_app.conf import Limits
 from mcp_app.models import Change, Task, Worker
 from mcp_app.models.tasks import LATE_MS, MAX_SIZE, TASK
@@ -32,6 +35,12 @@ QUESTIONS: Final = {
 }
 STATE: Final = state_members(TaskState(round_trip="r", questions=QUESTIONS))
 RESULT: Final = {"status": "completed", "result": "{}"}
+CALLER: Final = '{"principal":{"user_id":"ana"}}'
+ASKED: Final = state_members(
+    TaskState(
+        approval={"permission": "", "refusal": {"status": "completed", "result": {}}}
+    )
+)
 
 WAITS, RUNS_A, RUNS_B, PARKED = "waits", "runs at a", "runs at b", "parked"
 ENDS: Final = {"completed", "failed", "cancelled"}
@@ -41,6 +50,7 @@ DIAGRAM: Final[dict[str, set[str]]] = {
     RUNS_A: {WAITS, PARKED, *ENDS},
     RUNS_B: {WAITS, PARKED, *ENDS},
     PARKED: {WAITS, PARKED, "cancelled"},
+    "approval": {WAITS, "completed", "cancelled"},
     **{each: set() for each in ENDS},
 }
 
@@ -50,6 +60,7 @@ def _erase() -> Iterator[None]:
     yield
     Task.objects.all().delete()
     Worker.objects.all().delete()
+    User.objects.all().delete()
 
 
 def new_task(person: str = "", *, rerun: bool = False, **more: Any) -> NewTask:
@@ -59,9 +70,9 @@ def new_task(person: str = "", *, rerun: bool = False, **more: Any) -> NewTask:
         tool="export",
         holder="",
         person=person,
-        caller="{}",
+        caller=CALLER,
         revision="2026-07-28",
-        state="{}",
+        state=json.dumps(ASKED),
         rerun=rerun,
         ttl_ms=60_000,
         **columns,
@@ -102,14 +113,19 @@ STEPS: Final[dict[str, Do]] = {
     "answer one": lambda pk: Task.objects.answer(pk, {"one": {}}),
     "answer two": lambda pk: Task.objects.answer(pk, {"two": {}, "three": {}}),
     "cancel": lambda pk: Task.objects.cancel(pk, "Enough."),
+    "approve": lambda pk: Task.objects.approve(pk, "approval", None, 60),
+    "deny": lambda pk: Task.objects.deny(pk, "approval", None, RESULT),
 }
 
 
-@given(st.booleans(), st.lists(st.sampled_from(sorted(STEPS)), max_size=15))
+@given(st.booleans(), st.booleans(), st.lists(st.sampled_from(sorted(STEPS))))
 @settings(max_examples=60)
-def test_every_path_is_one_of_the_diagram(rerun: bool, steps: list[str]) -> None:
+def test_every_path_is_one_of_the_diagram(
+    rerun: bool, asked: bool, steps: list[str]
+) -> None:
     Task.objects.all().delete()
-    pk = task("a", rerun=rerun).pk
+    more: Any = {"status": "approval", "call_digest": "d"} if asked else {}
+    pk = task("" if asked else "a", rerun=rerun, **more).pk
     for step in steps:
         before, told = place(pk), Change.objects.filter(kind=TASK).count()
         moved = STEPS[step](pk)
@@ -123,7 +139,7 @@ def test_every_path_is_one_of_the_diagram(rerun: bool, steps: list[str]) -> None
     row = Task.objects.get(pk=pk)
     assert (row.ended_ms is not None) is (row.status in ENDS)
     if row.status in ENDS:
-        assert (row.arguments, row.state) == ("", "")
+        assert (row.arguments, row.state, row.call_digest) == ("", "", None)
 
 
 def at_once(*steps: Do, pk: int) -> list[bool]:
@@ -168,6 +184,40 @@ def test_of_several_at_once_each_finds_the_state_that_it_names(race: str) -> Non
             assert moved.count(True) == 1, (winners, after)
         assert after in DIAGRAM[before] or after == "cancelled"
         Task.objects.all().delete()
+
+
+def test_what_is_approved_runs_once_however_often_it_is_decided() -> None:
+    """Each of fifty calls is decided four times at once, beside two workers."""
+    kim = User.objects.create_superuser("kim")
+    runs = Counter[int]()
+
+    def decide(do: Callable[[User, Task], None]) -> Do:
+        def move(pk: int) -> bool:
+            try:
+                do(kim, row)
+            except CallDecided:
+                return False
+            return True
+
+        return move
+
+    def work(owner: str) -> Do:
+        def claim(pk: int) -> bool:
+            runs.update(each.pk for each in rows.claim_tasks(owner, 9))
+            return True
+
+        return claim
+
+    for number in range(50):
+        row = task(status="approval", call_digest=str(number))
+        do = approve_call if number % 2 else deny_call
+        decisions = map(decide, (approve_call, do, approve_call, do))
+        moved = at_once(*decisions, work("a"), work("b"), pk=row.pk)
+        assert moved[:4].count(True) == 1
+        work("a")(row.pk)
+        row.refresh_from_db()
+        assert (row.approver_id, runs[row.pk]) == (kim.pk, row.status == "working")
+        assert row.status in ("working", "completed" if do is deny_call else "working")
 
 
 @pytest.mark.parametrize(("rerun", "deaths"), [(False, 1), (True, 3)])
@@ -223,7 +273,7 @@ def test_the_oldest_is_claimed_first_and_one_that_has_expired_never() -> None:
     Task.objects.filter(pk=keys[0]).update(expires_ms=1)
     assert [each.pk for each in rows.claim_tasks("a", 1)] == [keys[1]]
     assert [each.pk for each in rows.claim_tasks("a", 5)] == [keys[2]]
-    [expired] = rows.expired_tasks()
+    _, expired = rows.expired_tasks(Limits())
     assert expired.count() == 1
 
 
@@ -270,10 +320,10 @@ def test_of_one_person_no_more_are_stored_at_once_than_are_allowed() -> None:
 
 
 def test_what_a_task_is_called_with_has_a_limit() -> None:
-    length = MAX_SIZE - len("{}" * 2)
+    length = MAX_SIZE - len(CALLER + json.dumps(ASKED))
     assert len(task(arguments="x" * length).arguments) == length
     refused = rows.store_task(new_task(arguments="ä" * length), "", Limits(rates=False))
-    assert refused == rows.TOO_LARGE.format(size=2 * length + 4, most=262_144)
+    assert refused == rows.TOO_LARGE.format(size=MAX_SIZE + length, most=MAX_SIZE)
 
 
 def test_strangers_leave_half_of_the_room_to_others() -> None:

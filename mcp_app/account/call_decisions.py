@@ -1,0 +1,87 @@
+"""Decide calls that wait for a person; the admin's log names who did it.
+
+`by` is the person who decides.  Nothing else does: no command, and no tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from django.core.exceptions import PermissionDenied
+from django.db import router
+from django.utils.translation import gettext as _
+
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.rules import visible
+from mcp_app.models import Task
+from mcp_app.models.history import CHANGE, log_actions
+from mcp_app.models.tasks import Status
+from mcp_app.models.transactions import own_transaction, persistently
+from mcp_app.protocol.tasks import UNDECIDED, read_json
+from mcp_app.publishing.rights import Person, require_right
+from mcp_app.server.recording import task_handle
+from mcp_app.streams.tasks import refusal_ending
+
+MAX_REASON: Final = 500
+DENIED: Final = (
+    "A person denied this call. Nothing has happened.{reason} Do not try it again"
+    " unless the user asks."
+)
+
+
+class CallDecided(Exception):
+    """The call does not wait any more: somebody was quicker, or its time is over."""
+
+    def __init__(self) -> None:
+        super().__init__(_("Meanwhile, this call was decided, or is over."))
+
+
+def approve_call(by: Person, task: Task) -> None:
+    """Let a call run; raise `CallDecided`, or `PermissionDenied` if `by` may not."""
+    seconds = mcp_settings.limits.approval_wait
+    approve = partial(Task.objects.approve, task.pk, task.status, by.pk, seconds)
+    _decide(by, task, approve, _("Approved this call (%(tool)s, %(handle)s)."))
+
+
+def deny_call(by: Person, task: Task, reason: str = "") -> None:
+    """End a call that has not run; the model reads the reason.  Raises as above."""
+    line = visible(" ".join(reason.split()), MAX_REASON)
+    text = DENIED.format(reason=f" {line}" if line else "")
+
+    def deny() -> bool:
+        ending = refusal_ending(task, text)
+        return Task.objects.deny(task.pk, task.status, by.pk, ending)
+
+    _decide(by, task, deny, _("Denied this call (%(tool)s, %(handle)s)."))
+
+
+def check_decider(by: Person, task: Task) -> None:
+    """Raise `PermissionDenied` if a person may not decide a call that waits."""
+    caller = read_json(task.caller)["principal"]["user_id"]
+    permission = read_json(task.state)["approval"]["permission"]
+    if task.status == Status.CONFIRMATION:
+        may = str(by.pk) == caller
+    else:
+        require_right(by, "approve_task")
+        # Who tries a tool as somebody else calls it, too.
+        is_own = str(by.pk) == caller or task.person == f"u{by.pk}"
+        may = not is_own and (not permission or by.has_perm(permission))
+    if not may or not by.is_active:
+        raise PermissionDenied(_("You may not decide this call."))
+
+
+def _decide(by: Person, task: Task, move: Callable[[], bool], message: str) -> None:
+    if task.status not in UNDECIDED:
+        raise CallDecided
+    check_decider(by, task)
+    words = {"tool": task.tool, "handle": task_handle(task.public_id)}
+
+    def move_and_log() -> None:
+        with own_transaction(router.db_for_write(Task)):
+            if not move():
+                raise CallDecided
+            log_actions(by, [task], CHANGE, message % words)
+
+    persistently(move_and_log)
