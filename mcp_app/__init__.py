@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_app.catalog.registry import RegistrationError, mcp
 from mcp_app.catalog.signatures import Header
 from mcp_app.interface.context import Context, SyncContext
+from mcp_app.interface.definitions import Approval
 from mcp_app.interface.errors import CallCancelled, ClientCannot, TimedOut, ToolError
 from mcp_app.interface.principal import (
     AccessRequest,
@@ -68,6 +69,7 @@ __all__ = [
     "Accepted",
     "AccessRequest",
     "Annotations",
+    "Approval",
     "Audio",
     "AuthenticationFailed",
     "AuthenticationRequest",

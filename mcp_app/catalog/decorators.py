@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
@@ -17,6 +18,9 @@ from mcp_app.catalog.registered_function import (
 )
 from mcp_app.interface import rules
 from mcp_app.interface.definitions import (
+    APPROVERS,
+    Approval,
+    Approver,
     Definition,
     PromptArgument,
     PromptDefinition,
@@ -32,7 +36,7 @@ from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.results import meta_key_problem
-from mcp_app.protocol.tasks import TASK_SUPPORT, TaskSupport
+from mcp_app.protocol.tasks import FORBIDDEN, TASK_SUPPORT, TaskSupport
 from mcp_app.protocol.uri_templates import UriTemplate
 
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
@@ -80,6 +84,9 @@ class ToolOptions(DefinitionOptions, total=False):
     `task` lets it run in the background: "optional" if the client can, "required"
     always.  With `rerun` it runs again if its worker dies, with None if it is read-only
     or idempotent.  With `ask_first` a call becomes a task at `ctx.as_task()`.
+
+    With `approval` a person agrees before it runs: "self", the calling user on this
+    site, or "other", another person; an `Approval` says more.
     """
 
     read_only: bool | None
@@ -92,6 +99,7 @@ class ToolOptions(DefinitionOptions, total=False):
     task: TaskSupport
     ask_first: bool
     rerun: bool | None
+    approval: Approver | Approval | None
 
 
 class ResourceOptions(DefinitionOptions, total=False):
@@ -163,6 +171,8 @@ def declared_tool(function: RegisteredFunction, options: ToolOptions) -> Declare
     if problems := function.schema_problems(values["input_schema"]):
         raise RegistrationError(f"{function.qualified_name}: {' '.join(problems)}")
     members = _definition_members(function, values, _HINTS)
+    if (by := options.get("approval")) in APPROVERS:
+        members["approval"] = Approval(by=by)
     definition = ToolDefinition(**members, hints=ToolHints(**hints))
     return _checked_declaration(
         definition, function, _name_problem(definition.name, "tool")
@@ -267,14 +277,7 @@ def definition_problems(definition: Definition) -> Iterator[str]:
     if definition.timeout is not None and not 0 < definition.timeout < math.inf:
         yield f"The timeout is {definition.timeout}; it must be more than 0 seconds."
     if isinstance(definition, ToolDefinition):
-        rate = definition.calls_per_minute
-        if rate is not None and rate < 1:
-            yield f"calls_per_minute is {rate}: it must be at least 1."
-        if definition.task not in TASK_SUPPORT:
-            names = ", ".join(map(repr, TASK_SUPPORT))
-            yield f"task is {definition.task!r}: it must be one of {names}."
-        elif not definition.can_be_task and (definition.ask_first or definition.rerun):
-            yield 'ask_first and rerun are for tasks: add task="optional".'
+        yield from _tool_problems(definition)
     if isinstance(definition, _READABLE) and definition.ttl_ms < 0:
         # 2026-07-28, CacheableResult: clients refuse a negative one.
         yield f"The ttl_ms is {definition.ttl_ms}; it must be 0 or more."
@@ -283,6 +286,28 @@ def definition_problems(definition: Definition) -> Iterator[str]:
         jsonrpc.write({**texts, "_meta": definition.meta})
     except jsonrpc.UnserializableValue as error:
         yield f"The definition cannot be written as JSON: {error}"
+
+
+def _tool_problems(definition: ToolDefinition) -> Iterator[str]:
+    rate = definition.calls_per_minute
+    if rate is not None and rate < 1:
+        yield f"calls_per_minute is {rate}: it must be at least 1."
+    if definition.task not in TASK_SUPPORT:
+        names = ", ".join(map(repr, TASK_SUPPORT))
+        yield f"task is {definition.task!r}: it must be one of {names}."
+    elif definition.task == FORBIDDEN and (definition.ask_first or definition.rerun):
+        yield 'ask_first and rerun are for tasks: add task="optional".'
+    if definition.approval is not None:
+        yield from _approval_problems(definition.approval)
+
+
+def _approval_problems(approval: Approval) -> Iterator[str]:
+    if approval.by not in APPROVERS:
+        yield f"by is {approval.by!r}: it must be one of {APPROVERS}."
+    for function in filter(None, (approval.when, approval.describe)):
+        if inspect.iscoroutinefunction(function):
+            yield f"{function!r} is async: it must be a plain function."
+    yield from filter(None, [rules.permission_problem(approval.permission)])
 
 
 def _check_object_schema(

@@ -33,6 +33,7 @@ from mcp_app.interface.server import METRICS_SLUG, PUBLIC, ServerDefinition
 from mcp_app.kinds import survey
 from mcp_app.kinds.survey import SurveyFinding
 from mcp_app.models import Server
+from mcp_app.protocol.tasks import FORBIDDEN
 
 PER_RULE = 5
 """Messages of one rule; the last one counts the others."""
@@ -257,7 +258,8 @@ def check_tasks(app_configs: object, **_: Any) -> Messages:
     except ImproperlyConfigured:
         # `check_settings` reports it.
         return []
-    entries = [each for each in mcp.tools.values() if each.definition.can_be_task]
+    tools = mcp.tools.values()
+    entries = [each for each in tools if each.definition.task != FORBIDDEN]
     messages: Messages = []
     for entry in entries:
         name, timeout = entry.definition.name, entry.definition.timeout

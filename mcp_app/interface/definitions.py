@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
@@ -24,7 +24,7 @@ from mcp_app.interface.rules import (
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.tasks import FORBIDDEN, TaskSupport
+from mcp_app.protocol.tasks import FORBIDDEN, OPTIONAL, TaskSupport
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -84,6 +84,27 @@ class Definition:
         return True
 
 
+Approver: TypeAlias = Literal["self", "other"]
+APPROVERS: tuple[Approver, ...] = ("self", "other")
+"""Who agrees to a call on this site: the calling user, or another person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """Who must agree to a call before the tool runs: `by` is one of `APPROVERS`.
+
+    `when(arguments, user)` returns False for calls that need nobody's agreement;
+    without it all do.  `describe(arguments, user)` returns the sentence that is read
+    first.  Both are plain functions whose changes are rolled back.  Another person who
+    approves has the `permission`, too.
+    """
+
+    by: Approver
+    when: Callable[[Mapping[str, Any], Any], bool] | None = None
+    describe: Callable[[Mapping[str, Any], Any], str] | None = None
+    permission: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition(Definition):
     """A tool; the schemas are JSON Schema objects as the client gets them.
@@ -105,14 +126,21 @@ class ToolDefinition(Definition):
     task: TaskSupport = FORBIDDEN
     ask_first: bool = False
     rerun: bool | None = None
+    approval: Approval | None = None
 
     @property
     def only_reads(self) -> bool:
         return bool(self.hints.read_only)
 
     @property
+    def task_support(self) -> TaskSupport:
+        """Whether calls may be tasks; those that wait for an approval are."""
+        waits = self.task == FORBIDDEN and self.approval is not None
+        return OPTIONAL if waits else self.task
+
+    @property
     def can_be_task(self) -> bool:
-        return self.task != FORBIDDEN
+        return self.task_support != FORBIDDEN
 
     @property
     def may_rerun(self) -> bool:

@@ -39,6 +39,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.tasks import (
     CANCELLED,
     STRANGERS,
+    UNDECIDED,
     NewTask,
     TaskRecord,
     is_stranger,
@@ -224,6 +225,8 @@ class TaskRunner:
         return full
 
     def _may_begin(self, new: NewTask) -> bool:
+        if new.status in UNDECIDED:
+            return False
         whose = {new.person, STRANGERS if is_stranger(new.person) else new.person}
         return self._takes_more and self._full_persons().isdisjoint(whose)
 

@@ -178,8 +178,8 @@ def tool_to_wire(definition: Definition, revision: Revision) -> JsonObject:
         outputSchema=output_schema(definition),
         annotations=hints,
         execution=None
-        if definition.task == FORBIDDEN
-        else {"taskSupport": definition.task},
+        if definition.task_support == FORBIDDEN
+        else {"taskSupport": definition.task_support},
     )
     return revision.known_members("tool", members)
 
@@ -215,7 +215,8 @@ _OF_ROOT: Final = ("$schema", "$defs", "definitions")
 def output_schema(definition: Definition) -> Mapping[str, object] | None:
     """Return what a tool promises: its result, or that its task still runs."""
     schema: Mapping[str, object] | None = definition.output_schema
-    if schema is None or definition.task != OPTIONAL or definition.ask_first:
+    at_once = definition.ask_first and definition.approval is None
+    if schema is None or definition.task_support != OPTIONAL or at_once:
         return schema
     root = {name: schema[name] for name in _OF_ROOT if name in schema}
     result = {name: each for name, each in schema.items() if name not in root}

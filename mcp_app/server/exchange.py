@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mcp_app.egress.callbacks import Callback
     from mcp_app.protocol.events import Occurred
     from mcp_app.protocol.headers import Headers
-    from mcp_app.protocol.tasks import NewTask, TaskRecord
+    from mcp_app.protocol.tasks import Decision, NewTask, TaskRecord
     from mcp_app.protocol.webhooks import NewWebhook
     from mcp_app.server.conversation import QuestionPlaces, RequestState, StateSealer
     from mcp_app.streams.event_subscriptions import Refusal, Stored
@@ -361,6 +361,8 @@ class Exchange:
     """The run of a task that this call is; None for the call of a client."""
     core: Any = field(init=False, default=None)
     """Its `context.CallCore`; None for a call that needed nothing so far."""
+    decision: Decision | None = field(init=False, default=None)
+    """What a person must decide before the call runs; None until that is known."""
     entry: Entry[Any, Any] | None = field(init=False, default=None)
     """The called definition, once it is found."""
     ending: Ending = field(init=False, default=ANSWERED)

@@ -121,7 +121,8 @@ def visible_listing(exchange: Exchange, listing: Listing) -> Listing:
         if entry.identity == GET_TASK_RESULT and entry.runnable.ours:
             # For those who see a tool that it fetches the results of.
             tools = (each.definition for each in exchange.catalog.offered["tools"])
-            return any(each.task == OPTIONAL and exchange.sees(each) for each in tools)
+            late = (each for each in tools if each.task_support == OPTIONAL)
+            return any(map(exchange.sees, late))
         if entry.identity == WAIT_FOR_EVENT and entry.runnable.ours:
             events = exchange.catalog.offered["events"]
             return any(exchange.sees(each.definition) for each in events)

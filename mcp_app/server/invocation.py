@@ -352,6 +352,14 @@ def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]
                 transaction.set_rollback(True, using=alias)
 
 
+@contextmanager
+def discard_changes() -> Iterator[None]:
+    """Roll back what is written meanwhile to the default database."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
 def _atomic_aliases(runnable: Runnable[Any]) -> list[str]:
     if runnable.atomic:
         return [connection.alias]

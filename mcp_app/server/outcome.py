@@ -51,7 +51,6 @@ Error = TypeVar("Error", bound=ProtocolError)
 Encoded: TypeAlias = tuple[bytes, Ending]
 """An encoded result, and how the call ended."""
 
-BECAME_TASK: Final = Ending(Outcome.TASK)
 REFUSED_QUESTION: Final = "The client refused a question, or its answer does not fit."
 STOPPED_CALL: Final = (
     "The people who run this site cancelled this call. Nobody knows whether it had an"

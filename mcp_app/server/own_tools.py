@@ -27,7 +27,7 @@ def own_tools(
     called as one that fetches results or waits for events stands in its place.
     """
     names = {each.identity for each in tools}
-    fetches = any(each.definition.task == OPTIONAL for each in tools)
+    fetches = any(each.definition.task_support == OPTIONAL for each in tools)
     if not (fetches or events or server.uses_search):
         return []
     tags = frozenset[str]().union(*(each.definition.tags for each in tools))

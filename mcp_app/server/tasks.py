@@ -28,21 +28,26 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.tasks import (
     COMPLETED,
     EXTENSION,
+    FORBIDDEN,
+    OPTIONAL,
     REQUIRED,
+    WORKING,
+    Decision,
     NewTask,
     TaskRecord,
     TaskState,
     read_json,
     task_to_wire,
 )
-from mcp_app.server.conversation import RequestState
-from mcp_app.server.outcome import (
-    BECAME_TASK,
-    Encoded,
-    Failed,
-    error_of_end,
-    with_outcome,
+from mcp_app.server.approving import (
+    NOBODY_TO_ASK,
+    approval_state,
+    call_digest,
+    ending_as_begun,
+    waits_for_decision,
 )
+from mcp_app.server.conversation import RequestState
+from mcp_app.server.outcome import Encoded, Failed, error_of_end, with_outcome
 from mcp_app.server.round_trip import InputRequired, now_ms
 from mcp_app.server.stored_callers import caller_of, exchange_members
 
@@ -74,30 +79,51 @@ class Mode(Enum):
     """A client without tasks waits for the task."""
     FETCH = "fetch"
     """The tool that fetches the result of a task."""
+    DECIDE = "decide"
+    """It is asked first what a person must decide (`Exchange.decision`)."""
 
 
 def mode_of(exchange: Exchange, entry: ToolEntry) -> Mode:
     """Return how a call is answered; raise if it wants, or lacks, a task wrongly."""
-    definition, revision = entry.definition, exchange.revision
+    definition, is_run = entry.definition, exchange.task_run is not None
+    if exchange.decision is None and (definition.approval is not None or is_run):
+        return Mode.DECIDE
     fetches = entry.runnable.ours and entry.identity == GET_TASK_RESULT
     usual = Mode.FETCH if fetches else Mode.CALL
-    if exchange.adapters.tasks is None or exchange.task_run is not None:
-        return usual
-    wants = exchange.takes_tasks
+    if exchange.adapters.tasks is None or is_run:
+        mode = usual
+    elif exchange.takes_tasks:
+        mode = _mode_with_tasks(exchange, entry, usual)
+    else:
+        mode = _mode_without_tasks(exchange, entry, usual)
+    if waits_for_decision(exchange) and mode is Mode.CALL:
+        raise Failed(NOBODY_TO_ASK, Outcome.TOOL_ERROR)
+    return mode
+
+
+def _mode_with_tasks(exchange: Exchange, entry: ToolEntry, usual: Mode) -> Mode:
+    definition, revision = entry.definition, exchange.revision
     if not definition.can_be_task:
-        if wants and revision.task_requests:
+        if revision.task_requests:
             raise MethodNotFound(f"{entry.identity} does not run as a task.")
         return usual
-    if wants:
-        asks_first = definition.ask_first and revision.task_extension
-        return usual if asks_first else Mode.TASK
+    if waits_for_decision(exchange) or not revision.task_extension:
+        return Mode.TASK
+    at_once = definition.ask_first or definition.task == FORBIDDEN
+    return usual if at_once else Mode.TASK
+
+
+def _mode_without_tasks(exchange: Exchange, entry: ToolEntry, usual: Mode) -> Mode:
+    definition = entry.definition
     if definition.task == REQUIRED:
-        if revision.task_extension:
+        if exchange.revision.task_extension:
             raise requires_extension(entry.identity)
         raise MethodNotFound(f"{entry.identity} runs as a task: call it with task.")
     fetching = exchange.catalog.tools.get(GET_TASK_RESULT)
     can_fetch = fetching is not None and fetching.runnable.ours
-    return Mode.WAIT if can_fetch and not definition.ask_first else usual
+    waits = definition.task == OPTIONAL and not definition.ask_first
+    waits = waits or waits_for_decision(exchange)
+    return Mode.WAIT if can_fetch and waits else usual
 
 
 async def start_task(
@@ -109,7 +135,7 @@ async def start_task(
     """Return the answer of a call that becomes a task."""
     record = await create_task(exchange, entry, arguments, earlier)
     with ending_as_task(exchange):
-        return await _answer_with_task(exchange, record), BECAME_TASK
+        return await _answer_with_task(exchange, record), ending_as_begun(exchange)
 
 
 @contextmanager
@@ -118,7 +144,7 @@ def ending_as_task(exchange: Exchange) -> Iterator[None]:
     try:
         yield
     except (Failed, InputRequired, ProtocolError) as error:
-        error.ending = BECAME_TASK
+        error.ending = ending_as_begun(exchange)
         raise
     except asyncio.CancelledError:
         raise with_outcome(error_of_end(exchange), Outcome.TASK) from None
@@ -132,10 +158,18 @@ async def create_task(
 ) -> TaskRecord:
     """Store a task; raise `Failed` if the caller has too many.
 
-    `earlier` has the answers that the call had before.
+    `earlier` has the answers that the call had before.  If a person must decide first,
+    the same call is the same task, as long as that is open.
     """
-    tasks = exchange.adapters.tasks
+    tasks, decision = exchange.adapters.tasks, exchange.decision or Decision()
     assert tasks is not None  # noqa: S101 - the callers looked
+    ttl_ms, approval, digest = _lifetime_ms(exchange), None, None
+    if decision.status:
+        approval = approval_state(exchange, entry, decision.text)
+        digest = call_digest(exchange, entry, arguments)
+        # A client that gives it a minute has not asked for a person.
+        limits = exchange.adapters.limits
+        ttl_ms = int((limits.approval_wait + limits.tasks_kept) * 1_000)
     record = await tasks.create(
         NewTask(
             server=exchange.catalog.server.slug,
@@ -145,9 +179,11 @@ async def create_task(
             caller=jsonrpc.write(caller_of(exchange)).decode(),
             revision=exchange.revision.version,
             arguments=jsonrpc.write(arguments).decode(),
-            state=_first_state(earlier),
+            state=_first_state(earlier, approval),
             rerun=entry.definition.may_rerun,
-            ttl_ms=_lifetime_ms(exchange),
+            ttl_ms=ttl_ms,
+            status=decision.status or WORKING,
+            call_digest=digest,
         )
     )
     if isinstance(record, str):
@@ -158,7 +194,7 @@ async def create_task(
 async def _answer_with_task(exchange: Exchange, record: TaskRecord) -> bytes:
     tasks, revision = exchange.adapters.tasks, exchange.revision
     assert tasks is not None  # noqa: S101 - there is a task
-    if revision.task_extension:
+    if revision.task_extension and not waits_for_decision(exchange):
         # The server decides: who has the result at once need not ask for it.
         later = None
         with suppress(Unavailable):
@@ -239,9 +275,10 @@ def _lifetime_ms(exchange: Exchange) -> int:
 # -- state -----------------------------------------------------------------------------
 
 
-def _first_state(earlier: RequestState | None) -> str:
+def _first_state(earlier: RequestState | None, approval: JsonObject | None) -> str:
     if earlier is None:
-        return _write_state(TaskState(round_trip=secrets.token_hex(16)))
+        round_trip = secrets.token_hex(16)
+        return _write_state(TaskState(round_trip=round_trip, approval=approval))
     answered = {key: list(each) for key, each in earlier.answered.items()}
     return _write_state(TaskState(round_trip=earlier.round_trip, answered=answered))
 
@@ -288,6 +325,7 @@ def parked_state(state: TaskState, needed: InputRequired) -> TaskState:
         answered={key: list(each) for key, each in needed.state.answered.items()},
         questions=questions,
         wire_keys=wire_keys,
+        approval=state.approval,
     )
 
 

@@ -32,16 +32,18 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.results import STILL_RUNS_MEMBER
 from mcp_app.protocol.tasks import (
     CANCELLED,
+    DECISION_TEXTS,
     INPUT_REQUIRED,
     RELATED_TASK,
     TaskRecord,
     progress_text,
     read_json,
 )
+from mcp_app.server.approving import ending_as_begun, waits_for_decision
 from mcp_app.server.context import call_core_of
 from mcp_app.server.conversation import RequestState
 from mcp_app.server.exchange import End, Exchange
-from mcp_app.server.outcome import BECAME_TASK, Encoded, Failed
+from mcp_app.server.outcome import Encoded, Failed
 from mcp_app.server.questions import PreparedQuestion, can_answer
 from mcp_app.server.round_trip import InputRequired, open_state
 from mcp_app.server.tasks import (
@@ -70,6 +72,10 @@ STILL_RUNS: Final = (
 STILL_ASKS: Final = (
     "It waits for an answer that this client cannot be asked for. Call it with a client"
     " that can answer questions."
+)
+WAITS_FOR_DECISION: Final = (
+    "Nothing has happened yet. {what} Tell the user. Later, call get_task_result with"
+    " task={task!r} to get the result. Do not call the tool again."
 )
 _MEMBERS: Final = ("content", "structuredContent", "isError")
 _PARAMETERS: Final[JsonObject] = {
@@ -126,11 +132,12 @@ async def call_and_wait(
         record = await asyncio.shield(creating)
         with nullcontext() if is_retry else ending_as_task(exchange):
             record = await _wait(exchange, record, exchange.adapters.limits.task_wait)
-            if record.has_ended:
+            # The same call may have been told of the task that it shares with this one.
+            if record.has_ended and not waits_for_decision(exchange):
                 await tasks.let_go(record)
             promises = entry.definition.output_schema is not None
             answer = _answer_with(exchange, record, promises=promises)
-            return answer, ANSWERED if is_retry else BECAME_TASK
+            return answer, ANSWERED if is_retry else ending_as_begun(exchange)
     except asyncio.CancelledError:
         if exchange.end is End.CANCELLED:
             await tasks.cancel(await creating, CANCELLED_TEXT)
@@ -226,12 +233,7 @@ def _answer_with(
     if record.status == CANCELLED:
         raise Failed(CANCELLED_TEXT, Outcome.TOOL_ERROR)
     if not record.result:
-        done = progress_text(record)
-        text = STILL_RUNS.format(
-            progress=f" ({done})" if done else "", task=record.public_id
-        )
-        if record.status == INPUT_REQUIRED and not _can_ask(exchange, record):
-            text = STILL_ASKS
+        text = _text_meanwhile(exchange, record)
         # No error: agents give up after a few.
         answer: JsonObject = {"content": [{"type": "text", "text": text}]}
         if promises and exchange.revision.structured_content:
@@ -242,6 +244,17 @@ def _answer_with(
     result = read_json(record.result)
     known = {name: result[name] for name in _MEMBERS if name in result}
     return jsonrpc.write(exchange.complete_result(known))
+
+
+def _text_meanwhile(exchange: Exchange, record: TaskRecord) -> str:
+    if what := DECISION_TEXTS.get(record.status):
+        return WAITS_FOR_DECISION.format(what=what, task=record.public_id)
+    if record.status == INPUT_REQUIRED and not _can_ask(exchange, record):
+        return STILL_ASKS
+    done = progress_text(record)
+    return STILL_RUNS.format(
+        progress=f" ({done})" if done else "", task=record.public_id
+    )
 
 
 async def wait_for_change(

@@ -146,6 +146,8 @@ class Client:
             callable gets the question's params and returns one of these; it may read
             and write rows.
         capabilities: What the client says that it can do; by default everything.
+        approved: Whether tools run that wait for a person (`approval`); else they say
+            that nobody can be asked here.
 
     What a tool raises is raised as it is.  Methods raise `ToolFailed` if the tool
     answers with an error, `Refused` if the server does, and `Unanswered` if the client
@@ -167,6 +169,7 @@ class Client:
         scope: Scope | None = None,
         answers: Mapping[str, object] | None = None,
         capabilities: JsonObject = CAPABILITIES,
+        approved: bool = False,
     ) -> None:
         if not isinstance(user, AbstractBaseUser | None):
             raise TypeError(f"{user!r} is no user: give the row, not its name.")
@@ -176,7 +179,7 @@ class Client:
             )
         self._user, self._server, self._scope = user, server, scope
         self._revision, self._capabilities = REVISIONS[revision], capabilities
-        self._answers = answers or {}
+        self._answers, self._approved = answers or {}, approved
         self._messages: list[JsonObject] = []
         self._questions: list[JsonObject] = []
 
@@ -189,6 +192,7 @@ class Client:
             scope=self._scope,
             answers=deepcopy(self._answers, memo),
             capabilities=self._capabilities,
+            approved=self._approved,
         )
 
     def call(self, name: str, /, **arguments: object) -> Result:
@@ -376,6 +380,7 @@ class Client:
             revision=self._revision,
             name="mcp_app.test",
             capabilities=self._capabilities,
+            approved=self._approved,
         )
         process = RestingProcess(self._registry)
         self._code = PumpUserCode(process, shared.pump)

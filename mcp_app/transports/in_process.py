@@ -36,6 +36,7 @@ from mcp_app.protocol.negotiation import (
 )
 from mcp_app.protocol.revisions import Revision
 from mcp_app.protocol.schemas import compile_schema
+from mcp_app.protocol.tasks import Decision
 from mcp_app.server.exchange import Adapters, Exchange
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.stdio.connection import Connection, NotSignedIn
@@ -50,7 +51,8 @@ REJECTED: Final = -1
 class Caller:
     """Who calls, in which revision, and what the client says of itself.
 
-    `person` is whose rates and limits hold (`Principal.person`).
+    `person` is whose rates and limits hold (`Principal.person`).  If it is `approved`,
+    nobody else need agree to its calls.
     """
 
     principal: Principal
@@ -59,6 +61,7 @@ class Caller:
     name: str
     version: str = "1"
     capabilities: JsonObject
+    approved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,7 @@ class InProcessClient:
             current, slug, caller.principal, self._receive_message, adapters
         )
         self._connection.overlay = overlay
+        self._connection.approved = caller.approved
         self._connection.streams = streams
         self._connection.person = caller.person
 
@@ -305,6 +309,7 @@ class _Connection(Connection):
 
     sign_in: ClassVar[str] = "Sign in first."
     overlay: Callable[[Catalog], Catalog] | None = None
+    approved = False
 
     def find_catalog(self) -> Catalog | None:
         catalog = super().find_catalog()
@@ -324,6 +329,8 @@ class _Connection(Connection):
         session: OpenSession | None,
     ) -> Exchange:
         self.exchange = await super().make_exchange(request, revision, meta, session)
+        if self.approved:
+            self.exchange.decision = Decision()
         return self.exchange
 
     def refuse_message(self, error: ProtocolError) -> None:

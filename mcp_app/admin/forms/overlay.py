@@ -21,6 +21,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, Tool
 from mcp_app.models.definitions import TaskChoice
 from mcp_app.models.fields import DEMANDS
+from mcp_app.protocol.tasks import FORBIDDEN
 from mcp_app.publishing.overlays import declared_definition
 
 MAX_CODE_TEXT_LENGTH: Final = 300
@@ -43,8 +44,8 @@ def from_code(definition: Definition) -> Mapping[str, str]:
     if isinstance(definition, ToolDefinition):
         rate, answers = definition.calls_per_minute, {True: _("yes"), False: _("no")}
         values["calls_per_minute"] = "" if rate is None else f"{rate}"
-        task = TaskChoice(definition.task).label if definition.can_be_task else ""
-        values["task"] = str(task)
+        is_task = definition.task != FORBIDDEN
+        values["task"] = str(TaskChoice(definition.task).label) if is_task else ""
         for name in Tool.HINTS:
             values[name] = answers.get(getattr(definition.hints, name), "")
     return values

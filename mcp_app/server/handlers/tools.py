@@ -23,6 +23,7 @@ from mcp_app.protocol.schemas import Violation
 from mcp_app.protocol.texts import CleanBlocks, clean_text, json_text
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
+from mcp_app.server.approving import find_decision
 from mcp_app.server.exchange import Exchange
 from mcp_app.server.finding import find_entry
 from mcp_app.server.outcome import (
@@ -60,8 +61,10 @@ async def call_tool(exchange: Exchange) -> Encoded:
         arguments, bound = await _bind_arguments(exchange, entry)
         if not await exchange.allows_arguments(entry.definition, arguments):
             raise Failed(forbidden_text(entry), Outcome.FORBIDDEN)
-        mode = mode_of(exchange, entry)
         try:
+            if (mode := mode_of(exchange, entry)) is Mode.DECIDE:
+                exchange.decision = await find_decision(exchange, entry, arguments)
+                mode = mode_of(exchange, entry)
             if mode is Mode.CALL:
                 return await _call_function(exchange, entry, arguments, bound)
             return await _TASK_MODES[mode](exchange, entry, arguments)

@@ -197,7 +197,7 @@ class _Run:
         return InProcessClient(
             current,
             plan.server,
-            plan.caller,
+            replace(plan.caller, approved=plan.is_dry),
             overlay=overlay,
             adapters=adapters,
             streams=plan.streams,

@@ -1,0 +1,137 @@
+"""Whether a person must agree to a call before its tool runs, and to what.
+
+A call that waits for a person is a task: `server.tasks` makes it, a page of the site
+moves it on, and whoever claims it runs it as any task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from copy import deepcopy
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from mcp_app.interface.call_record import Ending, Outcome
+from mcp_app.interface.definitions import Approval
+from mcp_app.interface.rules import visible
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.errors import ProtocolError
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.results import tool_to_wire
+from mcp_app.protocol.revisions import LATEST
+from mcp_app.protocol.tasks import APPROVAL, COMPLETED, CONFIRMATION, FAILED, Decision
+from mcp_app.server.invocation import discard_changes
+from mcp_app.server.outcome import Failed, time_limit
+
+if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import ToolEntry
+    from mcp_app.server.exchange import Exchange
+
+logger = logging.getLogger("mcp_app.server")
+
+MAX_SENTENCE: Final = 500
+STATUSES: Final = {"self": CONFIRMATION, "other": APPROVAL}
+SIGN_IN: Final = "A person must agree to this call. Sign in, so that it has one."
+CHANGED: Final = (
+    "The tool has changed since this call was approved, so it did not run. Call it"
+    " again."
+)
+NOT_DECIDED: Final = "A person must agree to this call now. Call it again."
+NOBODY_TO_ASK: Final = (
+    "A person must agree to this call, and nobody can be asked here. It can wait for"
+    " that only as a task."
+)
+
+
+async def find_decision(
+    exchange: Exchange, entry: ToolEntry, arguments: JsonObject
+) -> Decision:
+    """Return what a person must decide before a call runs.
+
+    Raise `Failed` if nobody can, or if it was decided about another tool.
+    """
+    approval, run = entry.definition.approval, exchange.task_run
+    agreed = None if run is None else run.record.read_state().approval
+    if agreed is not None and agreed["tool"] != fingerprint(entry):
+        raise Failed(CHANGED, Outcome.TOOL_ERROR)
+    if agreed is not None or approval is None:
+        return Decision()
+    is_needed, text = True, ""
+    if approval.when is not None or approval.describe is not None:
+        is_needed, text = await _ask_site(exchange, entry, approval, arguments)
+    if not is_needed:
+        return Decision()
+    if run is not None or not exchange.principal.user_id:
+        raise Failed(SIGN_IN if run is None else NOT_DECIDED, Outcome.TOOL_ERROR)
+    return Decision(STATUSES[approval.by], text)
+
+
+async def _ask_site(
+    exchange: Exchange, entry: ToolEntry, approval: Approval, arguments: JsonObject
+) -> tuple[bool, str]:
+    """Return whether a call needs a decision, and the sentence that is read first."""
+
+    def ask_functions() -> tuple[bool, str]:
+        user, text = exchange.adapters.users.active_user(exchange.principal), ""
+        with discard_changes():
+            # Only False says that nobody need agree.
+            if approval.when and approval.when(deepcopy(arguments), user) is False:
+                return False, ""
+            if approval.describe:
+                text = str(approval.describe(deepcopy(arguments), user))
+        line = " ".join(text[: 4 * MAX_SENTENCE].split())
+        return True, visible(line, MAX_SENTENCE)
+
+    try:
+        async with asyncio.timeout(time_limit(exchange, entry)):
+            return await exchange.adapters.user_code.call(exchange, ask_functions)
+    except ProtocolError:
+        raise
+    except Exception:
+        # Who cannot tell whether it matters is asked.
+        logger.exception("A call of %s needs a decision.", entry.identity)
+        return True, ""
+
+
+def fingerprint(entry: ToolEntry) -> str:
+    """Return what tells a tool from what it was when a call was approved."""
+    definition, approval = entry.definition, entry.definition.approval
+    demand = approval and [approval.by, approval.permission]
+    wire = tool_to_wire(definition, LATEST)
+    return _digest_of(entry.key, entry.version, demand, wire)
+
+
+def call_digest(exchange: Exchange, entry: ToolEntry, arguments: JsonObject) -> str:
+    """Return what two calls have in common that are the same to who decides."""
+    caller, server = exchange.principal.key, exchange.catalog.server.slug
+    return _digest_of(caller, server, entry.identity, fingerprint(entry), arguments)
+
+
+def _digest_of(*parts: object) -> str:
+    return sha256(jsonrpc.canonical(parts)).hexdigest()
+
+
+def approval_state(exchange: Exchange, entry: ToolEntry, text: str) -> JsonObject:
+    """Return what the state of a task has of what a person decides (`TaskState`)."""
+    approval = entry.definition.approval
+    # In 2025-11-25 a result with `isError` ends as failed ("Task Status").
+    status = FAILED if exchange.revision.task_requests else COMPLETED
+    result = exchange.complete_result({"isError": True})
+    return {
+        "text": text,
+        "tool": fingerprint(entry),
+        "permission": "" if approval is None else approval.permission,
+        "refusal": {"status": status, "result": result},
+    }
+
+
+def waits_for_decision(exchange: Exchange) -> bool:
+    """Whether a person must decide before this call runs, as far as is known."""
+    return exchange.decision is not None and exchange.decision.status != ""
+
+
+def ending_as_begun(exchange: Exchange) -> Ending:
+    """Return the ending of a call that has become a task."""
+    status = (exchange.decision or Decision()).status
+    return Ending(Outcome.TASK, f"Waits for {status}" if status else "")
