@@ -143,6 +143,12 @@ class _Maker:
                 if target.text in target.fields:
                     yield _key_path(name, field)
 
+    def _leads_to_opened(self, field: OpenField) -> bool:
+        """Whether what a relation to many leads to is opened; of others, true."""
+        if field.kind is not FieldKind.TO_MANY:
+            return True
+        return field.target_model._meta.label in self.opened
+
     def _list_config(self, name: str, limit: int) -> JsonObject:
         """Return the config of a list below a row, without the way back to it.
 
@@ -162,7 +168,7 @@ class _Maker:
 
     def _filters(self) -> Iterator[JsonObject]:
         options, filters = self.toolset.options, self.model.filters
-        free = _free_names(filters)
+        free = [n for n in _free_names(filters) if self._leads_to_opened(filters[n])]
         texts = [each for each in free if each == self.model.text]
         for each in options.get("search", ()):
             path = resolve_path(each, self.model, self.opened, "filters")
@@ -261,8 +267,12 @@ class _Maker:
             if field.kind not in _UNSORTED and is_sortable(field)
         ]
         # Millions of rows may point at one, and the first five are counted among all.
-        fields = self.model.filters
-        listed = [n for n in self.many if fields[n].through_table is not None]
+        listed = [
+            name
+            for name in self.many
+            if self.fields[name].through_table is not None
+            and self._leads_to_opened(self.fields[name])
+        ]
         query, config = self._read(
             fields=paths,
             filters=[*self._filters()],

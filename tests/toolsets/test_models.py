@@ -469,6 +469,26 @@ def test_a_list_takes_one_statement_for_each_relation_to_many(client: Client) ->
     assert len(more) == len(few) + 1
 
 
+@isolate_apps("tests.drill")
+def test_a_list_is_made_whatever_else_is_not() -> None:
+    class Person(models.Model):  # noqa: DJ008
+        age = models.IntegerField()
+        age_from = models.IntegerField()
+
+        class Meta:
+            app_label = "drill"
+
+    own = Registry()
+    own.open_model(Person, fields=["age", "age_from"], rows="all", permission="")
+    own.model_tools(Person, only=["list"])
+    own.open_model(Order, fields=["number", "suppliers"], rows="all", permission="")
+    own.model_tools(Order, only=["list"])
+    order, person_list = client_of(person("eve"), own).tools()
+    # Nobody has opened them, and one number is called as the end of a span.
+    assert "suppliers" not in order["description"]
+    assert {"age_to", "age_from_to"} <= {*person_list["inputSchema"]["properties"]}
+
+
 # -- rights ----------------------------------------------------------------------------
 
 
