@@ -29,7 +29,7 @@ from tests.othersite.using import main; main()
 OF_A_STATE: Final = re.compile(
     "_(cancel|delete|fetch|fetch_new|forget|preview|replace|reset|rollback|unpublish|version)$"
     "|session_add$|(task|eventsubscription)_(add|change|history)$"
-    "|eventtype_(change|history|publish|stop|try|who)$"
+    "|eventtype_(calls|change|history|publish|stop|try|who)$"
 )
 """Pages that only a row in some state links to, and what a script or a form asks.
 
