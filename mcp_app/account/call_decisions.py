@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from django.core.exceptions import PermissionDenied
 from django.db import router
@@ -20,10 +20,11 @@ from mcp_app.models.history import CHANGE, log_actions
 from mcp_app.models.tasks import Status
 from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.protocol.tasks import UNDECIDED, read_json
-from mcp_app.publishing.rights import Person, require_right
+from mcp_app.publishing.rights import Person
 from mcp_app.server.recording import task_handle
 from mcp_app.streams.tasks import refusal_ending
 
+APPROVE: Final = "mcp_app.approve_task"
 MAX_REASON: Final = 500
 DENIED: Final = (
     "A person denied this call. Nothing has happened.{reason} Do not try it again"
@@ -57,25 +58,37 @@ def deny_call(by: Person, task: Task, reason: str = "") -> None:
     _decide(by, task, deny, _("Denied this call (%(tool)s, %(handle)s)."))
 
 
-def check_decider(by: Person, task: Task) -> None:
-    """Raise `PermissionDenied` if a person may not decide a call that waits."""
-    caller = read_json(task.caller)["principal"]["user_id"]
-    permission = read_json(task.state)["approval"]["permission"]
+def may_decide(by: Any, task: Task) -> bool:
+    """Whether a call waits, and a person may decide it."""
+    if task.status not in UNDECIDED or not by.is_active:
+        return False
+    caller = str(read_json(task.caller)["principal"]["user_id"])
     if task.status == Status.CONFIRMATION:
-        may = str(by.pk) == caller
-    else:
-        require_right(by, "approve_task")
-        # Who tries a tool as somebody else calls it, too.
-        is_own = str(by.pk) == caller or task.person == f"u{by.pk}"
-        may = not is_own and (not permission or by.has_perm(permission))
-    if not may or not by.is_active:
-        raise PermissionDenied(_("You may not decide this call."))
+        return str(by.pk) == caller
+    # Who tries a tool as somebody else calls it, too.
+    if str(by.pk) == caller or task.person == f"u{by.pk}":
+        return False
+    permission = read_json(task.state)["approval"]["permission"] or APPROVE
+    return all(map(by.has_perm, (APPROVE, permission)))
+
+
+def calls_to_approve(by: Any) -> dict[int, int]:
+    """Return the calls of others that a person may decide, the oldest first.
+
+    These are primary keys, each with when it began (milliseconds since 1970).
+    """
+    if not (by and by.has_perm(APPROVE)):
+        return {}
+    rows = Task.objects.still_open().filter(status=Status.APPROVAL).order_by("pk")
+    rows = rows.only("caller", "state", "status", "person", "created_ms")
+    return {each.pk: each.created_ms for each in rows if may_decide(by, each)}
 
 
 def _decide(by: Person, task: Task, move: Callable[[], bool], message: str) -> None:
     if task.status not in UNDECIDED:
         raise CallDecided
-    check_decider(by, task)
+    if not may_decide(by, task):
+        raise PermissionDenied(_("You may not decide this call."))
     words = {"tool": task.tool, "handle": task_handle(task.public_id)}
 
     def move_and_log() -> None:

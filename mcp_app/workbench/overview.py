@@ -29,6 +29,7 @@ from django.db.models import (
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
+from mcp_app.account.call_decisions import calls_to_approve
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.auth.user_queries import active_condition, all_users
 from mcp_app.interface.call_record import FAILED, REFUSED, Outcome
@@ -151,6 +152,7 @@ class Overview:
 
     `rows` also counts tools and servers that may not be viewed: it says what was done.
     The calls are those since `since_ms`; `connected` says whether a client ever was.
+    `undecided` says when each call began that waits for the viewer, the oldest first.
     """
 
     rows: Mapping[type[PublishedRow], RowCounts]
@@ -163,6 +165,7 @@ class Overview:
     connected: bool
     late_tasks: int = 0
     failing_receivers: int = 0
+    undecided: Sequence[int] = ()
 
     @property
     def call_count(self) -> int:
@@ -178,7 +181,7 @@ class Overview:
 
 
 def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overview:
-    """Return how the site does; at most nine statements.
+    """Return how the site does; at most ten statements.
 
     `processes` is how many live, `broken_here` the condition for the rows of a model
     that they cannot serve.
@@ -208,6 +211,7 @@ def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overvi
         connected=was_connected or bool(hours) or CallStatistic.objects.exists(),
         late_tasks=Task.objects.late().count() if viewer.tasks else 0,
         failing_receivers=failing.count() if viewer.subscriptions else 0,
+        undecided=list(calls_to_approve(viewer.person).values()),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from asgiref.sync import async_to_sync
@@ -39,6 +39,7 @@ class Viewer:
 
     `models` are those of definitions and servers; `tokens` says whether they may view
     the access tokens of others, `users` whether they may view the site's users.
+    `person` is the user, whose rights tell which calls they may decide.
     """
 
     key: Any
@@ -49,6 +50,7 @@ class Viewer:
     tokens: bool = False
     tasks: bool = False
     subscriptions: bool = False
+    person: Any = field(default=None, compare=False)
 
 
 def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
@@ -67,6 +69,7 @@ def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
         tokens=user.has_perm("mcp_app.manage_tokens"),
         tasks=user.has_perm("mcp_app.view_task"),
         subscriptions=user.has_perm("mcp_app.view_eventsubscription"),
+        person=user,
     )
 
 

@@ -7,12 +7,13 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.core.exceptions import PermissionDenied
+from pydantic import Field
 
 from mcp_app import Approval, RegistrationError, test
 from mcp_app.account.call_decisions import CallDecided, approve_call, deny_call
@@ -57,7 +58,7 @@ def describe(arguments: Any, user: Any) -> str:
     return f"Pay {arguments['amount']}\N{RIGHT-TO-LEFT OVERRIDE}\nto {user.username}"
 
 
-def pay(amount: int, note: str = "") -> str:
+def pay(amount: Annotated[int, Field(title="Amount in EUR")], note: str = "") -> str:
     runs.append(amount)
     return f"Paid {amount}."
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -26,6 +27,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.models import Server, State
 from mcp_app.models.stops import stop_matcher
 from mcp_app.models.tasks import Status
+from mcp_app.site_time import unix_time
 from mcp_app.workbench.overview import Overview, Pace
 from mcp_app.workbench.viewer import Viewer
 
@@ -113,6 +115,7 @@ def list_concerns(
 ) -> list[Concern]:
     """Return everything that needs attention; asks the database nothing."""
     return [
+        *_decision_concerns(overview.undecided),
         *_no_process(viewer, overview),
         *_state_concerns(viewer, overview, State.BROKEN),
         *map(_failing_concern, overview.paces.failing),
@@ -123,6 +126,22 @@ def list_concerns(
         *_state_concerns(viewer, overview, State.UNPUBLISHED),
         *_token_concerns(viewer, overview),
     ]
+
+
+def _decision_concerns(begun_ms: Sequence[int]) -> Iterator[Concern]:
+    """Yield a line for the calls that the viewer may approve, the oldest first."""
+    if not begun_ms:
+        return
+    sentence = ngettext(
+        "%(count)d call waits for your approval, for %(age)s.",
+        "%(count)d calls wait for your approval, the oldest for %(age)s.",
+        len(begun_ms),
+    )
+    age = timesince(unix_time(begun_ms[0] / 1_000), depth=1)
+    values = {"count": len(begun_ms), "age": age}
+    url = f"{reverse('admin:mcp_app_task_changelist')}?status__exact={Status.APPROVAL}"
+    links = [Link(_("Show them"), url, _("calls that wait for approval"))]
+    yield Concern("warn", _("Waiting"), sentence % values, links)
 
 
 def _task_concerns(count: int) -> Iterator[Concern]:

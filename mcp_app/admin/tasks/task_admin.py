@@ -6,19 +6,25 @@ from typing import Any, Final
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import label_for_field, lookup_field
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from mcp_app.account import call_decisions as decisions
 from mcp_app.admin.operations.live_parts import age_text
 from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.header import PAGE_MEDIA, render_page, render_part
+from mcp_app.admin.page.keys import primary_key_of
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.page.unfold import AnyRow
+from mcp_app.admin.tasks.decisions import decision_context, sentence_of
 from mcp_app.admin.trying.tabs import NoVariables
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.principal import CONSOLE
@@ -27,7 +33,7 @@ from mcp_app.models import Task, Worker
 from mcp_app.models.fields import parse_json
 from mcp_app.models.history import CHANGE, log_actions
 from mcp_app.models.tasks import Status
-from mcp_app.protocol.tasks import read_json
+from mcp_app.protocol.tasks import UNDECIDED, read_json
 from mcp_app.server.recording import task_handle
 from mcp_app.site_time import time_html, unix_time
 
@@ -137,8 +143,44 @@ class TaskAdmin(CallerAdmin[Task]):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Task]:
         # A result may have megabytes.
-        long = ("arguments", "state", "result", "error")
-        return super().get_queryset(request).defer(*long)
+        long = ["result", "error"]
+        if not _lists_decisions(request):
+            long += ["arguments", "state"]
+        rows = super().get_queryset(request).defer(*long)
+        if has_right(request, "view_task"):
+            return rows
+        return rows.filter(pk__in=list(decisions.calls_to_approve(request.user)))
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        if not _lists_decisions(request):
+            return self.list_display
+
+        @admin.display(description=_("what it would do"))
+        def would_do(task: Task) -> str:
+            may_read = decisions.may_decide(request.user, task)
+            return sentence_of(task) if may_read else task.tool
+
+        return [would_do, "tool", "who_calls", "began"]
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return any(has_right(request, each) for each in ("view_task", "approve_task"))
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, *more: object, **named: object
+    ) -> HttpResponse:
+        if not request.POST.keys() & {"approve", "deny"}:
+            return super().change_view(request, object_id, *more, **named)
+        request.exception_reporter_filter = NoVariables()
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        try:
+            message, level = _decide(request, object_id), messages.SUCCESS
+        except decisions.CallDecided as late:
+            message, level = str(late), messages.WARNING
+        self._hold_response()
+        self.message_user(request, message, level)
+        listed = reverse("admin:mcp_app_task_changelist")
+        return redirect(f"{listed}?status__exact={Status.APPROVAL}")
 
     def row_context(self, request: HttpRequest, task: Task) -> dict[str, Any]:
         is_own = task.person == f"u{request.user.pk}"
@@ -152,6 +194,7 @@ class TaskAdmin(CallerAdmin[Task]):
             "may_see_calls": has_right(request, "view_call"),
             "handle": task_handle(task.public_id),
             "shown": _present_result(task) if is_own else None,
+            **decision_context(request, task),
         }
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
@@ -162,7 +205,7 @@ class TaskAdmin(CallerAdmin[Task]):
         word = str(task.get_status_display())
         if task.status == Status.WORKING:
             word = _("runs") if task.owner else _("waits for a place")
-        look = LOOKS.get(task.status, "")
+        look = "warn" if task.status in UNDECIDED else LOOKS.get(task.status, "")
         return format_html('<span class="mcp-state {}">{}</span>', look, word)
 
     @admin.display(description=gettext_lazy("progress"), empty_value="")
@@ -191,6 +234,26 @@ class TaskAdmin(CallerAdmin[Task]):
     @admin.display(description=gettext_lazy("workers that died with it"))
     def dead_workers(self, task: Task) -> str:
         return str(task.deaths or "")
+
+
+def _lists_decisions(request: HttpRequest) -> bool:
+    """Whether the list is that of calls that wait for a person."""
+    is_chosen = request.GET.get("status__exact") in UNDECIDED
+    return is_chosen or not has_right(request, "view_task")
+
+
+def _decide(request: HttpRequest, key: str) -> str:
+    """Approve or deny a call, as the form says; return what the page says."""
+    by: Any = request.user
+    pk: Any = primary_key_of(Task, key)
+    # Not of the list: who comes too late is told so.
+    if (task := Task.objects.filter(pk=pk).first()) is None:
+        raise decisions.CallDecided
+    if "approve" in request.POST:
+        decisions.approve_call(by, task)
+        return _("Approved. It runs now.")
+    decisions.deny_call(by, task, request.POST.get("reason", ""))
+    return _("Denied. Nothing has happened.")
 
 
 def _present_result(task: Task) -> object:

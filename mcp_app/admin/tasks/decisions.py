@@ -1,0 +1,66 @@
+"""What a person sees of a call that waits for them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from django.http import HttpRequest
+
+from mcp_app.account.call_decisions import may_decide
+from mcp_app.catalog.snapshot import ToolEntry
+from mcp_app.interface.rules import visible
+from mcp_app.models import AccessToken, Task
+from mcp_app.process.current import process
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.tasks import read_json
+
+MAX_VALUE: Final = 2_000
+MAX_LINE: Final = 200
+
+
+def decision_context(request: HttpRequest, task: Task) -> dict[str, Any]:
+    """Return what the page of a call shows to who may decide it; {} to others."""
+    if "part" in request.GET or not may_decide(request.user, task):
+        return {}
+    # Processes that serve clients load the admin, and never need this.
+    from mcp_app.workbench.viewer import run_on_loop  # noqa: PLC0415
+
+    tool = run_on_loop(request, partial(_find_tool, task))
+    sentence = read_json(task.state)["approval"]["text"]
+    family = read_json(task.caller)["principal"]["client"] or None
+    token = AccessToken.objects.filter(family=family).order_by("-pk").first()
+    return {
+        "title": sentence or str(task),
+        "sentence": sentence,
+        "values": value_lines(task, tool),
+        "token": token and visible(token.name),
+        "version": tool and tool.version,
+    }
+
+
+async def _find_tool(task: Task) -> ToolEntry | None:
+    current = process()
+    await current.gate.wait_for_check()
+    catalog = current.catalogs.by_slug.get(task.server)
+    return None if catalog is None else catalog.tools.get(task.tool)
+
+
+def value_lines(task: Task, tool: ToolEntry | None) -> list[tuple[str, str, str]]:
+    """Return of each value its title, its beginning and, if that is not all, all."""
+    schema: Any = tool.definition.input_schema if tool else {}
+    about = schema.get("properties", {})
+    lines = []
+    for name, value in read_json(task.arguments).items():
+        title = about[name].get("title") if type(about.get(name)) is dict else None
+        text = f"“{value}”" if type(value) is str else jsonrpc.pretty_text(value)
+        start, whole = visible(text, MAX_VALUE), visible(text, None)
+        lines.append((visible(title or name), start, whole if start != whole else ""))
+    return lines
+
+
+def sentence_of(task: Task) -> str:
+    """Return what a call would do: the sentence of the site, else the values."""
+    values = "; ".join(f"{each[0]}: {each[1]}" for each in value_lines(task, None))
+    sentence = read_json(task.state)["approval"]["text"]
+    return str(sentence or visible(values, MAX_LINE) or task.tool)

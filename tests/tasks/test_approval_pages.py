@@ -1,0 +1,114 @@
+"""Calls that wait for a person, as staff read and decide them in the admin."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import AsyncClient
+from django.utils.html import strip_tags
+
+from mcp_app.account.call_decisions import approve_call
+from mcp_app.models import Task
+from mcp_app.pools.database import writer
+from tests.admin.pages import page, page_of
+from tests.tasks.test_approval import TEXTS, People, _registry, people
+
+__all__ = ["_registry", "people"]
+HOME: Final = "/admin/mcp_app/"
+LIST: Final = f"{page('task')}?status__exact=approval"
+NOTE: Final = "<b>Paid</b>\N{RIGHT-TO-LEFT OVERRIDE} already. " + "x" * 2_000
+ASKS: Final = "1 call waits for your approval"
+SENTENCE: Final = "Pay 5⟦U+202E⟧ to ana"
+
+
+async def staff(name: str, *rights: str) -> AsyncClient:
+    """Log in a person, who is made if there is none, with these rights more."""
+
+    def make_user() -> User:
+        user, _new = User.objects.get_or_create(username=name)
+        user.is_staff = True
+        user.save()
+        user.user_permissions.add(*Permission.objects.filter(codename__in=rights))
+        return user
+
+    client = AsyncClient()
+    await client.aforce_login(await writer.run(make_user))
+    return client
+
+
+async def text_of(client: AsyncClient, url: str) -> str:
+    answer = await client.get(url)
+    assert answer.status_code == 200, url
+    return answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [("approve", "Approved. It runs now."), ("deny", "Denied. Nothing has happened.")],
+)
+async def test_a_call_is_decided_on_its_page(
+    people: People, how: str, message: str
+) -> None:
+    kim = await staff("kim")
+    call, task = await people.begin(note=NOTE)
+    assert f"{ASKS}, for 0\N{NO-BREAK SPACE}minutes." in await text_of(kim, HOME)
+    listed = await text_of(kim, LIST)
+    assert SENTENCE in listed
+    assert page_of(task) in listed
+    text = await text_of(kim, page_of(task))
+    start = "“&lt;b&gt;Paid&lt;/b&gt;⟦U+202E⟧ already. xxx"
+    # Its beginning, and all of it.
+    assert (text.count(start), text.count("x" * 2_000)) == (2, 1)
+    words = " ".join(strip_tags(text.replace("<", " <")).split())
+    asks = f"Who asks {people.ana.pk} the client calls itself “drill-client 1.0”"
+    for part in ("Amount in EUR 5 note", f"{asks} Tool pay"):
+        assert part in words
+    assert "AI model. The sentence above them comes from this site." in words
+    form = {how: "1", "reason": "Ask the\ncustomer first."}
+    done = await kim.post(page_of(task), form, follow=True)
+    told = {
+        "approve": "Approved. It runs now.",
+        "deny": "Denied. Nothing has happened.",
+    }
+    assert told[how] in done.content.decode()
+    await people.process.check_for_changes()
+    assert (await call).text == TEXTS[how]
+    await writer.run(partial(people.check_end, how, task))
+    late = await kim.post(page_of(task), form, follow=True)
+    assert "Meanwhile, this call was decided, or is over." in late.content.decode()
+    assert ASKS not in await text_of(kim, HOME)
+
+
+async def test_who_may_not_decide_reads_and_moves_nothing(people: People) -> None:
+    call, task = await people.begin(note="hush")
+    both, view = ("approve_task", "add_user"), "view_task"
+    without = {
+        # The caller, who has all rights; without the tool's; without ours.
+        await staff("ana", *both): 404,
+        await staff("a", "approve_task"): 404,
+        await staff("b", "add_user"): 404,
+        await staff("c", view, "add_user"): 200,
+        await staff("d", view, "approve_task"): 200,
+    }
+    for client, status in without.items():
+        for form in ({"approve": "1"}, {"deny": "1"}):
+            assert (await client.post(page_of(task), form)).status_code == 403
+        answers = [await client.get(url) for url in (page_of(task), LIST, HOME)]
+        assert answers[0].status_code == status
+        pages = "".join(each.content.decode() for each in answers)
+        for hidden in ("hush", SENTENCE, ASKS, 'name="approve"'):
+            assert hidden not in pages
+    gone = await staff("gone", *both)
+    await User.objects.filter(username="gone").aupdate(is_active=False)
+    answer = await gone.post(page_of(task), {"approve": "1"})
+    assert "/login/" in answer["Location"]
+    kim = await staff("kim")
+    # Only the form decides, and nothing that a link can do.
+    await text_of(kim, f"{page_of(task)}?approve=1")
+    row: Any = await Task.objects.aget(pk=task.pk)
+    assert (row.status, row.approver_id) == ("approval", None)
+    await people.decide(approve_call, people.kim, task)
+    await call
