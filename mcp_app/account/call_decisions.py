@@ -43,7 +43,7 @@ def approve_call(by: Person, task: Task) -> None:
     """Let a call run; raise `CallDecided`, or `PermissionDenied` if `by` may not."""
     seconds = mcp_settings.limits.approval_wait
     approve = partial(Task.objects.approve, task.pk, task.status, by.pk, seconds)
-    _decide(by, task, approve, _("Approved this call (%(tool)s, %(handle)s)."))
+    _decide_call(by, task, approve, _("Approved this call (%(tool)s, %(handle)s)."))
 
 
 def deny_call(by: Person, task: Task, reason: str = "") -> None:
@@ -55,7 +55,7 @@ def deny_call(by: Person, task: Task, reason: str = "") -> None:
         ending = refusal_ending(task, text)
         return Task.objects.deny(task.pk, task.status, by.pk, ending)
 
-    _decide(by, task, deny, _("Denied this call (%(tool)s, %(handle)s)."))
+    _decide_call(by, task, deny, _("Denied this call (%(tool)s, %(handle)s)."))
 
 
 def may_decide(by: Any, task: Task) -> bool:
@@ -84,7 +84,9 @@ def calls_to_approve(by: Any) -> dict[int, int]:
     return {each.pk: each.created_ms for each in rows if may_decide(by, each)}
 
 
-def _decide(by: Person, task: Task, move: Callable[[], bool], message: str) -> None:
+def _decide_call(
+    by: Person, task: Task, move: Callable[[], bool], message: str
+) -> None:
     if task.status not in UNDECIDED:
         raise CallDecided
     if not may_decide(by, task):

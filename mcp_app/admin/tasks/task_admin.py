@@ -174,7 +174,7 @@ class TaskAdmin(CallerAdmin[Task]):
         if not self.has_view_permission(request):
             raise PermissionDenied
         try:
-            message, level = _decide(request, object_id), messages.SUCCESS
+            message, level = _decide_call(request, object_id), messages.SUCCESS
         except decisions.CallDecided as late:
             message, level = str(late), messages.WARNING
         self._hold_response()
@@ -242,7 +242,7 @@ def _lists_decisions(request: HttpRequest) -> bool:
     return is_chosen or not has_right(request, "view_task")
 
 
-def _decide(request: HttpRequest, key: str) -> str:
+def _decide_call(request: HttpRequest, key: str) -> str:
     """Approve or deny a call, as the form says; return what the page says."""
     by: Any = request.user
     pk: Any = primary_key_of(Task, key)
