@@ -14,7 +14,9 @@ from django.db import models
 
 from mcp_app.catalog.stops import Halt, Stops
 from mcp_app.interface.definitions import (
+    APPROVERS,
     EMPTY_SCHEMA,
+    Approval,
     Definition,
     EventDefinition,
     PromptDefinition,
@@ -315,6 +317,19 @@ def hidden_values_of(content: JsonObject) -> Collection[str] | None:
     return split_lines(content.get("hidden_values", ""))
 
 
+def approval_of(
+    content: JsonObject, declared: Approval | None = None
+) -> Approval | None:
+    """Return who must agree: who the code says, or staff where that is stricter.
+
+    Where it is, each call waits: `when` was written for what the code says.
+    """
+    by, levels = content.get("approval", ""), ("", *APPROVERS)
+    if by in levels[: levels.index(declared.by if declared else "") + 1]:
+        return declared
+    return replace(declared or Approval(by=by), by=by, when=None)
+
+
 _HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
@@ -328,6 +343,7 @@ def _read_definition(kind: str, content: JsonObject) -> Definition:
             calls_per_minute=content.get("calls_per_minute"),
             hidden_values=hidden_values_of(content),
             task=content.get("task") or FORBIDDEN,
+            approval=approval_of(content),
         )
     if kind == "prompt":
         arguments = arguments_from_json(content.get("arguments") or [])
@@ -421,4 +437,5 @@ def apply_overlay(definition: AnyDefinition, content: JsonObject) -> AnyDefiniti
         changes["calls_per_minute"] = content.get("calls_per_minute", own)
         changes["hidden_values"] = hidden_values_of(content)
         changes["task"] = content.get("task", definition.task)
+        changes["approval"] = approval_of(content, definition.approval)
     return replace(definition, **changes)

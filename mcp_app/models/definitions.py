@@ -92,6 +92,8 @@ class DefinitionRow(PublishedRow, CheckedRow):
         "position",
     )
     CONTENT = ("name", *OVERLAY, "kind", "config", "icons")
+    WHO: ClassVar[tuple[str, ...]] = DEMANDS
+    """Columns that say who may use it."""
 
     title_in_code: ClassVar[Callable[[Any], str]] = staticmethod(lambda _row: "")
     """Returns the title that code gives a row; replaced when the app is ready."""
@@ -183,6 +185,14 @@ class TaskChoice(models.TextChoices):
     REQUIRED = "required", _("Always")
 
 
+class ApprovalChoice(models.TextChoices):
+    """Who must agree to a call before it runs (`interface.definitions.Approver`)."""
+
+    NOBODY = "", _("No")
+    SELF = "self", _("The person who calls, on this site")
+    OTHER = "other", _("Another person, on this site")
+
+
 @publishable
 @watch_model
 class Tool(DefinitionRow):
@@ -190,11 +200,12 @@ class Tool(DefinitionRow):
 
     HINTS = ("read_only", "destructive", "idempotent", "open_world")
     CALLS = ("calls_per_minute", "keeps_values", "hidden_values", "task")
-    OVERLAY = (*DefinitionRow.OVERLAY, *HINTS, *CALLS)
+    OVERLAY = (*DefinitionRow.OVERLAY, *HINTS, *CALLS, "approval")
     CONTENT = (
         *DefinitionRow.CONTENT,
-        *("input_schema", "output_schema", *HINTS, *CALLS),
+        *("input_schema", "output_schema", *HINTS, *CALLS, "approval"),
     )
+    WHO = (*DEMANDS, "approval")
 
     input_schema = JSONTextField(blank=True)
     output_schema = JSONTextField(blank=True)
@@ -210,6 +221,13 @@ class Tool(DefinitionRow):
     """Parameters whose values are not kept, one in each line."""
     task = models.CharField(
         max_length=9, blank=True, choices=TaskChoice.choices, default="", db_default=""
+    )
+    approval = models.CharField(
+        max_length=5,
+        blank=True,
+        choices=ApprovalChoice.choices,
+        default="",
+        db_default="",
     )
 
     objects = DefinitionRows["Tool"].as_manager()

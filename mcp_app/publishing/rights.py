@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.interface.definitions import Label
 from mcp_app.kinds.registry import is_guarded
-from mcp_app.models.fields import DEMANDS
+from mcp_app.models import Tool
 from mcp_app.protocol.json_types import JsonObject
 
 Person: TypeAlias = AbstractUser
@@ -37,7 +37,7 @@ NEEDS: Final[Mapping[str, Label]] = {
     "stop": gettext_lazy("Stopping and starting needs the right “%(right)s”."),
     "try": gettext_lazy("Trying needs the right “%(right)s”."),
 }
-WHO_COLUMNS: Final = ("access", *DEMANDS)
+WHO_COLUMNS: Final = ("access", *Tool.WHO)
 """Columns that say who may use a server or a definition, which has some of them."""
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import pytest
 from django.test import Client
 
+from mcp_app import Approval
 from mcp_app.catalog.registry import mcp
 from mcp_app.invalidation.change_reader import ChangeReader
 from mcp_app.models import EventType, Prompt, State, Tool
 from mcp_app.process.loading import Catalogs
 from mcp_app.publishing.overlays import make_overlays
 from mcp_app.publishing.row_findings import store_all_findings
-from tests.admin.pages import page, page_of, save, text_of
+from tests.admin.pages import errors, fill_in, page, page_of, save, text_of
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +93,28 @@ def test_a_change_is_marked_and_goes_back_with_one_press(admin_client: Client) -
     admin_client.post(reset)
     assert overlay().working_content() == {}
     assert overlay().state == State.PUBLISHED
+
+
+def test_an_approval_can_only_be_stricter_than_the_codes(admin_client: Client) -> None:
+    @mcp.tool(approval=Approval(by="other", when=lambda _values, _user: True))
+    async def refund() -> str:
+        """Pays back."""
+        return ""
+
+    make_overlays(mcp)
+    row = Tool.objects.get(name="refund")
+    weaker = '<option value="self"'
+    text = text_of(admin_client, row)
+    said = "From code: “Another person, on this site, for some calls”. The stricter of"
+    assert said in text
+    assert weaker not in text
+    assert weaker in text_of(admin_client, overlay())
+    refused = fill_in(admin_client, page_of(row), approval="self")
+    assert "self is not one of" in errors(refused)["approval"]
+    # What was stored before the code asked for more stays.
+    Tool.objects.filter(name="refund").update(approval="self")
+    save(admin_client, row, title="Refund")
+    assert row.working_content() == {"title": "Refund", "approval": "self"}
 
 
 def test_going_back_reaches_clients_when_it_is_published(admin_client: Client) -> None:

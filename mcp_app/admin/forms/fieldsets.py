@@ -255,7 +255,7 @@ def fieldsets_of(
         ),
         (_("What clients read"), {"fields": ("title", *texts, "description")}),
         *(_fold(*words, [field]) for field, words in behind.folded.items()),
-        _fold(_("Who may use it"), _who_words(behind, row), DEMANDS),
+        _fold(_("Who may use it"), _who_words(behind, row), model.WHO),
         _fold(
             _("Name, tags, limits"),
             _limits_words(row),
@@ -285,7 +285,10 @@ def _who_words(behind: Behind, row: DefinitionRow | None) -> Label:
     names = "" if row is None else ", ".join(split_lines(row.groups))
     rule = "" if row is None else row.rule
     words = [str(each) for each in (behind.who, own, names, rule) if each]
-    return ", ".join(words) or _("everyone who may use the server")
+    words = words or [str(_("everyone who may use the server"))]
+    if getattr(row, "approval", ""):
+        words.append(str(_("somebody must agree first")))
+    return ", ".join(words)
 
 
 def _limits_words(row: DefinitionRow | None) -> Label:
@@ -318,7 +321,7 @@ def overlay_fieldsets(is_tool: bool) -> list[Fieldset]:
     ]
     if is_tool:
         fieldsets.append((_("What it changes"), {"fields": Tool.HINTS}))
-    calls = Tool.CALLS if is_tool else ()
-    fields = (*DEMANDS, "timeout", *calls, "tags", "position")
+    who, calls = (Tool.WHO, Tool.CALLS) if is_tool else (DEMANDS, ())
+    fields = (*who, "timeout", *calls, "tags", "position")
     heading = _("Who may use it, where and how")
     return [*fieldsets, (heading, {"fields": (*fields, *OPENED)})]

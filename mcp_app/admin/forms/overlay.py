@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from django.forms import Select
+from django.forms import ChoiceField, Select
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.forms.definition import FormMeta
@@ -16,10 +16,15 @@ from mcp_app.admin.forms.fields import ParametersField
 from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.admin.page.wording import HINTS
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.definitions import Definition, ToolDefinition
+from mcp_app.interface.definitions import (
+    APPROVERS,
+    Approval,
+    Definition,
+    ToolDefinition,
+)
 from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, Tool
-from mcp_app.models.definitions import TaskChoice
+from mcp_app.models.definitions import ApprovalChoice, TaskChoice
 from mcp_app.models.fields import DEMANDS
 from mcp_app.protocol.tasks import FORBIDDEN
 from mcp_app.publishing.overlays import declared_definition
@@ -46,9 +51,17 @@ def from_code(definition: Definition) -> Mapping[str, str]:
         values["calls_per_minute"] = "" if rate is None else f"{rate}"
         is_task = definition.task != FORBIDDEN
         values["task"] = str(TaskChoice(definition.task).label) if is_task else ""
+        values["approval"] = _approval_words(definition.approval)
         for name in Tool.HINTS:
             values[name] = answers.get(getattr(definition.hints, name), "")
     return values
+
+
+def _approval_words(approval: Approval | None) -> str:
+    if approval is None:
+        return ""
+    label = str(ApprovalChoice(approval.by).label)
+    return label if approval.when is None else f"{label}, {_('for some calls')}"
 
 
 class OverlayForm(WatchedForm[DefinitionRow]):
@@ -78,8 +91,19 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         if "hidden_values" in self.fields:
             field = cast(ParametersField, self.fields["hidden_values"])
             field.tool = lambda: definition
+        approval = getattr(definition, "approval", None)
+        if "approval" in self.fields and approval is not None:
+            self._offer_stricter(approval)
         if "position" in self.fields:
             self.fields["position"].required = False
+
+    def _offer_stricter(self, approval: Approval) -> None:
+        """Offer who may agree: nobody weaker than the code's, but what is stored."""
+        stricter = APPROVERS[APPROVERS.index(approval.by) :]
+        offered = {*stricter, self.initial["approval"]} - {""}
+        field = cast(ChoiceField, self.fields["approval"])
+        choices = [each for each in ApprovalChoice.choices if each[0] in offered]
+        field.choices = [("", _("As in the code")), *choices]
 
     def _help_text(self, name: str, text: str) -> str:
         short_text = visible(text, MAX_CODE_TEXT_LENGTH)
@@ -89,6 +113,8 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         if name in DEMANDS:
             required = _("Your entry here is required in addition.")
             return f"{in_code} {required}" if in_code else ""
+        if name == "approval" and in_code:
+            in_code = f"{in_code} {_('The stricter of both applies.')}"
         changed = _("Changed here.") if self.is_changed(name) else ""
         return f"{changed} {in_code}".strip()
 

@@ -146,6 +146,13 @@ SERVER: Words = {
 }
 
 RATE: Words = {
+    "approval": (
+        _("Must somebody agree first?"),
+        _(
+            "If so, a call waits until somebody has decided it. Another person needs"
+            " the right “Can approve calls”."
+        ),
+    ),
     "task": (
         _("Runs in the background"),
         _(

@@ -19,6 +19,7 @@ from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 from mcp_app.kinds.registry import name_of_kind
 from mcp_app.models import DefinitionRow, PublishedRow, Server
+from mcp_app.models.definitions import ApprovalChoice
 from mcp_app.models.fields import split_words
 from mcp_app.publishing.differences import ClientView, Difference, common_lines
 
@@ -124,6 +125,7 @@ _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] =
     ("kind", ""): lambda _row, value: str(name_of_kind(value)),
     ("selection", ""): _choice_labels(dict(Server.Selection.choices)),
     ("listing", ""): _choice_labels(dict(Server.ToolList.choices)),
+    ("approval", ""): _choice_labels(dict(ApprovalChoice.choices)),
     ("annotations", "audience"): _choice_labels(AUDIENCES),
     ("annotations", "priority"): _choice_labels(IMPORTANCES),
     ("access", ""): lambda _row, value: "\n".join(

@@ -19,7 +19,6 @@ from mcp_app.admin.forms.fieldsets import (
 from mcp_app.catalog.registry import Registry
 from mcp_app.kinds.registry import OURS
 from mcp_app.models import EventType, Prompt, Resource, Tool
-from mcp_app.models.fields import DEMANDS
 
 RICH = {"content": [{"type": "text", "text": "a", "annotations": {}}], "base64": "YQ=="}
 """A config that says more than the easy fields of any form."""
@@ -45,7 +44,7 @@ def test_each_field_stands_once_and_is_there(model: Any, kind: str, rich: bool) 
     known = {each.name for each in model._meta.get_fields()}
     known |= {*form_of(model, kind).declared_fields}
     assert set(found) - known - READ_ONLY == set()
-    assert {*DEMANDS, "title", "name", "description", "tags", "timeout"} <= set(found)
+    assert {*model.WHO, "title", "name", "description", "tags", "timeout"} <= set(found)
     assert {"opened_version", "opened_fields", "kind"} <= set(found)
     is_function = kind == "function" and model is not EventType
     assert ("function" in found) is is_function

@@ -346,6 +346,7 @@ def one_tool(**working: Any) -> dict[str, Any]:
     [
         (one_tool(**FUNCTION), "Can change what stands behind a definition"),
         (one_tool(permission="shop.view_order"), "Can change who may use it"),
+        (one_tool(approval="self"), "Can change who may use it"),
         (PUBLIC, "Can change who may use it"),
     ],
 )

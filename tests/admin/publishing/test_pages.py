@@ -488,6 +488,7 @@ def test_the_product_rights_are_enough(staff: Staff) -> None:
     ("model", "field", "right"),
     [
         ("tool", "permission", "grant"),
+        ("tool", "approval", "grant"),
         ("tool", "function", "behind"),
         ("tool", "config", "behind"),
         ("tool", "config-json", "behind"),
@@ -540,6 +541,8 @@ FIND = {"kind": "function", "config": '{"function": "shop.find"}'}
     ("old", "new", "right"),
     [
         ({}, {"permission": "auth.view_user"}, "grant"),
+        ({}, {"approval": "other"}, "grant"),
+        ({"approval": "other"}, {"approval": "self"}, "grant"),
         (FIND, {"kind": "text", "config": CONTENT}, "behind"),
         (FIND, {**FIND, "config": '{"function": "shop.sell"}'}, "behind"),
     ],

@@ -567,7 +567,8 @@ def test_a_function_that_is_taken_away() -> None:
 def test_permissions_and_access() -> None:
     tool("a", permission="shop.view_order")
     overlay("b", permission="shop.view_order")
-    tool("c")
+    for name in "cd":
+        tool(name)
     Server.objects.update(access="public")
     file = exported()
     assert needed(file) == {}
@@ -575,7 +576,9 @@ def test_permissions_and_access() -> None:
     assert needed(file) == {"grant": ["default", "a", "b"]}
     tool("a", title="Other", permission="shop.view_order")
     tool("c", permission="shop.view_order")
-    assert needed(file) == {"grant": ["default", "b", "c"]}
+    # What the file lacks would go.
+    tool("d", approval="other")
+    assert needed(file) == {"grant": ["default", "b", "c", "d"]}
 
 
 @pytest.mark.parametrize(
