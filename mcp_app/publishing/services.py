@@ -119,12 +119,14 @@ def _require_for_content(
     by: Person | None, row: PublishedRow, content: JsonObject, *, working_copy: bool
 ) -> None:
     """Demand the rights that the guarded columns of an old version need."""
-    if lets_others(row.published_content(), content):
+    now = row.working_content()
+    # Off the lists, it is the working copy that says who may use it.
+    served = now if row.published is None else row.published_content()
+    if lets_others(served, content):
         require_right(by, "grant")
     if not working_copy:
         return
     require_right(by, f"change_{row.kind_of_row}")
-    now = row.working_content()
     if lets_others(now, content):
         require_right(by, "grant")
     if runs_another(now, content):

@@ -85,9 +85,11 @@ def _content_changes(
     yield befores, after
     if publish and compared.publication is not None:
         served = compared.row.published
-        before = {} if served is None else served.read()
         # What somebody with the right has put into the working copy may be published.
-        yield [before, compared.before], compared.publication.content
+        befores = [compared.before]
+        if served is not None:
+            befores.append(served.read())
+        yield befores, compared.publication.content
 
 
 # -- applying --------------------------------------------------------------------------

@@ -584,6 +584,17 @@ def test_putting_back_what_demands_less_needs_the_right_to_grant(staff: Staff) -
     assert row.permission == "auth.view_user"
 
 
+def test_taking_it_off_the_lists_first_needs_the_right_to_grant(staff: Staff) -> None:
+    row = published(tool())
+    published(edited(row, approval="other"))
+    client = staff("view_tool", "publish")
+    client.post(page_of(row, "unpublish"), {"number": 2})
+    url = page_of(row, "rollback", 1)
+    assert client.post(url, {"number": 0}).status_code == 403
+    grant("grant")
+    assert client.post(url, {"number": 0}).status_code == 302
+
+
 def test_putting_the_working_copy_back_needs_the_right_to_change_it(
     staff: Staff,
 ) -> None:

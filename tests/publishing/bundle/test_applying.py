@@ -614,6 +614,16 @@ def test_what_only_the_version_says_needs_rights_as_well() -> None:
     assert needed(file, publish=True)["grant"] == ["hours"]
 
 
+def test_what_is_off_the_lists_is_compared_with_the_working_copy() -> None:
+    row = published(tool())
+    row.approval = "other"
+    row.save()
+    file = exported()
+    Tool.objects.unpublish([row])
+    assert needed(file) == {}
+    assert needed(file, publish=True)["grant"] == ["hours"]
+
+
 # -- report ----------------------------------------------------------------------------
 
 
