@@ -95,7 +95,7 @@ def test_a_change_is_marked_and_goes_back_with_one_press(admin_client: Client) -
     assert overlay().state == State.PUBLISHED
 
 
-def test_an_approval_can_only_be_stricter_than_the_codes(admin_client: Client) -> None:
+def test_an_approval_is_never_weaker_than_the_codes(admin_client: Client) -> None:
     @mcp.tool(approval=Approval(by="other", when=lambda _values, _user: True))
     async def refund() -> str:
         """Pays back."""
@@ -103,12 +103,10 @@ def test_an_approval_can_only_be_stricter_than_the_codes(admin_client: Client) -
 
     make_overlays(mcp)
     row = Tool.objects.get(name="refund")
-    weaker = '<option value="self"'
-    text = text_of(admin_client, row)
-    said = "From code: “Another person, on this site, for some calls”. The stricter of"
-    assert said in text
-    assert weaker not in text
-    assert weaker in text_of(admin_client, overlay())
+    said = (
+        "“Another person, on this site, for some calls”. The stricter of both applies."
+    )
+    assert said in text_of(admin_client, row)
     refused = fill_in(admin_client, page_of(row), approval="self")
     assert "self is not one of" in errors(refused)["approval"]
     # What was stored before the code asked for more stays.

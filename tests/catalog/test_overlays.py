@@ -6,13 +6,9 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from mcp_app import Approval
 from mcp_app.catalog.row_loader import apply_overlay
-from mcp_app.interface.definitions import (
-    Approval,
-    PromptDefinition,
-    ToolDefinition,
-    ToolHints,
-)
+from mcp_app.interface.definitions import PromptDefinition, ToolDefinition, ToolHints
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.protocol.json_types import JsonObject
 
@@ -27,13 +23,6 @@ CODE = ToolDefinition(
         permissions=("shop.refund",), groups=(frozenset({"Support"}),)
     ),
     hints=ToolHints(read_only=False, destructive=True),
-)
-
-BY_AMOUNT = Approval(
-    by="self",
-    when=lambda arguments, _user: arguments["amount"] > 100,
-    describe=lambda arguments, _user: f"Pay {arguments['amount']}",
-    permission="shop.approve_refund",
 )
 
 
@@ -68,18 +57,15 @@ def test_a_hint_that_is_named_stands_in_place_of_the_codes() -> None:
 
 def test_the_stricter_approval_holds() -> None:
     levels: Any = ("", "self", "other")
+    functions: Any = {"when": min, "describe": max, "permission": "shop.approve"}
     for code, staff in product(levels, repeat=2):
-        declared = replace(BY_AMOUNT, by=code) if code else None
+        declared = Approval(by=code, **functions) if code else None
         made = apply_overlay(replace(CODE, approval=declared), {"approval": staff})
-        if levels.index(staff) <= levels.index(code):
-            assert made.approval == declared
-        elif declared is None:
-            assert made.approval == Approval(by=staff)
-        else:
+        expected = declared
+        if levels.index(staff) > levels.index(code):
             # Who asks for more than the code means every call.
-            assert made.approval == replace(declared, by=staff, when=None)
-        # Also clients without tasks can wait for it.
-        assert made.can_be_task is bool(code or staff)
+            expected = replace(declared or Approval(by=staff), by=staff, when=None)
+        assert (made.approval, made.can_be_task) == (expected, bool(code or staff))
 
 
 def test_what_is_no_tool_has_no_hints() -> None:

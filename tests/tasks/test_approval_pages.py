@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Final
 
@@ -12,15 +11,15 @@ from django.test import AsyncClient
 from django.utils.html import strip_tags
 
 from mcp_app.account.call_decisions import approve_call
-from mcp_app.models import Task, Tool
+from mcp_app.models import Task
 from mcp_app.pools.database import writer
 from mcp_app.server.approving import CHANGED
 from tests.admin.pages import page, page_of, shown_values
+from tests.admin.publishing.test_pages import tool
 from tests.published import published
 from tests.tasks.test_approval import TEXTS, People, _registry, people
 
 __all__ = ["_registry", "people"]
-CONTENT: Final = '{"content": [{"type": "text", "text": "Nine to five."}]}'
 HOME: Final = "/admin/mcp_app/"
 LIST: Final = f"{page('task')}?status__exact=approval"
 NOTE: Final = "<b>Paid</b>\N{RIGHT-TO-LEFT OVERRIDE} already. " + "x" * 2_000
@@ -118,40 +117,26 @@ async def test_who_may_not_decide_reads_and_moves_nothing(people: People) -> Non
     await call
 
 
-@pytest.fixture
-async def hours(people: People) -> AsyncIterator[Tool]:
-    says = "Tells when the shop is open. Use it when someone asks for it."
-    texts = {"title": "Opening hours", "description": says, "config": CONTENT}
-    row = Tool(name="hours", tags="private", read_only=True, **texts)
-    yield await writer.run(published, row)
-    await writer.run(row.delete)
-
-
-async def test_a_call_waits_as_staff_say_in_the_form(
-    people: People, hours: Tool
-) -> None:
+async def test_a_call_waits_as_staff_say_in_the_form(people: People) -> None:
+    row = await writer.run(lambda: published(tool(tags="private")))
     kim = await staff("kim", "view_tool", "change_tool", "grant", "publish")
 
     async def say(approval: str) -> str:
-        form = shown_values(await kim.get(page_of(hours)))
-        await kim.post(page_of(hours), {**form, "approval": approval})
-        compared = await kim.get(page_of(hours, "publish"))
-        done = await kim.post(page_of(hours, "publish"), shown_values(compared))
+        form = shown_values(await kim.get(page_of(row)))
+        await kim.post(page_of(row), {**form, "approval": approval})
+        compared = await kim.get(page_of(row, "publish"))
+        done = await kim.post(page_of(row, "publish"), shown_values(compared))
         assert done.status_code == 302
         await people.process.check_for_changes()
         return " ".join(strip_tags(compared.content.decode()).split())
 
-    client = await people.client()
-    assert (await client.call("hours")).text == "Nine to five."
+    assert (await (await people.client()).call(row.name)).text == "Nine to five."
     await say("other")
-    assert "somebody must agree first" in await text_of(kim, page_of(hours))
-    call, task = await people.begin("hours")
-    await people.decide(approve_call, people.kim, task)
-    assert (await call).text == "Nine to five."
-    # Somebody changes it while a call waits.
-    call, task = await people.begin("hours")
-    compared = await say("self")
-    for part in ("Another person, on this site", "The person who calls, on this"):
-        assert part in compared
-    await people.decide(approve_call, people.kim, task)
-    assert (await call).text == CHANGED
+    assert "somebody must agree first" in await text_of(kim, page_of(row))
+    for changes, text in ((False, "Nine to five."), (True, CHANGED)):
+        call, task = await people.begin(row.name)
+        if changes:
+            assert "The person who calls, on this site" in await say("self")
+        await people.decide(approve_call, people.kim, task)
+        assert (await call).text == text
+    await writer.run(row.delete)

@@ -148,10 +148,7 @@ SERVER: Words = {
 RATE: Words = {
     "approval": (
         _("Must somebody agree first?"),
-        _(
-            "If so, a call waits until somebody has decided it. Another person needs"
-            " the right “Can approve calls”."
-        ),
+        _("Another person who agrees needs the right “Can approve calls”."),
     ),
     "task": (
         _("Runs in the background"),
