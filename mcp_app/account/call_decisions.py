@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ from mcp_app.server.recording import task_handle
 from mcp_app.streams.tasks import refusal_ending
 
 APPROVE: Final = "mcp_app.approve_task"
+DECISIONS: Final = frozenset({"approve", "deny"})
+"""The buttons of a form."""
 MAX_REASON: Final = 500
 DENIED: Final = (
     "A person denied this call. Nothing has happened.{reason} Do not try it again"
@@ -58,6 +60,15 @@ def deny_call(by: Person, task: Task, reason: str = "") -> None:
     _decide_call(by, task, deny, _("Denied this call (%(tool)s, %(handle)s)."))
 
 
+def decide_call(by: Person, task: Task, form: Mapping[str, str]) -> str:
+    """Do what the button of a form says, and return what its page says.  Raises so."""
+    if "approve" in form:
+        approve_call(by, task)
+        return _("Approved. It runs now.")
+    deny_call(by, task, form.get("reason", ""))
+    return _("Denied. Nothing has happened.")
+
+
 def may_decide(by: Any, task: Task) -> bool:
     """Whether a call waits, and a person may decide it."""
     if task.status not in UNDECIDED or not by.is_active:
@@ -82,6 +93,13 @@ def calls_to_approve(by: Any) -> dict[int, int]:
     rows = Task.objects.still_open().filter(status=Status.APPROVAL).order_by("pk")
     rows = rows.only("caller", "state", "status", "person", "created_ms")
     return {each.pk: each.created_ms for each in rows if may_decide(by, each)}
+
+
+def calls_to_confirm(by: Any) -> list[Task]:
+    """Return the calls of a person that wait for this person, the oldest first."""
+    rows = Task.objects.still_open().filter(status=Status.CONFIRMATION)
+    rows = rows.filter(person=f"u{by.pk}").order_by("pk")
+    return [each for each in rows if may_decide(by, each)]
 
 
 def _decide_call(

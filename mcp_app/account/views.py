@@ -27,6 +27,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_POST, require_safe
 
 from mcp_app.account import connected_apps, presentation, token_issuance
+from mcp_app.account.call_decisions import calls_to_confirm
 from mcp_app.account.connected_apps import ChangedMeanwhile
 from mcp_app.account.event_subscriptions import end_subscriptions, lines_of
 from mcp_app.account.forms import (
@@ -102,7 +103,8 @@ def token_list(request: HttpRequest) -> HttpResponse:
     ]
     lines = [_token_line(row) for row in page.object_list]
     shown = {"apps": apps, "app_lines": app_lines, "page": page, "lines": lines}
-    return _render_page(request, "tokens", **shown)
+    waiting = len(calls_to_confirm(user))
+    return _render_page(request, "tokens", **shown, waiting=waiting)
 
 
 def _list_part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]:

@@ -14,6 +14,10 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Generic, TypeVar, cast
 
+from asgiref.sync import async_to_sync
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest
+
 from mcp_app.process.current import running_process
 from mcp_app.process.runtime import Process
 
@@ -141,3 +145,15 @@ def _drain_at_exit(loop: asyncio.AbstractEventLoop) -> None:
 
 
 background = Background()
+
+
+def run_on_loop(
+    request: HttpRequest, function: Callable[[], Coroutine[Any, Any, Value]]
+) -> Value:
+    """Run a coroutine where the endpoint is served, and return its result; blocks.
+
+    Under ASGI that is the loop of the server, under WSGI the one beside it.
+    """
+    if isinstance(request, ASGIRequest):
+        return async_to_sync(function)()
+    return background.run_on_loop(function)

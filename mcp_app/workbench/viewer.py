@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from asgiref.sync import async_to_sync
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractUser, AnonymousUser
-from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest
 
 from mcp_app.models import (
     EventType,
@@ -21,7 +17,6 @@ from mcp_app.models import (
     Server,
     Tool,
 )
-from mcp_app.process.background import background
 
 MODELS: Final[tuple[type[PublishedRow], ...]] = (
     Tool,
@@ -75,21 +70,3 @@ def viewer_of(user: AbstractUser | AnonymousUser) -> Viewer:
 
 def _may_view_model(user: AbstractUser | AnonymousUser, app: str, name: str) -> bool:
     return any(user.has_perm(f"{app}.{act}_{name}") for act in ("view", "change"))
-
-
-# -- on loop ---------------------------------------------------------------------------
-# From the thread of a view to the loop of the process that serves.
-
-Value = TypeVar("Value")
-
-
-def run_on_loop(
-    request: HttpRequest, function: Callable[[], Coroutine[Any, Any, Value]]
-) -> Value:
-    """Run a coroutine where the endpoint is served, and return its result; blocks.
-
-    Under ASGI that is the loop of the server, under WSGI the one beside it.
-    """
-    if isinstance(request, ASGIRequest):
-        return async_to_sync(function)()
-    return background.run_on_loop(function)

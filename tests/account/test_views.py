@@ -207,7 +207,7 @@ def test_the_list_asks_no_more_for_many_tokens(
         for number in range(count)
     ]
     models.AccessToken.objects.bulk_create(rows)
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         text = hers.get(account("tokens")).content.decode()
     assert text.count('<th scope="row">') == min(count, 50)
     assert ("Older" in text) == (count > 50)
@@ -585,7 +585,7 @@ def test_the_pages_ask_no_more_for_many(
         published(row)
     many_apps(ana, count - 1)
     # Session, user, counts, apps, tokens, their servers, calls.
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(8):
         page = hers.get(account("tokens")).content.decode()
     assert ("Older apps" in page) == (count > 50)
     with django_assert_max_num_queries(17):

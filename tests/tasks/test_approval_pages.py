@@ -1,4 +1,4 @@
-"""Calls that wait for a person, as staff read and decide them in the admin."""
+"""Calls that wait for a person, as staff and their callers read and decide them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mcp_app.account.call_decisions import approve_call
 from mcp_app.models import Task
 from mcp_app.pools.database import writer
 from mcp_app.server.approving import CHANGED
+from tests.account.conftest import account
 from tests.admin.pages import page, page_of, shown_values
 from tests.admin.publishing.test_pages import tool
 from tests.published import published
@@ -48,13 +49,15 @@ async def text_of(client: AsyncClient, url: str) -> str:
     return answer.content.decode()
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [("approve", "Approved. It runs now."), ("deny", "Denied. Nothing has happened.")],
-)
-async def test_a_call_is_decided_on_its_page(
-    people: People, how: str, message: str
-) -> None:
+TOLD: Final = {
+    "approve": "Approved. It runs now.",
+    "deny": "Denied. Nothing has happened.",
+}
+LATE: Final = "Meanwhile, this call was decided, or is over."
+
+
+@pytest.mark.parametrize("how", TOLD)
+async def test_a_call_is_decided_on_its_page(people: People, how: str) -> None:
     kim = await staff("kim")
     call, task = await people.begin(note=NOTE)
     assert f"{ASKS}, for 0\N{NO-BREAK SPACE}minutes." in await text_of(kim, HOME)
@@ -72,16 +75,12 @@ async def test_a_call_is_decided_on_its_page(
     assert "AI model. The sentence above them comes from this site." in words
     form = {how: "1", "reason": "Ask the\ncustomer first."}
     done = await kim.post(page_of(task), form, follow=True)
-    told = {
-        "approve": "Approved. It runs now.",
-        "deny": "Denied. Nothing has happened.",
-    }
-    assert told[how] in done.content.decode()
+    assert TOLD[how] in done.content.decode()
     await people.process.check_for_changes()
     assert (await call).text == TEXTS[how]
     await writer.run(partial(people.check_end, how, task))
     late = await kim.post(page_of(task), form, follow=True)
-    assert "Meanwhile, this call was decided, or is over." in late.content.decode()
+    assert LATE in late.content.decode()
     assert ASKS not in await text_of(kim, HOME)
 
 
@@ -140,3 +139,47 @@ async def test_a_call_waits_as_staff_say_in_the_form(people: People) -> None:
         await people.decide(approve_call, people.kim, task)
         assert (await call).text == text
     await writer.run(row.delete)
+
+
+@pytest.mark.parametrize("how", TOLD)
+async def test_people_without_the_admin_confirm_their_own(
+    people: People, how: str
+) -> None:
+    ana, kim, waits = AsyncClient(), await staff("kim"), "1 call waits for you"
+    await ana.aforce_login(people.ana)
+    call, task = await people.begin("confirm", note=NOTE)
+    url, form = (
+        account("call", task.pk),
+        {how: "1", "reason": "Ask the\ncustomer first."},
+    )
+    assert f'<a href="{account("calls")}">{waits}</a>' in await text_of(
+        ana, account("tokens")
+    )
+    assert f'<a href="{url}">' in await text_of(ana, account("calls"))
+    # Neither a link nor a form without its button decides.
+    await text_of(ana, f"{url}?approve=1")
+    page = await ana.post(url, {"reason": "x"})
+    assert "no-store" in page["Cache-Control"]
+    assert "Amount in EUR 5 note" in " ".join(
+        strip_tags(page.content.decode().replace("<", " <")).split()
+    )
+    # Who may approve, who is not logged in, and what another person decides.
+    for client, status, code in (
+        (kim, "confirmation", 404),
+        (AsyncClient(), "confirmation", 302),
+        (ana, "approval", 404),
+    ):
+        await Task.objects.filter(pk=task.pk).aupdate(status=status)
+        for answer in (await client.get(url), await client.post(url, form)):
+            assert answer.status_code == code
+    assert url not in await text_of(ana, account("calls"))
+    await Task.objects.filter(pk=task.pk).aupdate(status="confirmation")
+    assert url not in await text_of(kim, account("calls"))
+    assert TOLD[how] in (await ana.post(url, form, follow=True)).content.decode()
+    await people.process.check_for_changes()
+    assert (await call).text == TEXTS[how]
+    assert (await Task.objects.aget(pk=task.pk)).approver_id == people.ana.pk
+    again = await ana.post(url, form, follow=True)
+    for late in (again, await ana.get(url, follow=True)):
+        assert LATE in late.content.decode()
+    assert waits not in await text_of(ana, account("tokens"))

@@ -10,7 +10,8 @@ from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.test import RequestFactory
 
 from mcp_app.models import Prompt, Resource, ResourceTemplate, Server, Tool
-from mcp_app.workbench.viewer import MODELS, Viewer, run_on_loop, viewer_of
+from mcp_app.process.background import run_on_loop
+from mcp_app.workbench.viewer import MODELS, Viewer, viewer_of
 
 pytestmark = pytest.mark.django_db
 

@@ -23,6 +23,7 @@ from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.tasks.task_admin import CallerAdmin
 from mcp_app.models import EventSubscription
 from mcp_app.models.fields import parse_json
+from mcp_app.process.background import run_on_loop
 from mcp_app.protocol import jsonrpc
 from mcp_app.site_time import time_html, unix_time
 
@@ -99,9 +100,6 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
     def _test_context(
         self, request: HttpRequest, row: EventSubscription
     ) -> dict[str, object]:
-        # Processes that serve clients load the admin, and never need this.
-        from mcp_app.workbench.viewer import run_on_loop  # noqa: PLC0415
-
         on_loop, text = partial(run_on_loop, request), request.POST.get("data", "")
         if request.method != "POST" or "again" in request.POST:
             if "test" not in request.GET or not self.has_end_permission(request):

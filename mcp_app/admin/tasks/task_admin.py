@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.account import call_decisions as decisions
+from mcp_app.account.call_presentation import decision_context, sentence_of
 from mcp_app.admin.operations.live_parts import age_text
 from mcp_app.admin.page.bulk_deletion import NoBulkDeletion
 from mcp_app.admin.page.concurrency import SettledAdmin
@@ -24,7 +25,6 @@ from mcp_app.admin.page.header import PAGE_MEDIA, render_page, render_part
 from mcp_app.admin.page.keys import primary_key_of
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.page.unfold import AnyRow
-from mcp_app.admin.tasks.decisions import decision_context, sentence_of
 from mcp_app.admin.trying.tabs import NoVariables
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.principal import CONSOLE
@@ -168,7 +168,7 @@ class TaskAdmin(CallerAdmin[Task]):
     def change_view(
         self, request: HttpRequest, object_id: str, *more: object, **named: object
     ) -> HttpResponse:
-        if not request.POST.keys() & {"approve", "deny"}:
+        if not request.POST.keys() & decisions.DECISIONS:
             return super().change_view(request, object_id, *more, **named)
         request.exception_reporter_filter = NoVariables()
         if not self.has_view_permission(request):
@@ -243,17 +243,13 @@ def _lists_decisions(request: HttpRequest) -> bool:
 
 
 def _decide_call(request: HttpRequest, key: str) -> str:
-    """Approve or deny a call, as the form says; return what the page says."""
+    """Decide a call as the form says; return what the page says."""
     by: Any = request.user
     pk: Any = primary_key_of(Task, key)
     # Not of the list: who comes too late is told so.
     if (task := Task.objects.filter(pk=pk).first()) is None:
         raise decisions.CallDecided
-    if "approve" in request.POST:
-        decisions.approve_call(by, task)
-        return _("Approved. It runs now.")
-    decisions.deny_call(by, task, request.POST.get("reason", ""))
-    return _("Denied. Nothing has happened.")
+    return decisions.decide_call(by, task, request.POST)
 
 
 def _present_result(task: Task) -> object:

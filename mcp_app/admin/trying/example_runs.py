@@ -16,9 +16,8 @@ from mcp_app.admin.trying.examples import judge_trial
 from mcp_app.admin.trying.pages import TryPage
 from mcp_app.admin.trying.setup import Refusal
 from mcp_app.models import DefinitionRow, Example
-from mcp_app.process.background import Unsuitable
+from mcp_app.process.background import Unsuitable, run_on_loop
 from mcp_app.workbench.trying.trial import Plan, Trial, run_trial
-from mcp_app.workbench.viewer import run_on_loop
 
 WITHIN_S: Final = 5.0
 """How long all examples together may take."""

@@ -24,8 +24,8 @@ from mcp_app.kinds.http.config import HttpCall
 from mcp_app.kinds.http.kind import OBSERVER, SUCCESS, configured_call
 from mcp_app.kinds.http.request import content_of
 from mcp_app.models import DefinitionRow
+from mcp_app.process.background import run_on_loop
 from mcp_app.workbench.trying.trial import Plan, Trial, run_trial
-from mcp_app.workbench.viewer import run_on_loop
 
 REALLY: Final = "fetch-really"
 """The box for a call that changes something; its value is the call."""

@@ -20,12 +20,12 @@ from mcp_app.interface.principal import Principal
 from mcp_app.interface.rules import text_problem, visible
 from mcp_app.interface.server import PUBLIC
 from mcp_app.models import Server
+from mcp_app.process.background import run_on_loop
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.publishing.rights import require_right
 from mcp_app.transports.in_process import Caller
 from mcp_app.workbench.trying.attempts import As
 from mcp_app.workbench.trying.listings import Item, read_lists
-from mcp_app.workbench.viewer import run_on_loop
 
 HEADINGS: Final[Mapping[str, Label]] = {
     "tools": gettext_lazy("Tools"),

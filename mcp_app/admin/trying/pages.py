@@ -37,7 +37,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.kinds import Effect, KindError, usable_kinds
 from mcp_app.models import DefinitionRow, Example
 from mcp_app.models.tokens import Secret
-from mcp_app.process.background import Unsuitable
+from mcp_app.process.background import Unsuitable, run_on_loop
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.publishing.overlays import whole_definition
@@ -47,7 +47,6 @@ from mcp_app.workbench.trying.attempts import As
 from mcp_app.workbench.trying.offer import TriedRow, WorkingCopy, servers_for
 from mcp_app.workbench.trying.tickets import NoTicket, claim_ticket, new_ticket
 from mcp_app.workbench.trying.trial import Plan, Trial, is_rejected, run_trial
-from mcp_app.workbench.viewer import run_on_loop
 
 WORKING, PUBLISHED = "working", "published"
 VERSIONS_INPUT: Final = "seen"

@@ -11,6 +11,7 @@ from mcp_app.account.call_decisions import may_decide
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.rules import visible
 from mcp_app.models import AccessToken, Task
+from mcp_app.process.background import run_on_loop
 from mcp_app.process.current import process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.tasks import read_json
@@ -23,9 +24,6 @@ def decision_context(request: HttpRequest, task: Task) -> dict[str, Any]:
     """Return what the page of a call shows to who may decide it; {} to others."""
     if "part" in request.GET or not may_decide(request.user, task):
         return {}
-    # Processes that serve clients load the admin, and never need this.
-    from mcp_app.workbench.viewer import run_on_loop  # noqa: PLC0415
-
     tool = run_on_loop(request, partial(_find_tool, task))
     sentence = read_json(task.state)["approval"]["text"]
     family = read_json(task.caller)["principal"]["client"] or None
