@@ -272,13 +272,16 @@ def _proxies_problems(trusted: int | Sequence[str]) -> Iterator[str]:
 
 
 def _alerts_problems(alerts: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for key in alerts.keys() - {"mail"}:
-        yield f'MCP["ALERTS"] has no option {key!r}. It has "mail".'
-    for address in alerts.get("mail", ()):
-        try:
-            validate_email(address)
-        except DjangoValidationError:
-            yield f'MCP["ALERTS"]["mail"] has {address!r}, which is no mail address.'
+    for key, addresses in alerts.items():
+        if key not in ("mail", "approvals"):
+            yield f'MCP["ALERTS"] has no option {key!r}. It has "mail" and "approvals".'
+            continue
+        for address in addresses:
+            try:
+                validate_email(address)
+            except DjangoValidationError:
+                problem = f"has {address!r}, which is no mail address."
+                yield f'MCP["ALERTS"]["{key}"] {problem}'
 
 
 def _limits_problems(limits: Limits, defined: Container[str]) -> Iterator[str]:

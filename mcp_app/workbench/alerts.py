@@ -15,12 +15,15 @@ from django.db import IntegrityError, connections, router, transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from mcp_app.catalog.schema_lint import names_text
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.rules import visible
-from mcp_app.models import Once, State
+from mcp_app.models import Once, State, Task
 from mcp_app.models.calls import HOUR_S
 from mcp_app.models.fields import digest
+from mcp_app.models.tasks import Status
 from mcp_app.models.transactions import NowMilliseconds
 from mcp_app.signals import tool_failing, work_waiting
 from mcp_app.workbench.overview import read_paces, row_counts, token_counts
@@ -69,6 +72,25 @@ def tell_alerts(now: datetime) -> None:
             work_waiting.send_robust(None, what=what, count=count)
         if count:
             _mail(f"{label}: {count}", day)
+    _tell_approvals(now)
+
+
+def _tell_approvals(now: datetime) -> None:
+    """Tell of calls that another person must approve, once for each newest one."""
+    tasks = Task.objects.still_open().filter(status=Status.APPROVAL)
+    rows = list(tasks.order_by("pk").values_list("pk", "tool"))
+    if not rows:
+        return
+    period, count = _Period(now, DAY_S, ("approvals", str(rows[-1][0]))), len(rows)
+    if period.claim():
+        work_waiting.send_robust(None, what="approvals", count=count)
+    text = ngettext(
+        "%(count)d call waits for approval: %(tools)s",
+        "%(count)d calls wait for approval: %(tools)s",
+        count,
+    )
+    tools = names_text(dict.fromkeys(tool for _pk, tool in rows))
+    _mail(text % {"count": count, "tools": tools}, period, "approvals")
 
 
 class _Period(NamedTuple):
@@ -94,9 +116,10 @@ class _Period(NamedTuple):
         return row
 
 
-def _mail(sentence: str, period: _Period) -> None:
+def _mail(sentence: str, period: _Period, to: str = "mail") -> None:
     """Send a mail; if that fails, the next minute sends it."""
-    addresses = mcp_settings.alerts.get("mail")
+    alerts = mcp_settings.alerts
+    addresses = alerts.get(to, alerts.get("mail"))
     row = period.claim("mail") if addresses else None
     if not addresses or row is None:
         return

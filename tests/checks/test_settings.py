@@ -89,7 +89,10 @@ NAMES = {"AUTHENTICATION": dict.fromkeys(("public", "two words", ""), BY_NAME)}
         (NAMES, "W002 W002 W002"),
         # Of what has the wrong type nothing more can be said.
         ({"ALERTS": {"mail": "ops@example.com"}}, "E002"),
-        ({"ALERTS": {"mail": ["ops"], "slack": []}}, "E002 E002"),
+        (
+            {"ALERTS": {"mail": ["ops"], "approvals": ["kim"], "x": []}},
+            "E002 E002 E002",
+        ),
         ({"CALL_CONTEXT_MANAGERS": 7, "STATE_KEYS": ["short"]}, "E002"),
     ],
 )

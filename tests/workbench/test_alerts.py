@@ -17,6 +17,7 @@ from mcp_app.signals import tool_failing, work_waiting
 from mcp_app.workbench import alerts
 from mcp_app.workbench.alerts import tell_alerts
 from tests.admin.calls.rows import crash, write
+from tests.admin.tasks.test_task_admin import task
 from tests.published import published
 
 pytestmark = [pytest.mark.databases, pytest.mark.django_db]
@@ -104,3 +105,29 @@ def test_what_waits_is_told_once_a_day(
     tell_alerts(noon + timedelta(days=1))
     assert len(mailoutbox) == 6
     assert told[3] == {"what": "drafts", "count": 1}
+
+
+def test_calls_that_wait_are_told_once_for_each_newest(
+    told: list[dict[str, Any]], mailoutbox: list[EmailMessage], settings: Settings
+) -> None:
+    """Those that a person confirms are its own, and values are nobody's here."""
+    waits = {"status": "approval", "arguments": '{"note": "canary"}', "state": "canary"}
+    task("mine", **{**waits, "status": "confirmation"})
+    moment = now()
+    tell_alerts(moment)
+    assert (told, mailoutbox) == ([], [])
+    first = [task("refund_order", **waits) for _ in range(2)]
+    tell_alerts(moment)
+    settings.MCP = {"ALERTS": {**settings.MCP["ALERTS"], "approvals": ["lee@x.org"]}}
+    task("delete\u202e", **waits)
+    first[0].delete()
+    for _ in range(2):
+        tell_alerts(moment)
+    counts = [(each["what"], each["count"]) for each in told]
+    assert counts == [("approvals", 2)] * 2
+    two, both = mailoutbox
+    assert two.subject == "[MCP] 2 calls wait for approval: refund_order"
+    assert (two.to, both.to) == (["ops@example.com", "kim@example.com"], ["lee@x.org"])
+    assert both.subject.endswith(" approval: refund_order, delete⟦U+202E⟧")
+    texts = f"{told}{[each.message().as_string() for each in mailoutbox]}"
+    assert not [each for each in ("canary", "maria", "mine") if each in texts]
