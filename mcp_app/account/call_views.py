@@ -29,7 +29,7 @@ from mcp_app.site_time import time_html, unix_time
 def call_list(request: HttpRequest) -> HttpResponse:
     """List the calls that wait for the user, the oldest first."""
     lines = [
-        {"row": row, "sentence": sentence_of(row), "began": _begin_of(row)}
+        (row, sentence_of(row), time_html(unix_time(row.created_ms / 1_000)))
         for row in calls_to_confirm(request.user)
     ]
     return render(request, "mcp_app/account/calls.html", {"lines": lines})
@@ -47,14 +47,10 @@ def call_page(request: HttpRequest, key: int) -> HttpResponse:
             message = decide_call(user, task, request.POST)
             messages.success(request, message, fail_silently=True)
         elif decision := decision_context(request, task):
-            facts = {"task": task, "who": user, "began": _begin_of(task)}
-            return render(request, "mcp_app/account/call.html", facts | decision)
+            context = {"task": task, "who": user, **decision}
+            return render(request, "mcp_app/account/call.html", context)
         else:
             raise CallDecided
     except CallDecided as late:
         messages.error(request, str(late), fail_silently=True)
     return redirect("mcp_account:calls")
-
-
-def _begin_of(task: Task) -> str:
-    return time_html(unix_time(task.created_ms / 1_000))
