@@ -122,6 +122,8 @@ RULES: Mapping[str, int] = MappingProxyType(
         "event-large": 141,
         "event-argument-undescribed": 142,
         "braces-single": 143,
+        "approval-missing": 160,
+        "approval-without-user": 161,
         "parameter-refused": 165,
     }
 )

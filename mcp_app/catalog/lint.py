@@ -246,6 +246,18 @@ def _hint_findings(definition: ToolDefinition) -> Iterator[Finding]:
         yield advice("hints-doubtful", "read_only", message % {"verb": verb})
 
 
+def _approval_findings(definition: ToolDefinition) -> Iterator[Finding]:
+    hints = definition.hints
+    if not hints.destructive or hints.read_only or definition.demands:
+        return
+    if definition.approval is None:
+        message = _(
+            "Whoever comes in can delete or overwrite with this tool. Ask for a"
+            " permission or a group, or let a person approve each call."
+        )
+        yield advice("approval-missing", "destructive", message)
+
+
 def _tool_schema_findings(definition: ToolDefinition) -> Iterator[Finding]:
     input_findings = list(schema_findings("input_schema", definition.input_schema))
     yield from input_findings
@@ -324,6 +336,7 @@ _RULES: Mapping[type[Definition], tuple[Callable[[Any], Iterator[Finding]], ...]
         _name_findings,
         *_EVERY,
         _hint_findings,
+        _approval_findings,
         _tool_schema_findings,
         _size_findings,
     ),

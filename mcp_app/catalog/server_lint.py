@@ -89,6 +89,7 @@ def server_findings(
             *_duplicate_findings(title, definitions),
             *_reserved_name_findings(server, tools),
             *_tool_count_findings(title, listed),
+            *_approval_findings(server, tools),
             *_page_findings(title, server.page_size, [*listed, *others]),
             *_described_alike(tools),
         ]
@@ -123,6 +124,19 @@ def _reserved_name_findings(
             )
             values = {"name": tool.name, "server": server.title or server.slug}
             yield must_fix("twice", "name", message % values)
+
+
+def _approval_findings(
+    server: ServerDefinition, tools: Iterable[ToolDefinition]
+) -> Iterator[Finding]:
+    names = [each.name for each in tools if each.approval is not None]
+    if names and server.is_public:
+        message = _(
+            "%(server)s lets people in without a user, and then nobody can agree to"
+            " calls of %(names)s. Let only people in who sign in."
+        )
+        values = {"server": server.title or server.slug, "names": names_text(names)}
+        yield must_fix("approval-without-user", "access", message % values)
 
 
 def _duplicate_findings(

@@ -11,6 +11,7 @@ from django.core import checks
 
 from mcp_app.checks.definitions import (
     check_access,
+    check_approvals,
     check_definitions,
     check_open_models,
     check_permissions,
@@ -35,6 +36,7 @@ checks.register(check_admin_site, TAG)
 checks.register(check_permissions, TAG)
 checks.register(check_rules, TAG)
 checks.register(check_open_models, TAG)
+checks.register(check_approvals, TAG)
 checks.register(check_hosts, TAG)
 checks.register(check_deployment, TAG, deploy=True)
 checks.register(check_tasks, TAG, deploy=True)

@@ -20,6 +20,7 @@ from mcp_app.catalog.lint import RULES, Level, unknown_rules
 from mcp_app.catalog.open_models import OpenModel, exposure_advice, rows_of_everybody
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.schema_lint import names_text
 from mcp_app.checks.settings import Aliases, Messages, advising_check
 from mcp_app.interface.definitions import (
     EventDefinition,
@@ -29,7 +30,12 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
 )
 from mcp_app.interface.rules import visible
-from mcp_app.interface.server import METRICS_SLUG, PUBLIC, ServerDefinition
+from mcp_app.interface.server import (
+    GET_TASK_RESULT,
+    METRICS_SLUG,
+    PUBLIC,
+    ServerDefinition,
+)
 from mcp_app.kinds import survey
 from mcp_app.kinds.survey import SurveyFinding
 from mcp_app.models import Server
@@ -59,6 +65,7 @@ _IN_CODE = {
     "description-missing": "Write a docstring, or description=….",
     "moment-unsaid": "Write a docstring that says when it happens.",
     "changes-unsaid": "Set read_only=True, or read_only=False and destructive=….",
+    "approval-missing": 'Set permission=…, groups=[…] or approval="other".',
     "deleting-unsaid": "Set destructive=True or destructive=False.",
     "parameter-description-missing": _DESCRIBE,
     "argument-description-missing": _DESCRIBE,
@@ -283,6 +290,20 @@ def check_tasks(app_configs: object, **_: Any) -> Messages:
                 )
             )
     return messages
+
+
+def check_approvals(app_configs: object, **_: Any) -> Messages:
+    """Report tools that wait for a person, whose answers some clients cannot fetch."""
+    tools = (each.definition for each in mcp.tools.values())
+    names = [each.name for each in tools if each.approval is not None]
+    if not names or not _is_configured():
+        return []
+    if GET_TASK_RESULT not in conf.current_settings().disabled_tools:
+        return []
+    message = f"{names_text(names)} can wait for a person, but {GET_TASK_RESULT} is"
+    message += " switched off, so clients without tasks cannot call them."
+    hint = f'Take {GET_TASK_RESULT} out of MCP["DISABLED_TOOLS"].'
+    return [checks.Warning(message, hint=hint, id="mcp_app.W035")]
 
 
 def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Messages:

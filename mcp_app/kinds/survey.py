@@ -26,7 +26,9 @@ from mcp_app.interface.server import Key, ServerDefinition
 Declared: TypeAlias = Declaration[Any] | DeclaredEvent
 """What code declares."""
 
-_NOT_OF_TOOLSETS: Final = {"deleting-unsaid", "parameter-description-missing"}
+_NOT_OF_TOOLSETS: Final = {
+    *("deleting-unsaid", "approval-missing", "parameter-description-missing")
+}
 """Rules about what toolsets say: there is no line in which a developer could say it."""
 
 

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy
 from mcp_app.catalog.registered_function import RegisteredFunction
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import (
+    Approval,
     Definition,
     EventDefinition,
     PromptArgument,
@@ -21,6 +22,7 @@ from mcp_app.interface.definitions import (
     ToolDefinition,
     ToolHints,
 )
+from mcp_app.interface.rules import AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.content import Annotations, Icon
 
@@ -52,6 +54,8 @@ def taking(_member: object = CITY, **keywords: Any) -> ToolDefinition:
     return tool(input_schema=schema)
 
 
+DELETES = hinted(read_only=False, destructive=True)
+APPROVED = tool(approval=Approval(by="other"))
 NODE = {"$ref": "#/$defs/Node", "description": "A node"}
 TREE = {"$ref": "#/$defs/Tree"}
 
@@ -208,13 +212,15 @@ FOUND: list[tuple[Definition, list[str]]] = [
     (hinted(idempotent=True, open_world=False), ["changes-unsaid"]),
     (hinted(destructive=False), []),
     (hinted(read_only=False), ["deleting-unsaid"]),
-    (hinted(read_only=False, destructive=True), []),
+    (hinted(read_only=False, destructive=True), ["approval-missing"]),
+    (replace(DELETES, approval=Approval(by="self")), []),
+    (replace(DELETES, demands=AccessRequirements(permissions=("a.b",))), []),
     (hinted(read_only=True, destructive=False), []),
     (hinted(read_only=True, destructive=True), ["hints-contradict"]),
     (hinted("delete_order", read_only=True), ["hints-doubtful"]),
     (hinted("shop-SendMail", read_only=True), []),
     (hinted("SendMail", read_only=True), ["hints-doubtful"]),
-    (hinted("delete_order", destructive=True), []),
+    (hinted("delete_order", destructive=True), ["approval-missing"]),
     (hinted("deleted_orders", read_only=True), []),
     (hinted("2_weeks", read_only=True), []),
     (tool(input_schema={"properties": {}}), ["schema-refused"]),
@@ -361,6 +367,9 @@ FOUND_OF_SERVERS: list[tuple[ServerDefinition, list[Definition], list[str]]] = [
     (SERVER, [replace(RESOURCE, meta={"a": "a" * 50_000})], []),
     (SERVER, [TOOL, TOOL], ["twice"]),
     (SERVER, [PROMPT, PROMPT], ["twice"]),
+    (SERVER, [APPROVED], []),
+    (replace(SERVER, access=("public",)), [TOOL], []),
+    (replace(SERVER, access=("public",)), [APPROVED], ["approval-without-user"]),
     (SERVER, [tool(name="search_tools")], []),
     (replace(SERVER, listing="search"), [tool(name="search_tools")], ["twice"]),
     (replace(SERVER, listing="search"), many(41), []),

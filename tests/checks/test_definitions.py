@@ -19,6 +19,7 @@ from mcp_app.checks import TAG, definitions
 from mcp_app.checks.definitions import (
     PER_RULE,
     check_access,
+    check_approvals,
     check_definitions,
     check_open_models,
     check_permissions,
@@ -300,6 +301,16 @@ def test_tasks_that_a_deploy_ends_or_that_hold_a_transaction(
     assert ended.msg.startswith("A deploy ends the tasks of 'once'")
     with override_settings(MCP={"TASKS": "worker"}):
         assert [each.id for each in check_tasks(None)] == ["mcp_app.W031"]
+
+
+def test_approvals_whose_answers_cannot_be_fetched(registry: Registry) -> None:
+    off = {"DISABLED_TOOLS": ["get_task_result"]}
+    with override_settings(MCP=off):
+        assert check_approvals(None) == []
+        registry.tool("pay", approval="other")(lambda: "")
+        [warning] = check_approvals(None)
+    assert (warning.id, warning.msg[:4]) == ("mcp_app.W035", "pay ")
+    assert check_approvals(None) == []
 
 
 def test_a_server_that_names_what_the_settings_lack() -> None:

@@ -34,7 +34,7 @@ def test_each_function_that_checks_is_registered() -> None:
     ours = {
         each for names in named for name, each in names if name.startswith("check_")
     }
-    assert len(ours) == 16
+    assert len(ours) == 17
     assert ours == {each for each in registered if TAG in each.tags}
 
 
