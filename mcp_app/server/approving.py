@@ -99,7 +99,9 @@ def fingerprint(entry: ToolEntry) -> str:
     definition, approval = entry.definition, entry.definition.approval
     demand = approval and [approval.by, approval.permission]
     wire = tool_to_wire(definition, LATEST)
-    return _digest_of(entry.key, entry.version, demand, wire)
+    # Not each process has heard of the row of a tool that is as in code.
+    key = entry.key if entry.version else None
+    return _digest_of(key, entry.version, demand, wire)
 
 
 def call_digest(exchange: Exchange, entry: ToolEntry, arguments: JsonObject) -> str:
