@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Annotated, Any, Final
@@ -27,7 +25,6 @@ from mcp_app.server.approving import CHANGED, NOBODY_TO_ASK, SIGN_IN
 from mcp_app.streams.tasks import lapse_calls
 from tests.asgi_client import Client, JsonObject
 from tests.audit.reading import kept
-from tests.marks import long_cases
 from tests.scripting import STATEFUL, STATELESS, TAG, Play
 from tests.serving import Connect, until
 from tests.tasks.conftest import TAKES_TASKS, TaskClient
@@ -35,6 +32,10 @@ from tests.tasks.conftest import TAKES_TASKS, TaskClient
 DAY_MS: Final = 86_400_000
 CANARY: Final = "canary 8d1f"
 WAITS: Final = "It waits until another person approves it on this site."
+TOLD: Final = (
+    f"Nothing has happened yet. {WAITS} Tell the user. Later, call get_task_result with"
+    " task='{task}' to get the result. Do not call the tool again."
+)
 TEXTS: Final = {
     "approve": "Paid 5.",
     "deny": "A person denied this call. Nothing has happened. Ask the customer first."
@@ -153,11 +154,7 @@ async def test_clients_without_tasks(
     if mcp:
         told = await call
         assert "isError" not in told.result
-        assert told.text == (
-            f"Nothing has happened yet. {WAITS} Tell the user. Later, call"
-            f" get_task_result with task='{task.public_id}' to get the result. Do not"
-            " call the tool again."
-        )
+        assert told.text == TOLD.format(task=task.public_id)
         fetch = client.call("get_task_result", task=task.public_id, wait=50)
         call = asyncio.ensure_future(fetch)
     await people.decide(people.end, how, task)
@@ -238,42 +235,6 @@ async def test_the_same_call_is_the_same_task(people: People) -> None:
     await people.decide(approve_call, people.kim, task)
     await call
     assert (runs, await Task.objects.acount()) == ([5, 5], 2)
-
-
-@pytest.mark.parametrize("orders", [200, *long_cases(2_000)])
-async def test_nothing_runs_without_a_fresh_decision(
-    people: People, orders: int
-) -> None:
-    """Whatever happens in whatever order, and whichever version of the tool it is."""
-    client = await people.client(capabilities=TAKES_TASKS)
-    entry = people.process.catalogs.by_slug["private"].tools["confirm"]
-    chance = random.Random(7)  # noqa: S311 - no secret
-    steps = ["ask", "ask", "ask", "publish", "cancel", "deny", "approve", "approve"]
-    decisions = {"approve": approve_call, "deny": deny_call}
-    agreed, versions = Counter[int](), dict[int, int]()
-    for _ in range(orders):
-        for step in chance.choices(steps, k=chance.randint(2, 8)):
-            waiting = [each async for each in Task.objects.filter(ended_ms=None)]
-            if step == "publish":
-                entry.version += 1
-            elif step == "ask":
-                await client.call("confirm", amount=chance.randint(1, 2))
-                newest = await Task.objects.alatest("pk")
-                versions.setdefault(newest.pk, entry.version)
-            elif waiting and step == "cancel":
-                await people.decide(Task.objects.cancel, waiting[0].pk, "")
-            elif waiting:
-                task = chance.choice(waiting)
-                await people.decide(decisions[step], people.ana, task)
-                is_fresh = versions[task.pk] == entry.version
-                amount = read_json(task.arguments)["amount"]
-                agreed[amount] += step == "approve" and is_fresh
-                async with asyncio.timeout(60):
-                    while (await Task.objects.aget(pk=task.pk)).ended_ms is None:
-                        await asyncio.sleep(0)
-            assert Counter(runs) == agreed
-        await writer.run(Task.objects.all().delete)
-    assert len(runs) > orders // 4
 
 
 @pytest.mark.parametrize(
