@@ -8,8 +8,10 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 import pytest
+from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.core import mail
 from django.core.exceptions import PermissionDenied
 from pydantic import Field
 
@@ -277,10 +279,16 @@ async def test_a_person_waits_for_so_many(people: People) -> None:
     assert await Task.objects.acount() == 3
 
 
+def tables_with(text: str) -> list[str]:
+    rows = {each.__name__: [*each._base_manager.values()] for each in apps.get_models()}
+    return [name for name, found in rows.items() if text in str(found)]
+
+
 async def test_values_stand_nowhere(people: People, caplog: Any) -> None:
     caplog.set_level("DEBUG")
-    for how in ("approve", "deny"):
+    for how in TEXTS:
         call, task = await people.begin(note=CANARY)
+        assert await writer.run(tables_with, CANARY) == ["Task"]
         sentence = read_json(task.state)["approval"]["text"]
         assert sentence == "Pay 5⟦U+202E⟧ to ana"
         await people.decide(people.end, how, task)
@@ -288,16 +296,17 @@ async def test_values_stand_nowhere(people: People, caplog: Any) -> None:
     calls = [each for each in await kept(people.process) if each.name == "pay"]
     tasks = [row async for row in Task.objects.order_by("pk")]
     entries = [entry async for entry in LogEntry.objects.order_by("pk")]
-    one, two = (f"t:{row.public_id[:14]}" for row in tasks)
+    one, two, *_ = (f"t:{row.public_id[:14]}" for row in tasks)
     told = sorted((each.outcome, each.error, each.session) for each in calls)
     waited = ("task", "Waits for approval", "")
-    assert told == [("answered", "", one), waited, waited]
+    assert told == [("answered", "", one), *[waited] * 4]
     assert [entry.change_message for entry in entries] == [
         f"Approved this call (pay, {one}).",
         f"Denied this call (pay, {two}).",
     ]
-    traces = [[*vars(each).values()] for each in (*calls, *entries, *tasks)]
-    assert CANARY not in f"{traces}{caplog.text}"
+    assert await writer.run(tables_with, CANARY) == []
+    assert CANARY not in caplog.text
+    assert mail.outbox == []
 
 
 @pytest.mark.parametrize("mcp", [OFF])
