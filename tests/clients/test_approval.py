@@ -5,6 +5,7 @@ Who decides sits at the admin of the same server.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
@@ -18,9 +19,11 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.clients.facts import STATEFUL, STATELESS
 from tests.clients.guarded import bearer
+from tests.clients.node import HERE, MODULES, NODE, report_of
 from tests.clients.test_fastmcp import Connection, client, said
 from tests.clients.test_python_sdk import Connect, connect, spoken
 from tests.drill.piped import database
+from tests.drill.programs import Program
 from tests.drill.running import THERE, running
 from tests.marks import long_cases
 from tests.process.operating import Operator
@@ -114,3 +117,33 @@ async def test_fastmcp_with_tasks(client: Connection, site: Site, how: str) -> N
     assert ended.is_error == (how != "approve")
     # Of one that is cancelled it says so in its own words.
     assert how == "withdraw" or said(ended.content) == TEXTS[how]
+
+
+@endings
+@pytest.mark.long
+def test_the_typescript_sdk(site: Site, how: str) -> None:
+    def call(tool: str, **given: object) -> tuple[str, bool]:
+        sent = (site.url, tool, json.dumps(given), site.token)
+        result = report_of("call.mjs", *sent)["result"]
+        return result["content"][0]["text"], result.get("isError", False)
+
+    told, _ = call("pay", amount=5)
+    [task] = re.findall("task='(.+)'", told)
+    assert told == TOLD.format(task=task)
+    site.end(how)
+    assert call("get_task_result", task=task) == (TEXTS[how], how != "approve")
+
+
+@endings
+@pytest.mark.long
+@pytest.mark.skipif(not MODULES.is_dir(), reason="`make node` installs them.")
+def test_the_typescript_sdk_with_tasks(site: Site, how: str) -> None:
+    command = [str(NODE), str(HERE / "approval.mjs"), site.url, site.token, how]
+    with Program(command, pipes=True) as program:
+        assert json.loads(program.hear(60)) == ["working", WAITS]
+        if how != "withdraw":
+            site.end(how)
+        status, text = json.loads(program.hear(60))
+    ends = {"approve": "completed", "withdraw": "cancelled"}
+    assert status == ends.get(how, "failed")
+    assert text.removeprefix("MCP error -32603: ") == TEXTS[how]
