@@ -7,7 +7,7 @@ import re
 import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -16,10 +16,12 @@ from urllib.parse import urlencode
 import pytest
 from django.core.signing import b64_decode
 
+from mcp_app.streams.tasks import WORKER_DIED
 from tests.drill.databases import CONNECTED
 from tests.process.clusters import KINDS, LANES, Cluster, on_clusters
 from tests.process.staff import Staff
 from tests.process.streaming import Answer, stateless
+from tests.reliability.flock import Flock, Killer
 from tests.tasks.killing import TAKES_TASKS, patiently
 
 pytestmark = pytest.mark.programs
@@ -110,3 +112,19 @@ def test_each_call_is_decided_once_and_runs_once(cluster: Cluster) -> None:
     amounts = range(1_000, 1_050)
     found = Till(cluster, places=2, seconds=0).settle(amounts)
     assert found == [(f"Paid {each}.", 1) for each in amounts]
+
+
+@pytest.mark.long
+@on_clusters("postgresql", others=["mariadb"])
+def test_none_runs_twice_where_workers_are_killed(cluster: Cluster) -> None:
+    amounts = range(2_000, 2_500)
+    with Flock(cluster.environment, 2) as flock, ExitStack() as stack:
+        for url in flock.urls:
+            stack.enter_context(flock.busy(url))
+        stack.enter_context(Killer(flock, seed=1))
+        found = Till(cluster, places=4, seconds=0.5).settle(amounts)
+    lost = Counter(runs for end, runs in found if end == WORKER_DIED)
+    assert lost[1] > 0
+    assert lost.keys() <= {0, 1}
+    paid = {(f"Paid {each}.", 1) for each in amounts}
+    assert len(paid & {*found}) == len(amounts) - lost.total()
