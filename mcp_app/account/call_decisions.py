@@ -51,6 +51,8 @@ def approve_call(by: Person, task: Task) -> None:
 def deny_call(by: Person, task: Task, reason: str = "") -> None:
     """End a call that has not run; the model reads the reason.  Raises as above."""
     line = visible(" ".join(reason.split()), MAX_REASON)
+    if line and line[-1] not in ".!?…":
+        line += "."
     text = DENIED.format(reason=f" {line}" if line else "")
 
     def deny() -> bool:
@@ -71,16 +73,23 @@ def decide_call(by: Person, task: Task, form: Mapping[str, str]) -> str:
 
 def may_decide(by: Any, task: Task) -> bool:
     """Whether a call waits, and a person may decide it."""
-    if task.status not in UNDECIDED or not by.is_active:
-        return False
+    return task.status in UNDECIDED and not decision_problem(by, task)
+
+
+def decision_problem(by: Any, task: Task) -> str:
+    """Say why a person may not decide a call that waits; "" for who may."""
     caller = str(read_json(task.caller)["principal"]["user_id"])
     if task.status == Status.CONFIRMATION:
-        return str(by.pk) == caller
+        is_caller = by.is_active and str(by.pk) == caller
+        return "" if is_caller else _("Only the person who calls can decide this.")
     # Who tries a tool as somebody else calls it, too.
     if str(by.pk) == caller or task.person == f"u{by.pk}":
-        return False
+        return _("It is your own call: another person decides it.")
     permission = read_json(task.state)["approval"]["permission"] or APPROVE
-    return all(map(by.has_perm, (APPROVE, permission)))
+    for needed in (APPROVE, permission):
+        if not by.has_perm(needed):
+            return _("You need the permission %s to decide this.") % needed
+    return ""
 
 
 def calls_to_approve(by: Any) -> dict[int, int]:
@@ -107,8 +116,8 @@ def _decide_call(
 ) -> None:
     if task.status not in UNDECIDED:
         raise CallDecided
-    if not may_decide(by, task):
-        raise PermissionDenied(_("You may not decide this call."))
+    if problem := decision_problem(by, task):
+        raise PermissionDenied(problem)
     words = {"tool": task.tool, "handle": task_handle(task.public_id)}
 
     def move_and_log() -> None:

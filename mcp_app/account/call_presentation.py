@@ -15,6 +15,7 @@ from mcp_app.process.background import run_on_loop
 from mcp_app.process.current import process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.tasks import read_json
+from mcp_app.server.approving import fingerprint
 
 MAX_VALUE: Final = 2_000
 MAX_LINE: Final = 200
@@ -25,7 +26,8 @@ def decision_context(request: HttpRequest, task: Task) -> dict[str, Any]:
     if "part" in request.GET or not may_decide(request.user, task):
         return {}
     tool = run_on_loop(request, partial(_find_tool, task))
-    sentence = read_json(task.state)["approval"]["text"]
+    approval = read_json(task.state)["approval"]
+    sentence = approval["text"]
     family = read_json(task.caller)["principal"]["client"] or None
     token = AccessToken.objects.filter(family=family).order_by("-pk").first()
     return {
@@ -34,6 +36,7 @@ def decision_context(request: HttpRequest, task: Task) -> dict[str, Any]:
         "values": value_lines(task, tool),
         "token": token and visible(token.name),
         "version": tool and tool.version,
+        "is_changed": tool is None or fingerprint(tool) != approval["tool"],
     }
 
 

@@ -307,6 +307,10 @@ def _approval_problems(approval: Approval) -> Iterator[str]:
     for function in filter(None, (approval.when, approval.describe)):
         if inspect.iscoroutinefunction(function):
             yield f"{function!r} is async: it must be a plain function."
+        try:
+            inspect.signature(function).bind({}, None)
+        except (TypeError, ValueError) as error:
+            yield f"{function!r} must take the arguments and the user: {error}."
     yield from filter(None, [rules.permission_problem(approval.permission)])
 
 

@@ -181,6 +181,9 @@ def _demanded_permissions() -> Iterator[tuple[str, str]]:
         for key, each in declared.items():
             for permission in each.definition.demands.permissions:
                 yield key, permission
+            approval = getattr(each.definition, "approval", None)
+            if approval is not None and approval.permission:
+                yield f"approval of {key}", approval.permission
     for label, opened in mcp.open_models.items():
         single = (each.permission for each in opened.all_fields.values())
         yield from ((label, each) for each in (opened.permission, *single) if each)

@@ -14,6 +14,7 @@ from django.utils import translation
 from django.utils.translation import gettext_lazy
 from pydantic import Field
 
+from mcp_app import Approval
 from mcp_app.catalog.registry import Registry
 from mcp_app.checks import TAG, definitions
 from mcp_app.checks.definitions import (
@@ -197,6 +198,13 @@ def test_permissions_that_code_asks_for(
     warnings = check_permissions(None)
     assert [each.id for each in warnings] == found
     assert all("'guarded'" in each.msg and permission in each.msg for each in warnings)
+
+
+def test_the_permission_of_an_approval(registry: Registry) -> None:
+    approval = Approval(by="other", permission="shop.view_order")
+    registry.tool("pay", approval=approval)(lambda: None)
+    (warning,) = check_permissions(None)
+    assert "'approval of pay'" in str(warning.msg)
 
 
 def test_what_code_opens(registry: Registry) -> None:

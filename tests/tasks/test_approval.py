@@ -334,6 +334,7 @@ def test_what_is_refused_in_code() -> None:
         "approval is 'client': it must be 'self' or 'other'": "client",
         "by is 'staff': it must be one of": Approval(by="staff"),  # type: ignore[arg-type]
         "is async: it must be a plain": Approval(by="other", describe=_wait),  # type: ignore[arg-type]
+        "must take the arguments and the user": Approval(by="other", when=len),  # type: ignore[arg-type]
         "“refund” is not a permission": Approval(by="other", permission="refund"),
     }
     for problem, approval in wrong.items():

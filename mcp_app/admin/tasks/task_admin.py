@@ -130,7 +130,7 @@ class CallerAdmin(NoBulkDeletion[AnyRow], SettledAdmin[AnyRow]):
 class TaskAdmin(CallerAdmin[Task]):
     template = "task"
     facts = (
-        *("tool", "who", "client", "server", "revision", "done"),
+        *("tool", "who", "client", "decided_by", "server", "revision", "done"),
         *("worker", "dead_workers", "began", "took", "expires"),
     )
     change_list_template = "admin/mcp_app/tasks.html"
@@ -194,6 +194,8 @@ class TaskAdmin(CallerAdmin[Task]):
             "may_see_calls": has_right(request, "view_call"),
             "handle": task_handle(task.public_id),
             "shown": _present_result(task) if is_own else None,
+            "problem": task.status in UNDECIDED
+            and decisions.decision_problem(request.user, task),
             **decision_context(request, task),
         }
 
@@ -225,6 +227,10 @@ class TaskAdmin(CallerAdmin[Task]):
     @admin.display(description=gettext_lazy("is deleted"))
     def expires(self, task: Task) -> str:
         return time_html(unix_time(task.expires_ms / 1_000))
+
+    @admin.display(description=gettext_lazy("decided by"))
+    def decided_by(self, task: Task) -> str:
+        return str(task.approver or "")
 
     @admin.display(description=gettext_lazy("runs in"))
     def worker(self, task: Task) -> str:
