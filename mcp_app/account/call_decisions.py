@@ -64,7 +64,7 @@ def deny_call(by: Person, task: Task, reason: str = "") -> None:
 
 def decide_call(by: Person, task: Task, form: Mapping[str, str]) -> str:
     """Do what the button of a form says, and return what its page says.  Raises so."""
-    if "approve" in form:
+    if "deny" not in form:
         approve_call(by, task)
         return _("Approved. It runs now.")
     deny_call(by, task, form.get("reason", ""))

@@ -15,7 +15,7 @@ from mcp_app.process.background import run_on_loop
 from mcp_app.process.current import process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.tasks import read_json
-from mcp_app.server.approving import fingerprint
+from mcp_app.server.approving import fingerprint, with_defaults
 
 MAX_VALUE: Final = 2_000
 MAX_LINE: Final = 200
@@ -26,9 +26,10 @@ def decision_context(request: HttpRequest, task: Task) -> dict[str, Any]:
     if "part" in request.GET or not may_decide(request.user, task):
         return {}
     tool = run_on_loop(request, partial(_find_tool, task))
-    approval = read_json(task.state)["approval"]
+    approval, caller = read_json(task.state)["approval"], read_json(task.caller)
+    headers = {name: value for name, value in caller["headers"].items() if value}
     sentence = approval["text"]
-    family = read_json(task.caller)["principal"]["client"] or None
+    family = caller["principal"]["client"] or None
     token = AccessToken.objects.filter(family=family).order_by("-pk").first()
     return {
         "title": sentence or str(task),
@@ -36,6 +37,7 @@ def decision_context(request: HttpRequest, task: Task) -> dict[str, Any]:
         "values": value_lines(task, tool),
         "token": token and visible(token.name),
         "version": tool and tool.version,
+        "asked": headers.items(),
         "is_changed": tool is None or fingerprint(tool) != approval["tool"],
     }
 
@@ -52,7 +54,8 @@ def value_lines(task: Task, tool: ToolEntry | None) -> list[tuple[str, str, str]
     schema: Any = tool.definition.input_schema if tool else {}
     about = schema.get("properties", {})
     lines = []
-    for name, value in read_json(task.arguments).items():
+    values = read_json(task.arguments)
+    for name, value in (with_defaults(tool, values) if tool else values).items():
         title = about[name].get("title") if type(about.get(name)) is dict else None
         text = f"“{value}”" if type(value) is str else jsonrpc.pretty_text(value)
         start, whole = visible(text, MAX_VALUE), visible(text, None)

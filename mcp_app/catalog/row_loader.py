@@ -324,7 +324,10 @@ def approval_of(
 
     Where it is, each call waits: `when` was written for what the code says.
     """
-    by, levels = content.get("approval", ""), ("", *APPROVERS)
+    levels: tuple[Any, ...] = ("", *APPROVERS)
+    by = content.get("approval", "")
+    # Of what another release has chosen the strictest is made.
+    by = by if by in levels else levels[-1]
     if by in levels[: levels.index(declared.by if declared else "") + 1]:
         return declared
     return replace(declared or Approval(by=by), by=by, when=None)

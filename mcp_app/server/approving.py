@@ -10,7 +10,7 @@ import asyncio
 import logging
 from copy import deepcopy
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp_app.interface.call_record import Ending, Outcome
 from mcp_app.interface.definitions import Approval
@@ -21,7 +21,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.results import tool_to_wire
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.protocol.tasks import APPROVAL, COMPLETED, CONFIRMATION, FAILED, Decision
-from mcp_app.server.invocation import discard_changes
+from mcp_app.server.invocation import context_headers, discard_changes
 from mcp_app.server.outcome import Failed, time_limit
 
 if TYPE_CHECKING:
@@ -76,10 +76,14 @@ async def _ask_site(
         user, text = exchange.adapters.users.active_user(exchange.principal), ""
         with discard_changes():
             # Only False says that nobody need agree.
-            if approval.when and approval.when(deepcopy(arguments), user) is False:
+            if (
+                approval.when
+                and approval.when(with_defaults(entry, arguments), user) is False
+            ):
                 return False, ""
             if approval.describe:
-                text = str(approval.describe(deepcopy(arguments), user))
+                described = approval.describe(with_defaults(entry, arguments), user)
+                text = str(described or "")
         line = " ".join(text[: 4 * MAX_SENTENCE].split())
         return True, visible(line, MAX_SENTENCE)
 
@@ -107,7 +111,21 @@ def fingerprint(entry: ToolEntry) -> str:
 def call_digest(exchange: Exchange, entry: ToolEntry, arguments: JsonObject) -> str:
     """Return what two calls have in common that are the same to who decides."""
     caller, server = exchange.principal.key, exchange.catalog.server.slug
-    return _digest_of(caller, server, entry.identity, fingerprint(entry), arguments)
+    # A site may tell its tenants apart by them.
+    asked = exchange.host, context_headers(exchange)
+    tool = entry.identity, fingerprint(entry)
+    return _digest_of(caller, server, asked, tool, arguments)
+
+
+def with_defaults(entry: ToolEntry, arguments: JsonObject) -> JsonObject:
+    """Return a copy of the arguments, with the defaults of what was left out."""
+    properties: Any = entry.definition.input_schema.get("properties") or {}
+    defaults = {
+        name: schema["default"]
+        for name, schema in properties.items()
+        if name not in arguments and isinstance(schema, dict) and "default" in schema
+    }
+    return deepcopy({**arguments, **defaults})
 
 
 def _digest_of(*parts: object) -> str:

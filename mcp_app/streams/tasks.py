@@ -39,6 +39,10 @@ TOO_MANY_OPEN: Final = (
     "You have {count} unfinished tasks, and {most} are allowed. Wait for one, or cancel"
     " one."
 )
+TOO_MANY_UNDECIDED: Final = (
+    "{count} of your calls wait until a person agrees, and {most} may. Tell the user;"
+    " call again when some of them are decided."
+)
 TOO_MANY_ENDED: Final = (
     "The results of {count} of your tasks are kept, and {most} are allowed. Try again"
     " when the oldest has expired."
@@ -103,12 +107,12 @@ def _find_refusal(rows: TaskQuerySet, new: NewTask, limits: Limits) -> str:
         of_person = rows.filter(person=new.person)
         ended = of_person.filter(ended_ms__gt=0, expires_ms__gt=NowMilliseconds())
         begun = of_person.still_open().exclude(status__in=UNDECIDED)
-        most = limits.tasks_per_person
+        most, too_many = limits.tasks_per_person, TOO_MANY_OPEN
         if new.status in UNDECIDED:
             begun = of_person.still_open().filter(status__in=UNDECIDED)
-            most = limits.approvals_per_person
+            most, too_many = limits.approvals_per_person, TOO_MANY_UNDECIDED
         for found, limit, refusal in (
-            (begun, most, TOO_MANY_OPEN),
+            (begun, most, too_many),
             (ended, limits.ended_tasks_per_person, TOO_MANY_ENDED),
         ):
             if (count := found.count()) >= limit:

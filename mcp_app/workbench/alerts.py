@@ -33,6 +33,8 @@ logger = logging.getLogger("mcp_app.workbench")
 
 DAY_S: Final = 24 * HOUR_S
 """Work that waits is told once a day: it may wait for weeks."""
+CALL_S: Final = 10_000 * DAY_S
+"""A call that waits for a person is told once."""
 
 
 def watch() -> None:
@@ -81,7 +83,7 @@ def _tell_approvals(now: datetime) -> None:
     rows = list(tasks.order_by("pk").values_list("pk", "tool"))
     if not rows:
         return
-    period, count = _Period(now, DAY_S, ("approvals", str(rows[-1][0]))), len(rows)
+    period, count = _Period(now, CALL_S, ("approvals", str(rows[-1][0]))), len(rows)
     if period.claim():
         work_waiting.send_robust(None, what="approvals", count=count)
     text = ngettext(

@@ -66,6 +66,9 @@ def test_the_stricter_approval_holds() -> None:
             # Who asks for more than the code means every call.
             expected = replace(declared or Approval(by=staff), by=staff, when=None)
         assert (made.approval, made.can_be_task) == (expected, bool(code or staff))
+    # A level of another release.
+    stored = apply_overlay(CODE, {"approval": "three"})
+    assert stored.approval == Approval(by="other")
 
 
 def test_what_is_no_tool_has_no_hints() -> None:

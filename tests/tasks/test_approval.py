@@ -54,14 +54,18 @@ runs: list[int] = []
 def is_large(arguments: Any, user: Any) -> Any:
     # It is rolled back, and only False counts.
     User.objects.update(first_name="was asked")
-    return None if arguments["amount"] > 100 else False
+    return None if arguments["amount"] * arguments["fee"] > 50 else False
 
 
 def describe(arguments: Any, user: Any) -> str:
     return f"Pay {arguments['amount']}\N{RIGHT-TO-LEFT OVERRIDE}\nto {user.username}"
 
 
-def pay(amount: Annotated[int, Field(title="Amount in EUR")], note: str = "") -> str:
+def pay(
+    amount: Annotated[int, Field(title="Amount in EUR")],
+    note: str = "",
+    fee: float = 0.5,
+) -> str:
     runs.append(amount)
     return f"Paid {amount}."
 
@@ -92,8 +96,10 @@ class People:
         self.rights = list(Permission.objects.filter(codename__in=names))
         self.kim.user_permissions.set(self.rights)
 
-    async def client(self, version: str = STATELESS, **options: Any) -> Client:
-        headers = {"x-user": str(self.ana.pk)}
+    async def client(
+        self, version: str = STATELESS, host: str = "localhost", **options: Any
+    ) -> Client:
+        headers = {"x-user": str(self.ana.pk), "host": host}
         path = "/mcp/private"
         return await self.connect(version, path=path, headers=headers, **options)
 
@@ -239,6 +245,14 @@ async def test_the_same_call_is_the_same_task(people: People) -> None:
     assert (runs, await Task.objects.acount()) == ([5, 5], 2)
 
 
+@pytest.mark.parametrize("mcp", [BRIEF])
+async def test_a_call_at_another_address_is_another_task(people: People) -> None:
+    # Sites tell their tenants apart by the host.
+    for host in ("localhost", "127.0.0.1", "localhost"):
+        await (await people.client(host=host)).call("pay", amount=5)
+    assert await Task.objects.acount() == 2
+
+
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
@@ -272,7 +286,7 @@ async def test_a_person_waits_for_so_many(people: People) -> None:
     client = await people.client()
     texts = [(await client.call("pay", amount=each)).text for each in range(4)]
     assert [text[:15] for text in texts] == ["Nothing has hap"] * 3 + [
-        "You have 3 unfi"
+        "3 of your calls"
     ]
     large = await client.call("pay", amount=4, note="x" * 65_536)
     assert "and 65536 are allowed" in large.text

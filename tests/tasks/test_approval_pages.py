@@ -70,7 +70,7 @@ async def test_a_call_is_decided_on_its_page(people: People, how: str) -> None:
     assert (text.count(start), text.count("x" * 2_000)) == (2, 1)
     words = " ".join(strip_tags(text.replace("<", " <")).split())
     asks = f"Who asks {people.ana.pk} the client calls itself “drill-client 1.0”"
-    for part in ("Amount in EUR 5 note", f"{asks} Tool pay"):
+    for part in ("Amount in EUR 5 note", "fee 0.5", f"{asks} Host localhost Tool pay"):
         assert part in words
     assert "AI model. The sentence above them comes from this site." in words
     form = {how: "1", "reason": "Ask the\ncustomer first"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
@@ -253,11 +254,13 @@ class TryPage:
         row = self._row
         if setup.is_task and setup.chosen_revision.task_requests:
             params = {**params, "task": {}}
+        # A dry run undoes nothing outside of the databases.
+        approved = setup.is_dry and has_right(self._request, "approve_task")
         return Plan(
             server=setup.server_slug,
             method=method,
             params={**params, **self._take_answers()},
-            caller=setup.calling_client(),
+            caller=replace(setup.calling_client(), approved=approved),
             row=TriedRow((row.kind_of_row, str(row.pk)), row.from_code),
             copy=WorkingCopy.of_definition_row(row) if self._is_working else None,
             answers=self._results,

@@ -197,7 +197,7 @@ class _Run:
         return InProcessClient(
             current,
             plan.server,
-            replace(plan.caller, approved=plan.is_dry),
+            plan.caller,
             overlay=overlay,
             adapters=adapters,
             streams=plan.streams,

@@ -346,6 +346,17 @@ async def test_a_dry_run_and_what_reads_run_each_time(
     assert await entered() == 0
 
 
+async def test_a_dry_run_takes_no_decision_of_others(
+    client: AsyncClient, login: Login, offer: Offer
+) -> None:
+    """It undoes nothing outside of the databases."""
+    url = await offer("pays", add, approval="other")
+    lee = await login("view_tool", "try", "publish", "behind")
+    data = await typed(client, url, a="1", b="2", dry="1")
+    assert "nobody can be asked here" in text_of(await send(lee, url, data))
+    assert result_of(await send(client, url, data)) == "3"
+
+
 async def test_each_round_of_questions_has_its_own_ticket(
     client: AsyncClient, offer: Offer
 ) -> None:
