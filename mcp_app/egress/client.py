@@ -16,7 +16,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -36,7 +36,7 @@ from mcp_app.interface.errors import with_remedy
 from mcp_app.interface.principal import AccessRequest
 
 if TYPE_CHECKING:
-    from httpcore2 import AsyncConnectionPool
+    from httpcore2 import AsyncConnectionPool, Response
 
 
 # -- bodies ----------------------------------------------------------------------------
@@ -48,8 +48,36 @@ _PIECE: Final = 256 * 1024
 """So many bytes are inflated at once."""
 
 
-async def read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> bytes:
-    """Return a body of at most so many bytes; raise `TooLarge` or `Unreadable`.
+REST_S: Final = 0.1
+"""So long a stream may last after its answer: one that ends keeps its connection."""
+
+
+async def read_body(pieces: AsyncIterable[bytes]) -> bytes:
+    """Return a body."""
+    body = bytearray()
+    async for piece in pieces:
+        body += piece
+    return bytes(body)
+
+
+async def read_stream(
+    pieces: AsyncIterable[bytes], has_answer: Callable[[bytes], bool]
+) -> None:
+    """Let a reader take a stream of events until it has its answer."""
+    pieces = aiter(pieces)
+    async for piece in pieces:
+        if has_answer(piece):
+            break
+    with suppress(TimeoutError, resolving.EgressError):
+        async with asyncio.timeout(REST_S):
+            async for _piece in pieces:
+                pass
+
+
+async def decoded_pieces(
+    chunks: AsyncIterable[bytes], encoding: str, most: int
+) -> AsyncIterator[bytes]:
+    """Give a body of at most so many bytes; raise `TooLarge` or `Unreadable`.
 
     `encoding` is the answer's Content-Encoding: nothing, identity, gzip or deflate
     (RFC 9110, section 8.4.1).
@@ -58,16 +86,16 @@ async def read_body(chunks: AsyncIterable[bytes], encoding: str, most: int) -> b
     if coding not in _WINDOWS:
         message = f"The answer has the Content-Encoding {coding[:40]!r}."
         raise resolving.Unreadable(message, submitted=True)
-    decoder, body, size = _Decoder(_WINDOWS[coding]), bytearray(), 0
+    decoder, coded_size, size = _Decoder(_WINDOWS[coding]), 0, 0
     async for chunk in _chunks_with_end(chunks):
-        size += len(chunk)
-        if size > most:
+        coded_size += len(chunk)
+        if coded_size > most:
             raise _too_large(most)
         for piece in decoder.decode_chunk(chunk):
-            body += piece
-            if len(body) > most:
+            size += len(piece)
+            if size > most:
                 raise _too_large(most)
-    return bytes(body)
+            yield piece
 
 
 async def _chunks_with_end(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
@@ -277,19 +305,8 @@ class Connections:
                 },
             ) as answer:
                 progress.answered = True
-                answer_headers = _first_of_each(answer.headers)
-                encoding = answer_headers.get("content-encoding", "")
-                encoding = progress.secrets.blot(encoding)
-                chunks = answer.aiter_stream()
                 with _with_status(answer.status):
-                    body = await read_body(chunks, encoding, site.answer)
-                return SiteAnswer(
-                    status=answer.status,
-                    headers=answer_headers,
-                    body=body,
-                    took=time.monotonic() - progress.began,
-                    secrets=progress.secrets,
-                )
+                    return await _read_answer(answer, site, request, progress)
         except httpcore2.ProtocolError as error:
             # Its text may repeat what came, as the repr of bytes: a secret that has
             # escapes there would not be blotted out.
@@ -301,6 +318,25 @@ class Connections:
             failure.why = "slow" if slow else "tls" if tls else ""
         failure.sent = progress.submitted
         raise failure
+
+
+async def _read_answer(
+    answer: Response, site: Site, request: SiteRequest, progress: _Progress
+) -> SiteAnswer:
+    headers = _first_of_each(answer.headers)
+    secrets = progress.secrets
+    encoding = secrets.blot(headers.get("content-encoding", ""))
+    pieces = decoded_pieces(answer.aiter_stream(), encoding, site.answer)
+    media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if request.reader is not None and media_type == "text/event-stream":
+        await read_stream(pieces, partial(request.reader, secrets=secrets))
+        body = b""
+    else:
+        body = await read_body(pieces)
+    took = time.monotonic() - progress.began
+    return SiteAnswer(
+        status=answer.status, headers=headers, body=body, took=took, secrets=secrets
+    )
 
 
 @contextmanager

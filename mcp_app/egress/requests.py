@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import quote_plus, urlencode
 
 from mcp_app.egress.resolving import Forbidden
@@ -127,14 +127,21 @@ MAX_TARGET_LENGTH: Final = 16 * 1024
 """Characters of a path with its query: more than any server takes."""
 
 
+class EventTaker(Protocol):
+    """Takes a stream of events piece by piece."""
+
+    def __call__(self, piece: bytes, *, secrets: Secrets) -> bool:
+        """Return whether this piece has what the request was for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRequest:
     """A request below a site's URL.
 
-    `path` begins with a slash, and is encoded as it is to be sent; so is `query`,
-    without the question mark.  An idempotent request may be sent twice.  `log_path` is
-    what the log shows: no value of a caller.  The repr has none either, because error
-    pages show the variables of frames.
+    `path` begins with a slash, or is "" for the URL itself, and is encoded as it is to
+    be sent; so is `query`, without the question mark.  An idempotent request may be
+    sent twice.  `log_path` is what the log shows: no value of a caller.  The repr has
+    none either, because error pages show the variables of frames.
     """
 
     method: str
@@ -144,6 +151,8 @@ class SiteRequest:
     body: bytes | None = field(default=None, repr=False)
     idempotent: bool = False
     log_path: str = ""
+    reader: EventTaker | None = field(default=None, repr=False)
+    """What takes a stream of events, whose body is empty then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,12 +187,14 @@ _QUERY: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/?\[\]|-]*")
 
 def target_of(site: Site, request: SiteRequest, secrets: Secrets) -> str:
     """Return path and query as they are sent; raise `Forbidden`."""
-    check_path(request.path)
+    if request.path:
+        check_path(request.path)
     if not _QUERY.fullmatch(request.query):
         raise Forbidden("The query has a character that must be encoded.")
     secret = urlencode(secrets.query)
     query = "&".join(filter(None, (request.query, secret)))
-    target = site.prefix + request.path + (f"?{query}" if query else "")
+    path = site.prefix + request.path or "/"
+    target = path + (f"?{query}" if query else "")
     if len(target) > MAX_TARGET_LENGTH:
         raise Forbidden(f"The address is longer than {MAX_TARGET_LENGTH:,} characters.")
     return target

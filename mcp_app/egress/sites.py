@@ -120,6 +120,8 @@ class Site:
     timeout: float = 30.0
     connections: int = 10
     answer: int = 4 * MIB
+    mcp: bool = False
+    """Whether it is an MCP server, whose tools can be taken over."""
     trace: bool = False
     """Whether it gets the trace that a call is part of."""
 
@@ -190,6 +192,7 @@ class SiteOptions(Options):
     timeout: Timeout = 30.0
     connections: int = Field(10, ge=1, le=MAX_CONNECTIONS)
     answer: int = Field(4 * MIB, ge=1, le=MAX_ANSWER_BYTES)
+    mcp: bool = False
     trace: bool = False
 
 
@@ -238,10 +241,19 @@ def option_problems(key: str, shape: type[BaseModel], options: object) -> Iterat
 SECRET_OPTIONS: Final = ("secret_headers", "secret_query", "token")
 
 
-@cache
 def usable_sites() -> Mapping[str, Site]:
     """Return the sites that can be used; `setting_problems` says what is wrong with
     others."""
+    return {key: each for key, each in _every_site().items() if not each.mcp}
+
+
+def upstream_sites() -> Mapping[str, Site]:
+    """Return the MCP servers among the sites that can be used."""
+    return {key: each for key, each in _every_site().items() if each.mcp}
+
+
+@cache
+def _every_site() -> Mapping[str, Site]:
     usable = {}
     for key, options in mcp_settings.http.items():
         with suppress(UnusableSite):
@@ -268,6 +280,9 @@ def _read_site(key: object, options: Mapping[str, Any]) -> Site:
         raise UnusableSite('must be a dict with at least "url".')
     values = dict(read_shape(SiteOptions, options))
     values |= address_of(values.pop("url"), private=bool(values["networks"]))
+    if values["mcp"] and str(options["url"]).endswith("/"):
+        # Servers redirect from one to the other, and redirects are not followed.
+        values["prefix"] += "/"
     values["title"] = values["title"] or key
     values["secret_headers"] = _secret_headers(values["secret_headers"])
     return Site(key=key, **values)
@@ -392,4 +407,4 @@ def header_problem(name: str, value: str) -> str:
 @receiver(setting_changed)
 def _forget_sites(*, setting: str, **_: object) -> None:
     if setting == "MCP":
-        usable_sites.cache_clear()
+        _every_site.cache_clear()

@@ -37,6 +37,7 @@ OURS: Final = {
     "function": "mcp_app.kinds.function.FunctionKind",
     "query": "mcp_app.kinds.query.kind.QueryKind",
     "http": "mcp_app.kinds.http.kind.HttpKind",
+    "upstream": "mcp_app.kinds.upstream.kind.UpstreamKind",
     "change": "mcp_app.kinds.query.changes.ChangeKind",
 }
 DEFINITIONS: Final = frozenset(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
@@ -34,20 +33,10 @@ from mcp_app.interface.questions import (
     SamplingResult,
 )
 from mcp_app.protocol import jsonrpc, results
-from mcp_app.protocol.content import (
-    Audio,
-    Block,
-    EmbeddedResource,
-    Image,
-    ResourceContents,
-    ResourceLink,
-    Text,
-    ToolResult,
-    ToolUse,
-)
+from mcp_app.protocol.content import Block
+from mcp_app.protocol.content_reading import read_block
 from mcp_app.protocol.headers import is_loopback_host
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.results import ReceivedMeta
 from mcp_app.protocol.revisions import Revision
 from mcp_app.server.conversation import check_tools, conversation
 
@@ -344,70 +333,11 @@ def _parse_sample(result: JsonObject) -> SamplingResult:
 
 def sampled_block(wire: object) -> Block:
     """Return a content block from a client's JSON; raise `ClientRefused`."""
-    if not isinstance(wire, dict):
-        raise ClientRefused("Content must be an object with a type.")
-    meta = wire.get("_meta")
     try:
-        block = _BLOCKS[str(wire.get("type"))](wire)
-    except (KeyError, TypeError, ValueError):
-        raise ClientRefused(
-            f"Content of type {wire.get('type')!r} is not allowed by the protocol."
-        ) from None
-    # It goes back with the block in the next request of the same conversation.
-    return replace(block, meta=ReceivedMeta(meta)) if isinstance(meta, dict) else block
+        return read_block(wire)
+    except ValueError as error:
+        raise ClientRefused(str(error)) from None
 
-
-def _text(wire: JsonObject, name: str) -> str:
-    value = wire[name]
-    if type(value) is not str:
-        raise TypeError(name)
-    return value
-
-
-def _object(wire: JsonObject, name: str) -> JsonObject:
-    value = wire[name]
-    if type(value) is not dict:
-        raise TypeError(name)
-    return value
-
-
-def _bytes(wire: JsonObject, name: str) -> bytes:
-    return b64decode(_text(wire, name), validate=True)
-
-
-def _embedded_resource(wire: JsonObject) -> EmbeddedResource:
-    resource = _object(wire, "resource")
-    return EmbeddedResource(
-        ResourceContents(
-            uri=_text(resource, "uri"),
-            text=_text(resource, "text") if "text" in resource else None,
-            blob=_bytes(resource, "blob") if "blob" in resource else None,
-            mime_type=_text(resource, "mimeType") if "mimeType" in resource else None,
-        )
-    )
-
-
-def _tool_result(wire: JsonObject) -> ToolResult:
-    structured = "structuredContent" in wire
-    return ToolResult(
-        _text(wire, "toolUseId"),
-        [sampled_block(each) for each in wire["content"]],
-        _object(wire, "structuredContent") if structured else None,
-        bool(wire.get("isError")),
-    )
-
-
-_BLOCKS: Mapping[str, Callable[[JsonObject], Block]] = {
-    "text": lambda wire: Text(_text(wire, "text")),
-    "image": lambda wire: Image(_bytes(wire, "data"), _text(wire, "mimeType")),
-    "audio": lambda wire: Audio(_bytes(wire, "data"), _text(wire, "mimeType")),
-    "resource": _embedded_resource,
-    "resource_link": lambda wire: ResourceLink(_text(wire, "uri"), _text(wire, "name")),
-    "tool_use": lambda wire: ToolUse(
-        _text(wire, "id"), _text(wire, "name"), _object(wire, "input")
-    ),
-    "tool_result": _tool_result,
-}
 
 _PREPARE = cast(
     "Mapping[type, Callable[[str, Any, Revision, Client], PreparedQuestion]]",

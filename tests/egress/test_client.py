@@ -25,6 +25,7 @@ from mcp_app.egress.client import (
     Connections,
     close_connections,
     connections,
+    decoded_pieces,
     read_body,
 )
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
@@ -422,7 +423,7 @@ async def chunked(body: bytes, size: int = 1000) -> AsyncIterator[bytes]:
 
 
 async def read(body: bytes, encoding: str = "", most: int = MIB) -> bytes:
-    return await read_body(chunked(body), encoding, most)
+    return await read_body(decoded_pieces(chunked(body), encoding, most))
 
 
 def gzipped(body: bytes) -> bytes:
@@ -450,7 +451,8 @@ def raw_deflate(body: bytes) -> bytes:
 )
 async def test_bodies(encoding: str, body: bytes) -> None:
     assert await read(body, encoding) == TEXT
-    assert await read_body(chunked(body, 1), encoding, MIB) == TEXT
+    pieces = decoded_pieces(chunked(body, 1), encoding, MIB)
+    assert await read_body(pieces) == TEXT
     assert await read(body, encoding, len(TEXT)) == TEXT
     with pytest.raises(resolving.TooLarge):
         await read(body, encoding, len(TEXT) - 1)

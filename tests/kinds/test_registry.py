@@ -21,6 +21,7 @@ from mcp_app.kinds.registry import (
     unusable_kinds,
 )
 from mcp_app.kinds.text import TextKind
+from mcp_app.kinds.upstream.kind import UpstreamKind
 from tests.apart import ROOT
 from tests.kinds.stations import Station
 
@@ -37,6 +38,7 @@ def test_ours_are_registered_like_others() -> None:
             "function": FunctionKind,
             "query": QueryKind,
             "http": HttpKind,
+            "upstream": UpstreamKind,
             "change": ChangeKind,
             "station": Station,
         }
@@ -128,9 +130,9 @@ settings.configure(
     MCP={"KINDS": {"station": "tests.kinds.stations.Station"}},
 )
 django.setup()
-from mcp_app.kinds.registry import kind_classes
+from mcp_app.kinds.registry import OURS, kind_classes
 found = [*kind_classes()]
-assert found == ["text", "function", "query", "http", "change", "station"], found
+assert found == [*OURS, "station"], found
 assert "httpcore2" not in sys.modules
 assert not [each for each in sys.modules if each.startswith("mcp_app.admin")]
 """

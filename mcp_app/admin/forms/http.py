@@ -25,7 +25,8 @@ from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.definitions import Label
 from mcp_app.kinds import KindError
 from mcp_app.kinds.http.config import draft_texts, read_http_config
-from mcp_app.kinds.http.kind import allowed_names, configured_call, shared_key_findings
+from mcp_app.kinds.http.kind import allowed_names, configured_call
+from mcp_app.kinds.other_sites import shared_key_findings
 from mcp_app.kinds.placeholders import names_in_value
 from mcp_app.models import DefinitionRow, Resource, ResourceTemplate, Tool
 from mcp_app.models.tokens import Secret
@@ -108,7 +109,7 @@ class HttpForm(DefinitionForm[AnyRow]):
         return {
             **context,
             "call": call,
-            "findings": shared_key_findings(definition, self.instance.json("config")),
+            "findings": shared_key_findings(definition, call.site),
         }
 
     # -- shown again -------------------------------------------------------------------

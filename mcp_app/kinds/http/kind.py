@@ -14,16 +14,9 @@ from django.utils.translation import gettext_lazy
 
 from mcp_app.catalog.findings import Finding, advice, must_fix
 from mcp_app.catalog.outputs import content_output
-from mcp_app.catalog.runnable import Gate, Runnable
-from mcp_app.conf import MIB
+from mcp_app.catalog.runnable import Runnable
 from mcp_app.egress.client import Connections, connections
-from mcp_app.egress.resolving import (
-    EgressError,
-    Forbidden,
-    TooLarge,
-    TooSlow,
-    Unreadable,
-)
+from mcp_app.egress.resolving import EgressError, Forbidden
 from mcp_app.egress.sites import usable_sites
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.context import Context
@@ -56,6 +49,13 @@ from mcp_app.kinds.kind import (
     Uploads,
 )
 from mcp_app.kinds.old_words import hint_new_words
+from mcp_app.kinds.other_sites import (
+    UNTRUSTED,
+    access_request_of,
+    shared_key_findings,
+    site_failure,
+    site_runnable,
+)
 from mcp_app.kinds.text import UNUSED, properties_of, unused_findings
 from mcp_app.protocol.content import Audio, Image, Text
 from mcp_app.protocol.json_types import JsonObject
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 
 Output = TypeVar("Output")
 
-UNTRUSTED: Final = {"untrusted": True}
 DONE: Final = "Done."
 SUCCESS: Final = 2
 """The first digit of a status."""
@@ -147,11 +146,13 @@ class HttpKind(Kind):
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> ToolOutput:
             arguments = {**defaults, **values}
-            access_request = await caller.access_request(ctx, arguments)
+            access_request = await access_request_of(
+                ctx, caller.call.site, caller.name, arguments
+            )
             answer = await caller.request_answer(arguments, access_request, repeatable)
             return caller.tool_output(await caller.read_content(answer, arguments))
 
-        return caller.site_runnable(run, content_output)
+        return site_runnable(caller.call.site, run, content_output)
 
     def resource_runnable(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
@@ -159,7 +160,9 @@ class HttpKind(Kind):
         caller = SiteCaller(definition.name, configured_call(definition, config))
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> object:
-            access_request = await caller.access_request(ctx, values)
+            access_request = await access_request_of(
+                ctx, caller.call.site, caller.name, values
+            )
             answer = await caller.request_answer(values, access_request, True)
             try:
                 content = await caller.read_content(answer, values)
@@ -167,7 +170,7 @@ class HttpKind(Kind):
                 return None
             return content.body if isinstance(content, Media) else content
 
-        return caller.site_runnable(run, lambda value: value)
+        return site_runnable(caller.call.site, run, lambda value: value)
 
     template_runnable = resource_runnable
 
@@ -196,7 +199,9 @@ class HttpKind(Kind):
             findings += unused_findings(names, used, tell, message)
             findings += _hint_findings(definition, config.get("method", "GET"))
         findings += _brace_findings(names, config)
-        findings += shared_key_findings(definition, config)
+        findings += shared_key_findings(
+            definition, usable_sites().get(str(config.get("site")))
+        )
         return findings
 
 
@@ -257,33 +262,8 @@ def _brace_findings(names: Collection[str], config: JsonObject) -> Iterator[Find
         yield advice("braces-single", "config", message % {"name": name})
 
 
-def shared_key_findings(
-    definition: Definition, config: JsonObject
-) -> Iterator[Finding]:
-    """Tell that everybody acts with the site's key, if nothing says who may."""
-    site = usable_sites().get(str(config.get("site")))
-    if site is None or site.per_caller or definition.demands:
-        return
-    if site.secret_headers or site.secret_query:
-        message = _(
-            "Whoever comes in acts at %(site)s with this site's key. Ask for a"
-            " permission or a group if not everybody may."
-        )
-        yield advice("shared-key", "config", message % {"site": site.title})
-
-
 class NothingThere(ExternalError):
     """The other site has nothing at this address."""
-
-
-_FAILURES: Final[Mapping[type[EgressError], tuple[Outcome, str]]] = {
-    Forbidden: (Outcome.EGRESS, "This call was refused by this site's rules."),
-    TooLarge: (Outcome.TOO_LARGE, "The answer is larger than {most}."),
-    Unreadable: (Outcome.SHAPE, "The answer of {title} cannot be read."),
-    TooSlow: (Outcome.OTHER_SITE, "{title} took longer than {seconds}."),
-    EgressError: (Outcome.OTHER_SITE, "{title} cannot be reached right now."),
-}
-"""What the call log and the client are told; the first that fits."""
 
 
 @dataclass(frozen=True)
@@ -292,33 +272,6 @@ class SiteCaller:
 
     name: str
     call: HttpCall
-
-    def site_runnable(
-        self, run: Callable[..., object], convert: Callable[[object], Output]
-    ) -> Runnable[Output]:
-        """Return what calls the site; one that hangs holds its own places only."""
-        site = self.call.site
-        return Runnable(
-            run=run,
-            style="async",
-            bind=lambda arguments: {"values": arguments},
-            convert=convert,
-            context="ctx",
-            ours=True,
-            gate=Gate(f"site {site.key}", site.connections),
-        )
-
-    async def access_request(
-        self, ctx: Context, values: Mapping[str, object]
-    ) -> AccessRequest:
-        """Return who calls, for a site that has a key for each caller."""
-        return AccessRequest(
-            principal=ctx.principal,
-            server=ctx.server,
-            user=await ctx.user() if self.call.site.per_caller else None,
-            name=self.name,
-            arguments=values,
-        )
 
     async def request_answer(
         self,
@@ -337,7 +290,7 @@ class SiteCaller:
             own = through or connections()
             answer = await own.call_site(self.call.site, request, access_request)
         except EgressError as error:
-            raise self._egress_failure(error) from None
+            raise site_failure(self.call.site, error, self.call.only_reads) from None
         if (observe := OBSERVER.get()) is not None:
             observe(answer)
         return answer
@@ -352,19 +305,6 @@ class SiteCaller:
         if answer.status == HTTPStatus.NOT_FOUND:
             raise NothingThere(error.message, error.outcome, error.detail)
         raise error
-
-    def _egress_failure(self, error: EgressError) -> ExternalError:
-        sort = next(each for each in _FAILURES if isinstance(error, each))
-        outcome, message = _FAILURES[sort]
-        site = self.call.site
-        message = message.format(
-            title=site.title,
-            most=f"{site.answer / MIB:.3g} MiB",
-            seconds=f"{site.timeout:g} s",
-        )
-        if error.sent and not self.call.only_reads:
-            message += " It may have happened all the same."
-        return ExternalError(message, outcome, error.message)
 
     def tool_output(self, content: object) -> ToolOutput:
         """Return a tool's output; raise `ExternalError` for what cannot be shown."""

@@ -1,0 +1,359 @@
+"""Calls of another MCP server: how it is spoken to, its sessions, its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple, TypeAlias
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from mcp_app.egress.client import Connections, connections
+from mcp_app.egress.requests import Secrets, SiteAnswer, SiteRequest
+from mcp_app.egress.resolving import EgressError
+from mcp_app.egress.sites import Site
+from mcp_app.interface.call_record import Outcome
+from mcp_app.interface.errors import ExternalError
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.interface.rules import visible
+from mcp_app.interface.server import VERSION
+from mcp_app.kinds.other_sites import POSSIBLY, site_failure
+from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.client import (
+    STATEFUL,
+    STATELESS,
+    ClientRequest,
+    Dialog,
+    EventReader,
+    read_answer,
+)
+from mcp_app.protocol.errors import (
+    InvalidParams,
+    ParseError,
+    UnsupportedProtocolVersion,
+)
+from mcp_app.protocol.headers import MirroredParameter
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.negotiation import SERVER_INFO
+
+CLIENT: Final[JsonObject] = {"name": "django-mcp-app", "version": VERSION}
+MAX_SESSIONS: Final = 200
+"""Sessions that a process keeps, of all servers and callers."""
+IDLE_SESSION_S: Final = 600.0
+MAX_PAGES: Final = 100
+MAX_TOOLS: Final = 2_000
+MAX_MESSAGE: Final = 500
+"""Characters of an error, or of progress, of another server."""
+
+Progress: TypeAlias = Callable[[float, float | None, str | None], object]
+"""Takes what is done, of how much if that is known, and a text."""
+
+
+class DialogRefused(Exception):
+    """The server does not know the session or the revision: nothing ran."""
+
+
+class Listing(NamedTuple):
+    """The tools that a server lists, as they came, and whether these are all."""
+
+    tools: list[Any]
+    is_complete: bool
+
+
+@dataclass(slots=True)
+class _Dialogs:
+    """How servers are spoken to over the connections of one loop."""
+
+    stateless: set[Site] = field(default_factory=set)
+    stateful: set[Site] = field(default_factory=set)
+    sessions: OrderedDict[tuple[Site, str], tuple[float, Dialog]] = field(
+        default_factory=OrderedDict
+    )
+    locks: WeakValueDictionary[tuple[Site, str], asyncio.Lock] = field(
+        default_factory=WeakValueDictionary
+    )
+
+    def keep_session(self, key: tuple[Site, str], dialog: Dialog) -> None:
+        self.sessions[key] = time.monotonic(), dialog
+        self.sessions.move_to_end(key)
+        if len(self.sessions) > MAX_SESSIONS:
+            self.sessions.popitem(last=False)
+
+    def find_session(self, key: tuple[Site, str]) -> Dialog | None:
+        used, dialog = self.sessions.pop(key, (0.0, None))
+        is_idle = time.monotonic() - used > IDLE_SESSION_S
+        return None if is_idle else dialog
+
+
+_by_connections: WeakKeyDictionary[Connections, _Dialogs] = WeakKeyDictionary()
+
+
+class Upstream:
+    """Another MCP server, as one caller speaks to it; all it raises is ExternalError.
+
+    `only_reads` says whether a call that got no answer may have changed something.
+    """
+
+    def __init__(
+        self, site: Site, access_request: AccessRequest, *, only_reads: bool = True
+    ) -> None:
+        self._site = site
+        self._access_request = access_request
+        self._only_reads = only_reads
+        self._connections = connections()
+        self._dialogs = _by_connections.setdefault(self._connections, _Dialogs())
+        self._key = site, access_request.principal.key
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        *,
+        mirrors: Sequence[MirroredParameter] = (),
+        is_repeatable: bool = False,
+        tell_progress: Progress | None = None,
+    ) -> JsonObject:
+        """Return the `CallToolResult` of a tool; headers repeat `mirrors`."""
+        return await self._ask(
+            "tools/call",
+            {"name": name, "arguments": dict(arguments)},
+            mirrors=mirrors,
+            is_repeatable=is_repeatable,
+            tell_progress=tell_progress,
+        )
+
+    async def list_tools(self) -> Listing:
+        """Return the tools of all pages, up to `MAX_TOOLS` and `MAX_PAGES`."""
+        tools: list[Any] = []
+        cursors, params = set[str](), dict[str, object]()
+        while True:
+            page = await self._ask("tools/list", params, is_repeatable=True)
+            tools += page["tools"] if isinstance(page.get("tools"), list) else []
+            cursor = page.get("nextCursor")
+            if cursor is None or len(tools) >= MAX_TOOLS:
+                return Listing(tools[:MAX_TOOLS], len(tools) <= MAX_TOOLS)
+            if not isinstance(cursor, str) or cursor in cursors:
+                return Listing(tools, False)
+            cursors.add(cursor)
+            if len(cursors) >= MAX_PAGES:
+                return Listing(tools, False)
+            params = {"cursor": cursor}
+
+    async def server_info(self) -> Mapping[str, Any]:
+        """Return what the server says of itself: `name` and `version`."""
+        return (await self._open_dialog()).server
+
+    async def _ask(self, method: str, params: JsonObject, **how: Any) -> JsonObject:
+        try:
+            return await self._ask_in_dialog(method, params, **how)
+        except DialogRefused:
+            # The server has restarted, or speaks another revision now.
+            self._dialogs.stateless.discard(self._site)
+            self._dialogs.stateful.discard(self._site)
+        try:
+            return await self._ask_in_dialog(method, params, **how)
+        except DialogRefused as refusal:
+            raise self._failure(f"{self._site.title} {refusal}.") from None
+
+    async def _ask_in_dialog(
+        self, method: str, params: JsonObject, **how: Any
+    ) -> JsonObject:
+        principal = self._access_request.principal
+        if self._site not in self._dialogs.stateless:
+            lock = self._dialogs.locks.setdefault(self._key, asyncio.Lock())
+            async with lock:
+                dialog = None
+                if not principal.anonymous:
+                    dialog = self._dialogs.find_session(self._key)
+                dialog = dialog or await self._open_dialog()
+                if not (dialog.is_stateless or principal.anonymous):
+                    self._dialogs.keep_session(self._key, dialog)
+        else:
+            dialog = Dialog(STATELESS, CLIENT)
+        try:
+            return await self._send(dialog, method, params, **how)
+        except DialogRefused:
+            self._dialogs.sessions.pop(self._key, None)
+            raise
+        finally:
+            if dialog.session and principal.anonymous:
+                # Strangers share their key, and must not share a session.
+                await self._end_session(dialog)
+
+    async def _open_dialog(self) -> Dialog:
+        if self._site not in self._dialogs.stateful:
+            dialog = Dialog(STATELESS, CLIENT)
+            with suppress(DialogRefused, _Refusal):
+                result = await self._send(dialog, "server/discover", {})
+                if STATELESS in (result.get("supportedVersions") or ()):
+                    dialog.server = _server_info(result)
+                    self._dialogs.stateless.add(self._site)
+                    return dialog
+        dialog = Dialog(STATEFUL, CLIENT)
+        result = await self._send(dialog, "initialize", dialog.initialize_params())
+        dialog.version = str(result.get("protocolVersion"))[:40]
+        dialog.server = _server_info(result)
+        await self._post(dialog.notification_message("notifications/initialized", {}))
+        self._dialogs.stateful.add(self._site)
+        return dialog
+
+    async def _end_session(self, dialog: Dialog) -> None:
+        with suppress(ExternalError):
+            await self._request("DELETE", dialog.ending_headers())
+
+    async def _send(
+        self,
+        dialog: Dialog,
+        method: str,
+        params: JsonObject,
+        *,
+        mirrors: Sequence[MirroredParameter] = (),
+        is_repeatable: bool = True,
+        tell_progress: Progress | None = None,
+    ) -> JsonObject:
+        wants_progress = tell_progress is not None
+        request = dialog.request_message(
+            method, params, mirrors=mirrors, wants_progress=wants_progress
+        )
+        reader = _AnswerReader(request.identifier, tell_progress)
+        answer = await self._post(request, reader, is_repeatable=is_repeatable)
+        if not dialog.is_stateless and not dialog.session:
+            dialog.session = answer.headers.get("mcp-session-id", "")
+        elif answer.status == HTTPStatus.NOT_FOUND and dialog.session:
+            raise DialogRefused("ends each session at once")
+        try:
+            message = reader.message or read_answer(answer.body, request.identifier)
+        except ParseError:
+            message = None
+        if message is None:
+            raise self._no_answer(answer, dialog)
+        message = answer.secrets.blot(message)
+        if "error" in message:
+            raise self._error_answer(message["error"])
+        result = message.get("result")
+        if not isinstance(result, dict):
+            raise self._unreadable()
+        return result
+
+    def _no_answer(self, answer: SiteAnswer, dialog: Dialog) -> Exception:
+        status, title = answer.status, self._site.title
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return self._failure(
+                f"{title} did not accept this site's key. Do not retry; tell the user."
+            )
+        if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND):
+            # What was not understood has not run.
+            return DialogRefused(f"refused the request ({status})")
+        if status in _REDIRECTS:
+            place = visible(
+                str(answer.secrets.blot(answer.headers.get("location", "")))
+            )
+            return self._failure(
+                f"{title} answered {status}. Write the address in the settings as it"
+                f" redirects: {visible(place)}"
+            )
+        if status != HTTPStatus.OK:
+            text = f"{title} failed ({status})."
+            return self._failure(text, _Refusal, possibly_done=True)
+        if answer.media_type == "text/event-stream":
+            text = f"{title} ended before it answered."
+            return self._failure(text, possibly_done=True)
+        return self._unreadable()
+
+    def _error_answer(self, error: Any) -> Exception:
+        code = error.get("code") if isinstance(error, dict) else None
+        if code == UnsupportedProtocolVersion.code:
+            return DialogRefused("speaks no revision of MCP that this site does")
+        text = visible(str(error.get("message", "")) if code else "", MAX_MESSAGE)
+        outcome = Outcome.OTHER_SITE
+        if code == InvalidParams.code:
+            outcome = Outcome.TOOL_ERROR
+        return _Refusal(f"{self._site.title}: {text}", outcome)
+
+    def _failure(
+        self,
+        text: str,
+        kind: type[ExternalError] = ExternalError,
+        *,
+        possibly_done: bool = False,
+    ) -> ExternalError:
+        more = POSSIBLY if possibly_done and not self._only_reads else ""
+        return kind(text + more, Outcome.OTHER_SITE)
+
+    def _unreadable(self) -> ExternalError:
+        text = f"The answer of {self._site.title} cannot be read."
+        return ExternalError(text, Outcome.SHAPE)
+
+    async def _post(
+        self,
+        message: ClientRequest,
+        reader: _AnswerReader | None = None,
+        *,
+        is_repeatable: bool = True,
+    ) -> SiteAnswer:
+        return await self._request(
+            "POST",
+            message.headers,
+            body=message.body,
+            reader=reader,
+            idempotent=is_repeatable,
+        )
+
+    async def _request(self, method: str, headers: Any, **request: Any) -> SiteAnswer:
+        site_request = SiteRequest(
+            method=method, path="", headers=headers, log_path="MCP", **request
+        )
+        try:
+            return await self._connections.call_site(
+                self._site, site_request, self._access_request
+            )
+        except EgressError as error:
+            raise site_failure(self._site, error, self._only_reads) from None
+
+
+class _Refusal(ExternalError):
+    """The server answered with an error."""
+
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_NUMBERS: Final = (int, float)
+
+
+class _AnswerReader:
+    """Take a stream until it has the answer to one request (`EventTaker`)."""
+
+    def __init__(self, identifier: int | None, tell_progress: Progress | None) -> None:
+        self.message: JsonObject | None = None
+        self._identifier = identifier
+        self._tell_progress = tell_progress
+        self._events = EventReader()
+
+    def __call__(self, piece: bytes, *, secrets: Secrets) -> bool:
+        for data in self._events.feed(piece):
+            with suppress(ParseError):
+                self.message = read_answer(data, self._identifier)
+                if self.message is not None:
+                    return True
+                self._pass_progress(jsonrpc.read(data), secrets)
+        return False
+
+    def _pass_progress(self, message: Any, secrets: Secrets) -> None:
+        tell, params = self._tell_progress, message.get("params")
+        is_ours = isinstance(params, dict) and params.get("progressToken")
+        if tell is None or not is_ours or is_ours != self._identifier:
+            return
+        done, total, text = map(params.get, ("progress", "total", "message"))
+        if type(done) in _NUMBERS and type(total) in (*_NUMBERS, type(None)):
+            line = secrets.blot(text) if isinstance(text, str) else None
+            tell(done, total, line and visible(line, MAX_MESSAGE))
+
+
+def _server_info(result: JsonObject) -> Mapping[str, Any]:
+    meta = result.get("_meta")
+    in_meta = meta.get(SERVER_INFO) if isinstance(meta, dict) else None
+    info = in_meta or result.get("serverInfo")
+    return info if isinstance(info, dict) else {}
