@@ -6,8 +6,8 @@ Both eras: 2026-07-28 without a session, 2025-11-25 and older with one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp_app.protocol import jsonrpc
@@ -44,8 +44,6 @@ class Dialog:
     version: str
     client: JsonObject
     session: str = ""
-    server: Mapping[str, Any] = field(default_factory=dict)
-    """`name` and `version` of the server, as it says."""
     _last_id: int = 0
 
     @property

@@ -124,18 +124,35 @@ def store(
         raise DocumentError(_("The document has no operation that can be a tool."))
     about = document.get("info")
     info: Mapping[str, object] = about if isinstance(about, dict) else {}
+    title = _one_line_text(info.get("title"), 200) or site.title
+    values = {
+        "location": location,
+        "version": info.get("version"),
+        "digest": digest(content),
+        "read_by": author,
+    }
+    return keep_offers(offers, site, title, known, **values)
+
+
+def keep_offers(
+    offers: Sequence[Offer],
+    site: Site,
+    title: str,
+    known: OpenApiDocument | None = None,
+    *,
+    version: object,
+    **values: Any,
+) -> OpenApiDocument:
+    """Keep offers in the row of a title, or in a known one; raise `DocumentError`."""
     try:
         stored = pack_offers([each.to_json() for each in offers])
     except TooManyOffers as error:
         raise DocumentError(str(error)) from None
-    values = {
-        "location": location,
-        "version": _one_line_text(info.get("version"), 100),
-        "digest": digest(content),
+    values |= {
+        "version": _one_line_text(version, 100),
         "offers": stored,
         "operations": len(offers),
         "read_at": timezone.now(),
-        "read_by": author,
     }
     if known is not None:
         with transaction.atomic():
@@ -144,7 +161,6 @@ def store(
                 setattr(known, name, value)
             known.save(update_fields=[*values])
         return known
-    title = _one_line_text(info.get("title"), 200) or site.title
     keep = partial(
         OpenApiDocument.objects.update_or_create,
         site=site.key,
@@ -237,18 +253,18 @@ def _compare_operation(
 def _differences(
     before: Mapping[str, str], now: Mapping[str, str], tool: Tool
 ) -> Sequence[ColumnDifference]:
-    return [
-        ColumnDifference(
-            column,
-            before[column],
-            now[column],
-            yours := str(getattr(tool, column)),
-            is_own=not _is_same_text(yours, before[column])
-            and not _is_same_text(yours, now[column]),
-        )
-        for column in COLUMNS
-        if not _is_same_text(before[column], now[column])
-    ]
+    differences = []
+    for column in now:
+        if not _is_same_text(before[column], now[column]):
+            yours = getattr(tool, column)
+            yours = "" if yours is None else str(yours)
+            is_own = not any(
+                _is_same_text(yours, each[column]) for each in (before, now)
+            )
+            differences.append(
+                ColumnDifference(column, before[column], now[column], yours, is_own)
+            )
+    return differences
 
 
 def _is_same_text(one: str, other: str) -> bool:
@@ -287,7 +303,8 @@ def take_over(
                 if each.is_own:
                     own.append(f"{tool.name}: {each.column}")
                 else:
-                    setattr(tool, each.column, each.now)
+                    value = column_value(each.column, each.now)
+                    setattr(tool, each.column, value)
             tool.updated_by_id = None if author is None else author.pk
             tool.full_clean()
             tool.save()
@@ -304,18 +321,32 @@ def take_over(
 
 MAX_TAGS_LENGTH: Final = 500
 MAX_TAG_LENGTH: Final = 64
-COLUMNS: Final = ("title", "description", "input_schema", "config")
-"""What an offer says of a tool, and may say anew later."""
 
 
 def columns_of(offer: Offer) -> Mapping[str, str]:
-    """Return what an offer says, as the columns of a tool have it."""
-    return {
+    """Return what an offer says, and may say anew later, as a tool's columns have it.
+
+    A hint is "True", "False" or "".
+    """
+    columns = {
         "title": _readable_text(offer.summary)[:255],
         "description": _readable_text(offer.description or offer.summary, lines=True),
         "input_schema": jsonrpc.write(offer.input_schema).decode(),
         "config": jsonrpc.write(offer.config).decode(),
     }
+    if offer.hints:
+        schema = offer.output_schema
+        columns["output_schema"] = jsonrpc.write(schema).decode() if schema else ""
+        names = ("read_only", "destructive", "idempotent")
+        columns |= {name: str(offer.hints.get(name, "")) for name in names}
+    return columns
+
+
+def column_value(column: str, text: str) -> str | bool | None:
+    """Return what a column of a tool holds for a text of `columns_of`."""
+    if column in Tool.HINTS:
+        return {"True": True, "False": False}.get(text)
+    return text
 
 
 def _readable_text(text: str, *, lines: bool = False) -> str:
@@ -392,13 +423,14 @@ def _tool_from_offer(
         "idempotent": offer.method in ("GET", "PUT", "DELETE") or None,
         "destructive": offer.method == "DELETE" if offer.method != "GET" else None,
     }
+    columns = columns_of(offer)
+    values = {name: column_value(name, text) for name, text in columns.items()}
     return Tool(
         name=names.reserve_name(offer.name),
-        kind="http",
+        kind=offer.kind,
         tags=_tags_of_offer(offer),
         updated_by_id=None if author is None else author.pk,
-        **columns_of(offer),
-        **hints,
+        **{**hints, **values},
     )
 
 

@@ -22,7 +22,7 @@ NAME: Final = "tickets_create"
 
 def _read(keeper: Page) -> None:
     keeper.goto("/admin/mcp_app/tool/")
-    strike(keeper, keeper.get_by_role("link", name="From OpenAPI"))
+    strike(keeper, keeper.get_by_role("link", name="From another server"))
     choose(keeper, keeper.get_by_label("Site", exact=True), "h")
     write(keeper, keeper.get_by_label("Path at the site"), "/api/schema/")
     strike(keeper, keeper.get_by_role("button", name="Read it"))

@@ -254,7 +254,7 @@ def test_one_part_pasted_from_a_browser(hands: Hands, site: Fleet, parts: Peer) 
 def test_two_tools_from_their_document(hands: Hands, site: Fleet, parts: Peer) -> None:
     page = hands.page
     page.goto("/admin/mcp_app/tool/")
-    hands.follow("From OpenAPI")
+    hands.follow("From another server")
     label = f"Parts supplier (http://127.0.0.1:{parts.port}/api)"
     hands.choose(page.get_by_label("Site", exact=True), label)
     hands.press_button("Read it")

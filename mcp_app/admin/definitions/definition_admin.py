@@ -336,9 +336,13 @@ class ToolAdmin(OpenApiPages, DefinitionAdmin[Tool]):
         self, request: HttpRequest, key: str, kind: Kind
     ) -> dict[str, Any]:
         offer = super().offer_of_kind(request, key, kind)
-        if key == "http" and self.may_make_tools(request):
+        labels = {
+            "http": _("Many at once, from OpenAPI…"),
+            "upstream": _("Choose from what it offers…"),
+        }
+        if key in labels and self.may_make_tools(request):
             url = reverse("admin:mcp_app_tool_openapi")
-            offer["starts"].append((_("Many at once, from OpenAPI…"), url))
+            offer["starts"].append((labels[key], url))
         return offer
 
 

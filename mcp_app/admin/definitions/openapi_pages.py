@@ -1,6 +1,6 @@
-"""Tools from a document of OpenAPI: choose the document, then single operations.
+"""Tools of other sites: choose a document of OpenAPI, or an MCP server, then tools.
 
-Later the document is looked at again, and what changed can be taken over.
+Later it is looked at again, and what changed can be taken over.
 """
 
 from __future__ import annotations
@@ -29,15 +29,22 @@ from mcp_app.admin.publishing.difference_labels import labeled_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
-from mcp_app.egress.sites import usable_sites
+from mcp_app.egress.sites import upstream_sites, usable_sites
+from mcp_app.interface.definitions import ToolHints
 from mcp_app.kinds.http.config import MAX_PAIRS
 from mcp_app.kinds.openapi.reading import DocumentError, Offer
 from mcp_app.models import OpenApiDocument, Tool
 from mcp_app.models.fields import digest, parse_json
 from mcp_app.publishing import openapi
-from mcp_app.publishing.differences import client_view, differences
-from mcp_app.publishing.openapi import ComparedOperation, Standing, make_tools
+from mcp_app.publishing.differences import client_view, differences, hint_words
+from mcp_app.publishing.openapi import (
+    ComparedOperation,
+    Standing,
+    column_value,
+    make_tools,
+)
 from mcp_app.publishing.rights import require_right
+from mcp_app.publishing.upstream import configured_server, look_at_server
 
 if TYPE_CHECKING:
     from mcp_app.admin.definitions.actions import ListActions
@@ -68,7 +75,9 @@ class OpenApiPages(PublishedAdmin[Tool]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        may_read = self.may_make_tools(request) and bool(usable_sites())
+        may_read = self.may_make_tools(request) and bool(
+            {**usable_sites(), **upstream_sites()}
+        )
         extra = {**(extra_context or {}), "may_read_documents": may_read}
         response = super().changelist_view(request, extra)
         assert isinstance(response, HttpResponse)  # noqa: S101 - Django's stub says less
@@ -94,11 +103,24 @@ class OpenApiPages(PublishedAdmin[Tool]):
             except DocumentError as error:
                 context = {"problem": str(error), "typed": request.POST}
         known = OpenApiDocument.objects.defer("offers")
-        context |= {"documents": known, "sites": usable_sites().values()}
-        return self._openapi_page(request, "documents", _("OpenAPI"), context)
+        documents = {each.site: each for each in known if each.site in upstream_sites()}
+        context |= {
+            "documents": [each for each in known if each.site not in documents],
+            "servers": [
+                (each, documents.get(key)) for key, each in upstream_sites().items()
+            ],
+            "sites": usable_sites().values(),
+        }
+        title = _("From another server")
+        return self._openapi_page(request, "documents", title, context)
 
     def _read_document(self, request: HttpRequest) -> HttpResponse:
-        site = openapi.configured_site(request.POST.get("site", ""))
+        key = request.POST.get("site", "")
+        if key in upstream_sites():
+            return HttpResponseRedirect(
+                _openapi_url("operations", self._look_at_server(request, key))
+            )
+        site = openapi.configured_site(key)
         content, location = _fetch_document(request, site.key)
         row = openapi.store(content, site, location=location, author=author_of(request))
         message = ngettext(
@@ -108,6 +130,21 @@ class OpenApiPages(PublishedAdmin[Tool]):
         )
         self.message_user(request, message % row.operations, messages.SUCCESS)
         return HttpResponseRedirect(_openapi_url("operations", row))
+
+    def _look_at_server(self, request: HttpRequest, key: str) -> OpenApiDocument:
+        site = configured_server(key)
+        row, is_complete = look_at_server(site, author_of(request))
+        message = ngettext(
+            "%(site)s lists %(number)d tool.",
+            "%(site)s lists %(number)d tools.",
+            row.operations,
+        )
+        words = {"site": site.title, "number": row.operations}
+        self.message_user(request, message % words, messages.SUCCESS)
+        if not is_complete:
+            warning = _("It has more, which were not read.")
+            self.message_user(request, warning, messages.WARNING)
+        return row
 
     # -- its operations ---------------------------------------------------------------
 
@@ -127,7 +164,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         tools = {each.key: each.tool for each in imported}
         context = {
             "document": row,
-            "site": usable_sites().get(row.site),
+            "site": {**usable_sites(), **upstream_sites()}.get(row.site),
             "page": page,
             "shown": [_offer_row(each, tools) for each in page.object_list],
             "found": len(offers),
@@ -140,7 +177,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
                 {each: request.GET[each] for each in FILTERS if each in request.GET}
             ),
         }
-        title = _("%s: tools from OpenAPI") % row
+        title = _("%s: tools to take over") % row
         return self._openapi_page(request, "operations", title, context)
 
     def _make_chosen_tools(
@@ -204,7 +241,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
             "gone": _with_standing(compared, "gone"),
             "same": len(_with_standing(compared, "same")),
         }
-        title = _("Read it again: %s") % row
+        is_server = row.site in upstream_sites()
+        title = (_("Look again: %s") if is_server else _("Read it again: %s")) % row
         return self._openapi_page(request, "again", title, context)
 
     def _look_or_take(self, request: HttpRequest, row: OpenApiDocument) -> HttpResponse:
@@ -214,6 +252,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
             texts = request.POST.getlist("key")
             keys = [int(each) for each in texts if ROW_KEY.fullmatch(each)]
             self._take_over_tools(request, row, keys)
+        elif row.site in upstream_sites():
+            self._look_at_server(request, row.site)
         else:
             site = openapi.configured_site(row.site)
             content, location = _fetch_document(request, site.key, row.location)
@@ -243,6 +283,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
         self, request: HttpRequest, name: str, title: str, context: dict[str, Any]
     ) -> HttpResponse:
         context["has_change_permission"] = self.has_change_permission(request)
+        document = context.get("document")
+        context["is_server"] = document and document.site in upstream_sites()
         return render_page(self, request, f"openapi/{name}", title, context)
 
 
@@ -277,7 +319,7 @@ def _matching_offers(offers: Any, request: HttpRequest) -> list[Offer]:
         each
         for each in offers
         if (not tag or tag in each.tags)
-        and (not only_reads or each.method == "GET")
+        and (not only_reads or each.only_reads)
         and all(
             word in f"{each.key} {each.name} {each.summary} {each.description}".lower()
             for word in words
@@ -294,6 +336,7 @@ def _offer_row(offer: Offer, tools: dict[str, Tool]) -> dict[str, Any]:
         "offer": offer,
         "tool": tool,
         "tokens": about // 4,
+        "changes": hint_words(ToolHints(**offer.hints)),
         "can_be_made": can_be_made,
         "choices": offer.choices if len(offer.pairs) > MAX_PAIRS else (),
     }
@@ -310,8 +353,8 @@ def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
 
     `own` has the label and the text of each column that staff changed, too.
     """
-    before = {each.column: _column_value(each.before) for each in compared.differences}
-    now = {each.column: _column_value(each.now) for each in compared.differences}
+    before = {e.column: _column_value(e.column, e.before) for e in compared.differences}
+    now = {e.column: _column_value(e.column, e.now) for e in compared.differences}
     tool = compared.operation.tool
     own = [
         (str(WORDS[each.column][0]), each.yours)
@@ -323,9 +366,9 @@ def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
     return {"compared": compared, "differences": changes, "own": own}
 
 
-def _column_value(text: str) -> object:
-    """Return the JSON of a column, or its text."""
+def _column_value(column: str, text: str) -> object:
+    """Return the JSON of a column, or its value."""
     try:
-        return parse_json(text) if text.startswith("{") else text
+        return parse_json(text) if text[:1] == "{" else column_value(column, text)
     except ValueError:
         return text

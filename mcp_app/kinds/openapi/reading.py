@@ -31,10 +31,10 @@ from mcp_app.protocol.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """An operation; with a `bar` it cannot become a tool.
+    """An operation, or a tool of another server; with a `bar` it cannot become a tool.
 
-    `key` is method and path as the document has them, with a mark where it is cut;
-    `remarks` say what is left out.
+    `key` is method and path as the document has them, with a mark where it is cut, or
+    the name there; `remarks` say what is left out.
     """
 
     key: str
@@ -44,8 +44,16 @@ class Offer:
     tags: tuple[str, ...] = ()
     input_schema: JsonObject = field(default_factory=dict)
     config: JsonObject = field(default_factory=dict)
+    output_schema: JsonObject = field(default_factory=dict)
+    kind: str = "http"
+    hints: Mapping[str, bool] = field(default_factory=dict)
+    """What its server says that it changes, by the columns of a tool."""
     remarks: tuple[str, ...] = ()
     bar: str = ""
+
+    @property
+    def only_reads(self) -> bool:
+        return self.hints.get("read_only", self.method == "GET")
 
     @property
     def method(self) -> str:

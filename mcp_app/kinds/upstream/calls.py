@@ -95,18 +95,26 @@ _by_connections: WeakKeyDictionary[Connections, _Dialogs] = WeakKeyDictionary()
 class Upstream:
     """Another MCP server, as one caller speaks to it; all it raises is ExternalError.
 
-    `only_reads` says whether a call that got no answer may have changed something.
+    `only_reads` says whether a call that got no answer may have changed something;
+    without connections to go `through` it takes those of the loop.
     """
 
     def __init__(
-        self, site: Site, access_request: AccessRequest, *, only_reads: bool = True
+        self,
+        site: Site,
+        access_request: AccessRequest,
+        through: Connections | None = None,
+        *,
+        only_reads: bool = True,
     ) -> None:
         self._site = site
         self._access_request = access_request
         self._only_reads = only_reads
-        self._connections = connections()
+        self._connections = through or connections()
         self._dialogs = _by_connections.setdefault(self._connections, _Dialogs())
         self._key = site, access_request.principal.key
+        self.server: Mapping[str, Any] = {}
+        """What the server said of itself if a dialog began: `name` and `version`."""
 
     async def call_tool(
         self,
@@ -142,10 +150,6 @@ class Upstream:
             if len(cursors) >= MAX_PAGES:
                 return Listing(tools, False)
             params = {"cursor": cursor}
-
-    async def server_info(self) -> Mapping[str, Any]:
-        """Return what the server says of itself: `name` and `version`."""
-        return (await self._open_dialog()).server
 
     async def _ask(self, method: str, params: JsonObject, **how: Any) -> JsonObject:
         try:
@@ -190,13 +194,13 @@ class Upstream:
             with suppress(DialogRefused, _Refusal):
                 result = await self._send(dialog, "server/discover", {})
                 if STATELESS in (result.get("supportedVersions") or ()):
-                    dialog.server = _server_info(result)
+                    self.server = _server_info(result)
                     self._dialogs.stateless.add(self._site)
                     return dialog
         dialog = Dialog(STATEFUL, CLIENT)
         result = await self._send(dialog, "initialize", dialog.initialize_params())
         dialog.version = str(result.get("protocolVersion"))[:40]
-        dialog.server = _server_info(result)
+        self.server = _server_info(result)
         await self._post(dialog.notification_message("notifications/initialized", {}))
         self._dialogs.stateful.add(self._site)
         return dialog

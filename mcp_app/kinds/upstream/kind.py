@@ -60,6 +60,7 @@ class UpstreamKind(Kind):
         )
     }
     effect = Effect.ELSEWHERE
+    forms = {ToolDefinition: "mcp_app.admin.forms.upstream.UpstreamToolForm"}
     schema = object_schema(
         "site",
         "tool",

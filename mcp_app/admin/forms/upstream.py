@@ -1,0 +1,46 @@
+"""The form of a tool of another MCP server: what is called there cannot be edited."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from mcp_app.admin.forms.fields import PanelField
+from mcp_app.admin.forms.fieldsets import Behind
+from mcp_app.admin.forms.tool import ToolForm
+from mcp_app.admin.page.wording import CALL
+from mcp_app.egress.sites import upstream_sites
+from mcp_app.interface.definitions import Label
+from mcp_app.models import OpenApiDocument
+from mcp_app.protocol.json_types import JsonObject
+
+
+class UpstreamToolForm(ToolForm):
+    """Such a tool is made on the page of its server."""
+
+    REACHES_OUTSIDE = True
+
+    place = PanelField("mcp_app/widgets/upstream.html")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "place" in self.fields:
+            config = self.instance.json("config") or {}
+            panel = cast("PanelField", self.fields["place"])
+            panel.shows_later(
+                lambda: {
+                    "tool": config.get("tool"),
+                    "key": config.get("site"),
+                    "site": upstream_sites().get(str(config.get("site"))),
+                    "document": OpenApiDocument.objects.defer("offers")
+                    .filter(site=config.get("site"))
+                    .first(),
+                }
+            )
+
+    @classmethod
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
+        return Behind(CALL["config"][0], ("place",))
+
+    @classmethod
+    def starts(cls) -> list[tuple[Label, dict[str, str]]]:
+        return []

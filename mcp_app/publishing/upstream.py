@@ -1,0 +1,72 @@
+"""Other MCP servers: what they offer is kept as that of a document of OpenAPI is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.utils.translation import gettext as _
+
+from mcp_app.egress.client import Connections
+from mcp_app.egress.sites import Site, upstream_sites
+from mcp_app.interface.errors import ExternalError
+from mcp_app.interface.principal import AccessRequest
+from mcp_app.interface.rules import visible
+from mcp_app.kinds.openapi.reading import DocumentError
+from mcp_app.kinds.upstream.calls import Listing, Upstream
+from mcp_app.kinds.upstream.offers import offers_of
+from mcp_app.models import OpenApiDocument
+from mcp_app.models.fields import digest
+from mcp_app.protocol import jsonrpc
+from mcp_app.publishing.openapi import keep_offers
+
+
+def configured_server(key: str) -> Site:
+    """Return a server of the settings; raise `DocumentError` if it is not there."""
+    site = upstream_sites().get(key)
+    if site is None:
+        message = _("The settings have no MCP server “%(key)s” that can be used.")
+        raise DocumentError(message % {"key": visible(key)})
+    return site
+
+
+def look_at_server(
+    site: Site, user: AbstractBaseUser | None
+) -> tuple[OpenApiDocument, bool]:
+    """Keep what a server lists now, and return whether these are all of its tools.
+
+    Blocks; raises `DocumentError`, and then nothing is changed.
+    """
+    # It reads the database, which no coroutine may.
+    access_request = AccessRequest.of_user(user)
+
+    async def read_list() -> tuple[Listing, Mapping[str, Any]]:
+        connections = Connections()
+        try:
+            upstream = Upstream(site, access_request, connections)
+            return await upstream.list_tools(), upstream.server
+        finally:
+            await connections.close()
+
+    try:
+        listing, info = async_to_sync(read_list)()
+    except ExternalError as error:
+        message = _("%(site)s did not list its tools: %(error)s")
+        details = {"site": site.title, "error": error.detail}
+        raise DocumentError(message % details) from None
+    offers = offers_of(listing.tools, site)
+    if not offers:
+        # A list may be empty while a server starts: nothing is gone by that.
+        raise DocumentError(_("%s lists no tools.") % site.title)
+    row = keep_offers(
+        offers,
+        site,
+        site.title,
+        location="",
+        version=info.get("version"),
+        digest=digest(jsonrpc.write(listing.tools)),
+        read_by=user,
+    )
+    return row, listing.is_complete
