@@ -71,9 +71,10 @@ def _make_toolsets(registry: Registry) -> None:
 
 def _watch() -> None:
     # Nothing of the workbench is imported before it is used.
-    from mcp_app.workbench import alerts  # noqa: PLC0415
+    from mcp_app.workbench import alerts, upstream_looks  # noqa: PLC0415
 
     alerts.watch()
+    upstream_looks.watch()
 
 
 def _take_standard_streams() -> None:

@@ -27,7 +27,7 @@ from mcp_app.auth.authenticators import sign_in_names
 from mcp_app.auth.issuer_options import UnusableIssuer, read_options
 from mcp_app.auth.resources import WELL_KNOWN, oauth_problems
 from mcp_app.egress.callbacks import event_problems
-from mcp_app.egress.sites import option_problems
+from mcp_app.egress.sites import option_problems, upstream_sites
 from mcp_app.egress.sites import setting_problems as site_problems
 from mcp_app.interface.errors import is_installed, with_remedy
 from mcp_app.interface.server import OWN_TOOLS, PUBLIC
@@ -161,11 +161,26 @@ def _unusable_values(current: conf.McpSettings) -> Messages:
             )
             for each in event_problems(current.events)
         ),
+        *_upstreams_of_ours(current),
         *_tracing_messages(current.tracing),
         *_metrics_messages(current),
         *(checks.Error(each, id="mcp_app.E025") for each in api_problems()),
         *(checks.Warning(each, id="mcp_app.W002") for each in _pointless(current)),
     ]
+
+
+def _upstreams_of_ours(current: conf.McpSettings) -> Iterator[checks.CheckMessage]:
+    public = urlsplit(current.public_url or "").hostname
+    ours = {public, *settings.ALLOWED_HOSTS}
+    for key, site in upstream_sites().items():
+        if site.host in ours and not is_loopback_host(site.host):
+            yield checks.Warning(
+                f'MCP["HTTP"][{key!r}] is an MCP server on {site.host}, a host of this'
+                " site. Tools that this site took of itself call each other in a loop,"
+                " until the time limit.",
+                hint="Offer tools of this site at a server of its own, without HTTP.",
+                id="mcp_app.W036",
+            )
 
 
 def _metrics_messages(current: conf.McpSettings) -> Iterator[checks.CheckMessage]:

@@ -45,9 +45,11 @@ def pack_offers(offers: Sequence[JsonObject]) -> bytes:
 
 
 class OpenApiDocument(models.Model):
-    """A document; `location` is its path at the site, "" for a file.
+    """A document, or the list of another MCP server's tools.
 
-    `offers` is what it offered when it was last read; `digest` is of its bytes.
+    `location` is its path at the site, "" for a file.  `offers` is what it offered when
+    it was last read; `digest` is of its bytes.  So many tools differ from what was
+    taken over, or are gone: `differing`.  Since `unread_since` nobody could read it.
     """
 
     title = models.CharField(max_length=200)
@@ -57,6 +59,8 @@ class OpenApiDocument(models.Model):
     digest = DigestField()
     offers = models.BinaryField()
     operations = models.PositiveIntegerField()
+    differing = models.PositiveIntegerField(default=0, db_default=0)
+    unread_since = models.DateTimeField(null=True)
     read_at = models.DateTimeField()
     read_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,

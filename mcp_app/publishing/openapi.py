@@ -153,6 +153,7 @@ def keep_offers(
         "offers": stored,
         "operations": len(offers),
         "read_at": timezone.now(),
+        "unread_since": None,
     }
     if known is not None:
         with transaction.atomic():
@@ -223,6 +224,13 @@ class ComparedOperation:
     differences: Sequence[ColumnDifference] = ()
     bar: str = ""
     """Why the operation of now cannot be a tool."""
+
+
+def count_differing(document: OpenApiDocument) -> None:
+    """Store how many tools of a document differ from what it says now."""
+    compared = compare_operations(document)
+    document.differing = sum(each.standing is not Standing.SAME for each in compared)
+    document.save(update_fields=["differing"])
 
 
 def compare_operations(document: OpenApiDocument) -> list[ComparedOperation]:
@@ -313,6 +321,7 @@ def take_over(
             operation.save(update_fields=["base"])
             store_findings(tool, registry)
             changed.append(tool)
+        count_differing(row)
     return changed, own
 
 

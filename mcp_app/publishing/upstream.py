@@ -7,6 +7,7 @@ from typing import Any
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 from django.utils.translation import gettext as _
 
 from mcp_app.egress.client import Connections
@@ -20,7 +21,7 @@ from mcp_app.kinds.upstream.offers import offers_of
 from mcp_app.models import OpenApiDocument
 from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
-from mcp_app.publishing.openapi import keep_offers
+from mcp_app.publishing.openapi import count_differing, keep_offers
 
 
 def configured_server(key: str) -> Site:
@@ -32,12 +33,12 @@ def configured_server(key: str) -> Site:
     return site
 
 
-def look_at_server(
-    site: Site, user: AbstractBaseUser | None
-) -> tuple[OpenApiDocument, bool]:
-    """Keep what a server lists now, and return whether these are all of its tools.
+def list_tools_there(
+    site: Site, user: AbstractBaseUser | AnonymousUser
+) -> tuple[Listing, Mapping[str, Any]]:
+    """Return what a server lists, and what it says of itself: `name` and `version`.
 
-    Blocks; raises `DocumentError`, and then nothing is changed.
+    Blocks; raises `DocumentError`.
     """
     # It reads the database, which no coroutine may.
     access_request = AccessRequest.of_user(user)
@@ -51,11 +52,21 @@ def look_at_server(
             await connections.close()
 
     try:
-        listing, info = async_to_sync(read_list)()
+        return async_to_sync(read_list)()
     except ExternalError as error:
         message = _("%(site)s did not list its tools: %(error)s")
         details = {"site": site.title, "error": error.detail}
         raise DocumentError(message % details) from None
+
+
+def look_at_server(
+    site: Site, user: AbstractBaseUser | AnonymousUser
+) -> tuple[OpenApiDocument, bool]:
+    """Keep what a server lists now, and return whether these are all of its tools.
+
+    Blocks; raises `DocumentError`, and then nothing is changed.
+    """
+    listing, info = list_tools_there(site, user)
     offers = offers_of(listing.tools, site)
     if not offers:
         # A list may be empty while a server starts: nothing is gone by that.
@@ -67,6 +78,7 @@ def look_at_server(
         location="",
         version=info.get("version"),
         digest=digest(jsonrpc.write(listing.tools)),
-        read_by=user,
+        read_by=None if user.pk is None else user,
     )
+    count_differing(row)
     return row, listing.is_complete

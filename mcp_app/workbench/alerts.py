@@ -53,7 +53,7 @@ def tell_alerts(now: datetime) -> None:
     """Tell each thing that no process has told in this hour, or day."""
     for each in read_paces(now).failing:
         counts = {"failed": each.failed, "calls": each.calls}
-        hour = _Period(now, HOUR_S, (each.kind, each.name))
+        hour = Period(now, HOUR_S, (each.kind, each.name))
         if hour.claim():
             tool_failing.send_robust(None, kind=each.kind, name=each.name, **counts)
         text = _("%(name)s fails: %(failed)d of %(calls)d calls in 15 minutes.")
@@ -69,7 +69,7 @@ def tell_alerts(now: datetime) -> None:
         ),
         ("tokens", _("Access tokens that end within 7 days"), tokens),
     ):
-        day = _Period(now, DAY_S, (what,))
+        day = Period(now, DAY_S, (what,))
         if count and day.claim():
             work_waiting.send_robust(None, what=what, count=count)
         if count:
@@ -83,7 +83,7 @@ def _tell_approvals(now: datetime) -> None:
     rows = list(tasks.order_by("pk").values_list("pk", "tool"))
     if not rows:
         return
-    period, count = _Period(now, CALL_S, ("approvals", str(rows[-1][0]))), len(rows)
+    period, count = Period(now, CALL_S, ("approvals", str(rows[-1][0]))), len(rows)
     if period.claim():
         work_waiting.send_robust(None, what="approvals", count=count)
     text = ngettext(
@@ -95,7 +95,7 @@ def _tell_approvals(now: datetime) -> None:
     _mail(text % {"count": count, "tools": tools}, period, "approvals")
 
 
-class _Period(NamedTuple):
+class Period(NamedTuple):
     """The hour, or day, in which a thing is told once."""
 
     now: datetime
@@ -118,7 +118,7 @@ class _Period(NamedTuple):
         return row
 
 
-def _mail(sentence: str, period: _Period, to: str = "mail") -> None:
+def _mail(sentence: str, period: Period, to: str = "mail") -> None:
     """Send a mail; if that fails, the next minute sends it."""
     alerts = mcp_settings.alerts
     addresses = alerts.get(to, alerts.get("mail"))

@@ -32,6 +32,7 @@ from django.utils import timezone
 from mcp_app.account.call_decisions import calls_to_approve
 from mcp_app.audit.tallies import period_start_ms
 from mcp_app.auth.user_queries import active_condition, all_users
+from mcp_app.egress.sites import upstream_sites
 from mcp_app.interface.call_record import FAILED, REFUSED, Outcome
 from mcp_app.interface.principal import CONSOLE
 from mcp_app.interface.server import PUBLIC
@@ -41,6 +42,7 @@ from mcp_app.models import (
     CallStatistic,
     DefinitionRow,
     EventSubscription,
+    OpenApiDocument,
     PublishedRow,
     Server,
     Session,
@@ -153,6 +155,7 @@ class Overview:
     `rows` also counts tools and servers that may not be viewed: it says what was done.
     The calls are those since `since_ms`; `connected` says whether a client ever was.
     `undecided` says when each call began that waits for the viewer, the oldest first.
+    `upstreams` are the other MCP servers whose tools differ from what was taken over.
     """
 
     rows: Mapping[type[PublishedRow], RowCounts]
@@ -166,6 +169,7 @@ class Overview:
     late_tasks: int = 0
     failing_receivers: int = 0
     undecided: Sequence[int] = ()
+    upstreams: Sequence[OpenApiDocument] = ()
 
     @property
     def call_count(self) -> int:
@@ -212,7 +216,15 @@ def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overvi
         late_tasks=Task.objects.late().count() if viewer.tasks else 0,
         failing_receivers=failing.count() if viewer.subscriptions else 0,
         undecided=list(calls_to_approve(viewer.person).values()),
+        upstreams=_differing_upstreams() if Tool in viewer.models else (),
     )
+
+
+def _differing_upstreams() -> Sequence[OpenApiDocument]:
+    if not (sites := upstream_sites()):
+        return ()
+    rows = OpenApiDocument.objects.defer("offers").filter(site__in=[*sites])
+    return [*rows.filter(differing__gt=0)]
 
 
 # -- rows ---------------------------------------------------------------------------

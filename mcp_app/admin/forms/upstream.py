@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from django.utils.translation import gettext_lazy as _
+
 from mcp_app.admin.forms.fields import PanelField
 from mcp_app.admin.forms.fieldsets import Behind
 from mcp_app.admin.forms.tool import ToolForm
-from mcp_app.admin.page.wording import CALL
+from mcp_app.admin.page.wording import CALL, TOOL
 from mcp_app.egress.sites import upstream_sites
 from mcp_app.interface.definitions import Label
 from mcp_app.models import OpenApiDocument
@@ -17,6 +19,7 @@ from mcp_app.protocol.json_types import JsonObject
 class UpstreamToolForm(ToolForm):
     """Such a tool is made on the page of its server."""
 
+    WORDS = {**TOOL, "place": (_("Tool there"), "")}
     REACHES_OUTSIDE = True
 
     place = PanelField("mcp_app/widgets/upstream.html")

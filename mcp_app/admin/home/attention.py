@@ -24,7 +24,7 @@ from mcp_app.catalog.row_loader import MODELS
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
-from mcp_app.models import Server, State
+from mcp_app.models import OpenApiDocument, Server, State
 from mcp_app.models.stops import stop_matcher
 from mcp_app.models.tasks import Status
 from mcp_app.site_time import unix_time
@@ -121,6 +121,7 @@ def list_concerns(
         *map(_failing_concern, overview.paces.failing),
         *_task_concerns(overview.late_tasks),
         *_receiver_concerns(overview.failing_receivers),
+        *_upstream_concerns(request, overview.upstreams),
         *_stop_concerns(request, viewer),
         *_state_concerns(viewer, overview, State.CHANGED),
         *_state_concerns(viewer, overview, State.UNPUBLISHED),
@@ -174,6 +175,24 @@ def _receiver_concerns(count: int) -> Iterator[Concern]:
         links = [Link(_("Show the subscriptions"), url)]
         look = LOOKS[State.BROKEN]
         yield Concern(look, _("Failing"), sentence % {"count": count}, links)
+
+
+def _upstream_concerns(
+    request: HttpRequest, documents: Sequence[OpenApiDocument]
+) -> Iterator[Concern]:
+    # The page of differences asks for the same.
+    if not (has_right(request, "behind") and has_right(request, "add_tool")):
+        return
+    for row in documents:
+        sentence = ngettext(
+            "%(count)d tool there differs from what was taken over, or is gone.",
+            "%(count)d tools there differ from what was taken over, or are gone.",
+            row.differing,
+        )
+        url = reverse("admin:mcp_app_tool_openapi_again", args=[row.pk])
+        links = [Link(_("See what changed"), url, row.title)]
+        text = sentence % {"count": row.differing}
+        yield Concern("warn", _("Changed there"), text, links, name=row.title)
 
 
 def _failing_concern(pace: Pace) -> Concern:

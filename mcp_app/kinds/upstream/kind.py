@@ -88,7 +88,8 @@ class UpstreamKind(Kind):
         return cast("AnyDefinition", replace(definition, hints=hints))
 
     def describe(self, definition: Definition, config: JsonObject) -> Description:
-        return [(str(OUTSIDE), _place_of(config))]
+        place = _place_of(config)
+        return [(str(OUTSIDE), place), (_("What it calls"), place)]
 
     def sentence(self, definition: Definition, config: JsonObject) -> str:
         return _place_of(config)

@@ -37,6 +37,7 @@ from mcp_app.workbench.checking.site_findings import (
     server_findings,
     site_at_address,
 )
+from mcp_app.workbench.checking.upstream_findings import upstream_findings
 
 NO_ANSWER: Final = 2
 """The exit status if there is no answer, or nothing was looked at."""
@@ -133,7 +134,7 @@ class Command(BaseCommand):
             findings += server_findings(server)
             speaker = Conversations(url, tls, streams=report.interface == "ASGI")
             findings += _try_clients(findings, speaker, server, user, token)
-        findings += process_findings()
+        findings += [*process_findings(), *upstream_findings(user)]
         self._print_findings(findings, as_json=options["json"])
         if not looked or not has_answer(observations):
             raise SystemExit(NO_ANSWER)

@@ -122,12 +122,12 @@ def test_a_file_that_is_too_large(admin_client: Client, settings: Settings) -> N
 def test_filters(admin_client: Client) -> None:
     _read(admin_client)
     shown = _text(admin_client.get(_url("operations"), {"q": "create TICKET"}))
-    assert "1 operation" in shown
+    assert "1 fits." in shown
     assert "POST /tickets" in shown
     shown = _text(admin_client.get(_url("operations"), {"reads": "on"}))
     assert "POST /tickets" not in shown
     shown = _text(admin_client.get(_url("operations"), {"tag": "Tickets"}))
-    assert "1 operation" in shown
+    assert "1 fits." in shown
     assert "Nothing fits." in _text(admin_client.get(_url("operations"), {"q": "x y"}))
 
 
@@ -164,7 +164,7 @@ def test_parameters_are_chosen_by_ticks(admin_client: Client) -> None:
     first = [f"p{n}" for n in range(50)]
     assert names == {"get_x": ["p7", "p58"], "get_y": first}
     told = _text(admin_client.post(_url("again"), {"file": _file(body)}, follow=True))
-    assert "2 tools are as the document says." in told
+    assert "2 tools are as they are there." in told
 
 
 def test_nothing_chosen(admin_client: Client) -> None:
@@ -193,7 +193,7 @@ def test_looking_again(admin_client: Client) -> None:
     with_urgency(document["paths"])
     body = json.dumps(document).encode()
     shown = _text(admin_client.post(_url("again"), {"file": _file(body)}, follow=True))
-    assert "1 tool is as the document says." in shown
+    assert "1 tool is as it is there." in shown
     assert "Title: yours stays." in shown
     assert "My own title" in shown
     assert "Open" in shown
@@ -204,7 +204,7 @@ def test_looking_again(admin_client: Client) -> None:
     assert "Kept, because they were changed here: create_ticket: title." in told
     tool = Tool.objects.get(name="create_ticket")
     assert (tool.title, tool.description) == ("My own title", "Open a ticket")
-    assert "2 tools are as the document says." in told
+    assert "2 tools are as they are there." in told
 
 
 @pytest.mark.parametrize("key", ["²", "9" * 5000, "9" * 30, "9" * 18, "-1"])

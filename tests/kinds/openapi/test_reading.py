@@ -184,7 +184,7 @@ def test_offers_in_rows() -> None:
         assert Offer.from_json(made.to_json()) == made
     made = Offer(key="GET /a b", name="a")
     assert (made.method, made.path) == ("GET", "/a b")
-    assert made.to_json() == {"key": "GET /a b", "name": "a"}
+    assert made.to_json() == {"key": "GET /a b", "name": "a", "kind": "http"}
 
 
 # -- names -----------------------------------------------------------------------------
