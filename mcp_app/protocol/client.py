@@ -121,6 +121,8 @@ class EventReader:
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Give the data of each event that is complete now."""
+        if not piece:
+            return
         was_cut, self._ends_with_cr = self._ends_with_cr, piece.endswith(b"\r")
         if was_cut:
             # The second half of a line break.

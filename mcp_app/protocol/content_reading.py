@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from mcp_app.protocol.content import (
     Annotations,
@@ -15,6 +15,7 @@ from mcp_app.protocol.content import (
     Image,
     ResourceContents,
     ResourceLink,
+    Role,
     Text,
     ToolResult,
     ToolUse,
@@ -65,8 +66,12 @@ def _annotations(wire: JsonObject | None) -> Annotations | None:
     if wire is None:
         return None
     audience, priority = _optional(wire, "audience", list), wire.get("priority")
-    if type(priority) not in (int, float, type(None)):
-        raise TypeError("priority")
+    if not {*(audience or ())} <= {*get_args(Role)}:
+        raise ValueError("audience")
+    if priority is not None and (
+        type(priority) not in (int, float) or not 0 <= priority <= 1
+    ):
+        raise ValueError("priority")
     return Annotations(
         audience=audience,
         priority=priority,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from mcp_app.egress.client import Connections, connections
@@ -36,7 +36,7 @@ from mcp_app.protocol.errors import (
     ParseError,
     UnsupportedProtocolVersion,
 )
-from mcp_app.protocol.headers import MirroredParameter
+from mcp_app.protocol.headers import LARGEST_MIRRORED, MirroredParameter
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.negotiation import SERVER_INFO
 
@@ -44,6 +44,8 @@ CLIENT: Final[JsonObject] = {"name": "django-mcp-app", "version": VERSION}
 MAX_SESSIONS: Final = 200
 """Sessions that a process keeps, of all servers and callers."""
 IDLE_SESSION_S: Final = 600.0
+END_S: Final = 1.0
+"""So long the end of a session may take."""
 MAX_PAGES: Final = 100
 MAX_TOOLS: Final = 2_000
 MAX_MESSAGE: Final = 500
@@ -166,34 +168,36 @@ class Upstream:
     async def _ask_in_dialog(
         self, method: str, params: JsonObject, **how: Any
     ) -> JsonObject:
-        principal = self._access_request.principal
-        if self._site not in self._dialogs.stateless:
-            lock = self._dialogs.locks.setdefault(self._key, asyncio.Lock())
-            async with lock:
-                dialog = None
-                if not principal.anonymous:
-                    dialog = self._dialogs.find_session(self._key)
-                dialog = dialog or await self._open_dialog()
-                if not (dialog.is_stateless or principal.anonymous):
-                    self._dialogs.keep_session(self._key, dialog)
-        else:
-            dialog = Dialog(STATELESS, CLIENT)
+        dialog = await self._find_dialog()
         try:
             return await self._send(dialog, method, params, **how)
         except DialogRefused:
             self._dialogs.sessions.pop(self._key, None)
             raise
         finally:
-            if dialog.session and principal.anonymous:
-                # Strangers share their key, and must not share a session.
+            if dialog.session and self._access_request.principal.anonymous:
                 await self._end_session(dialog)
+
+    async def _find_dialog(self) -> Dialog:
+        dialogs = self._dialogs
+        if self._site in dialogs.stateless:
+            return Dialog(STATELESS, CLIENT)
+        if self._access_request.principal.anonymous:
+            # Strangers share their key, and must not share a session.
+            return await self._open_dialog()
+        async with dialogs.locks.setdefault(self._key, asyncio.Lock()):
+            dialog = dialogs.find_session(self._key) or await self._open_dialog()
+            if not dialog.is_stateless:
+                dialogs.keep_session(self._key, dialog)
+            return dialog
 
     async def _open_dialog(self) -> Dialog:
         if self._site not in self._dialogs.stateful:
             dialog = Dialog(STATELESS, CLIENT)
             with suppress(DialogRefused, _Refusal):
                 result = await self._send(dialog, "server/discover", {})
-                if STATELESS in (result.get("supportedVersions") or ()):
+                versions = result.get("supportedVersions")
+                if isinstance(versions, list) and STATELESS in versions:
                     self.server = _server_info(result)
                     self._dialogs.stateless.add(self._site)
                     return dialog
@@ -206,8 +210,10 @@ class Upstream:
         return dialog
 
     async def _end_session(self, dialog: Dialog) -> None:
-        with suppress(ExternalError):
-            await self._request("DELETE", dialog.ending_headers())
+        with suppress(ExternalError, TimeoutError):
+            # The answer waits for it.
+            async with asyncio.timeout(END_S):
+                await self._request("DELETE", dialog.ending_headers())
 
     async def _send(
         self,
@@ -253,9 +259,7 @@ class Upstream:
             # What was not understood has not run.
             return DialogRefused(f"refused the request ({status})")
         if status in _REDIRECTS:
-            place = visible(
-                str(answer.secrets.blot(answer.headers.get("location", "")))
-            )
+            place = answer.secrets.blot(answer.headers.get("location", ""))
             return self._failure(
                 f"{title} answered {status}. Write the address in the settings as it"
                 f" redirects: {visible(place)}"
@@ -269,10 +273,11 @@ class Upstream:
         return self._unreadable()
 
     def _error_answer(self, error: Any) -> Exception:
-        code = error.get("code") if isinstance(error, dict) else None
+        error = error if isinstance(error, dict) else {}
+        code = error.get("code")
         if code == UnsupportedProtocolVersion.code:
             return DialogRefused("speaks no revision of MCP that this site does")
-        text = visible(str(error.get("message", "")) if code else "", MAX_MESSAGE)
+        text = visible(str(error.get("message", "an error.")), MAX_MESSAGE)
         outcome = Outcome.OTHER_SITE
         if code == InvalidParams.code:
             outcome = Outcome.TOOL_ERROR
@@ -324,7 +329,6 @@ class _Refusal(ExternalError):
 
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_NUMBERS: Final = (int, float)
 
 
 class _AnswerReader:
@@ -346,14 +350,21 @@ class _AnswerReader:
         return False
 
     def _pass_progress(self, message: Any, secrets: Secrets) -> None:
-        tell, params = self._tell_progress, message.get("params")
-        is_ours = isinstance(params, dict) and params.get("progressToken")
-        if tell is None or not is_ours or is_ours != self._identifier:
+        tell = self._tell_progress
+        params = message.get("params") if isinstance(message, dict) else None
+        if tell is None or not isinstance(params, dict):
+            return
+        if params.get("progressToken") != self._identifier:
             return
         done, total, text = map(params.get, ("progress", "total", "message"))
-        if type(done) in _NUMBERS and type(total) in (*_NUMBERS, type(None)):
+        if _is_number(done) and (total is None or _is_number(total)):
             line = secrets.blot(text) if isinstance(text, str) else None
             tell(done, total, line and visible(line, MAX_MESSAGE))
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    # Not every client reads larger ones.
+    return type(value) in (int, float) and abs(value) <= LARGEST_MIRRORED
 
 
 def _server_info(result: JsonObject) -> Mapping[str, Any]:

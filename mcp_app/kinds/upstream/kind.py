@@ -169,4 +169,4 @@ def _block_of(wire: object) -> Block:
         return read_block(wire)
     except ValueError as error:
         # One that nobody can show takes no other along.
-        return Text(f"[{error}]")
+        return Text(f"[{visible(str(error))}]")
