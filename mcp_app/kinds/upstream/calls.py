@@ -163,7 +163,7 @@ class Upstream:
         try:
             return await self._ask_in_dialog(method, params, **how)
         except DialogRefused as refusal:
-            raise self._failure(f"{self._site.title} {refusal}.") from None
+            raise self._failure(str(refusal)) from None
 
     async def _ask_in_dialog(
         self, method: str, params: JsonObject, **how: Any
@@ -234,7 +234,7 @@ class Upstream:
         if not dialog.is_stateless and not dialog.session:
             dialog.session = answer.headers.get("mcp-session-id", "")
         elif answer.status == HTTPStatus.NOT_FOUND and dialog.session:
-            raise DialogRefused("ends each session at once")
+            raise DialogRefused(f"{self._site.title} ends each session at once.")
         try:
             message = reader.message or read_answer(answer.body, request.identifier)
         except ParseError:
@@ -251,32 +251,38 @@ class Upstream:
 
     def _no_answer(self, answer: SiteAnswer, dialog: Dialog) -> Exception:
         status, title = answer.status, self._site.title
+        kind, possibly_done = ExternalError, False
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return self._failure(
+            text = (
                 f"{title} did not accept this site's key. Do not retry; tell the user."
             )
-        if status in (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND):
-            # What was not understood has not run.
-            return DialogRefused(f"refused the request ({status})")
-        if status in _REDIRECTS:
+        elif status in (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND):
+            text, kind = f"{title} refused the request ({status}).", _Refusal
+            if dialog.session:
+                return DialogRefused(text)
+            # It may speak another revision now: the next call asks.
+            self._dialogs.stateless.discard(self._site)
+        elif status in _REDIRECTS:
             place = answer.secrets.blot(answer.headers.get("location", ""))
-            return self._failure(
+            text = (
                 f"{title} answered {status}. Write the address in the settings as it"
                 f" redirects: {visible(place)}"
             )
-        if status != HTTPStatus.OK:
-            text = f"{title} failed ({status})."
-            return self._failure(text, _Refusal, possibly_done=True)
-        if answer.media_type == "text/event-stream":
-            text = f"{title} ended before it answered."
-            return self._failure(text, possibly_done=True)
-        return self._unreadable()
+        elif status != HTTPStatus.OK:
+            text, kind, possibly_done = f"{title} failed ({status}).", _Refusal, True
+        elif answer.media_type == "text/event-stream":
+            text, possibly_done = f"{title} ended before it answered.", True
+        else:
+            return self._unreadable()
+        return self._failure(text, kind, possibly_done=possibly_done)
 
     def _error_answer(self, error: Any) -> Exception:
         error = error if isinstance(error, dict) else {}
         code = error.get("code")
         if code == UnsupportedProtocolVersion.code:
-            return DialogRefused("speaks no revision of MCP that this site does")
+            return DialogRefused(
+                f"{self._site.title} speaks no revision of MCP that this site does."
+            )
         text = visible(str(error.get("message", "an error.")), MAX_MESSAGE)
         outcome = Outcome.OTHER_SITE
         if code == InvalidParams.code:

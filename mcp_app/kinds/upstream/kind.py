@@ -153,9 +153,12 @@ def output_of(site: Site, result: JsonObject) -> ToolOutput:
     if result.get("resultType", "complete") != "complete" or "task" in result:
         raise ExternalError(ASKS.format(title=site.title), Outcome.OTHER_SITE)
     blocks, structured = result.get("content", []), result.get("structuredContent")
-    if not isinstance(blocks, list) or not isinstance(structured, dict | None):
+    if not isinstance(blocks, list):
         text = f"The answer of {site.title} cannot be read."
         raise ExternalError(text, Outcome.SHAPE)
+    if not isinstance(structured, dict | None):
+        # 2026-07-28 allows any value; older revisions want an object.
+        structured = {"result": structured}
     return ToolOutput(
         [*map(_block_of, blocks)],
         structured=structured,

@@ -219,7 +219,6 @@ CASES: Final[list[tuple[Outcome, str, Write]]] = [
     (OTHER, ASKS, reply(result={"resultType": "input_required"})),
     (OTHER, ASKS, reply(result={"task": {"taskId": "1"}})),
     (SHAPE, UNREADABLE, reply(result={"content": {"0": "a"}})),
-    (SHAPE, UNREADABLE, reply(result={"structuredContent": [1]})),
     (SHAPE, UNREADABLE, reply(result={"structuredContent": {"a": DEEP}})),
     (SHAPE, UNREADABLE, reply(result=[1])),
     (SHAPE, UNREADABLE, refusal(200)),
