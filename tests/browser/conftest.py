@@ -20,7 +20,8 @@ from tests.browser.chromium import PATIENCE_MS, chromium, page_of
 from tests.browser.chromium import log_in as fill_in_login
 from tests.browser.listening import Listening
 from tests.clients.node import MODULES
-from tests.egress.peer import Peer, Received, answer, peer_in_thread
+from tests.drill.ports import free_port
+from tests.egress.peer import LOOPBACK, Peer, Received, answer, peer_in_thread
 from tests.helpdesk.running import HelpDesk, help_desk
 from tests.newcomer.demo import demo, demo_environment, password
 from tests.newcomer.programs import CHECKOUT, Serving, run
@@ -110,15 +111,24 @@ async def _answer_about_parts(request: Received, writer: asyncio.StreamWriter) -
 
 
 @pytest.fixture(scope="package")
+def upstream_port() -> int:
+    """The port of another MCP server, the issue tracker: a test starts it."""
+    return free_port()
+
+
+@pytest.fixture(scope="package")
 def served_shop(
-    database: Path, desk: HelpDesk, parts: Peer
+    database: Path, desk: HelpDesk, parts: Peer, upstream_port: int
 ) -> Iterator[tuple[Serving, str]]:
-    """Serve the demo, which has two more servers, more staff and two more sites.
+    """Serve the demo, which has two more servers, more staff and three more sites.
 
     With it comes an access token of who keeps the shop.
     """
     supplier = {**parts.settings()["peer"], "title": "Parts supplier"}
-    with demo(database, {"helpdesk": desk.site, "parts": supplier}) as served:
+    url = f"http://127.0.0.1:{upstream_port}/mcp"
+    tracker = {"title": "Issue tracker", "mcp": True, "url": url, "networks": LOOPBACK}
+    sites = {"helpdesk": desk.site, "parts": supplier, "tracker": tracker}
+    with demo(database, sites) as served:
         manage = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MADE]
         token = run(manage, CHECKOUT, demo_environment(database))
         yield served, token.strip()
