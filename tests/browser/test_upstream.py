@@ -39,6 +39,7 @@ def test_from_a_list_to_a_client(keeper: Page, client: Listening) -> None:
     press(keeper, "Make and publish 2 tools…")
     expect(keeper.locator("#content")).to_contain_text("add at Issue tracker")
     press(keeper, "Publish the ticked ones")
+    said(keeper, "2 were published.")
     keeper.set_viewport_size({"width": 1280, "height": 900})
     client.sees(lambda: all(client.description(name) for name in TAKEN), True)
     answer = client.ask("call_tool", TAKEN[0], {"a": 1})

@@ -21,10 +21,12 @@ Region = Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]
 
 
 def add(a: int) -> int:
+    """Add one to a number."""
     return a + 1
 
 
 def blocks() -> list[ContentBlock]:
+    """Give content of each kind."""
     return TypeAdapter(list[ContentBlock]).validate_python([NOTED, AUDIO, *MIXED])
 
 
