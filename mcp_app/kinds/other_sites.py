@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.catalog.findings import Finding, advice
 from mcp_app.catalog.runnable import Gate, Runnable
-from mcp_app.conf import MIB
+from mcp_app.conf import KIB, MIB
 from mcp_app.egress.resolving import (
     EgressError,
     Forbidden,
@@ -29,6 +29,8 @@ Output = TypeVar("Output")
 UNTRUSTED: Final = {"untrusted": True}
 """`_meta` of what another site said."""
 
+IN_THREAD: Final = 64 * KIB
+"""From so many bytes on an answer is read in a thread: the loop has others to serve."""
 POSSIBLY: Final = " It may have happened all the same."
 """What is said of a call that may change something, and got no answer."""
 

@@ -156,6 +156,7 @@ def keep_offers(
         "unread_since": None,
     }
     if known is not None:
+        values["title"] = title
         with transaction.atomic():
             lock_document(known)
             for name, value in values.items():
@@ -226,11 +227,16 @@ class ComparedOperation:
     """Why the operation of now cannot be a tool."""
 
 
-def count_differing(document: OpenApiDocument) -> None:
+def count_differing(
+    document: OpenApiDocument, compared: Sequence[ComparedOperation] | None = None
+) -> None:
     """Store how many tools of a document differ from what it says now."""
-    compared = compare_operations(document)
-    document.differing = sum(each.standing is not Standing.SAME for each in compared)
-    document.save(update_fields=["differing"])
+    if compared is None:
+        compared = compare_operations(document)
+    count = sum(each.standing is not Standing.SAME for each in compared)
+    if count != document.differing:
+        document.differing = count
+        OpenApiDocument.objects.filter(pk=document.pk).update(differing=count)
 
 
 def compare_operations(document: OpenApiDocument) -> list[ComparedOperation]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from mcp_app.egress.client import Connections
@@ -21,7 +23,10 @@ from mcp_app.kinds.upstream.offers import offers_of
 from mcp_app.models import OpenApiDocument
 from mcp_app.models.fields import digest
 from mcp_app.protocol import jsonrpc
-from mcp_app.publishing.openapi import count_differing, keep_offers
+from mcp_app.publishing.openapi import count_differing, keep_offers, offers_in
+
+LOOK_TIMEOUT_S: Final = 60
+"""For all pages of a list."""
 
 
 def configured_server(key: str) -> Site:
@@ -51,12 +56,19 @@ def list_tools_there(
         finally:
             await connections.close()
 
+    async def read_in_time() -> tuple[Listing, Mapping[str, Any]]:
+        async with asyncio.timeout(LOOK_TIMEOUT_S):
+            return await read_list()
+
+    message = _("%(site)s did not list its tools: %(error)s")
+    details = {"site": site.title}
     try:
-        return async_to_sync(read_list)()
+        return async_to_sync(read_in_time)()
     except ExternalError as error:
-        message = _("%(site)s did not list its tools: %(error)s")
-        details = {"site": site.title, "error": error.detail}
-        raise DocumentError(message % details) from None
+        details["error"] = error.detail
+    except TimeoutError:
+        details["error"] = _("all its pages took longer than %d s.") % LOOK_TIMEOUT_S
+    raise DocumentError(message % details)
 
 
 def look_at_server(
@@ -64,17 +76,28 @@ def look_at_server(
 ) -> tuple[OpenApiDocument, bool]:
     """Keep what a server lists now, and return whether these are all of its tools.
 
-    Blocks; raises `DocumentError`, and then nothing is changed.
+    Blocks; raises `DocumentError`, and then only `unread_since` is changed.
     """
-    listing, info = list_tools_there(site, user)
-    offers = offers_of(listing.tools, site)
-    if not offers:
-        # A list may be empty while a server starts: nothing is gone by that.
-        raise DocumentError(_("%s lists no tools.") % site.title)
+    row = OpenApiDocument.objects.filter(site=site.key).first()
+    try:
+        listing, info = list_tools_there(site, user)
+        offers = offers_of(listing.tools, site)
+        if not offers:
+            # A list may be empty while a server starts: nothing is gone by that.
+            raise DocumentError(_("%s lists no tools.") % site.title)
+    except DocumentError:
+        never = OpenApiDocument.objects.filter(site=site.key, unread_since=None)
+        never.update(unread_since=timezone.now())
+        raise
+    if row is not None and not listing.is_complete:
+        # What was not read is not gone.
+        keys = {each.key for each in offers}
+        offers += [each for key, each in offers_in(row).items() if key not in keys]
     row = keep_offers(
         offers,
         site,
         site.title,
+        row,
         location="",
         version=info.get("version"),
         digest=digest(jsonrpc.write(listing.tools)),

@@ -48,5 +48,3 @@ def look_at_servers(now: datetime) -> None:
             look_at_server(sites[row.site], row.read_by or AnonymousUser())
         except DocumentError as error:
             logger.warning("%s", error)
-            never = OpenApiDocument.objects.filter(pk=row.pk, unread_since=None)
-            never.update(unread_since=now)

@@ -234,8 +234,13 @@ class OpenApiPages(PublishedAdmin[Tool]):
             except DocumentError as error:
                 problem = str(error)
         compared = openapi.compare_operations(row)
+        # Tools may have been deleted since the last look.
+        openapi.count_differing(row, compared)
         context = {
             "document": row,
+            "unread_since": OpenApiDocument.objects.filter(pk=pk)
+            .values_list("unread_since", flat=True)
+            .first(),
             "problem": problem,
             "changed": [*map(_describe_operation, _with_standing(compared, "changed"))],
             "gone": _with_standing(compared, "gone"),
@@ -357,13 +362,17 @@ def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
     now = {e.column: _column_value(e.column, e.now) for e in compared.differences}
     tool = compared.operation.tool
     own = [
-        (str(WORDS[each.column][0]), each.yours)
+        (_label_of(each.column), each.yours)
         for each in compared.differences
         if each.is_own
     ]
     both = (client_view(tool, each, mcp) for each in (before, now))
     changes = labeled_differences(tool, differences(*both))
     return {"compared": compared, "differences": changes, "own": own}
+
+
+def _label_of(column: str) -> str:
+    return str(WORDS["changes" if column in Tool.HINTS else column][0])
 
 
 def _column_value(column: str, text: str) -> object:

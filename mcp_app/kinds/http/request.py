@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from mcp_app.conf import KIB, MIB
+from mcp_app.conf import MIB
 from mcp_app.egress.requests import SiteAnswer, SiteRequest
 from mcp_app.egress.resolving import Forbidden
 from mcp_app.egress.sites import readings_of
@@ -29,6 +29,7 @@ from mcp_app.kinds.http.config import (
     pairs_from_json,
     quoted_path,
 )
+from mcp_app.kinds.other_sites import IN_THREAD
 from mcp_app.kinds.placeholders import fill_placeholders, value_as_text
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import ParseError
@@ -231,8 +232,6 @@ def _filled_or_absent(part: object, values: Values) -> object:
 # -- answer ----------------------------------------------------------------------------
 # From the answer of another site to what clients get.
 
-IN_THREAD: Final = 64 * KIB
-"""Bytes of JSON from which on the loop does not read it."""
 MAX_EXCERPT_LENGTH: Final = 500
 """Characters of a refusal that clients read."""
 MAX_WAIT_S: Final = 3_600

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -21,7 +22,7 @@ from mcp_app.interface.errors import ExternalError
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import VERSION
-from mcp_app.kinds.other_sites import POSSIBLY, site_failure
+from mcp_app.kinds.other_sites import IN_THREAD, POSSIBLY, site_failure
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.client import (
     STATEFUL,
@@ -48,6 +49,7 @@ END_S: Final = 1.0
 """So long the end of a session may take."""
 MAX_PAGES: Final = 100
 MAX_TOOLS: Final = 2_000
+MAX_LIST_BYTES: Final = 16 * 1024 * 1024
 MAX_MESSAGE: Final = 500
 """Characters of an error, or of progress, of another server."""
 
@@ -112,6 +114,7 @@ class Upstream:
         self._site = site
         self._access_request = access_request
         self._only_reads = only_reads
+        self._may_change = False
         self._connections = through or connections()
         self._dialogs = _by_connections.setdefault(self._connections, _Dialogs())
         self._key = site, access_request.principal.key
@@ -137,21 +140,23 @@ class Upstream:
         )
 
     async def list_tools(self) -> Listing:
-        """Return the tools of all pages, up to `MAX_TOOLS` and `MAX_PAGES`."""
+        """Return the tools of all pages, up to `MAX_TOOLS`, `MAX_PAGES` and bytes."""
         tools: list[Any] = []
-        cursors, params = set[str](), dict[str, object]()
+        cursors, params = set[Any](), dict[str, object]()
+        size = count = before = 0
         while True:
             page = await self._ask("tools/list", params, is_repeatable=True)
-            tools += page["tools"] if isinstance(page.get("tools"), list) else []
-            cursor = page.get("nextCursor")
-            if cursor is None or len(tools) >= MAX_TOOLS:
-                return Listing(tools[:MAX_TOOLS], len(tools) <= MAX_TOOLS)
-            if not isinstance(cursor, str) or cursor in cursors:
-                return Listing(tools, False)
+            listed, cursor = page.get("tools"), page.get("nextCursor")
+            tools += map(_tool_members, listed if isinstance(listed, list) else ())
+            size += len(jsonrpc.write(tools[count:]))
+            count = len(tools)
+            is_last = cursor is None and isinstance(listed, list)
+            if is_last or count >= MAX_TOOLS or size > MAX_LIST_BYTES:
+                return Listing(tools[:MAX_TOOLS], is_last and count <= MAX_TOOLS)
             cursors.add(cursor)
-            if len(cursors) >= MAX_PAGES:
+            if not isinstance(cursor, str) or len(cursors) in (before, MAX_PAGES):
                 return Listing(tools, False)
-            params = {"cursor": cursor}
+            before, params = len(cursors), {"cursor": cursor}
 
     async def _ask(self, method: str, params: JsonObject, **how: Any) -> JsonObject:
         try:
@@ -172,7 +177,9 @@ class Upstream:
         try:
             return await self._send(dialog, method, params, **how)
         except DialogRefused:
-            self._dialogs.sessions.pop(self._key, None)
+            # Another call may have opened the next one.
+            if self._dialogs.sessions.get(self._key, (0, None))[1] is dialog:
+                del self._dialogs.sessions[self._key]
             raise
         finally:
             if dialog.session and self._access_request.principal.anonymous:
@@ -229,19 +236,18 @@ class Upstream:
         request = dialog.request_message(
             method, params, mirrors=mirrors, wants_progress=wants_progress
         )
+        self._may_change = method == "tools/call" and not self._only_reads
         reader = _AnswerReader(request.identifier, tell_progress)
         answer = await self._post(request, reader, is_repeatable=is_repeatable)
         if not dialog.is_stateless and not dialog.session:
             dialog.session = answer.headers.get("mcp-session-id", "")
         elif answer.status == HTTPStatus.NOT_FOUND and dialog.session:
             raise DialogRefused(f"{self._site.title} ends each session at once.")
-        try:
-            message = reader.message or read_answer(answer.body, request.identifier)
-        except ParseError:
-            message = None
+        message = None
+        if answer.status not in _KEY_REFUSED:
+            message = await _read_off_loop(reader, answer)
         if message is None:
             raise self._no_answer(answer, dialog)
-        message = answer.secrets.blot(message)
         if "error" in message:
             raise self._error_answer(message["error"])
         result = message.get("result")
@@ -252,18 +258,20 @@ class Upstream:
     def _no_answer(self, answer: SiteAnswer, dialog: Dialog) -> Exception:
         status, title = answer.status, self._site.title
         kind, possibly_done = ExternalError, False
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        if status in _KEY_REFUSED:
             text = (
                 f"{title} did not accept this site's key. Do not retry; tell the user."
             )
         elif status in (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND):
             text, kind = f"{title} refused the request ({status}).", _Refusal
-            if dialog.session:
+            if dialog.session and _refuses_all(answer.body):
                 return DialogRefused(text)
+            self._dialogs.sessions.pop(self._key, None)
             # It may speak another revision now: the next call asks.
             self._dialogs.stateless.discard(self._site)
         elif status in _REDIRECTS:
-            place = answer.secrets.blot(answer.headers.get("location", ""))
+            place = answer.headers.get("location", "").partition("?")[0]
+            place = answer.secrets.blot(place)
             text = (
                 f"{title} answered {status}. Write the address in the settings as it"
                 f" redirects: {visible(place)}"
@@ -271,7 +279,8 @@ class Upstream:
         elif status != HTTPStatus.OK:
             text, kind, possibly_done = f"{title} failed ({status}).", _Refusal, True
         elif answer.media_type == "text/event-stream":
-            text, possibly_done = f"{title} ended before it answered.", True
+            text, kind = f"{title} ended before it answered.", _Refusal
+            possibly_done = True
         else:
             return self._unreadable()
         return self._failure(text, kind, possibly_done=possibly_done)
@@ -296,12 +305,13 @@ class Upstream:
         *,
         possibly_done: bool = False,
     ) -> ExternalError:
-        more = POSSIBLY if possibly_done and not self._only_reads else ""
+        more = POSSIBLY if possibly_done and self._may_change else ""
         return kind(text + more, Outcome.OTHER_SITE)
 
     def _unreadable(self) -> ExternalError:
-        text = f"The answer of {self._site.title} cannot be read."
-        return ExternalError(text, Outcome.SHAPE)
+        more = POSSIBLY if self._may_change else ""
+        text = f"The answer of {self._site.title} cannot be read.{more}"
+        return _Refusal(text, Outcome.SHAPE)
 
     async def _post(
         self,
@@ -327,32 +337,75 @@ class Upstream:
                 self._site, site_request, self._access_request
             )
         except EgressError as error:
-            raise site_failure(self._site, error, self._only_reads) from None
+            raise site_failure(self._site, error, not self._may_change) from None
 
 
 class _Refusal(ExternalError):
     """The server answered with an error."""
 
 
+_KEY_REFUSED: Final = frozenset({401, 403})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_TOOL_MEMBERS: Final = (
+    *("name", "title", "description", "inputSchema", "outputSchema"),
+    *("annotations", "execution"),
+)
+
+
+def _tool_members(tool: Any) -> Any:
+    """Return a tool without what nobody reads."""
+    if not isinstance(tool, dict):
+        return None
+    return {name: tool[name] for name in _TOOL_MEMBERS if name in tool}
+
+
+def _refuses_all(body: bytes) -> bool:
+    """Whether an answer is an error of the connection: no request has run."""
+    with suppress(ParseError):
+        message = jsonrpc.read(body)
+        if isinstance(message, dict) and "error" in message:
+            return message.get("id") in (None, "server-error")
+    return False
+
+
+async def _read_off_loop(reader: _AnswerReader, answer: SiteAnswer) -> Any:
+    """Return the message that answers, None without one: a large one in a thread."""
+    data = reader.data if reader.data is not None else answer.body
+    read = partial(read_message, data, reader.identifier, answer.secrets)
+    return read() if len(data) < IN_THREAD else await asyncio.to_thread(read)
+
+
+def read_message(data: bytes, identifier: int | None, secrets: Secrets) -> Any:
+    """Return an answer without secrets, None for what is none."""
+    with suppress(ParseError):
+        return secrets.blot(read_answer(data, identifier))
+    return None
 
 
 class _AnswerReader:
     """Take a stream until it has the answer to one request (`EventTaker`)."""
 
     def __init__(self, identifier: int | None, tell_progress: Progress | None) -> None:
-        self.message: JsonObject | None = None
-        self._identifier = identifier
+        self.data: bytes | None = None
+        """The event that answers, as it came."""
+        self.identifier = identifier
         self._tell_progress = tell_progress
         self._events = EventReader()
 
     def __call__(self, piece: bytes, *, secrets: Secrets) -> bool:
         for data in self._events.feed(piece):
-            with suppress(ParseError):
-                self.message = read_answer(data, self._identifier)
-                if self.message is not None:
-                    return True
-                self._pass_progress(jsonrpc.read(data), secrets)
+            if len(data) >= IN_THREAD:
+                # Only answers are so large; they are read in a thread.
+                is_answer = b'"result"' in data or b'"error"' in data
+            else:
+                is_answer = False
+                with suppress(ParseError):
+                    is_answer = read_answer(data, self.identifier) is not None
+                    if not is_answer:
+                        self._pass_progress(jsonrpc.read(data), secrets)
+            if is_answer:
+                self.data = data
+                return True
         return False
 
     def _pass_progress(self, message: Any, secrets: Secrets) -> None:
@@ -360,7 +413,7 @@ class _AnswerReader:
         params = message.get("params") if isinstance(message, dict) else None
         if tell is None or not isinstance(params, dict):
             return
-        if params.get("progressToken") != self._identifier:
+        if params.get("progressToken") != self.identifier:
             return
         done, total, text = map(params.get, ("progress", "total", "message"))
         if _is_number(done) and (total is None or _is_number(total)):

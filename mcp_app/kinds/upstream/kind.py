@@ -32,6 +32,7 @@ from mcp_app.kinds.kind import (
     object_schema,
 )
 from mcp_app.kinds.other_sites import (
+    POSSIBLY,
     UNTRUSTED,
     access_request_of,
     shared_key_findings,
@@ -129,7 +130,7 @@ class UpstreamKind(Kind):
                 is_repeatable=is_repeatable,
                 tell_progress=ctx.progress,
             )
-            return output_of(site, result)
+            return output_of(site, result, "" if only_reads else POSSIBLY)
 
         return site_runnable(site, run, content_output)
 
@@ -145,16 +146,16 @@ def _place_of(config: JsonObject) -> str:
     return _("%(tool)s at %(site)s") % words
 
 
-def output_of(site: Site, result: JsonObject) -> ToolOutput:
+def output_of(site: Site, result: JsonObject, doubt: str = "") -> ToolOutput:
     """Return what our clients get of a `CallToolResult` of another server.
 
-    Raise `ExternalError` for what is none.
+    Raise `ExternalError` for what is none; its text ends with the `doubt`.
     """
     if result.get("resultType", "complete") != "complete" or "task" in result:
         raise ExternalError(ASKS.format(title=site.title), Outcome.OTHER_SITE)
     blocks, structured = result.get("content", []), result.get("structuredContent")
     if not isinstance(blocks, list):
-        text = f"The answer of {site.title} cannot be read."
+        text = f"The answer of {site.title} cannot be read.{doubt}"
         raise ExternalError(text, Outcome.SHAPE)
     if not isinstance(structured, dict | None):
         # 2026-07-28 allows any value; older revisions want an object.

@@ -66,7 +66,8 @@ def _offer_of(tool: JsonObject, name: str, site: Site, names: Names) -> Offer:
     else:
         bar = _schema_problem(schema)
     return Offer(
-        key=visible(name)[:MAX_SUMMARY_LENGTH] if bar else name,
+        # No good tool has such a key.
+        key=f"{visible(name)[:MAX_SUMMARY_LENGTH]} !" if bar else name,
         name=names.reserve_name(base),
         summary=(_text(tool, "title") or _text(annotations, "title"))[
             :MAX_SUMMARY_LENGTH
@@ -100,7 +101,10 @@ def _schema_problem(schema: Any) -> str:
         mirrored_parameters(schema)
     except ValueError as error:
         return visible(str(error), MAX_SUMMARY_LENGTH)
-    return text_problem(jsonrpc.write(schema).decode(), lines=True) or ""
+    text = jsonrpc.write(schema).decode()
+    if "\\u0000" in text:
+        return _("its schema has a character that no database stores")
+    return text_problem(text, lines=True) or ""
 
 
 def _object(value: JsonObject, name: str) -> JsonObject:
@@ -110,4 +114,4 @@ def _object(value: JsonObject, name: str) -> JsonObject:
 
 def _text(value: JsonObject, name: str) -> str:
     member = value.get(name)
-    return member if isinstance(member, str) else ""
+    return member.replace("\0", "") if isinstance(member, str) else ""

@@ -53,6 +53,7 @@ class Tracker:
 
     def __init__(self, peer: Peer) -> None:
         self.tools: list[Any] | None = [FIND, CLOSE, *BARRED, FIND, "no tool", {}]
+        self.is_endless = False
         peer.send = self.send
 
     async def send(self, request: Received, writer: asyncio.StreamWriter) -> None:
@@ -61,7 +62,7 @@ class Tracker:
             return
         start = int(request.json["params"].get("cursor", 0))
         page: JsonObject = {"tools": self.tools[start : start + 2]}
-        if len(self.tools) > start + 2:
+        if len(self.tools) > start + 2 or self.is_endless:
             page["nextCursor"] = str(start + 2)
         about = {"supportedVersions": ["2026-07-28"]}
         is_list = request.json["method"] == "tools/list"
@@ -135,6 +136,24 @@ def test_what_changes_there(staff: Client, tracker: Tracker) -> None:
     assert (close.description, close.destructive) == ("Ours.", True)
     assert Tool.objects.get(pk=find.pk).description == "Does find_issues."
     assert OpenApiDocument.objects.get().differing == 1
+
+
+def test_what_servers_may_list(
+    staff: Client, tracker: Tracker, settings: Settings
+) -> None:
+    """A part of a list takes nothing away; a title or a NUL breaks no page."""
+    Tool.objects.filter(name="tracker_close_issue").update(destructive=None)
+    tracker.tools = [FIND, tool("close_issue", title="Close\0", description="\0")]
+    staff.post(_url("again"))
+    assert "yours stays" in _text(staff.get(_url("again")))
+    tracker.tools, tracker.is_endless = [FIND], True
+    http = settings.MCP["HTTP"]
+    http = {"tracker": {**http["tracker"], "title": "Another"}}
+    settings.MCP = {**settings.MCP, "HTTP": http}
+    told = _text(staff.post(_url("again"), follow=True))
+    assert "It has more, which were not read." in told
+    assert "Gone there" not in told
+    assert OpenApiDocument.objects.get().title == "Another"
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,8 @@ from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.errors import ExternalError
 from mcp_app.kinds.http import request as request_module
 from mcp_app.kinds.http.config import HttpCall, pairs_from_json
-from mcp_app.kinds.http.request import (
-    IN_THREAD,
-    Media,
-    content_of,
-    refusal_error,
-    request_for,
-)
+from mcp_app.kinds.http.request import Media, content_of, refusal_error, request_for
+from mcp_app.kinds.other_sites import IN_THREAD
 
 SITE = Site(
     key="peer", title="Peer", scheme="https", host="peer.example", port=443, prefix=""

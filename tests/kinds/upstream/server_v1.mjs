@@ -29,7 +29,10 @@ const app = express().use(express.json());
 app.all('/mcp', async (request, response) => {
   const there = sessions.get(request.headers['mcp-session-id']);
   // The examples of the SDK answer 400 in a lost session, too.
-  if (!there && request.body?.method !== 'initialize') return response.status(400).end();
+  if (!there && request.body?.method !== 'initialize') {
+    const error = { code: -32000, message: 'Bad Request: No valid session ID provided' };
+    return response.status(400).json({ jsonrpc: '2.0', error, id: null });
+  }
   await (there ?? (await begin())).handleRequest(request, response, request.body);
 });
 app.listen(Number(process.argv[2]), '127.0.0.1');

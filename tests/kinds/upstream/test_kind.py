@@ -193,7 +193,7 @@ MOVED: Final = "Peer answered 307. Write the address in the settings as it redir
 ASKS: Final = (
     "Peer asks for something that this site does not pass on: a question, or a task."
 )
-UNREADABLE: Final = "The answer of Peer cannot be read."
+UNREADABLE: Final = f"The answer of Peer cannot be read.{POSSIBLY}"
 TOO_LARGE: Final = f"The answer is larger than 0.0625 MiB.{POSSIBLY}"
 STRANGE: Final = [{"type": "video"}, {**text("a"), "annotations": {"priority": 7}}]
 REFUSED: Final = "[Content of type '{}' is not allowed by the protocol.]"
@@ -209,6 +209,8 @@ BOMB: Final = gzip.compress(b"data: " + b"a" * 2**24)
 CASES: Final[list[tuple[Outcome, str, Write]]] = [
     (OTHER, NO_KEY, refusal(401)),
     (OTHER, NO_KEY, refusal(403)),
+    (OTHER, NO_KEY, reply(401, error={"code": 1, "message": "Unauthorized"})),
+    (OTHER, "Peer refused the request (400).", refusal(400)),
     (OTHER, f"{MOVED} http://•••", refusal(307, Location=f"http://{SECRET}")),
     (OTHER, "Peer refused the request (404).", refusal(404)),
     (OTHER, f"Peer failed (500).{POSSIBLY}", refusal(500)),
@@ -238,6 +240,35 @@ CASES: Final[list[tuple[Outcome, str, Write]]] = [
 def mcp(peer: Peer, request: pytest.FixtureRequest) -> dict[str, Any]:
     options = {"timeout": getattr(request, "param", 60), "answer": 65_536}
     return {"HTTP": site(peer.port, secret_headers={"X-Partner": SECRET}, **options)}
+
+
+@pytest.mark.parametrize(
+    ("refused", "runs"),
+    [
+        (answer("No.", 400), 1),
+        # So servers answer for a session that they do not know.
+        (answer({"id": None, "error": {"code": -32000}}, 400), 2),
+        (answer("", 404), 2),
+    ],
+)
+async def test_what_is_sent_again(
+    call: Any, peer: Peer, mcp: dict[str, Any], refused: bytes, runs: int
+) -> None:
+    """In a session that is what has not run, as far as the server says."""
+
+    async def send(request: Received, writer: asyncio.StreamWriter) -> None:
+        method = request.json["method"] if request.body else ""
+        if method in ("tools/call", "server/discover"):
+            writer.write(refused if method == "tools/call" else answer("<p>"))
+            return
+        result = {"protocolVersion": STATEFUL, "serverInfo": {}}
+        message = {"id": request.json.get("id"), "result": result}
+        writer.write(answer(message, Mcp_Session_Id="a"))
+
+    peer.send = send
+    assert "Peer " in (await call("add")).text
+    calls = [each for each in peer.received if b"tools/call" in each.body]
+    assert len(calls) == runs
 
 
 @pytest.mark.parametrize("mcp", [60, 0.5], indirect=True)
