@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from copy import deepcopy
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mcp_app.server")
 
 MAX_SENTENCE: Final = 500
+_PORT: Final = re.compile(r":\d+$")
 STATUSES: Final = {"self": CONFIRMATION, "other": APPROVAL}
 SIGN_IN: Final = "A person must agree to this call. Sign in, so that it has one."
 CHANGED: Final = (
@@ -111,8 +113,8 @@ def fingerprint(entry: ToolEntry) -> str:
 def call_digest(exchange: Exchange, entry: ToolEntry, arguments: JsonObject) -> str:
     """Return what two calls have in common that are the same to who decides."""
     caller, server = exchange.principal.key, exchange.catalog.server.slug
-    # A site may tell its tenants apart by them.
-    asked = exchange.host, context_headers(exchange)
+    # A site may tell its tenants apart by them; processes have ports of their own.
+    asked = _PORT.sub("", exchange.host), context_headers(exchange)
     tool = entry.identity, fingerprint(entry)
     return _digest_of(caller, server, asked, tool, arguments)
 

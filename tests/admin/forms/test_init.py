@@ -38,7 +38,8 @@ def _kinds() -> Iterator[None]:
 
 
 def test_each_kind_is_offered_for_what_it_can_do(admin_client: Client) -> None:
-    assert [*kinds_for(Tool)] == ["text", "function", "query", "http", "station", "any"]
+    ours = ["text", "function", "query", "http", "upstream"]
+    assert [*kinds_for(Tool)] == [*ours, "station", "any"]
     assert [*kinds_for(Prompt)] == ["text", "function", "any"]
     shown = text_of(admin_client, page("tool", "add"))
     assert "Ask a weather station" in shown
