@@ -249,5 +249,10 @@ def asked_for_secrets(url: str, user: str) -> Answer:
     return stateless(f"{url}/private", "tools/list", headers={"X-Name": user})
 
 
+FOR_ALL: Final = frozenset({"pay", "get_task_result"})
+"""The tools that everybody sees there."""
+
+
 def secrets(asked: Answer) -> set[str]:
-    return {tool["name"] for tool in asked.whole().messages[0]["result"]["tools"]}
+    tools = asked.whole().messages[0]["result"]["tools"]
+    return {tool["name"] for tool in tools} - FOR_ALL
