@@ -37,7 +37,7 @@ def decision_context(request: HttpRequest, task: Task) -> dict[str, Any]:
         "values": value_lines(task, tool),
         "token": token and visible(token.name),
         "version": tool and tool.version,
-        "asked": headers.items(),
+        "headers": headers.items(),
         "is_changed": tool is None or fingerprint(tool) != approval["tool"],
     }
 

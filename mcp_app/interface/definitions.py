@@ -133,6 +133,17 @@ class ToolDefinition(Definition):
         return bool(self.hints.read_only)
 
     @property
+    def default_arguments(self) -> JsonObject:
+        """The values of parameters that clients leave out."""
+        properties: Any = self.input_schema.get("properties")
+        members = properties.items() if isinstance(properties, dict) else ()
+        return {
+            name: schema["default"]
+            for name, schema in members
+            if isinstance(schema, dict) and "default" in schema
+        }
+
+    @property
     def task_support(self) -> TaskSupport:
         """Whether calls may be tasks; those that wait for an approval are."""
         waits = self.task == FORBIDDEN and self.approval is not None

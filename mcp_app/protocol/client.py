@@ -19,9 +19,10 @@ from mcp_app.protocol.negotiation import (
     MIRRORED_MEMBERS,
     PROTOCOL_VERSION,
 )
+from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATELESS
 
-STATELESS: Final = "2026-07-28"
-STATEFUL: Final = "2025-11-25"
+NEWEST_STATELESS: Final = LATEST.version
+NEWEST_STATEFUL: Final = LATEST_STATEFUL.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class Dialog:
     @property
     def is_stateless(self) -> bool:
         """Whether each request stands alone."""
-        return self.version == STATELESS
+        return self.version in STATELESS
 
     def request_message(
         self,
@@ -119,7 +120,7 @@ class EventReader:
         self._data: list[bytes] = []
         self._ends_with_cr = False
 
-    def feed(self, piece: bytes) -> Iterator[bytes]:
+    def read_events(self, piece: bytes) -> Iterator[bytes]:
         """Give the data of each event that is complete now."""
         if not piece:
             return
@@ -141,11 +142,7 @@ class EventReader:
         self._line += rest
 
 
-def read_answer(body: bytes, identifier: int | None) -> JsonObject | None:
-    """Return the answer to a request, None if a message is something else.
-
-    Raise `ParseError` if it is no strict JSON within our limits.
-    """
-    message: Any = jsonrpc.read(body)
+def is_answer_to(message: Any, identifier: int | None) -> bool:
+    """Whether a message is the answer to a request."""
     is_answer = isinstance(message, dict) and "method" not in message
-    return message if is_answer and message.get("id") == identifier else None
+    return is_answer and message.get("id") == identifier

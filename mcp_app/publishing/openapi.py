@@ -156,7 +156,6 @@ def keep_offers(
         "unread_since": None,
     }
     if known is not None:
-        values["title"] = title
         with transaction.atomic():
             lock_document(known)
             for name, value in values.items():

@@ -13,10 +13,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from mcp_app.egress.client import Connections
-from mcp_app.egress.sites import Site, upstream_sites
+from mcp_app.egress.sites import Site
 from mcp_app.interface.errors import ExternalError
 from mcp_app.interface.principal import AccessRequest
-from mcp_app.interface.rules import visible
 from mcp_app.kinds.openapi.reading import DocumentError
 from mcp_app.kinds.upstream.calls import Listing, Upstream
 from mcp_app.kinds.upstream.offers import offers_of
@@ -27,15 +26,6 @@ from mcp_app.publishing.openapi import count_differing, keep_offers, offers_in
 
 LOOK_TIMEOUT_S: Final = 60
 """For all pages of a list."""
-
-
-def configured_server(key: str) -> Site:
-    """Return a server of the settings; raise `DocumentError` if it is not there."""
-    site = upstream_sites().get(key)
-    if site is None:
-        message = _("The settings have no MCP server “%(key)s” that can be used.")
-        raise DocumentError(message % {"key": visible(key)})
-    return site
 
 
 def list_tools_there(
@@ -52,18 +42,15 @@ def list_tools_there(
         connections = Connections()
         try:
             upstream = Upstream(site, access_request, connections)
-            return await upstream.list_tools(), upstream.server
+            async with asyncio.timeout(LOOK_TIMEOUT_S):
+                return await upstream.list_tools(), upstream.server
         finally:
             await connections.close()
-
-    async def read_in_time() -> tuple[Listing, Mapping[str, Any]]:
-        async with asyncio.timeout(LOOK_TIMEOUT_S):
-            return await read_list()
 
     message = _("%(site)s did not list its tools: %(error)s")
     details = {"site": site.title}
     try:
-        return async_to_sync(read_in_time)()
+        return async_to_sync(read_list)()
     except ExternalError as error:
         details["error"] = error.detail
     except TimeoutError:
@@ -86,13 +73,17 @@ def look_at_server(
             # A list may be empty while a server starts: nothing is gone by that.
             raise DocumentError(_("%s lists no tools.") % site.title)
     except DocumentError:
-        never = OpenApiDocument.objects.filter(site=site.key, unread_since=None)
-        never.update(unread_since=timezone.now())
+        rows = OpenApiDocument.objects.filter(site=site.key, unread_since=None)
+        rows.update(unread_since=timezone.now())
         raise
     if row is not None and not listing.is_complete:
         # What was not read is not gone.
         keys = {each.key for each in offers}
         offers += [each for key, each in offers_in(row).items() if key not in keys]
+    if row is not None and row.title != site.title:
+        # The settings name it.
+        row.title = site.title
+        row.save(update_fields=["title"])
     row = keep_offers(
         offers,
         site,

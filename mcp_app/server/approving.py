@@ -11,7 +11,7 @@ import logging
 import re
 from copy import deepcopy
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from mcp_app.interface.call_record import Ending, Outcome
 from mcp_app.interface.definitions import Approval
@@ -114,20 +114,16 @@ def call_digest(exchange: Exchange, entry: ToolEntry, arguments: JsonObject) -> 
     """Return what two calls have in common that are the same to who decides."""
     caller, server = exchange.principal.key, exchange.catalog.server.slug
     # A site may tell its tenants apart by them; processes have ports of their own.
-    asked = _PORT.sub("", exchange.host), context_headers(exchange)
+    address = _PORT.sub("", exchange.host), context_headers(exchange)
     tool = entry.identity, fingerprint(entry)
-    return _digest_of(caller, server, asked, tool, arguments)
+    return _digest_of(caller, server, address, tool, arguments)
 
 
 def with_defaults(entry: ToolEntry, arguments: JsonObject) -> JsonObject:
     """Return a copy of the arguments, with the defaults of what was left out."""
-    properties: Any = entry.definition.input_schema.get("properties") or {}
-    defaults = {
-        name: schema["default"]
-        for name, schema in properties.items()
-        if name not in arguments and isinstance(schema, dict) and "default" in schema
-    }
-    return deepcopy({**arguments, **defaults})
+    defaults = entry.definition.default_arguments
+    # What the client sent comes first, and counts.
+    return deepcopy({**arguments, **defaults, **arguments})
 
 
 def _digest_of(*parts: object) -> str:

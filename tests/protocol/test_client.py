@@ -18,4 +18,6 @@ def test_events_may_be_cut_anywhere() -> None:
     cuts = [[STREAM[:at], b"", STREAM[at:]] for at in range(len(STREAM) + 1)]
     for pieces in (*cuts, [bytes([each]) for each in STREAM]):
         reader = EventReader()
-        assert [each for piece in pieces for each in reader.feed(piece)] == EVENTS
+        assert [
+            each for piece in pieces for each in reader.read_events(piece)
+        ] == EVENTS

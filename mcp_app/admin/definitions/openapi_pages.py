@@ -29,7 +29,7 @@ from mcp_app.admin.publishing.difference_labels import labeled_differences
 from mcp_app.admin.publishing.pages import PublishedAdmin, author_of
 from mcp_app.catalog.registry import mcp
 from mcp_app.conf import mcp_settings
-from mcp_app.egress.sites import upstream_sites, usable_sites
+from mcp_app.egress.sites import Site, upstream_sites, usable_sites
 from mcp_app.interface.definitions import ToolHints
 from mcp_app.kinds.http.config import MAX_PAIRS
 from mcp_app.kinds.openapi.reading import DocumentError, Offer
@@ -44,7 +44,7 @@ from mcp_app.publishing.openapi import (
     make_tools,
 )
 from mcp_app.publishing.rights import require_right
-from mcp_app.publishing.upstream import configured_server, look_at_server
+from mcp_app.publishing.upstream import look_at_server
 
 if TYPE_CHECKING:
     from mcp_app.admin.definitions.actions import ListActions
@@ -75,9 +75,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        may_read = self.may_make_tools(request) and bool(
-            {**usable_sites(), **upstream_sites()}
-        )
+        has_sites = bool(usable_sites() or upstream_sites())
+        may_read = self.may_make_tools(request) and has_sites
         extra = {**(extra_context or {}), "may_read_documents": may_read}
         response = super().changelist_view(request, extra)
         assert isinstance(response, HttpResponse)  # noqa: S101 - Django's stub says less
@@ -116,10 +115,9 @@ class OpenApiPages(PublishedAdmin[Tool]):
 
     def _read_document(self, request: HttpRequest) -> HttpResponse:
         key = request.POST.get("site", "")
-        if key in upstream_sites():
-            return HttpResponseRedirect(
-                _openapi_url("operations", self._look_at_server(request, key))
-            )
+        if (server := upstream_sites().get(key)) is not None:
+            row = self._look_at_server(request, server)
+            return HttpResponseRedirect(_openapi_url("operations", row))
         site = openapi.configured_site(key)
         content, location = _fetch_document(request, site.key)
         row = openapi.store(content, site, location=location, author=author_of(request))
@@ -131,8 +129,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
         self.message_user(request, message % row.operations, messages.SUCCESS)
         return HttpResponseRedirect(_openapi_url("operations", row))
 
-    def _look_at_server(self, request: HttpRequest, key: str) -> OpenApiDocument:
-        site = configured_server(key)
+    def _look_at_server(self, request: HttpRequest, site: Site) -> OpenApiDocument:
         row, is_complete = look_at_server(site, author_of(request))
         message = ngettext(
             "%(site)s lists %(number)d tool.",
@@ -257,8 +254,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
             texts = request.POST.getlist("key")
             keys = [int(each) for each in texts if ROW_KEY.fullmatch(each)]
             self._take_over_tools(request, row, keys)
-        elif row.site in upstream_sites():
-            self._look_at_server(request, row.site)
+        elif (server := upstream_sites().get(row.site)) is not None:
+            self._look_at_server(request, server)
         else:
             site = openapi.configured_site(row.site)
             content, location = _fetch_document(request, site.key, row.location)

@@ -19,16 +19,16 @@ from mcp_app.protocol.json_types import JsonObject
 class UpstreamToolForm(ToolForm):
     """Such a tool is made on the page of its server."""
 
-    WORDS = {**TOOL, "place": (_("Tool there"), "")}
+    WORDS = {**TOOL, "target": (_("Tool there"), "")}
     REACHES_OUTSIDE = True
 
-    place = PanelField("mcp_app/widgets/upstream.html")
+    target = PanelField("mcp_app/widgets/upstream.html")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if "place" in self.fields:
+        if "target" in self.fields:
             config = self.instance.json("config") or {}
-            panel = cast("PanelField", self.fields["place"])
+            panel = cast("PanelField", self.fields["target"])
             panel.shows_later(
                 lambda: {
                     "tool": config.get("tool"),
@@ -42,7 +42,7 @@ class UpstreamToolForm(ToolForm):
 
     @classmethod
     def kind_fields(cls, config: JsonObject | None) -> Behind:
-        return Behind(CALL["config"][0], ("place",))
+        return Behind(CALL["config"][0], ("target",))
 
     @classmethod
     def starts(cls) -> list[tuple[Label, dict[str, str]]]:

@@ -141,7 +141,9 @@ class HttpKind(Kind):
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[ToolOutput]:
         caller = SiteCaller(definition.name, configured_call(definition, config))
-        defaults = defaults_of(definition)
+        # A default of null is none: left out is not the same as null.
+        known = definition.default_arguments.items()
+        defaults = {name: value for name, value in known if value is not None}
         repeatable = definition.hints.repeatable
 
         async def run(*, ctx: Context, values: Mapping[str, object]) -> ToolOutput:
@@ -220,20 +222,6 @@ def allowed_names(definition: Definition) -> tuple[Collection[str], str]:
     if isinstance(definition, ResourceTemplateDefinition):
         return UriTemplate.parse(definition.uri_template).variables, "variable"
     return (), "parameter"
-
-
-def defaults_of(definition: ToolDefinition) -> Mapping[str, object]:
-    """Return the values of parameters that clients leave out.
-
-    A default of null is none: left out is not the same as null.
-    """
-    properties = definition.input_schema.get("properties")
-    members = properties.items() if isinstance(properties, dict) else ()
-    return {
-        name: schema["default"]
-        for name, schema in members
-        if isinstance(schema, dict) and schema.get("default") is not None
-    }
 
 
 def _hint_findings(definition: ToolDefinition, method: str) -> Iterator[Finding]:

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -25,12 +24,12 @@ from mcp_app.interface.server import VERSION
 from mcp_app.kinds.other_sites import IN_THREAD, POSSIBLY, site_failure
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.client import (
-    STATEFUL,
-    STATELESS,
+    NEWEST_STATEFUL,
+    NEWEST_STATELESS,
     ClientRequest,
     Dialog,
     EventReader,
-    read_answer,
+    is_answer_to,
 )
 from mcp_app.protocol.errors import (
     InvalidParams,
@@ -142,21 +141,22 @@ class Upstream:
     async def list_tools(self) -> Listing:
         """Return the tools of all pages, up to `MAX_TOOLS`, `MAX_PAGES` and bytes."""
         tools: list[Any] = []
-        cursors, params = set[Any](), dict[str, object]()
-        size = count = before = 0
+        cursors, params, size = set[str](), dict[str, object](), 0
         while True:
             page = await self._ask("tools/list", params, is_repeatable=True)
             listed, cursor = page.get("tools"), page.get("nextCursor")
-            tools += map(_tool_members, listed if isinstance(listed, list) else ())
-            size += len(jsonrpc.write(tools[count:]))
-            count = len(tools)
-            is_last = cursor is None and isinstance(listed, list)
-            if is_last or count >= MAX_TOOLS or size > MAX_LIST_BYTES:
-                return Listing(tools[:MAX_TOOLS], is_last and count <= MAX_TOOLS)
+            is_list = isinstance(listed, list)
+            listed = [*map(_tool_members, listed or ())] if is_list else []
+            tools += listed
+            size += len(jsonrpc.write(listed))
+            if cursor is None:
+                return Listing(tools[:MAX_TOOLS], is_list and len(tools) <= MAX_TOOLS)
+            is_new = isinstance(cursor, str) and cursor not in cursors
+            is_full = len(tools) >= MAX_TOOLS or size > MAX_LIST_BYTES
+            if not is_new or is_full or len(cursors) >= MAX_PAGES - 1:
+                return Listing(tools[:MAX_TOOLS], False)
             cursors.add(cursor)
-            if not isinstance(cursor, str) or len(cursors) in (before, MAX_PAGES):
-                return Listing(tools, False)
-            before, params = len(cursors), {"cursor": cursor}
+            params = {"cursor": cursor}
 
     async def _ask(self, method: str, params: JsonObject, **how: Any) -> JsonObject:
         try:
@@ -188,7 +188,7 @@ class Upstream:
     async def _find_dialog(self) -> Dialog:
         dialogs = self._dialogs
         if self._site in dialogs.stateless:
-            return Dialog(STATELESS, CLIENT)
+            return Dialog(NEWEST_STATELESS, CLIENT)
         if self._access_request.principal.anonymous:
             # Strangers share their key, and must not share a session.
             return await self._open_dialog()
@@ -200,15 +200,15 @@ class Upstream:
 
     async def _open_dialog(self) -> Dialog:
         if self._site not in self._dialogs.stateful:
-            dialog = Dialog(STATELESS, CLIENT)
+            dialog = Dialog(NEWEST_STATELESS, CLIENT)
             with suppress(DialogRefused, _Refusal):
                 result = await self._send(dialog, "server/discover", {})
                 versions = result.get("supportedVersions")
-                if isinstance(versions, list) and STATELESS in versions:
+                if isinstance(versions, list) and NEWEST_STATELESS in versions:
                     self.server = _server_info(result)
                     self._dialogs.stateless.add(self._site)
                     return dialog
-        dialog = Dialog(STATEFUL, CLIENT)
+        dialog = Dialog(NEWEST_STATEFUL, CLIENT)
         result = await self._send(dialog, "initialize", dialog.initialize_params())
         dialog.version = str(result.get("protocolVersion"))[:40]
         self.server = _server_info(result)
@@ -245,7 +245,7 @@ class Upstream:
             raise DialogRefused(f"{self._site.title} ends each session at once.")
         message = None
         if answer.status not in _KEY_REFUSED:
-            message = await _read_off_loop(reader, answer)
+            message = await _read_message(reader, answer)
         if message is None:
             raise self._no_answer(answer, dialog)
         if "error" in message:
@@ -270,11 +270,11 @@ class Upstream:
             # It may speak another revision now: the next call asks.
             self._dialogs.stateless.discard(self._site)
         elif status in _REDIRECTS:
-            place = answer.headers.get("location", "").partition("?")[0]
-            place = answer.secrets.blot(place)
+            location = answer.headers.get("location", "").partition("?")[0]
+            location = answer.secrets.blot(location)
             text = (
                 f"{title} answered {status}. Write the address in the settings as it"
-                f" redirects: {visible(place)}"
+                f" redirects: {visible(location)}"
             )
         elif status != HTTPStatus.OK:
             text, kind, possibly_done = f"{title} failed ({status}).", _Refusal, True
@@ -368,44 +368,51 @@ def _refuses_all(body: bytes) -> bool:
     return False
 
 
-async def _read_off_loop(reader: _AnswerReader, answer: SiteAnswer) -> Any:
-    """Return the message that answers, None without one: a large one in a thread."""
-    data = reader.data if reader.data is not None else answer.body
-    read = partial(read_message, data, reader.identifier, answer.secrets)
+async def _read_message(reader: _AnswerReader, answer: SiteAnswer) -> Any:
+    """Return what answers, without secrets; None without it.
+
+    What is large is read in a thread.
+    """
+    if reader.message is not None:
+        return answer.secrets.blot(reader.message)
+    data = reader.data or answer.body
+
+    def read() -> Any:
+        with suppress(ParseError):
+            message = jsonrpc.read(data)
+            if is_answer_to(message, reader.identifier):
+                return answer.secrets.blot(message)
+        return None
+
     return read() if len(data) < IN_THREAD else await asyncio.to_thread(read)
-
-
-def read_message(data: bytes, identifier: int | None, secrets: Secrets) -> Any:
-    """Return an answer without secrets, None for what is none."""
-    with suppress(ParseError):
-        return secrets.blot(read_answer(data, identifier))
-    return None
 
 
 class _AnswerReader:
     """Take a stream until it has the answer to one request (`EventTaker`)."""
 
     def __init__(self, identifier: int | None, tell_progress: Progress | None) -> None:
-        self.data: bytes | None = None
-        """The event that answers, as it came."""
+        self.message: Any = None
+        """The answer."""
+        self.data = b""
+        """A large event that has it, as it came."""
         self.identifier = identifier
         self._tell_progress = tell_progress
         self._events = EventReader()
 
     def __call__(self, piece: bytes, *, secrets: Secrets) -> bool:
-        for data in self._events.feed(piece):
+        for data in self._events.read_events(piece):
             if len(data) >= IN_THREAD:
                 # Only answers are so large; they are read in a thread.
-                is_answer = b'"result"' in data or b'"error"' in data
-            else:
-                is_answer = False
-                with suppress(ParseError):
-                    is_answer = read_answer(data, self.identifier) is not None
-                    if not is_answer:
-                        self._pass_progress(jsonrpc.read(data), secrets)
-            if is_answer:
-                self.data = data
-                return True
+                if b'"result"' in data or b'"error"' in data:
+                    self.data = data
+                    return True
+                continue
+            with suppress(ParseError):
+                message = jsonrpc.read(data)
+                if is_answer_to(message, self.identifier):
+                    self.message = message
+                    return True
+                self._pass_progress(message, secrets)
         return False
 
     def _pass_progress(self, message: Any, secrets: Secrets) -> None:

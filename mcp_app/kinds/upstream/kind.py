@@ -89,14 +89,14 @@ class UpstreamKind(Kind):
         return cast("AnyDefinition", replace(definition, hints=hints))
 
     def describe(self, definition: Definition, config: JsonObject) -> Description:
-        place = _place_of(config)
-        return [(str(OUTSIDE), place), (_("What it calls"), place)]
+        target = _target_of(config)
+        return [(str(OUTSIDE), target), (_("What it calls"), target)]
 
     def sentence(self, definition: Definition, config: JsonObject) -> str:
-        return _place_of(config)
+        return _target_of(config)
 
     def changes_elsewhere(self, definition: Definition, config: JsonObject) -> str:
-        return "" if definition.only_reads else _place_of(config)
+        return "" if definition.only_reads else _target_of(config)
 
     def check(
         self, definition: Definition, config: JsonObject, uploads: Uploads
@@ -140,7 +140,7 @@ def _no_site(config: JsonObject) -> KindError:
     return KindError(message % visible(str(config["site"])))
 
 
-def _place_of(config: JsonObject) -> str:
+def _target_of(config: JsonObject) -> str:
     site = upstream_sites().get(str(config["site"]))
     words = {"tool": config["tool"], "site": site.title if site else config["site"]}
     return _("%(tool)s at %(site)s") % words

@@ -53,7 +53,8 @@ class Tracker:
 
     def __init__(self, peer: Peer) -> None:
         self.tools: list[Any] | None = [FIND, CLOSE, *BARRED, FIND, "no tool", {}]
-        self.is_endless = False
+        self.cursor: Any = None
+        """What stands for the next page, if it is not the number."""
         peer.send = self.send
 
     async def send(self, request: Received, writer: asyncio.StreamWriter) -> None:
@@ -62,8 +63,8 @@ class Tracker:
             return
         start = int(request.json["params"].get("cursor", 0))
         page: JsonObject = {"tools": self.tools[start : start + 2]}
-        if len(self.tools) > start + 2 or self.is_endless:
-            page["nextCursor"] = str(start + 2)
+        if len(self.tools) > start + 2 or self.cursor is not None:
+            page["nextCursor"] = self.cursor or str(start + 2)
         about = {"supportedVersions": ["2026-07-28"]}
         is_list = request.json["method"] == "tools/list"
         result = {"resultType": "complete", **(page if is_list else about)}
@@ -146,13 +147,15 @@ def test_what_servers_may_list(
     tracker.tools = [FIND, tool("close_issue", title="Close\0", description="\0")]
     staff.post(_url("again"))
     assert "yours stays" in _text(staff.get(_url("again")))
-    tracker.tools, tracker.is_endless = [FIND], True
+    tracker.tools = [FIND]
     http = settings.MCP["HTTP"]
     http = {"tracker": {**http["tracker"], "title": "Another"}}
     settings.MCP = {**settings.MCP, "HTTP": http}
-    told = _text(staff.post(_url("again"), follow=True))
-    assert "It has more, which were not read." in told
-    assert "Gone there" not in told
+    # A page comes again; one that is no text; one for ever.
+    for tracker.cursor in ("0", {"a": 1}, ""):
+        told = _text(staff.post(_url("again"), follow=True))
+        assert "It has more, which were not read." in told
+        assert "Gone there" not in told
     assert OpenApiDocument.objects.get().title == "Another"
 
 
