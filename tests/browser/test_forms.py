@@ -37,8 +37,10 @@ def save_and_stay(page: Page) -> None:
 
 
 def schema(page: Page) -> dict[str, object]:
-    text = page.locator("[name='input_schema-json']").input_value()
-    found: dict[str, object] = json.loads(text)["properties"]
+    text = page.locator("[name='input_schema-json']")
+    # The script writes it, a moment after the page is shown.
+    expect(text).not_to_have_value("")
+    found: dict[str, object] = json.loads(text.input_value())["properties"]
     return found
 
 
