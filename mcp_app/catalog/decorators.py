@@ -32,6 +32,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.rules import AccessRequirements, read_requirements
 from mcp_app.protocol import jsonrpc, schemas
+from mcp_app.protocol.apps import SCHEME
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.headers import mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
@@ -87,6 +88,9 @@ class ToolOptions(DefinitionOptions, total=False):
 
     With `approval` a person agrees before it runs: "self", the calling user on this
     site, or "other", another person; an `Approval` says more.
+
+    `app` is the URI of the page that hosts show in the place of its answer; with
+    `app_only` the page calls it, and hosts keep it from the model.
     """
 
     read_only: bool | None
@@ -100,6 +104,8 @@ class ToolOptions(DefinitionOptions, total=False):
     ask_first: bool
     rerun: bool | None
     approval: Approver | Approval | None
+    app: str
+    app_only: bool
 
 
 class ResourceOptions(DefinitionOptions, total=False):
@@ -297,6 +303,8 @@ def _tool_problems(definition: ToolDefinition) -> Iterator[str]:
         yield f"task is {definition.task!r}: it must be one of {names}."
     elif definition.task == FORBIDDEN and (definition.ask_first or definition.rerun):
         yield 'ask_first and rerun are for tasks: add task="optional".'
+    if definition.app and not definition.app.startswith(SCHEME):
+        yield f"app is {definition.app!r}: it must begin with {SCHEME}."
     if definition.approval is not None:
         yield from _approval_problems(definition.approval)
 

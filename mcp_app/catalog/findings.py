@@ -122,6 +122,11 @@ RULES: Mapping[str, int] = MappingProxyType(
         "event-large": 141,
         "event-argument-undescribed": 142,
         "braces-single": 143,
+        "app-unknown": 154,
+        "app-hidden": 155,
+        "app-foreign": 156,
+        "app-frames": 157,
+        "app-broken": 158,
         "approval-missing": 160,
         "approval-without-user": 161,
         "parameter-refused": 165,
@@ -153,6 +158,7 @@ _USAGE: Final = {
     "complete": '@mcp.complete("prompt", "argument")',
     "function": '@mcp.function("key")',
     "rule": '@mcp.rule("key")',
+    "app": 'mcp.app("ui://shop/orders", template="shop/orders.html")',
     "event": '@mcp.event("order.paid")',
     "open_model": 'mcp.open_model(Order, fields=["number", "state"], rows="all")',
     "model_tools": "mcp.model_tools(Order)",
@@ -217,11 +223,21 @@ def origin_of(module: str) -> Origin:
     return Origin(_calling_place(), next(loads, None))
 
 
+def calling_module() -> str:
+    """Return the name of the module whose code calls the registry just now."""
+    return _module_name(_calling_frame())
+
+
 def _calling_place() -> Place:
+    frame = _calling_frame()
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _calling_frame() -> FrameType:
     for frame in _calling_frames():
         if _module_name(frame).partition(".")[0] != _PACKAGE:
             break
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    return frame
 
 
 def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:

@@ -6,7 +6,7 @@ The declared return type decides about structured content, never the value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeGuard, cast, get_args
 
@@ -102,11 +102,14 @@ def content_output(value: object, *, several: bool = False) -> ToolOutput:
     return ToolOutput((_content_block(value),))
 
 
-def resource_output(value: object, *, uri: str, mime_type: str) -> ResourceOutput:
+def resource_output(
+    value: object, *, uri: str, mime_type: str, meta: JsonObject | None = None
+) -> ResourceOutput:
     """Return what a function of a resource gave, under the URI that was asked for.
 
     Text and bytes are the contents, everything else is JSON, and None says that
-    there is no such resource.  `mime_type` is the declared one, "" for none.
+    there is no such resource.  `mime_type` is the declared one, "" for none; `meta`
+    goes with contents that are made here.
     """
     if value is None:
         raise ResourceNotFound(uri)
@@ -116,7 +119,7 @@ def resource_output(value: object, *, uri: str, mime_type: str) -> ResourceOutpu
     contents = tuple(item for item in items if isinstance(item, ResourceContents))
     if contents and len(contents) == len(items):
         return ResourceOutput(contents)
-    return ResourceOutput((_build_contents(value, uri, mime_type),))
+    return ResourceOutput((replace(_build_contents(value, uri, mime_type), meta=meta),))
 
 
 def prompt_output(value: object) -> PromptOutput:

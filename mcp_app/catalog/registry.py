@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Unpack, overload
 
 from asgiref.sync import sync_to_async
 
+from mcp_app.catalog.apps import AppOptions, app_renderer, read_app_options
 from mcp_app.catalog.callables import MISSING, build_rule, object_rule
 from mcp_app.catalog.decorators import (
     DefinitionOptions,
@@ -33,6 +34,7 @@ from mcp_app.catalog.event_types import (
 from mcp_app.catalog.findings import (
     Origin,
     Problems,
+    calling_module,
     check_options,
     check_text,
     origin_of,
@@ -216,6 +218,17 @@ class Registry:
             return function
 
         return declare_resource
+
+    @recording_call
+    def app(self, uri: str, /, **options: Unpack[AppOptions]) -> None:
+        """Declare a page that hosts show in the place of a tool's answer (MCP Apps).
+
+        It is a resource; a tool names it with `app="ui://…"`.
+        """
+        template, resource_options = read_app_options(uri, options)
+        if isinstance(template, str):
+            template = app_renderer(template, uri, calling_module())
+        self.resource(uri, **resource_options)(template)
 
     @recording
     def complete(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from mcp_app.catalog.app_lint import server_app_findings
 from mcp_app.catalog.definition_texts import DefinitionText, tokens
 from mcp_app.catalog.findings import Finding, advice, count_text, must_fix, worst_first
 from mcp_app.catalog.schema_lint import hidden_findings, names_text
@@ -90,6 +91,7 @@ def server_findings(
             *_reserved_name_findings(server, tools),
             *_tool_count_findings(title, listed),
             *_approval_findings(server, tools),
+            *server_app_findings(title, definitions),
             *_page_findings(title, server.page_size, [*listed, *others]),
             *_described_alike(tools),
         ]

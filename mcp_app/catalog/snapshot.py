@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import orjson
 
+from mcp_app.catalog.apps import our_apps
 from mcp_app.catalog.registered_function import PlainTool, plain_tool
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.type_hints import scalar_of
@@ -32,6 +33,7 @@ from mcp_app.interface.questions import Completion, PromptOutput, ToolOutput
 from mcp_app.interface.rules import NO_REQUIREMENTS, AccessRequirements
 from mcp_app.interface.server import Key, ServerDefinition
 from mcp_app.protocol import jsonrpc, results, schemas
+from mcp_app.protocol.apps import is_app
 from mcp_app.protocol.events import Occurred
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
@@ -404,6 +406,7 @@ class Catalog:
         self.listings = self.offered
         """What the lists show."""
         self._add_own_tools()
+        self._add_own_apps()
         demands = {self.server.demands}
         for listed in self.offered.values():
             demands |= listed.demands
@@ -444,6 +447,22 @@ class Catalog:
         self.listings = {**self.offered, "tools": visible_tools}
         self.tools = {**self.tools, **own}
 
+    def _add_own_apps(self) -> None:
+        """Add our pages that tools show; one of the site comes first."""
+        listed, tags = self.offered["resources"], dict[str, frozenset[str]]()
+        for tool in self.offered["tools"]:
+            if uri := tool.definition.app:
+                tags[uri] = tags.get(uri, frozenset()) | tool.definition.tags
+        resources: dict[str, ResourceEntry] = _by_identity(listed)
+        pages = (resource_entry(*each) for each in our_apps(tags))
+        own = [each for each in pages if each.identity not in resources]
+        if own:
+            resources |= _by_identity(own)
+            listing = listed.with_changes((), own)
+            self.listings = {**self.listings, "resources": listing}
+        self.resources = resources
+        self.has_apps = any(map(_is_app, resources.values()))
+
     @property
     def personal_lists(self) -> Sequence[str]:
         """The lists, as clients are told of them, that differ from user to user."""
@@ -461,7 +480,7 @@ class Catalog:
         listings = dict(self.offered)
         for name, entries in changes.items():
             known: Mapping[str, Entry[Any, Any]] = getattr(self, name)
-            if name == "tools":
+            if name in ("tools", "resources"):
                 # Without our own.
                 known = {each.identity: each for each in self.offered[name]}
             differing = {
@@ -534,6 +553,10 @@ class Catalog:
             members = revision.known_members("implementation", own)
             self._info[version] = orjson.Fragment(jsonrpc.write(members))
         return self._info[version]
+
+
+def _is_app(entry: ResourceEntry) -> bool:
+    return is_app(entry.definition.mime_type)
 
 
 def _by_identity(entries: Iterable[Any]) -> dict[str, Any]:

@@ -116,6 +116,9 @@ class ToolDefinition(Definition):
     `task` tells whether it runs in the background, `ask_first` whether a call becomes a
     task only when its function says so (`as_task`), `rerun` whether it may run again if
     its worker dies: with None if it is read-only or idempotent.
+
+    `app` is the URI of the page that hosts show in the place of its answer, "" for
+    none; with `app_only` only such a page calls it.
     """
 
     input_schema: Mapping[str, object] = field(default_factory=lambda: EMPTY_SCHEMA)
@@ -127,6 +130,8 @@ class ToolDefinition(Definition):
     ask_first: bool = False
     rerun: bool | None = None
     approval: Approval | None = None
+    app: str = ""
+    app_only: bool = False
 
     @property
     def only_reads(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from mcp_app import kinds
 from mcp_app.catalog import form_urls, row_loader
+from mcp_app.catalog.app_lint import page_findings
 from mcp_app.catalog.event_types import DeclaredEvent
 from mcp_app.catalog.findings import Finding, must_fix
 from mcp_app.catalog.lint import server_findings
@@ -57,7 +58,8 @@ def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
             continue
         source = each.function.qualified_name
         in_code = not isinstance(each.function, ReadyTool)
-        for finding in (*findings, *form_urls.findings_of(each.function)):
+        of_code = (*form_urls.findings_of(each.function), *page_findings(each))
+        for finding in (*findings, *of_code):
             if in_code or finding.rule not in _NOT_OF_TOOLSETS:
                 yield SurveyFinding(each.definition, source, finding, in_code)
 

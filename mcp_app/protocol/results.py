@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from mcp_app.protocol.apps import tool_meta
 from mcp_app.protocol.negotiation import SERVER_INFO, SUBSCRIPTION_ID
 from mcp_app.protocol.tasks import FORBIDDEN, OPTIONAL
 
@@ -154,9 +155,9 @@ def _describe_members(definition: Definition, **members: object) -> JsonObject:
         "name": definition.name,
         "title": definition.title,
         "description": definition.description,
+        "_meta": dict(definition.meta),
         **members,
         "icons": [icon.to_wire() for icon in definition.icons],
-        "_meta": dict(definition.meta),
     }
     # Empty texts, lists and objects say nothing; schemas are never empty.
     return {
@@ -172,8 +173,10 @@ def tool_to_wire(definition: Definition, revision: Revision) -> JsonObject:
     if definition.title and "title" not in revision.fields["tool"]:
         # 2025-03-26 knows a tool's title as an annotation only.
         hints["title"] = definition.title
+    app_meta = tool_meta(definition.app, app_only=definition.app_only)
     members = _describe_members(
         definition,
+        _meta={**app_meta, **definition.meta},
         inputSchema=input_schema(definition.input_schema, revision),
         outputSchema=output_schema(definition),
         annotations=hints,

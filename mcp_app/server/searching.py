@@ -119,7 +119,7 @@ async def _run_search(*, arguments: JsonObject) -> ToolOutput:
     index = await _index_of(exchange.catalog, listing)
     limit = int(arguments.get("limit", USUAL))
     places, total = index.find_tools(arguments["query"], limit)
-    entries = [*listing]
+    entries = _searched_entries(listing)
     return _search_output(exchange, [entries[place] for place in places], total)
 
 
@@ -166,6 +166,11 @@ SEARCHING_TOOLS: Final = (
 )
 
 
+def _searched_entries(listing: Listing) -> list[Entry[Any, Any]]:
+    """Return the tools for models: what only pages call is for no model."""
+    return [entry for entry in listing if not entry.definition.app_only]
+
+
 def _search_output(
     exchange: Exchange, entries: Sequence[Entry[Any, Any]], total: int
 ) -> ToolOutput:
@@ -208,7 +213,7 @@ async def _index_of(catalog: Catalog, listing: Listing) -> SearchIndex:
         async with lock:
             index = indexes.get(listing)
             if index is None:
-                tools = [entry.definition for entry in listing]
+                tools = [entry.definition for entry in _searched_entries(listing)]
                 index = indexes[listing] = await asyncio.to_thread(SearchIndex, tools)
                 while len(indexes) > INDEXES:
                     indexes.popitem(last=False)

@@ -12,6 +12,7 @@ from mcp_app.catalog.suggestions import fitting_suggestions, suggestions_of
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.questions import Completion
 from mcp_app.protocol import cursors, jsonrpc, results
+from mcp_app.protocol.apps import page_meta
 from mcp_app.protocol.content import block_to_wire
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.errors import InvalidParams, ResourceNotFound
@@ -151,7 +152,9 @@ async def read_resource(exchange: Exchange) -> JsonObject:
         raise stop_error(exchange, "templates")
     entry = matched.entry
     mime_type = entry.definition.mime_type
-    convert = partial(resource_output, uri=uri, mime_type=mime_type)
+    # Hosts take the policy of a page from its contents.
+    meta = page_meta(mime_type, entry.definition.meta)
+    convert = partial(resource_output, uri=uri, mime_type=mime_type, meta=meta)
     try:
         bound = entry.runnable.bind(matched.variables)
     except ArgumentsRefused:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcp_app.interface.context import Client
 from mcp_app.protocol import jsonrpc, negotiation, results
+from mcp_app.protocol.apps import app_capabilities
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.events import event_capabilities
 from mcp_app.protocol.json_types import JsonObject
@@ -82,6 +83,8 @@ def _capabilities(exchange: Exchange) -> JsonObject:
         more.append(task_capabilities(revision, lists=lists))
     if exchange.catalog.has_events:
         more.append(event_capabilities(revision, streams=exchange.streams))
+    if exchange.catalog.has_apps:
+        more.append(app_capabilities())
     return results.capabilities(revision, *more, streams=exchange.streams)
 
 
