@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypeAlias
 
 from django.template.loader import render_to_string
 from django.utils.translation import gettext_lazy as _
@@ -40,20 +40,19 @@ _OURS: Final[Mapping[str, tuple[Label, Label, str]]] = {
 }
 """Our own pages: title, description and template of each, by address."""
 
-Permission = Literal["camera", "microphone", "geolocation", "clipboard-write"]
+Permission: TypeAlias = Literal[
+    "camera", "microphone", "geolocation", "clipboard-write"
+]
 
 
-class Policy(TypedDict, total=False):
-    """Which other sites a page uses; each is an origin, `https://*.example.com`.
+Policy: TypeAlias = Mapping[
+    Literal["connect", "resources", "frames", "base"], Sequence[str]
+]
+"""Which other sites a page uses; each is an origin, `https://*.example.com`.
 
-    It may `connect` to some, load `resources` such as scripts and pictures, show
-    `frames`, and have a `base` for its addresses.
-    """
-
-    connect: Sequence[str]
-    resources: Sequence[str]
-    frames: Sequence[str]
-    base: Sequence[str]
+It may `connect` to some, load `resources` such as scripts and pictures, show `frames`,
+and have a `base` for its addresses.
+"""
 
 
 class AppOptions(DefinitionOptions, total=False):
@@ -84,7 +83,7 @@ def read_app_options(uri: str, options: AppOptions) -> tuple[Any, dict[str, Any]
     if problems:
         raise RegistrationError(f"mcp.app({uri!r}): {' '.join(problems)}")
     ui = resource_meta(
-        policy,  # type: ignore[arg-type]
+        policy,
         values.pop("permissions", ()),
         border=values.pop("border", None),
         domain=values.pop("domain", ""),

@@ -52,7 +52,7 @@ def origin_problem(origin: str) -> str | None:
 
 
 def resource_meta(
-    policy: Mapping[str, Collection[str]],
+    policy: Mapping[Any, Collection[str]],
     permissions: Collection[str] = (),
     *,
     border: bool | None = None,

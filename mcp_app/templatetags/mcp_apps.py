@@ -37,7 +37,7 @@ def mcp_inline(path: str) -> SafeString:
 
 @register.simple_tag
 def mcp_app_script() -> SafeString:
-    """Put in the script by which a page speaks to its host, as `mcpApp`."""
+    """Put in the script by which a page speaks to its host."""
     return mcp_inline("mcp_app/app.js")
 
 

@@ -71,7 +71,9 @@ class FoundOrder:
     status: str
 
 
-@mcp.tool(title="Find orders", read_only=True, permission=VIEW)
+@mcp.tool(
+    title="Find orders", read_only=True, permission=VIEW, app="ui://mcp_app/table"
+)
 def find_orders(
     customer: str = "",
     status: Literal["open", "paid", "sent", "returned"] | None = None,
@@ -149,7 +151,13 @@ class WeekOfSales:
 
 # It only reads, so it may run again if its process ends. The weeks that it had then
 # stand in `once`: it goes on with the next one.
-@mcp.tool(title="Sales report", read_only=True, task="optional", permission=VIEW)
+@mcp.tool(
+    title="Sales report",
+    read_only=True,
+    task="optional",
+    permission=VIEW,
+    app="ui://mcp_app/chart",
+)
 def sales_report(ctx: SyncContext) -> list[WeekOfSales]:
     """Report how many orders came in each week, and for how much; takes a minute."""
     begun = ctx.once("begun", time.time)

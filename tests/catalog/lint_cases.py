@@ -347,6 +347,8 @@ def many(count: int, **changes: Any) -> list[Definition]:
     ]
 
 
+PAGE = replace(RESOURCE, uri="ui://a", mime_type="text/html;profile=mcp-app")
+PRIVATE_PAGE = replace(PAGE, demands=AccessRequirements(permissions=("shop.view",)))
 FOUND_OF_SERVERS: list[tuple[ServerDefinition, list[Definition], list[str]]] = [
     (SERVER, [], []),
     (SERVER, [*CLEAN[1:4], TOOL], []),
@@ -370,6 +372,12 @@ FOUND_OF_SERVERS: list[tuple[ServerDefinition, list[Definition], list[str]]] = [
     (SERVER, [APPROVED], []),
     (replace(SERVER, access=("public",)), [TOOL], []),
     (replace(SERVER, access=("public",)), [APPROVED], ["approval-without-user"]),
+    (SERVER, [tool(app="ui://a"), PAGE], []),
+    (SERVER, [tool(app="ui://mcp_app/table")], []),
+    (SERVER, [tool(app="ui://b"), PAGE], ["app-unknown"]),
+    (SERVER, [tool(app="ui://a"), replace(PAGE, mime_type="a/b")], ["app-unknown"]),
+    (SERVER, [tool(app="ui://a"), PRIVATE_PAGE], ["app-hidden"]),
+    (SERVER, [tool(app="ui://a", demands=PRIVATE_PAGE.demands), PRIVATE_PAGE], []),
     (SERVER, [tool(name="search_tools")], []),
     (replace(SERVER, listing="search"), [tool(name="search_tools")], ["twice"]),
     (replace(SERVER, listing="search"), many(41), []),
@@ -470,6 +478,37 @@ FOUND_OF_KINDS: list[tuple[Definition, str, Config, list[str]]] = [
 def pays(ctx: SyncContext) -> None:
     ctx.elicit("Pay at https://example.org/, please.", {"type": "object"})
 
+
+def page(text: str) -> Any:
+    return lambda: text
+
+
+_POLICY: Any = {
+    "connect": ["https://a.example"],
+    "resources": ["https://*.c.example:8000"],
+}
+_FRAMES: Any = {"frames": ["https://a.example"]}
+FOUND_OF_PAGES: list[tuple[Any, Any, list[str]]] = [
+    *(
+        (page(text), _POLICY, ["app-foreign"])
+        for text in (
+            '<script src="https://cdn.example/a.js">',
+            "<img src=/static/a.png>",
+            "<link rel=stylesheet href='//cdn.example/a.css'>",
+            "<style>@import url(https://cdn.example/a.css)</style>",
+            "<style>a { background: url('/a.png') }</style>",
+            "<script>fetch('/api/orders/')</script>",
+            '<script>fetch("http://a.example/")</script>',
+        )
+    ),
+    (page("<script>fetch('https://a.example/orders')</script>"), _POLICY, []),
+    (page('<img src="https://b.c.example:8000/a.png">'), _POLICY, []),
+    (page('<img src="data:image/png;base64,AA">'), {}, []),
+    (page('<a href="https://example.com/">Elsewhere</a> <p>See /orders/'), {}, []),
+    (page("<p>"), _FRAMES, ["app-frames"]),
+    ("drill/orders.html", {}, []),
+    ("drill/nothing.html", {}, ["app-broken"]),
+]
 
 FOUND_OF_FUNCTIONS: list[tuple[RegisteredFunction, list[str]]] = [
     (RegisteredFunction(pays), ["form-url"])

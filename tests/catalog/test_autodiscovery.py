@@ -128,8 +128,8 @@ BROKEN = {
         "shop/mcp.py:7: shop.mcp.pay: @mcp.tool has no option 'titel'. It has title,"
         " timeout, idempotent, destructive, atomic, output_schema, calls_per_minute,"
         " database, position, read_only, open_world, description, input_schema, name,"
-        " meta, rule, tags, task, icons, rerun, ask_first, approval, permission,"
-        " groups.",
+        " meta, rule, tags, task, icons, rerun, app_only, ask_first, approval,"
+        " permission, groups, app.",
     ),
     "an unknown option of function": Broken(
         '@mcp.function("k", title="Pay")\ndef pay() -> str: ...',

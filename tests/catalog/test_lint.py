@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from django.test import override_settings
 
+from mcp_app.catalog.app_lint import page_findings
 from mcp_app.catalog.lint import (
     RULES,
     Finding,
@@ -22,6 +24,7 @@ from tests.catalog.lint_cases import (
     FOUND,
     FOUND_OF_FUNCTIONS,
     FOUND_OF_KINDS,
+    FOUND_OF_PAGES,
     FOUND_OF_SERVERS,
     PROMPT,
     TOOL,
@@ -51,11 +54,19 @@ def rules_of(definition: Definition) -> list[str]:
 
 
 def test_every_rule_has_a_case() -> None:
-    tables = (FOUND, FOUND_OF_SERVERS, FOUND_OF_KINDS, FOUND_OF_FUNCTIONS)
-    assert {rule for table in tables for case in table for rule in case[-1]} == set(
-        RULES
-    )
+    tables: list[list[Any]] = [FOUND, FOUND_OF_SERVERS, FOUND_OF_KINDS]
+    tables += [FOUND_OF_FUNCTIONS, FOUND_OF_PAGES]
+    rules = {rule for table in tables for case in table for rule in case[-1]}
+    assert rules == set(RULES)
     assert len(set(RULES.values())) == len(RULES)
+
+
+def test_why_a_page_would_be_empty() -> None:
+    for template, policy, rules in FOUND_OF_PAGES:
+        registry = Registry()
+        registry.app("ui://a", template=template, csp=policy)
+        declared = registry.resources["ui://a"]
+        assert [each.rule for each in page_findings(declared)] == rules
 
 
 MESSAGES: list[tuple[Definition, str, str]] = [
