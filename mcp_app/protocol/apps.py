@@ -83,6 +83,24 @@ def page_meta(media_type: str, meta: Mapping[str, object]) -> JsonObject | None:
     return {META_KEY: meta[META_KEY]} if has_ui else None
 
 
+def page_policy(meta: JsonObject) -> str:
+    """Return the `Content-Security-Policy` of a page ("Host Behavior").
+
+    `meta` is `_meta` of its contents.  What it names that is no origin is left out.
+    """
+    policy = meta.get(META_KEY, {}).get("csp", {})
+    connect, loaded, frames, base = (
+        " ".join(filter(_ORIGIN.fullmatch, map(str, policy.get(member, ()))))
+        for member in DOMAINS.values()
+    )
+    return (
+        "sandbox allow-scripts; default-src 'none'; frame-ancestors 'self';"
+        f" script-src 'unsafe-inline' {loaded}; style-src 'unsafe-inline' {loaded};"
+        f" img-src data: {loaded}; media-src data: {loaded}; font-src {loaded};"
+        f" connect-src {connect}; frame-src {frames}; base-uri {base}"
+    )
+
+
 def app_capabilities() -> JsonObject:
     """Return the member of a server's capabilities that says that it has apps."""
     return {"extensions": {EXTENSION: {}}}

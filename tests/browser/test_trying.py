@@ -7,8 +7,8 @@ import re
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -91,7 +91,7 @@ def strictly(page: Page, policy: str = POLICY) -> None:
             route.continue_()
             return
         answer = route.fetch(max_redirects=0)
-        headers = {**answer.headers, "content-security-policy": policy}
+        headers = {"content-security-policy": policy, **answer.headers}
         route.fulfill(response=answer, headers=headers)
 
     page.route("**/admin/**", serve)
@@ -110,14 +110,20 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     file = Path(
         shutil.copy(prepared_file(), tmp_path_factory.mktemp("trying") / "db.sqlite3")
     )
-    add_superuser(file)
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(
             "UPDATE mcp_app_tool SET input_schema = ?, content_hash = ''"
             " WHERE name = ?",
             [json.dumps({"properties": EACH_TYPE}), EVERYTHING],
         )
-    server = started("uvicorn", {"DATABASE_URL": f"sqlite:///{file}", **THERE})
+    with open_site(browser, file, THERE) as opened:
+        yield opened
+
+
+@contextmanager
+def open_site(browser: Browser, file: Path, env: Mapping[str, str]) -> Iterator[Site]:
+    add_superuser(file)
+    server = started("uvicorn", {"DATABASE_URL": f"sqlite:///{file}", **env})
     refused: list[str] = []
     with page_of(browser, server.url.removesuffix("/mcp")) as page:
         page.goto("/admin/")

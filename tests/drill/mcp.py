@@ -14,6 +14,9 @@ if os.environ.get("LEDGER"):
 if os.environ.get("TASK_TOOLS"):
     import_module("tests.drill.functions.jobs")
 
+if os.environ.get("APPS"):
+    import_module("tests.drill.functions.apps")
+
 if os.environ.get("HAPPENINGS"):
     import_module("tests.drill.functions.happening")
 

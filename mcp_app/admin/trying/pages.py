@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
@@ -28,7 +28,7 @@ from mcp_app.admin.forms.arguments import (
 )
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.rights import has_right, whom_to_ask
-from mcp_app.admin.trying import answers, examples, presentation, wire
+from mcp_app.admin.trying import answers, examples, presentation, preview, wire
 from mcp_app.admin.trying.setup import Refusal, Setup, has_unpublished_changes, lets_in
 from mcp_app.auth.resources import server_url
 from mcp_app.catalog.registry import mcp
@@ -58,6 +58,8 @@ ANSWER: Final = "answer"
 
 class TryPage:
     """One request of the page: what was chosen, and what came of it."""
+
+    _preview: preview.Preview | None = None
 
     def __init__(
         self,
@@ -143,11 +145,14 @@ class TryPage:
         plan = self.checked_plan(log)
         if plan is None:
             return None
-        if presentation.is_wanted(self._request) and not plan.is_task:
-            return presentation.streaming_response(
-                presentation.TrialLines(plan, self.next_ticket, self._result_part)
-            )
         try:
+            if (app := getattr(self._definition, "app", "")) and self._setup:
+                values = plan.params["arguments"]
+                self._preview = preview.Preview(self._setup, app, values)
+            if presentation.is_wanted(self._request) and not plan.is_task:
+                return presentation.streaming_response(
+                    presentation.TrialLines(plan, self.next_ticket, self._result_part)
+                )
             trial = run_on_loop(self._request, partial(run_trial, plan))
         except Unsuitable as error:
             self.problem = str(error)
@@ -157,6 +162,12 @@ class TryPage:
             return redirect("admin:mcp_app_task_change", key)
         self.take_result(trial)
         return None
+
+    def read_app(self) -> HttpResponse:
+        """Return the page that shows what a tool answers; raises `Http404`."""
+        if (app := getattr(self._definition, "app", "")) and self._setup:
+            return preview.read_page(self._setup, app)
+        raise Http404
 
     def _result_part(self, trial: Trial) -> presentation.JsonPart:
         """Return the part of the page with the result; asks no database."""
@@ -244,6 +255,8 @@ class TryPage:
     def take_result(self, trial: Trial) -> None:
         """Take what came of it."""
         self._trial = trial
+        if self._preview is not None:
+            self._preview.shown["result"] = trial.result
         self._forms = [answers.question_form(each) for each in trial.questions]
 
     def _build_plan(
@@ -384,6 +397,7 @@ class TryPage:
             "tried_as": setup.as_whom_text,
             "who_url": self._who_can_see_url(trial, setup),
             "shown": presentation.present_trial(trial, self._definition),
+            "preview": self._preview,
             "example": example,
             "judged": () if example is None else examples.judge_trial(example, trial),
             "messages_sent": [

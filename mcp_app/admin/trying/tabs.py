@@ -71,13 +71,14 @@ class TryPages(PublishedAdmin[Definition]):
     """The page that tries a definition, and the form again with a fetched answer."""
 
     def get_urls(self) -> list[URLPattern]:
-        tries, fetches = (
+        tries, fetches, apps = (
             outside_transactions(self.admin_site.admin_view(each))
-            for each in (self.try_view, self.fetch_view)
+            for each in (self.try_view, self.fetch_view, self.app_view)
         )
         name = f"mcp_app_{self.opts.model_name}"
         return [
             path("<path:object_id>/try/", tries, name=f"{name}_try"),
+            path("<path:object_id>/try/preview/", apps, name=f"{name}_app"),
             path("fetch/", fetches, name=f"{name}_fetch_new"),
             path("<path:object_id>/fetch/", fetches, name=f"{name}_fetch"),
             *super().get_urls(),
@@ -152,6 +153,18 @@ class TryPages(PublishedAdmin[Definition]):
 
     def _may_keep(self, request: HttpRequest, row: Definition) -> bool:
         return self.has_change_permission(request, row)
+
+    @redirect_missing_row
+    def app_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Answer with the page of a tool, for the frame; `?server=` says of which."""
+        from mcp_app.admin.trying import pages  # noqa: PLC0415
+
+        row = self._find_row(request, object_id, whole=True)
+        require_right(request.user, "try")
+        data = request.GET.copy()
+        # As somebody else it was read when it was tried, which is in the history.
+        data.pop("who", None)
+        return pages.TryPage(request, row, data).read_app()
 
     # -- fetch ---------------------------------------------------------------------
 

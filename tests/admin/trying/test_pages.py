@@ -586,3 +586,12 @@ async def test_a_task_waits_for_a_worker_and_counts(
     sent["once"] = (await typed(client, url))["once"]
     assert "You have 1 unfinished tasks" in result_of(await send(client, url, sent))
     await response.context["task"].adelete()
+
+
+async def test_who_may_not_try_a_tool_gets_no_preview_of_it(
+    client: AsyncClient, login: Login, adder: str
+) -> None:
+    hers = await login("view_tool")
+    assert (await hers.get(f"{adder}preview/")).status_code == 403
+    # It has no app.
+    assert (await client.get(f"{adder}preview/")).status_code == 404
