@@ -11,7 +11,6 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import isfinite
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -24,6 +23,7 @@ from mcp_app.interface.errors import with_remedy
 from mcp_app.kinds.http.config import BRACKETS, COMMAS, MAX_PAIRS, PIPES, REPEAT, SPACES
 from mcp_app.kinds.placeholders import only_name
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.yaml_scalars import plain_scalar
 
 # -- offer -----------------------------------------------------------------------------
 # An operation of a document, as it can become a tool and as a row keeps it.
@@ -305,31 +305,6 @@ def _check_directives(content: bytes) -> None:
         if count > MAX_DIRECTIVES:
             message = _("The document has more than %d lines that begin with “%%”.")
             raise DocumentError(message % MAX_DIRECTIVES)
-
-
-_NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_BOOLEANS: Final = {
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-}
-_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,40}")
-_OCTAL: Final = re.compile(r"0o[0-7]{1,40}")
-_HEX: Final = re.compile(r"0x[0-9a-fA-F]{1,40}")
-_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
-
-
-def plain_scalar(text: str) -> object:
-    """Return what a plain scalar stands for (YAML 1.2, section 10.3.2)."""
-    if text in _NULL:
-        return None
-    if text in _BOOLEANS:
-        return _BOOLEANS[text]
-    for pattern, base in ((_INTEGER, 10), (_OCTAL, 8), (_HEX, 16)):
-        if pattern.fullmatch(text):
-            return int(text, base)
-    if _FLOAT.fullmatch(text) and isfinite(number := float(text)):
-        return number
-    return text
 
 
 @dataclass

@@ -17,12 +17,12 @@ from mcp_app.kinds.openapi.reading import (
     Offer,
     argument_name,
     pair_style_of,
-    plain_scalar,
     read_document,
     read_yaml,
     snake_case,
     split_path,
 )
+from mcp_app.protocol.yaml_scalars import plain_scalar
 from tests.kinds.openapi.test_offers import offer, parameter
 
 YAML: Final = """\
