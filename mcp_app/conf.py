@@ -29,6 +29,8 @@ MAX_SECONDS = 100 * 365 * 86_400
 MAX_NUMBER = 2**40
 """Of bytes that is a tebibyte."""
 MAX_THREADS = 10_000
+MAX_SKILL_BYTES = 16 * MIB
+"""More than this no client need take (SEP-2640, "Limits")."""
 
 Count: TypeAlias = Annotated[int, Field(gt=0, le=MAX_NUMBER)]
 PerSecond: TypeAlias = Annotated[float, Field(gt=0, le=MAX_NUMBER)]
@@ -60,6 +62,7 @@ class Limits:
     nodes_in_thread: Count = 2_000
     tool_result: Count = MIB
     text: Count = 256 * KIB
+    skill: Annotated[int, Field(gt=0, le=MAX_SKILL_BYTES)] = 4 * MIB
     schema: Count = 256 * KIB
     schema_depth: Count = 32
     subschemas: Count = 2_000

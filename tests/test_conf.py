@@ -208,6 +208,7 @@ def test_no_limit_is_beyond_all_numbers(value: float) -> None:
 def test_every_limit_may_be_great() -> None:
     for name in NUMBERS:
         most = conf.MAX_SECONDS if HINTS[name] == conf.Seconds else conf.MAX_NUMBER
+        most = conf.MAX_SKILL_BYTES if name == "skill" else most
         # A burst is within its rate, and a batch within the burst.
         others = {"request_rate": most, "request_burst": most, "tool_rate": most}
         others["event_rate"] = most

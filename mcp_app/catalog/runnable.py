@@ -8,6 +8,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.schemas import Violation
+from mcp_app.protocol.skills import Skill
 
 Output = TypeVar("Output")
 
@@ -89,6 +90,8 @@ class Runnable(Generic[Output]):
     judged: Set[str] | None = None
     """If it decides itself which values fit: the parameters whose null it judges, too.
     The schema then only describes values."""
+    skill: Skill | None = None
+    """What it serves, if it is the resource of a skill: its argument is a `path`."""
     pace: Pace = field(default_factory=Pace, compare=False)
     """How quick it was in a thread, in this process."""
     needs_thread: bool = field(init=False)

@@ -38,6 +38,7 @@ OURS: Final = {
     "query": "mcp_app.kinds.query.kind.QueryKind",
     "http": "mcp_app.kinds.http.kind.HttpKind",
     "upstream": "mcp_app.kinds.upstream.kind.UpstreamKind",
+    "skill": "mcp_app.kinds.skill.SkillKind",
     "change": "mcp_app.kinds.query.changes.ChangeKind",
 }
 DEFINITIONS: Final = frozenset(

@@ -126,7 +126,7 @@ class TextKind(Kind):
             members = structured(values)
             return ToolOutput(content, structured=members, is_error=is_error)
 
-        return _inline_runnable(run)
+        return inline_runnable(run)
 
     def resource_runnable(
         self, definition: Definition, config: JsonObject, uploads: Uploads = NO_UPLOADS
@@ -140,7 +140,7 @@ class TextKind(Kind):
             content = text_member(config, "text")
         else:
             content = content_bytes(config, "base64", uploads)
-        return _inline_runnable(lambda values: content)
+        return inline_runnable(lambda values: content)
 
     def template_runnable(
         self,
@@ -151,7 +151,7 @@ class TextKind(Kind):
         _refuse_empty(config, _("Write the text of the answer."))
         refuse_unknown_members(config, "text")
         names = _Names(UriTemplate.parse(definition.uri_template).variables, "variable")
-        return _inline_runnable(names.part_builder(text_member(config, "text"), str))
+        return inline_runnable(names.part_builder(text_member(config, "text"), str))
 
     def prompt_runnable(
         self,
@@ -170,7 +170,7 @@ class TextKind(Kind):
             messages = [part(values) for part in parts]
             return PromptOutput(messages, definition.description)
 
-        return _inline_runnable(run)
+        return inline_runnable(run)
 
     def findings(self, definition: Definition, config: JsonObject) -> list[Finding]:
         """Tell names that no placeholder uses: what callers give them goes nowhere."""
@@ -254,7 +254,8 @@ def _refuse_empty(config: JsonObject, message: str) -> None:
         raise Incomplete(message)
 
 
-def _inline_runnable(run: Callable[[Values], Output]) -> Runnable[Output]:
+def inline_runnable(run: Callable[[Values], Output]) -> Runnable[Output]:
+    """Return what runs a function of ours at once, with the arguments as they are."""
     return Runnable(
         run=run,
         style="inline",

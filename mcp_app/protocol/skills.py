@@ -27,7 +27,9 @@ MAX_DESCRIPTION_LENGTH: Final = 1_024
 MAX_PATH_LENGTH: Final = 255
 
 _NAME: Final = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(-[a-z0-9]+)*")
-_ROOT: Final = re.compile(r"skill://(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*([^/]*)")
+_URI: Final = re.compile(
+    r"(skill://(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*([^/]*))/SKILL\.md"
+)
 _FENCED: Final = re.compile(r"\ufeff?---\n(.*?)^---[\t ]*$", re.DOTALL | re.MULTILINE)
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What not all readers of YAML take as it is."""
@@ -39,26 +41,40 @@ _NUMBER: Final = re.compile(
 )
 
 
+class SkillError(ValueError):
+    """Clients could not use a skill; `field` is what is wrong of it.
+
+    That is "name", "description", "uri" or "config": its files, or other frontmatter.
+    """
+
+    def __init__(self, message: str, field: str = "config") -> None:
+        super().__init__(message)
+        self.field = field
+
+
 class Skill:
     """A skill that is served; it never changes.
 
-    `root` is the address of its folder; `files` has the bytes and the media type ("" if
+    `uri` is the address of SKILL.md; `files` has the bytes and the media type ("" if
     the name says it) of each file by path, with SKILL.md, which has the frontmatter.
-    Raises ValueError, with the remedy, for what clients could not use.
+    Raises `SkillError`, which says what to do.
     """
 
     def __init__(
-        self, root: str, frontmatter: JsonObject, files: Mapping[str, tuple[bytes, str]]
+        self, uri: str, frontmatter: JsonObject, files: Mapping[str, tuple[bytes, str]]
     ) -> None:
         _check_frontmatter(frontmatter)
-        match = _ROOT.fullmatch(root)
-        if match is None or match[1] != frontmatter["name"]:
-            raise ValueError(
-                f"The folder of this skill has the address {root[:200]!r}. It must be"
-                f" skill://…/{frontmatter['name']}, and between the slashes only"
-                " letters A-Z and a-z, digits and - _ . ~ are allowed."
+        match = _URI.fullmatch(uri)
+        if match is None or match[2] != frontmatter["name"]:
+            raise SkillError(
+                f"The address of this skill is {uri[:200]!r}. It must be"
+                f" skill://…/{frontmatter['name']}/SKILL.md, and between the slashes"
+                " only letters A-Z and a-z, digits and - _ . ~ are allowed.",
+                "uri",
             )
         check_paths(files)
+        self.uri: Final = uri
+        root = match[1]
         self.size: Final = sum(len(content) for content, _ in files.values())
         self.paths: Final[dict[str, str]] = {}
         """The path of each file by its address."""
@@ -66,15 +82,15 @@ class Skill:
         self._folders: dict[str, dict[str, JsonObject]] = {root: {}}
         resources = []
         for path in sorted(files, key=lambda path: (path != SKILL_FILE, path)):
-            uri = f"{root}/{quote(path, safe=_SAFE)}"
-            contents = _file_contents(uri, path, *files[path])
-            self.paths[uri], self._contents[path] = path, contents
-            file, size = files[path][0], len(files[path][0])
-            digest = f"sha256:{sha256(file).hexdigest()}"
-            resources.append({"uri": uri, "digest": digest, "size": size})
-            self._add_child(uri, path, {"mimeType": contents.mime_type, "size": size})
+            address, file = f"{root}/{quote(path, safe=_SAFE)}", files[path][0]
+            contents = _file_contents(address, path, *files[path])
+            self.paths[address], self._contents[path] = path, contents
+            digest, size = f"sha256:{sha256(file).hexdigest()}", len(file)
+            resources.append({"uri": address, "digest": digest, "size": size})
+            members = {"mimeType": contents.mime_type, "size": size}
+            self._add_child(address, path, members)
         self.entry: Final[JsonObject] = {
-            "uri": f"{root}/{SKILL_FILE}",
+            "uri": uri,
             "frontmatter": frontmatter,
             "resources": resources,
         }
@@ -118,14 +134,14 @@ def _text_of(content: bytes) -> str | None:
 
 
 def check_paths(paths: Collection[str]) -> None:
-    """Raise ValueError for paths that the files of one skill cannot have."""
+    """Raise `SkillError` for paths that the files of one skill cannot have."""
     if len(paths) > MAX_FILES:
         message = f"A skill has at most {MAX_FILES} files; this one has {len(paths)}."
-        raise ValueError(message)
+        raise SkillError(message)
     for path in paths:
         usual = path.isprintable() and len(path) <= MAX_PATH_LENGTH
         if not usual or "\\" in path or {"", ".", ".."} & {*path.split("/")}:
-            raise ValueError(
+            raise SkillError(
                 f"{path[:80]!r} cannot be the path of a file. Write folder/file.md, in"
                 f" at most {MAX_PATH_LENGTH} characters, without a backslash; no part"
                 " may be empty, . or .."
@@ -134,7 +150,7 @@ def check_paths(paths: Collection[str]) -> None:
     for name, count in Counter(map(str.casefold, (*paths, *folders))).items():
         if count > 1:
             message = "Names must differ in more than capital letters."
-            raise ValueError(f"{name[:80]!r} is there more than once. {message}")
+            raise SkillError(f"{name[:80]!r} is there more than once. {message}")
 
 
 # -- frontmatter -----------------------------------------------------------------------
@@ -143,16 +159,18 @@ def check_paths(paths: Collection[str]) -> None:
 def _check_frontmatter(frontmatter: JsonObject) -> None:
     name, words = frontmatter.get("name"), frontmatter.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(
+        raise SkillError(
             f"{str(name)[:80]!r} cannot be the name of a skill: only letters a-z,"
-            " digits and single hyphens inside are allowed, at most 64 in all."
+            " digits and single hyphens inside are allowed, at most 64 in all.",
+            "name",
         )
     if not isinstance(words, str) or not 0 < len(words.strip()) <= len(words) <= (
         MAX_DESCRIPTION_LENGTH
     ):
-        raise ValueError(
+        raise SkillError(
             "The description of a skill must say when to use it, in at most"
-            f" {MAX_DESCRIPTION_LENGTH} characters."
+            f" {MAX_DESCRIPTION_LENGTH} characters.",
+            "description",
         )
     jsonrpc.write(frontmatter)
 

@@ -154,7 +154,7 @@ def test_a_kind_that_fails_to_complete_is_told(
 
 
 def test_the_kinds_of_rows() -> None:
-    kinds = ["text", "function", "query", "http", "upstream", "change"]
+    kinds = ["text", "function", "query", "http", "upstream", "skill", "change"]
     assert [*usable_kinds(Registry())] == kinds
 
 

@@ -20,6 +20,7 @@ from mcp_app.kinds.registry import (
     name_of_kind,
     unusable_kinds,
 )
+from mcp_app.kinds.skill import SkillKind
 from mcp_app.kinds.text import TextKind
 from mcp_app.kinds.upstream.kind import UpstreamKind
 from tests.apart import ROOT
@@ -39,6 +40,7 @@ def test_ours_are_registered_like_others() -> None:
             "query": QueryKind,
             "http": HttpKind,
             "upstream": UpstreamKind,
+            "skill": SkillKind,
             "change": ChangeKind,
             "station": Station,
         }

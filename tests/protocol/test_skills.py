@@ -95,7 +95,9 @@ def test_frontmatter_that_programs_read_differently_is_refused(
 
 def make_skill(root: str = "skill://shop/a", *paths: str, **more: Any) -> Skill:
     frontmatter = {"name": "a", "description": "Use it.", **more}
-    return Skill(root, frontmatter, dict.fromkeys(["SKILL.md", *paths], (b"", "")))
+    return Skill(
+        f"{root}/SKILL.md", frontmatter, dict.fromkeys(["SKILL.md", *paths], (b"", ""))
+    )
 
 
 def test_files_have_addresses_and_folders() -> None:
@@ -112,7 +114,7 @@ def test_files_have_addresses_and_folders() -> None:
 
 def test_names_addresses_and_paths_of_a_skill() -> None:
     for root in ("skill://b", "skill://a/", "skill://../a", "x://a", "skill://s t/a"):
-        with pytest.raises(ValueError, match="must be skill://…/a"):
+        with pytest.raises(ValueError, match="must be skill://…/a/SKILL"):
             make_skill(root)
     for name in ("", "A", "-a", "a-", "a--b", "a_b", "a" * 65, 1):
         with pytest.raises(ValueError, match="cannot be the name of a skill"):
