@@ -30,7 +30,6 @@ MAX_NUMBER = 2**40
 """Of bytes that is a tebibyte."""
 MAX_THREADS = 10_000
 MAX_SKILL_BYTES = 16 * MIB
-"""More than this no client need take (SEP-2640, "Limits")."""
 
 Count: TypeAlias = Annotated[int, Field(gt=0, le=MAX_NUMBER)]
 PerSecond: TypeAlias = Annotated[float, Field(gt=0, le=MAX_NUMBER)]

@@ -39,6 +39,7 @@ from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import Revision
 from mcp_app.protocol.schema_graph import secret_members
+from mcp_app.protocol.skills import SKILL_FILE, Skill
 from mcp_app.protocol.uri_templates import UriTemplate
 
 AnyDefinition = TypeVar("AnyDefinition", bound=Definition)
@@ -403,7 +404,12 @@ class Catalog:
         self._complete_catalog()
 
     def _complete_catalog(self) -> None:
-        self.listings = self.offered
+        self.skills = _skill_entries(self.resources)
+        """Those of the resources that are skills."""
+        stopped = _skill_entries(self.stopped.get("resources", {}))
+        self.has_skills = bool(self.skills or stopped)
+        skills = Listing(self.skills.values(), self.server.page_size)
+        self.listings = {**self.offered, "skills": skills}
         """What the lists show."""
         self._add_own_tools()
         self._add_own_apps()
@@ -444,7 +450,7 @@ class Catalog:
             # Whoever sees no event type sees no tool that waits for them.
             self.offered["events"].demands,
         )
-        self.listings = {**self.offered, "tools": visible_tools}
+        self.listings = {**self.listings, "tools": visible_tools}
         self.tools = {**self.tools, **own}
 
     def _add_own_apps(self) -> None:
@@ -501,7 +507,7 @@ class Catalog:
         return result
 
     def matches_of_uri(self, uri: str) -> Iterator[TemplateMatch]:
-        """Yield what a URI may name: a resource, then each template that fits.
+        """Yield what a URI may name: a resource, skills' files, templates that fit.
 
         What is switched off is among them: nothing else answers in its place.
         """
@@ -511,11 +517,28 @@ class Catalog:
             yield TemplateMatch(entry, {})
         elif stopped is not None:
             yield TemplateMatch(stopped, {}, stopped=True)
+        for owner, skill, off in self.skills_around(uri):
+            if uri in skill.paths and owner.identity != uri:
+                yield TemplateMatch(owner, {"path": skill.paths[uri]}, stopped=off)
         for template in self._templates():
             variables = template.uri_pattern.match(uri)
             if variables is not None:
                 off = self.templates.get(template.identity) is not template
                 yield TemplateMatch(template, variables, stopped=off)
+
+    def skills_around(self, uri: str) -> Iterator[tuple[ResourceEntry, Skill, bool]]:
+        """Yield the skills in whose folder an address may be, the innermost first.
+
+        With each comes whether it is switched off.
+        """
+        stopped = self.stopped.get("resources", {})
+        folder = uri if self.has_skills else ""
+        while folder:
+            address = f"{folder}/{SKILL_FILE}"
+            entry = self.resources.get(address) or stopped.get(address)
+            if entry is not None and (skill := entry.runnable.skill) is not None:
+                yield entry, skill, address not in self.resources
+            folder = folder.rpartition("/")[0]
 
     def _templates(self) -> Iterable[TemplateEntry]:
         listed: Iterable[Entry[Any, Any]] = self.listings["templates"]
@@ -557,6 +580,20 @@ class Catalog:
 
 def _is_app(entry: ResourceEntry) -> bool:
     return is_app(entry.definition.mime_type)
+
+
+def _skill_entries(entries: Mapping[str, ResourceEntry]) -> dict[str, ResourceEntry]:
+    """Return those that are skills, as the list of skills shows them."""
+    return {
+        uri: _skill_entry(entry, skill)
+        for uri, entry in entries.items()
+        if (skill := entry.runnable.skill) is not None
+    }
+
+
+def _skill_entry(resource: ResourceEntry, skill: Skill) -> ResourceEntry:
+    definition, run = resource.definition, resource.runnable
+    return Entry(definition, resource.identity, run, lambda *_: skill.entry)
 
 
 def _by_identity(entries: Iterable[Any]) -> dict[str, Any]:

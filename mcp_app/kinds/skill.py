@@ -7,7 +7,7 @@ which each may have a `media_type`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.conf import MIB, mcp_settings
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Definition, ResourceDefinition
 from mcp_app.interface.rules import media_type_problem
 from mcp_app.kinds.blocks import content_bytes
@@ -53,8 +53,7 @@ class SkillKind(Kind):
     name = gettext_lazy("Instructions for agents, with files")
     examples = {
         ResourceDefinition: gettext_lazy(
-            "How a piece of work is done here, for agents that read skills. Example:"
-            " “Refund an order”."
+            "A skill: how agents do a piece of work. Example: “Refund an order”."
         )
     }
     effect = Effect.NOTHING
@@ -73,11 +72,16 @@ class SkillKind(Kind):
         if not isinstance(definition, ResourceDefinition):
             return definition
         size = len(_skill_file(definition, config)[1])
-        media_type = definition.mime_type or MARKDOWN
-        return replace(definition, mime_type=media_type, size=size)
+        return replace(definition, mime_type=MARKDOWN, size=size)
 
     def describe(self, definition: Definition, config: JsonObject) -> Description:
-        return [*_described_parts(config)]
+        parts = [(_("Instructions"), config.get("body", ""))]
+        if fields := config.get("frontmatter"):
+            parts.append((_("More fields"), pretty_text(fields)))
+        for each in config.get("files", []):
+            digest = _("fingerprint %(digest)s") % {"digest": each["upload"]}
+            parts.append((_("File"), f"{each['path']}, {digest}"))
+        return parts
 
     def resource_runnable(
         self,
@@ -85,24 +89,15 @@ class SkillKind(Kind):
         config: JsonObject,
         uploads: Uploads = NO_UPLOADS,
     ) -> Runnable[object]:
-        if not definition.description:
-            message = _("Write when an agent should use this skill.")
-            raise Incomplete(message, "description")
-        if not config.get("body", "").strip():
-            raise Incomplete(_("Write the instructions."))
-        if definition.mime_type != MARKDOWN:
-            message = f"The media type of a skill is {MARKDOWN}."
-            raise KindError(message, "mime_type")
+        if not (definition.description and config.get("body")):
+            raise Incomplete(_("Write the instructions, and when to use them."))
         try:
             skill = _build_skill(definition, config, uploads)
         except SkillError as error:
             raise KindError(str(error), error.field) from None
-        most = mcp_settings.limits.skill
-        if skill.size > most:
-            raise KindError(
-                f"The files of this skill have {skill.size / MIB:.1f} MiB;"
-                f' MCP["LIMITS"]["SKILL"] allows {most / MIB:.1f}.'
-            )
+        if skill.size > (most := mcp_settings.limits.skill):
+            limit = f'MCP["LIMITS"]["SKILL"] allows {most:,}'
+            raise KindError(f"This skill has {skill.size:,} bytes; {limit}.")
 
         def run(values: Mapping[str, object]) -> object:
             return skill.read(str(values.get("path", SKILL_FILE)))
@@ -129,18 +124,6 @@ def _build_skill(
 def _skill_file(
     definition: ResourceDefinition, config: JsonObject
 ) -> tuple[JsonObject, bytes]:
-    frontmatter = {
-        "name": definition.name,
-        "description": definition.description,
-        **config.get("frontmatter", {}),
-    }
+    own = {"name": definition.name, "description": definition.description}
+    frontmatter = {**own, **config.get("frontmatter", {})}
     return frontmatter, render_skill_file(frontmatter, config.get("body", ""))
-
-
-def _described_parts(config: JsonObject) -> Iterator[tuple[str, str]]:
-    yield _("Instructions"), config.get("body", "")
-    if config.get("frontmatter"):
-        yield _("More fields of SKILL.md"), pretty_text(config["frontmatter"])
-    for each in config.get("files", []):
-        digest = _("fingerprint %(digest)s") % {"digest": each["upload"]}
-        yield _("File"), f"{each['path']}, {digest}"

@@ -182,7 +182,8 @@ V2025_11_25 = replace(
     V2025_06_18,
     version="2025-11-25",
     methods=V2025_06_18.methods
-    | {"tasks/get", "tasks/list", "tasks/result", "tasks/cancel"},
+    | {"tasks/get", "tasks/list", "tasks/result", "tasks/cancel"}
+    | {"skills/list", "skills/get", "resources/directory/read"},
     task_requests=True,
     priming=True,
     null_error_id=False,
@@ -203,7 +204,8 @@ V2025_11_25 = replace(
         prompt={"icons"},
         block={"icons"},
         implementation={"description", "icons", "websiteUrl"},
-        capabilities={"tasks"},
+        # Clients of skills read the member of 2026-07-28 here, too.
+        capabilities={"tasks", "extensions"},
         sampling={"tools", "toolChoice"},
     ),
 )
@@ -250,7 +252,7 @@ V2026_07_28 = replace(
         {
             **V2025_11_25.fields,
             "tool": V2025_11_25.fields["tool"] - {"execution"},
-            "capabilities": V2025_06_18.fields["capabilities"] | {"extensions"},
+            "capabilities": V2025_11_25.fields["capabilities"] - {"tasks"},
         }
     ),
 )

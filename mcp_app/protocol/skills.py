@@ -10,9 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import islice
 from mimetypes import MimeTypes
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import ResourceContents
@@ -20,16 +21,19 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.yaml_scalars import plain_scalar
 
 EXTENSION: Final = "io.modelcontextprotocol/skills"
+SKILL_CAPABILITIES: Final = {"extensions": {EXTENSION: {"directoryRead": True}}}
 SKILL_FILE: Final = "SKILL.md"
+_FOLDER: Final = "inode/directory"
 MARKDOWN: Final = "text/markdown"
 MAX_FILES: Final = 512
 MAX_DESCRIPTION_LENGTH: Final = 1_024
 MAX_PATH_LENGTH: Final = 255
+MAX_FRONTMATTER_LENGTH: Final = 65_536
+MAX_DEPTH: Final = 32
+"""PyYAML takes quadratic time for deep ones."""
 
 _NAME: Final = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(-[a-z0-9]+)*")
-_URI: Final = re.compile(
-    r"(skill://(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*([^/]*))/SKILL\.md"
-)
+_ROOT: Final = re.compile(r"skill://(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*([^/]*)")
 _FENCED: Final = re.compile(r"\ufeff?---\n(.*?)^---[\t ]*$", re.DOTALL | re.MULTILINE)
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What not all readers of YAML take as it is."""
@@ -42,10 +46,7 @@ _NUMBER: Final = re.compile(
 
 
 class SkillError(ValueError):
-    """Clients could not use a skill; `field` is what is wrong of it.
-
-    That is "name", "description", "uri" or "config": its files, or other frontmatter.
-    """
+    """Clients could not use a skill; `field` is the column of a row at fault."""
 
     def __init__(self, message: str, field: str = "config") -> None:
         super().__init__(message)
@@ -64,66 +65,57 @@ class Skill:
         self, uri: str, frontmatter: JsonObject, files: Mapping[str, tuple[bytes, str]]
     ) -> None:
         _check_frontmatter(frontmatter)
-        match = _URI.fullmatch(uri)
-        if match is None or match[2] != frontmatter["name"]:
-            raise SkillError(
-                f"The address of this skill is {uri[:200]!r}. It must be"
-                f" skill://…/{frontmatter['name']}/SKILL.md, and between the slashes"
-                " only letters A-Z and a-z, digits and - _ . ~ are allowed.",
-                "uri",
-            )
+        root, name = uri.removesuffix(f"/{SKILL_FILE}"), frontmatter["name"]
+        match = _ROOT.fullmatch(root)
+        if match is None or match[1] != name or root == uri:
+            rule = f"skill://…/{name}/{SKILL_FILE}, of A-Z, a-z, 0-9 and - _ . ~"
+            message = f"{uri[:200]!r} cannot be the address of the skill: write {rule}."
+            raise SkillError(message, "uri")
         check_paths(files)
         self.uri: Final = uri
-        root = match[1]
-        self.size: Final = sum(len(content) for content, _ in files.values())
         self.paths: Final[dict[str, str]] = {}
         """The path of each file by its address."""
         self._contents: dict[str, ResourceContents] = {}
-        self._folders: dict[str, dict[str, JsonObject]] = {root: {}}
+        self._sizes = {path: len(file[0]) for path, file in files.items()}
+        self.size: Final = sum(self._sizes.values())
         resources = []
         for path in sorted(files, key=lambda path: (path != SKILL_FILE, path)):
-            address, file = f"{root}/{quote(path, safe=_SAFE)}", files[path][0]
-            contents = _file_contents(address, path, *files[path])
-            self.paths[address], self._contents[path] = path, contents
-            digest, size = f"sha256:{sha256(file).hexdigest()}", len(file)
+            address = f"{root}/{quote(path, safe=_SAFE)}"
+            self.paths[address] = path
+            self._contents[path] = _file_contents(address, path, *files[path])
+            digest = f"sha256:{sha256(files[path][0]).hexdigest()}"
+            size = self._sizes[path]
             resources.append({"uri": address, "digest": digest, "size": size})
-            members = {"mimeType": contents.mime_type, "size": size}
-            self._add_child(address, path, members)
-        self.entry: Final[JsonObject] = {
-            "uri": uri,
-            "frontmatter": frontmatter,
-            "resources": resources,
-        }
+        entry = {"uri": uri, "frontmatter": frontmatter, "resources": resources}
+        self.entry: Final[JsonObject] = entry
         """What `skills/list` and `skills/get` show ("Skill Entries")."""
-
-    def _add_child(self, uri: str, path: str, members: JsonObject) -> None:
-        folder, _, name = path.rpartition("/")
-        parent = uri.rpartition("/")[0]
-        siblings = self._folders.setdefault(parent, {})
-        siblings[uri] = {"uri": uri, "name": name, **members}
-        if folder:
-            self._add_child(parent, folder, {"mimeType": "inode/directory"})
 
     def read(self, path: str = SKILL_FILE) -> ResourceContents:
         """Return a file, as text if it is one."""
         return self._contents[path]
 
-    def children(self, folder: str) -> Sequence[JsonObject] | None:
-        """Return the `Resource`s in a folder, by its address; None if it is none."""
-        children = self._folders.get(folder)
-        return None if children is None else [*children.values()]
+    def children(self, folder: str) -> Sequence[JsonObject]:
+        """Return the `Resource`s in a folder, by its address; none if it is none."""
+        found: dict[str, JsonObject] = {}
+        for address, path in self.paths.items():
+            if address.startswith(f"{folder}/"):
+                name, slash, _ = address[len(folder) + 1 :].partition("/")
+                child = {"uri": f"{folder}/{name}", "name": unquote(name)}
+                media_type = self._contents[path].mime_type
+                file = {"mimeType": media_type, "size": self._sizes[path]}
+                found[name] = child | ({"mimeType": _FOLDER} if slash else file)
+        return [*found.values()]
 
 
 def _file_contents(
     uri: str, path: str, content: bytes, media_type: str
 ) -> ResourceContents:
     guess = MARKDOWN if path.endswith(".md") else MimeTypes().guess_type(path)[0]
-    media_type = media_type or guess or ""
     text = _text_of(content)
-    if text is None:
-        media_type = media_type or "application/octet-stream"
-        return ResourceContents(uri=uri, blob=content, mime_type=media_type)
-    return ResourceContents(uri=uri, text=text, mime_type=media_type or "text/plain")
+    usual = "application/octet-stream" if text is None else "text/plain"
+    blob = content if text is None else None
+    kind = media_type or guess or usual
+    return ResourceContents(uri=uri, text=text, blob=blob, mime_type=kind)
 
 
 def _text_of(content: bytes) -> str | None:
@@ -141,11 +133,11 @@ def check_paths(paths: Collection[str]) -> None:
     for path in paths:
         usual = path.isprintable() and len(path) <= MAX_PATH_LENGTH
         if not usual or "\\" in path or {"", ".", ".."} & {*path.split("/")}:
-            raise SkillError(
-                f"{path[:80]!r} cannot be the path of a file. Write folder/file.md, in"
-                f" at most {MAX_PATH_LENGTH} characters, without a backslash; no part"
-                " may be empty, . or .."
+            rule = (
+                f"at most {MAX_PATH_LENGTH} characters, no backslash, no part . or .."
             )
+            message = f"Write folder/file.md, with {rule}."
+            raise SkillError(f"{path[:80]!r} cannot be the path of a file. {message}")
     folders = {path[: at.start()] for path in paths for at in re.finditer("/", path)}
     for name, count in Counter(map(str.casefold, (*paths, *folders))).items():
         if count > 1:
@@ -159,20 +151,14 @@ def check_paths(paths: Collection[str]) -> None:
 def _check_frontmatter(frontmatter: JsonObject) -> None:
     name, words = frontmatter.get("name"), frontmatter.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise SkillError(
-            f"{str(name)[:80]!r} cannot be the name of a skill: only letters a-z,"
-            " digits and single hyphens inside are allowed, at most 64 in all.",
-            "name",
-        )
-    if not isinstance(words, str) or not 0 < len(words.strip()) <= len(words) <= (
-        MAX_DESCRIPTION_LENGTH
-    ):
-        raise SkillError(
-            "The description of a skill must say when to use it, in at most"
-            f" {MAX_DESCRIPTION_LENGTH} characters.",
-            "description",
-        )
-    jsonrpc.write(frontmatter)
+        rule = "letters a-z, digits and single hyphens inside, at most 64 in all"
+        message = f"{str(name)[:80]!r} cannot be the name of a skill: it has {rule}."
+        raise SkillError(message, "name")
+    size = len(words) if isinstance(words, str) and words.strip() else 0
+    if not 0 < size <= MAX_DESCRIPTION_LENGTH:
+        rule = f"in at most {MAX_DESCRIPTION_LENGTH} characters"
+        message = f"The description of a skill must say when to use it, {rule}."
+        raise SkillError(message, "description")
 
 
 def render_skill_file(frontmatter: JsonObject, body: str) -> bytes:
@@ -196,29 +182,31 @@ def read_frontmatter(content: bytes) -> JsonObject:
     """
     import yaml  # noqa: PLC0415 - an extra
 
-    text = _text_of(content)
-    fenced = None if text is None else _FENCED.match(text.replace("\r\n", "\n"))
+    fenced = _FENCED.match((_text_of(content) or "").replace("\r\n", "\n"))
     if fenced is None:
-        raise ValueError(
-            "Line 1: SKILL.md must begin with a line ---, then name and description,"
-            " then another line ---, all in UTF-8."
-        )
+        message = "Write a line ---, then name and description, then a line ---."
+        raise ValueError(f"Line 1: SKILL.md has no frontmatter in UTF-8. {message}")
+    if len(fenced[1]) > MAX_FRONTMATTER_LENGTH:
+        raise _line_error(None, f"Write at most {MAX_FRONTMATTER_LENGTH} characters.")
     try:
-        events = [*yaml.parse(fenced[1], Loader=yaml.SafeLoader)]
-        is_one = sum(type(each).__name__ == "DocumentEndEvent" for each in events) == 1
-        value = _read_node(events[2], iter(events[3:])) if is_one else None
-    except (yaml.YAMLError, RecursionError) as error:
+        # After the beginnings of the stream and of its document.
+        events = islice(yaml.parse(f"---\n{fenced[1]}", yaml.SafeLoader), 2, None)
+        value = _read_node(next(events), events)
+        _, is_one = next(events), type(next(events)).__name__ == "StreamEndEvent"
+    except yaml.YAMLError as error:
         problem = getattr(error, "problem", None) or error
         message = f"{problem}. Put texts with special characters in quotes."
         raise _line_error(getattr(error, "problem_mark", None), message) from None
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not is_one:
         raise _line_error(None, "Write the fields here as “name: value”.")
     return value
 
 
-def _read_node(event: Any, events: Iterator[Any]) -> Any:
+def _read_node(event: Any, events: Iterator[Any], depth: int = 1) -> Any:
     """Return what an event of PyYAML's parser begins."""
     kind = type(event).__name__
+    if depth > MAX_DEPTH:
+        raise _line_error(event.start_mark, f"Write at most {MAX_DEPTH} levels.")
     if kind == "AliasEvent" or event.anchor or event.tag:
         message = "Anchors, aliases and tags are not allowed. Write the value out."
         raise _line_error(event.start_mark, message)
@@ -227,14 +215,14 @@ def _read_node(event: Any, events: Iterator[Any]) -> Any:
     items: list[Any] = []
     fields: JsonObject = {}
     while not type(event := next(events)).__name__.endswith("EndEvent"):
-        value = _read_node(event, events)
+        value = _read_node(event, events, depth + 1)
         if kind == "SequenceStartEvent":
             items.append(value)
         elif not isinstance(value, str) or value in fields:
             message = f"The name {value!r:.40} must be a text, and be there only once."
             raise _line_error(event.start_mark, message)
         else:
-            fields[value] = _read_node(next(events), events)
+            fields[value] = _read_node(next(events), events, depth + 1)
     return items if kind == "SequenceStartEvent" else fields
 
 
@@ -247,5 +235,5 @@ def _read_scalar(event: Any) -> object:
 
 
 def _line_error(mark: Any, problem: str) -> ValueError:
-    # The first line of the YAML is the second of the file.
-    return ValueError(f"Line {2 if mark is None else mark.line + 2}: {problem}")
+    # Line 0 of a mark is the first of the file.
+    return ValueError(f"Line {2 if mark is None else mark.line + 1}: {problem}")

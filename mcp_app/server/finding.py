@@ -20,6 +20,7 @@ _NOUNS: Final = {
     "prompts": "prompt",
     "templates": "resource",
     "events": "event",
+    "skills": "skill",
 }
 """What the definitions of each part of the catalog are called."""
 

@@ -408,7 +408,7 @@ def test_a_server_that_searches_changes() -> None:
 def test_a_server_that_lists_has_no_tools_of_its_own() -> None:
     catalog = Catalog(ServerDefinition(slug="s"), own_tools=own_tools)
     assert catalog.tools == {}
-    assert catalog.listings is catalog.offered
+    assert catalog.listings["tools"] is catalog.offered["tools"]
 
 
 def test_who_sees_no_event_type_sees_no_tool_for_them() -> None:

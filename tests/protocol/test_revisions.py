@@ -43,6 +43,7 @@ TASKS: Final = {
     "2026-07-28": {"tasks/get", "tasks/update", "tasks/cancel"},
 }
 """Those of the extension have a schema of their own."""
+SKILLS: Final = {"skills/list", "skills/get", "resources/directory/read"}
 UNUSED: Final = {
     # What this server has nothing to say in.
     "capabilities": {"experimental"},
@@ -85,7 +86,9 @@ def test_methods_are_those_of_the_schema(revision: Revision) -> None:
     of_tasks = {each for each in revision.methods if each.startswith("tasks/")}
     of_events = {each for each in revision.methods if each.startswith("events/")}
     assert ("events/stream" in of_events) is revision.stateless
-    others = revision.methods - of_tasks - of_events
+    of_skills = {each for each in revision.methods if each in SKILLS}
+    assert of_skills == (SKILLS if revision.version >= "2025-11-25" else set())
+    others = revision.methods - of_tasks - of_events - of_skills
     assert others == methods(known, "ClientRequest")
     assert of_tasks == TASKS.get(revision.version, set())
     told = {"notifications/tasks"} if revision.task_extension else set()
@@ -106,6 +109,9 @@ def test_members_are_those_of_the_schema(revision: Revision) -> None:
             names = set(inner)
         # Clients that read a sketch of events look for a capability of this name.
         added = {"events"} if kind == "capabilities" else set()
+        if kind == "capabilities" and revision.version == "2025-11-25":
+            # Clients of skills look for them where 2026-07-28 has them.
+            added.add("extensions")
         assert revision.fields[kind] == names - UNUSED.get(kind, set()) | added, kind
 
 

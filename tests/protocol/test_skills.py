@@ -23,6 +23,27 @@ PLAIN: Final[dict[str, object]] = {
 }
 """What YAML 1.2 makes of plain values (10.3.2); older readers differ in most."""
 CHARACTERS: Final = "aZ0 -:#'\"\\\t\n{}[],&*!|>%@`?~é😀\x7f\x85\u2028\u2029\ufeff\ufffe"
+REFUSED: Final = {
+    "name: a": "Line 1: SKILL.md has no frontmatter",
+    "---\na: b": "Line 1: SKILL.md has no frontmatter",
+    "---\na: &b c\n---\n": "Line 2: Anchors, aliases and tags",
+    "---\na: c\nb: *a\n---\n": "Line 3: Anchors, aliases and tags",
+    "---\na: !!str 1\n---\n": "Line 2: Anchors, aliases and tags",
+    "---\nb: 1\na: 1\na: 2\n---\n": "Line 4: The name 'a' must be a text",
+    "---\n1: 2\n---\n": "Line 2: The name 1 must be a text",
+    "---\na: .inf\n---\n": "Line 2: .inf is no number",
+    "---\na: b: c\n---\n": "Line 2: mapping values are not allowed",
+    "---\n---\n": "Line 2: Write the fields",
+    "---\n- a\n---\n": "Line 2: Write the fields",
+    "---\na: b\n--- c\n---\n": "Line 2: Write the fields",
+    "---\na: \x01\n---\n": "Line 2: unacceptable character",
+    f"---\na: {'[' * 40}{']' * 40}\n---\n": "Line 2: Write at most 32 levels",
+    f"---\na: {'b' * 2**16}\n---\n": "Line 2: Write at most 65536 characters",
+}
+
+
+def random_text(random: Random) -> str:
+    return "".join(random.choices(CHARACTERS, k=random.randrange(9)))
 
 
 def random_value(random: Random, depth: int = 0) -> Any:
@@ -37,85 +58,49 @@ def random_value(random: Random, depth: int = 0) -> Any:
     return random.choice([random_text(random), *PLAIN, ".inf", "---", "- a", "a: b"])
 
 
-def random_text(random: Random) -> str:
-    return "".join(random.choices(CHARACTERS, k=random.randrange(9)))
-
-
 def random_documents(count: int) -> list[tuple[dict[str, Any], str]]:
     """Return frontmatters with their SKILL.md, the same each time."""
     random, documents = Random(2640), []  # noqa: S311 - no secret
     for _ in range(count):
         more = {random_text(random): random_value(random) for _ in range(4)}
         frontmatter = {"name": "a", "description": random_text(random) or "a", **more}
-        body = "".join(random.choices([*CHARACTERS, "\n---\n", "name: b"], k=20))
-        text = render_skill_file(frontmatter, body).decode()
+        text = render_skill_file(frontmatter, "\n---\nname: b\n").decode()
         documents.append((frontmatter, text))
     return documents
 
 
 def test_plain_values_are_read_as_hosts_read_them() -> None:
     for text, value in PLAIN.items():
-        read = read_frontmatter(f"---\nvalue: {text}\n---\n".encode())["value"]
+        content = f"\ufeff---\r\nvalue: {text}\r\n---  \r\n".encode()
+        read = read_frontmatter(content)["value"]
         assert (read, type(read)) == (value, type(value)), text
 
 
 def test_what_is_rendered_is_read_as_it_was() -> None:
-    for frontmatter, text in random_documents(1_500):
+    for frontmatter, text in random_documents(1_000):
         assert read_frontmatter(text.encode()) == frontmatter, text
 
 
-def test_frontmatter_in_windows_lines_and_with_a_mark_is_read() -> None:
-    content = "\ufeff---\r\nname: a\r\nmetadata:\r\n  x: [1, b]\r\n---  \r\n".encode()
-    assert read_frontmatter(content) == {"name": "a", "metadata": {"x": [1, "b"]}}
+def test_frontmatter_that_programs_read_differently_is_refused() -> None:
+    for text, problem in REFUSED.items():
+        with pytest.raises(ValueError, match="Line") as refused:
+            read_frontmatter(text.encode())
+        assert str(refused.value).startswith(problem), text
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        *(("name: a", "Line 1: SKILL.md must begin"), ("---\na: b", "Line 1: ")),
-        ("---\na: &b c\n---\n", "Line 2: Anchors, aliases and tags"),
-        ("---\na: c\nb: *a\n---\n", "Line 3: Anchors, aliases and tags"),
-        ("---\na: !!str 1\n---\n", "Line 2: Anchors, aliases and tags"),
-        ("---\nb: 1\na: 1\na: 2\n---\n", "Line 4: The name 'a' must be a text"),
-        ("---\n1: 2\n---\n", "Line 2: The name 1 must be a text"),
-        ("---\na: .inf\n---\n", "Line 2: .inf is no number"),
-        ("---\na: b: c\n---\n", "Line 2: mapping values are not allowed"),
-        ("---\n---\n", "Line 2: Write the fields"),
-        ("---\n- a\n---\n", "Line 2: Write the fields"),
-        ("---\na: \x01\n---\n", "Line 2: unacceptable character"),
-        (f"---\na: {'[' * 5000}{']' * 5000}\n---\n", "Line 2: maximum recursion"),
-    ],
-)
-def test_frontmatter_that_programs_read_differently_is_refused(
-    text: str, problem: str
-) -> None:
-    with pytest.raises(ValueError, match=problem.replace(".", r"\.")):
-        read_frontmatter(text.encode())
-
-
-def make_skill(root: str = "skill://shop/a", *paths: str, **more: Any) -> Skill:
+def make_skill(*paths: str, root: str = "skill://shop/a", **more: Any) -> Skill:
     frontmatter = {"name": "a", "description": "Use it.", **more}
-    return Skill(
-        f"{root}/SKILL.md", frontmatter, dict.fromkeys(["SKILL.md", *paths], (b"", ""))
-    )
-
-
-def test_files_have_addresses_and_folders() -> None:
-    skill = make_skill("skill://a", "b/c d.md", "b/e/f.png", "é.py")
-    assert [*skill.paths] == [
-        *("skill://a/SKILL.md", "skill://a/b/c%20d.md", "skill://a/b/e/f.png"),
-        "skill://a/%C3%A9.py",
-    ]
-    named = {each["uri"]: each["name"] for each in skill.children("skill://a/b") or ()}
-    assert named == {"skill://a/b/c%20d.md": "c d.md", "skill://a/b/e": "e"}
-    assert skill.children("skill://a/b/e/f.png") is None
-    assert skill.read("é.py").mime_type == "text/x-python"
+    files = dict.fromkeys(["SKILL.md", *paths], (b"", ""))
+    return Skill(f"{root}/SKILL.md", frontmatter, files)
 
 
 def test_names_addresses_and_paths_of_a_skill() -> None:
+    assert make_skill("é/b c.py", root="skill://a").read("é/b c.py").uri == (
+        "skill://a/%C3%A9/b%20c.py"
+    )
     for root in ("skill://b", "skill://a/", "skill://../a", "x://a", "skill://s t/a"):
-        with pytest.raises(ValueError, match="must be skill://…/a/SKILL"):
-            make_skill(root)
+        with pytest.raises(ValueError, match="cannot be the address"):
+            make_skill(root=root)
     for name in ("", "A", "-a", "a-", "a--b", "a_b", "a" * 65, 1):
         with pytest.raises(ValueError, match="cannot be the name of a skill"):
             make_skill(name=name)
@@ -124,9 +109,9 @@ def test_names_addresses_and_paths_of_a_skill() -> None:
             make_skill(description=words)
     for path in ("/a", "a/", "a//b", "../a", "a/./b", "a\\b", "a\nb", "x" * 256):
         with pytest.raises(ValueError, match="cannot be the path of a file"):
-            make_skill("skill://a", path)
+            make_skill(path)
     for pair in (("b", "B"), ("b/c", "B/d"), ("b", "b/c"), ("skill.md",)):
         with pytest.raises(ValueError, match="is there more than once"):
-            make_skill("skill://a", *pair)
+            make_skill(*pair)
     with pytest.raises(ValueError, match="at most 512 files; this one has 513"):
-        make_skill("skill://a", *map(str, range(512)))
+        make_skill(*map(str, range(512)))

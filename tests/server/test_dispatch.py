@@ -53,7 +53,7 @@ async def same_for_all(served_rows: None) -> AsyncIterator[str]:
     await writer.run(row.delete)
 
 
-@pytest.mark.parametrize("method", LISTINGS)
+@pytest.mark.parametrize("method", sorted({*LISTINGS} - {"skills/list"}))
 async def test_what_is_kept_for_all_is_not_for_a_limited_caller(
     application: WireCheck, same_for_all: str, method: str
 ) -> None:

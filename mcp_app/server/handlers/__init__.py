@@ -14,6 +14,7 @@ from mcp_app.server.handlers import (
     event_subscriptions,
     events,
     lifecycle,
+    skills,
     tasks,
     tools,
 )
@@ -31,6 +32,9 @@ HANDLERS: Mapping[str, Handler] = {
     "resources/read": definitions.read_resource,
     "resources/subscribe": definitions.subscribe,
     "resources/unsubscribe": definitions.unsubscribe,
+    "resources/directory/read": skills.read_directory,
+    "skills/list": skills.list_skills,
+    "skills/get": skills.get_skill,
     "prompts/get": definitions.get_prompt,
     "completion/complete": definitions.complete_argument,
     "events/list": events.list_events,

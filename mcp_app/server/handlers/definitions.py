@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 # -- lists -----------------------------------------------------------------------------
-# tools/list, resources/list, resources/templates/list, prompts/list.
+# tools/list, resources/list, resources/templates/list, prompts/list, skills/list.
 
 LIST_TTL_MS = 60_000
 """Streams announce changes, so clients may cache a list for a minute."""
@@ -46,6 +46,7 @@ LISTINGS = {
     "resources/list": "resources",
     "resources/templates/list": "templates",
     "prompts/list": "prompts",
+    "skills/list": "skills",
 }
 """The listing of the catalog that each method shows."""
 
@@ -144,7 +145,7 @@ MOST_WATCHED = 1_000
 
 async def read_resource(exchange: Exchange) -> JsonObject:
     """Return the contents of a resource."""
-    uri = _requested_uri(exchange)
+    uri = requested_uri(exchange)
     matched = await find_match(exchange, uri)
     if matched is None:
         raise unknown_error(exchange, ResourceNotFound(uri))
@@ -176,7 +177,8 @@ def _resource_hint(exchange: Exchange, matched: TemplateMatch) -> results.CacheH
     return results.CacheHint(definition.ttl_ms, public)
 
 
-def _requested_uri(exchange: Exchange) -> str:
+def requested_uri(exchange: Exchange) -> str:
+    """Return `params.uri`; raise if it is no text, or too long."""
     uri = coercion.string_member(exchange.params, "uri")
     if len(uri) > URI_LENGTH:
         raise InvalidParams(
@@ -187,7 +189,7 @@ def _requested_uri(exchange: Exchange) -> str:
 
 async def subscribe(exchange: Exchange) -> JsonObject:
     """Subscribe the session to a URI."""
-    uri = _requested_uri(exchange)
+    uri = requested_uri(exchange)
     match = await find_match(exchange, uri)
     if match is None:
         raise ResourceNotFound(uri)
@@ -205,7 +207,7 @@ async def subscribe(exchange: Exchange) -> JsonObject:
 async def unsubscribe(exchange: Exchange) -> JsonObject:
     """End the session's subscription to a URI, if there is one."""
     await exchange.adapters.sessions.unsubscribe(
-        exchange.own_session, _requested_uri(exchange)
+        exchange.own_session, requested_uri(exchange)
     )
     return {}
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from mcp_app.interface.context import Client
+from mcp_app.interface.rules import one_line
 from mcp_app.protocol import jsonrpc, negotiation, results
 from mcp_app.protocol.apps import app_capabilities
 from mcp_app.protocol.errors import InvalidParams
 from mcp_app.protocol.events import event_capabilities
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
+from mcp_app.protocol.skills import SKILL_CAPABILITIES
 from mcp_app.protocol.tasks import task_capabilities
 from mcp_app.server import coercion
 from mcp_app.server.exchange import SEVERITY, Exchange, described_client
+from mcp_app.server.finding import visible_listing
 from mcp_app.server.handlers.definitions import list_hint
 from mcp_app.streams.open_session import Opening
 
+SKILLS_HEADING = "Skills of this server, to be read before such work:"
+MAX_SKILL_LINES = 20
+MAX_SKILL_LINE = 150
+"""Characters of a skill's address and description in the instructions."""
 MAX_DESCRIPTION_BYTES = 16 * 1024
 """Bytes of a session's row that a client may fill; its icons are not stored."""
 
@@ -73,7 +82,8 @@ async def discover_server(exchange: Exchange) -> JsonObject:
         "capabilities": _capabilities(exchange),
     }
     result = _with_instructions(exchange, result)
-    return exchange.complete_result(result, list_hint(exchange, restricted=False))
+    restricted = exchange.catalog.listings["skills"].is_restricted
+    return exchange.complete_result(result, list_hint(exchange, restricted=restricted))
 
 
 def _capabilities(exchange: Exchange) -> JsonObject:
@@ -83,15 +93,28 @@ def _capabilities(exchange: Exchange) -> JsonObject:
         more.append(task_capabilities(revision, lists=lists))
     if exchange.catalog.has_events:
         more.append(event_capabilities(revision, streams=exchange.streams))
-    if exchange.catalog.has_apps:
+    if exchange.catalog.has_apps and revision.stateless:
         more.append(app_capabilities())
+    if exchange.catalog.has_skills:
+        more.append(SKILL_CAPABILITIES)
     return results.capabilities(revision, *more, streams=exchange.streams)
 
 
 def _with_instructions(exchange: Exchange, result: JsonObject) -> JsonObject:
-    if exchange.catalog.server.instructions:
-        result["instructions"] = exchange.catalog.server.instructions
+    texts = exchange.catalog.server.instructions, _skill_lines(exchange)
+    if any(texts):
+        result["instructions"] = "\n\n".join(filter(None, texts))
     return result
+
+
+def _skill_lines(exchange: Exchange) -> str:
+    """Name the skills that the caller sees (skills, "Pointer from …Instructions")."""
+    listing = visible_listing(exchange, exchange.catalog.listings["skills"])
+    lines = [
+        one_line(f"{each.identity}: {each.definition.description}", MAX_SKILL_LINE)
+        for each in islice(listing, MAX_SKILL_LINES)
+    ]
+    return "\n".join([SKILLS_HEADING, *lines]) if lines else ""
 
 
 async def set_level(exchange: Exchange) -> JsonObject:

@@ -239,12 +239,13 @@ METHODS: Final = sorted(
 
 @pytest.mark.parametrize("version", REVISIONS)
 async def test_every_method(client: Client) -> None:
-    """This server has no tasks and no event types, so it lacks their methods."""
+    """This server has no tasks, event types and skills, so it lacks their methods."""
     for method in METHODS:
         if method == "initialize" and client.revision.sessions:
             continue
         visit = client.begin(method, PARAMS.get(method))
-        lacks = method.startswith(("tasks/", "events/"))
+        extensions = ("tasks/", "events/", "skills/", "resources/directory/")
+        lacks = method.startswith(extensions)
         if method not in client.revision.methods or lacks:
             found = await outcome(visit)
             status = 404 if client.revision.stateless else 200
