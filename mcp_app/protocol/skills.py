@@ -27,6 +27,7 @@ _FOLDER: Final = "inode/directory"
 MARKDOWN: Final = "text/markdown"
 MAX_FILES: Final = 512
 MAX_DESCRIPTION_LENGTH: Final = 1_024
+MAX_TEXT: Final = 500
 MAX_PATH_LENGTH: Final = 255
 MAX_FRONTMATTER_LENGTH: Final = 65_536
 MAX_DEPTH: Final = 32
@@ -38,7 +39,8 @@ _FENCED: Final = re.compile(r"\ufeff?---\n(.*?)^---[\t ]*$", re.DOTALL | re.MULT
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What not all readers of YAML take as it is."""
 _SAFE: Final = "/!$&'()*+,;=:@"
-_PLAIN_KEYS: Final = "name description license compatibility metadata allowed-tools"
+_TEXT_FIELDS: Final = ("license", "compatibility", "allowed-tools")
+_PLAIN_KEYS: Final = frozenset({"name", "description", "metadata", *_TEXT_FIELDS})
 _NUMBER: Final = re.compile(
     r"[-+]?(\.(inf|Inf|INF)|(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)"
     r"|\.(nan|NaN|NAN)|0o[0-7]+|0x[0-9a-fA-F]+"
@@ -159,12 +161,20 @@ def _check_frontmatter(frontmatter: JsonObject) -> None:
         rule = f"in at most {MAX_DESCRIPTION_LENGTH} characters"
         message = f"The description of a skill must say when to use it, {rule}."
         raise SkillError(message, "description")
+    data = frontmatter.get("metadata", {})
+    texts = [*(data.values() if isinstance(data, dict) else [None])]
+    texts += [frontmatter.get(each, "-") for each in _TEXT_FIELDS]
+    is_usual = all(isinstance(each, str) for each in texts)
+    if not is_usual or not 0 < len(frontmatter.get("compatibility", "-")) <= MAX_TEXT:
+        rule = f"each value of metadata are texts; compatibility has 1 to {MAX_TEXT}"
+        fields = ", ".join(_TEXT_FIELDS)
+        raise SkillError(f"In the frontmatter, {fields} and {rule} characters.")
 
 
 def render_skill_file(frontmatter: JsonObject, body: str) -> bytes:
     """Return a SKILL.md whose frontmatter all readers of YAML read alike."""
     lines = [
-        f"{key if key in _PLAIN_KEYS.split() else _json(key)}: {_json(value)}\n"
+        f"{key if key in _PLAIN_KEYS else _json(key)}: {_json(value)}\n"
         for key, value in frontmatter.items()
     ]
     return f"---\n{''.join(lines)}---\n\n{body}".encode()

@@ -81,6 +81,12 @@ TASKS: Final = (
 )
 """The scenarios of the extension; `tasks-status-notifications` has no check."""
 
+SKILLS: Final = (
+    *("sep-2640-skills-enumeration", "sep-2640-skills-manifest"),
+    "sep-2640-skills-directory",
+)
+"""The scenarios of SEP-2640; they look at the first skill of the list."""
+
 WITH_STREAMS: Final[Mapping[str, str]] = {
     "elicitation-sep1034-defaults": "a question of a session stands on a stream",
     "elicitation-sep1330-enums": "a question of a session stands on a stream",

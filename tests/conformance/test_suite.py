@@ -11,6 +11,7 @@ from tests.conformance.scenarios import (
     DEMANDED,
     EXERCISED,
     SCORED,
+    SKILLS,
     STATEFUL,
     STATELESS,
     TASKS,
@@ -18,6 +19,7 @@ from tests.conformance.scenarios import (
 )
 from tests.drill.running import running
 from tests.drill.servers import BY_ASGI
+from tests.drill.skills import serving_skills
 from tests.marks import long_cases
 
 pytestmark = pytest.mark.skipif(bool(suite.missing()), reason=suite.missing())
@@ -59,6 +61,15 @@ def test_tasks(server: str, tmp_path: Path) -> None:
     """On SQLite, by ASGI and by WSGI."""
     with running(server, {"TASK_TOOLS": "1"}) as url:
         met_by_tasks(url, tmp_path)
+
+
+@pytest.mark.parametrize("server", [FIRST, *long_cases("gunicorn")])
+def test_skills(server: str, tmp_path: Path) -> None:
+    """By ASGI and by WSGI, with no check left out."""
+    with serving_skills(server, tmp_path) as url:
+        outcome = suite.run_scenarios(url, SKILLS, tmp_path)
+    assert faults(outcome, frozenset(SKILLS), frozenset({"SUCCESS"})) == {}
+    assert outcome.status == 0, outcome.text
 
 
 def met_by_tasks(url: str, results: Path) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
-from mcp_app.models import Blob, Resource, Server
-from tests.published import published
+from tests.drill.piped import database, environment
+from tests.drill.running import ROOT as DIRECTORY
+from tests.drill.running import THERE, running
 
 SLUG: Final = "skills"
 ROOT: Final = "skill://shop/refunds"
@@ -20,13 +26,16 @@ FILES: Final = {
 
 def write_skills(access: str = "public") -> list[Any]:
     """Publish a server with two skills: one with files, one for few people."""
+    from mcp_app.models import Blob, Resource, Server  # noqa: PLC0415 - Django is set up
+    from tests.published import published  # noqa: PLC0415
+
     files = [
         {"path": path, "upload": Blob.objects.keep(content).digest}
         for path, content in FILES.items()
     ]
-    metadata = {"author": "shop", "version": "2026-01-01", "no": [1, 2.5, None]}
+    more = {"metadata": {"version": "2026-01-01"}, "x-shop": {"no": [1, 2.5, None]}}
     config = {
-        "frontmatter": {"license": "MIT", "metadata": metadata},
+        "frontmatter": {"license": "MIT", **more},
         "body": "# Refunds\n\nSee references/RULES.md — first.\n",
     }
     columns = {"kind": "skill", "tags": SLUG}
@@ -49,3 +58,20 @@ def write_skills(access: str = "public") -> list[Any]:
         slug=SLUG, access=access, selection="tags", tags=SLUG, instructions="Be kind."
     )
     return [published(each) for each in (server, refunds, salaries)]
+
+
+@contextmanager
+def serving_skills(server: str, directory: Path) -> Iterator[str]:
+    """Run a server that has the skills; yield the address of theirs."""
+    env = environment(database(directory))
+    subprocess.run([sys.executable, "-c", _PREPARE], cwd=DIRECTORY, env=env, check=True)
+    with running(server, {"DATABASE_URL": env["DATABASE_URL"], **THERE}) as url:
+        yield f"{url}/{SLUG}"
+
+
+_PREPARE: Final = """
+import django
+django.setup()
+from tests.drill.skills import write_skills
+write_skills()
+"""

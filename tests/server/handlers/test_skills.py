@@ -73,8 +73,8 @@ async def test_a_host_verifies_every_file_of_a_skill(ask: Ask, version: str) -> 
         is_text = "text" in contents
         raw = contents["text"].encode() if is_text else b64decode(contents["blob"])
         digest = f"sha256:{sha256(raw).hexdigest()}"
-        assert (digest, len(raw)) == (each["digest"], each["size"])
-        assert contents["uri"] == each["uri"]
+        found = contents["uri"], digest, len(raw)
+        assert found == (each["uri"], each["digest"], each["size"])
         read[each["uri"]] = raw, contents["mimeType"]
     assert read[uri][1] == "text/markdown"
     assert read_frontmatter(read.pop(uri)[0]) == skill["frontmatter"]
@@ -95,14 +95,13 @@ async def test_folders_have_their_direct_children(ask: Ask, version: str) -> Non
     (resource,) = (await ask("resources/list", version)).result["resources"]
     assert root.pop(f"{ROOT}/SKILL.md") == resource
     assert (resource["name"], resource["mimeType"]) == ("refunds", "text/markdown")
-    folder = "inode/directory"
-    assert root == {
-        f"{ROOT}/{name}": {"uri": f"{ROOT}/{name}", "name": name, "mimeType": folder}
-        for name in ("assets", "references")
+    folders = {each["uri"]: (each["name"], each["mimeType"]) for each in root.values()}
+    assert folders == {
+        f"{ROOT}/{name}": (name, "inode/directory") for name in ("assets", "references")
     }
     references = await children(f"{ROOT}/references")
     kinds = {each["name"]: each["mimeType"] for each in references.values()}
-    assert kinds == {"RULES.md": "text/markdown", "old": folder}
+    assert kinds == {"RULES.md": "text/markdown", "old": "inode/directory"}
 
 
 @BOTH
@@ -111,10 +110,7 @@ async def test_a_skill_for_few_is_unknown_to_others(
 ) -> None:
     """What is hidden, stopped or gone, and what never was, are one answer."""
     addresses = [
-        *(
-            (method, f"{SECRET}/SKILL.md")
-            for method in ("skills/get", "resources/read")
-        ),
+        *((each, f"{SECRET}/SKILL.md") for each in ("skills/get", "resources/read")),
         ("resources/read", f"{SECRET}/references/RULES.md"),
         *((METHODS[2], SECRET), (METHODS[2], f"{SECRET}/references")),
     ]
@@ -136,8 +132,7 @@ async def test_a_skill_for_few_is_unknown_to_others(
         return [each["frontmatter"]["name"] for each in skills]
 
     async def instructions(headers: Any) -> str:
-        text: str = (await ask("hello", version, headers)).result["instructions"]
-        return text
+        return str((await ask("hello", version, headers)).result["instructions"])
 
     unknown = await answers("nothing", MAY)
     assert "null" not in unknown
@@ -148,13 +143,13 @@ async def test_a_skill_for_few_is_unknown_to_others(
     # Neither without the right, nor with a token for something else.
     for headers in ({}, {**MAY, "x-tags": "other"}):
         assert await answers("salaries", headers) == unknown
-        assert "salaries" not in [*await names(headers), await instructions(headers)]
+        seen = f"{await names(headers)} {await instructions(headers)}"
+        assert "salaries" not in seen
     assert (await instructions({"x-tags": "other"})) == "Be kind."
     await change(stopped, rows[2])
     after = await answers("salaries", MAY)
     assert [each for each in after if "switched off" in each] == after[1:3]
     assert [after[0], *after[3:]] == [unknown[0], *unknown[3:]]
-    assert await names(MAY) == ["refunds"]
     await change(start, rows[2])
     assert await names(MAY) == ["refunds", "salaries"]
     await change(rows[2].rows().unpublish, [rows[2]])
