@@ -356,9 +356,15 @@ class TemplateMatch:
 
 
 OwnTools: TypeAlias = Callable[
-    [ServerDefinition, Sequence[ToolEntry], Sequence[EventEntry]], Sequence[ToolEntry]
+    [
+        ServerDefinition,
+        Sequence[ToolEntry],
+        Sequence[EventEntry],
+        Sequence[ResourceEntry],
+    ],
+    Sequence[ToolEntry],
 ]
-"""Makes our tools for a server with such tools and event types."""
+"""Makes our tools for a server with such tools, event types and skills."""
 Changes: TypeAlias = Mapping[str, Mapping[str, Entry[Any, Any] | None]]
 """By list and identity what a server offers from now on; None is nothing."""
 LISTS = ("tools", "resources", "templates", "prompts", "events")
@@ -437,7 +443,8 @@ class Catalog:
     def _add_own_tools(self) -> None:
         tools = [*self.offered["tools"]]
         events = [*self.offered["events"]]
-        made = self._make_own_tools(self.server, tools, events)
+        skills = [*self.skills.values()]
+        made = self._make_own_tools(self.server, tools, events, skills)
         own = {entry.identity: entry for entry in made}
         if not own:
             return
@@ -447,8 +454,9 @@ class Catalog:
         visible_tools = Listing(
             [each for each in listed if each.identity not in own] + [*own.values()],
             self.server.page_size,
-            # Whoever sees no event type sees no tool that waits for them.
-            self.offered["events"].demands,
+            # Whoever sees no event type sees no tool that waits for them, nor one that
+            # reads skills without any.
+            self.offered["events"].demands | self.listings["skills"].demands,
         )
         self.listings = {**self.listings, "tools": visible_tools}
         self.tools = {**self.tools, **own}

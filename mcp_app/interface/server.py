@@ -40,9 +40,11 @@ GET_TASK_RESULT = "get_task_result"
 """The tool that fetches results of tasks, for clients that know none."""
 WAIT_FOR_EVENT = "wait_for_event"
 """The tool that waits for events, for clients that know none."""
+READ_SKILL = "read_skill"
+"""The tool that reads skills, for clients that know none."""
 OWN_TOOLS = (
     *(SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL),
-    *(GET_TASK_RESULT, WAIT_FOR_EVENT),
+    *(GET_TASK_RESULT, WAIT_FOR_EVENT, READ_SKILL),
 )
 """All tools of ours: `MCP["DISABLED_TOOLS"]` may name them."""
 PUBLIC = "public"

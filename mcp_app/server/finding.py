@@ -9,7 +9,7 @@ from mcp_app.catalog.snapshot import Entry, Listing, TemplateMatch, VisibilityKe
 from mcp_app.catalog.stops import SWITCHED_OFF
 from mcp_app.interface import rules
 from mcp_app.interface.call_record import Outcome
-from mcp_app.interface.server import GET_TASK_RESULT, WAIT_FOR_EVENT
+from mcp_app.interface.server import GET_TASK_RESULT, READ_SKILL, WAIT_FOR_EVENT
 from mcp_app.protocol.errors import InsufficientScope, InvalidParams, ProtocolError
 from mcp_app.protocol.tasks import OPTIONAL
 from mcp_app.server.exchange import Exchange
@@ -127,6 +127,9 @@ def visible_listing(exchange: Exchange, listing: Listing) -> Listing:
         if entry.identity == WAIT_FOR_EVENT and entry.runnable.ours:
             events = exchange.catalog.offered["events"]
             return any(exchange.sees(each.definition) for each in events)
+        if entry.identity == READ_SKILL and entry.runnable.ours:
+            skills = exchange.catalog.skills.values()
+            return any(exchange.sees(each.definition) for each in skills)
         return exchange.sees(entry.definition)
 
     by = VisibilityKey(exchange.rights.met, exchange.principal.scope)

@@ -8,27 +8,36 @@ from typing import Any
 
 from mcp_app.catalog.outputs import content_output
 from mcp_app.catalog.runnable import Runnable
-from mcp_app.catalog.snapshot import EventEntry, ToolEntry, tool_entry
+from mcp_app.catalog.snapshot import EventEntry, ResourceEntry, ToolEntry, tool_entry
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import ToolDefinition
-from mcp_app.interface.server import GET_TASK_RESULT, WAIT_FOR_EVENT, ServerDefinition
+from mcp_app.interface.server import (
+    GET_TASK_RESULT,
+    READ_SKILL,
+    WAIT_FOR_EVENT,
+    ServerDefinition,
+)
 from mcp_app.protocol.tasks import OPTIONAL
 from mcp_app.server.event_waiting import EVENT_TOOL
 from mcp_app.server.searching import SEARCHING_TOOLS
+from mcp_app.server.skill_reading import SKILL_TOOL
 from mcp_app.server.waiting import RESULT_TOOL
 
 
 def own_tools(
-    server: ServerDefinition, tools: Sequence[ToolEntry], events: Sequence[EventEntry]
+    server: ServerDefinition,
+    tools: Sequence[ToolEntry],
+    events: Sequence[EventEntry],
+    skills: Sequence[ResourceEntry] = (),
 ) -> list[ToolEntry]:
     """Return our tools for a server that has these; they bear the tags of all.
 
     `MCP["DISABLED_TOOLS"]` switches them off by name.  A tool of the site that is
-    called as one that fetches results or waits for events stands in its place.
+    called as one that fetches results, waits or reads skills stands in its place.
     """
     names = {each.identity for each in tools}
     fetches = any(each.definition.task_support == OPTIONAL for each in tools)
-    if not (fetches or events or server.uses_search):
+    if not (fetches or events or skills or server.uses_search):
         return []
     tags = frozenset[str]().union(*(each.definition.tags for each in tools))
     own = SEARCHING_TOOLS if server.uses_search else ()
@@ -38,6 +47,9 @@ def own_tools(
     if events and WAIT_FOR_EVENT not in names:
         tags = tags.union(*(each.definition.tags for each in events))
         entries.append(_make_entry(tags, *EVENT_TOOL))
+    if skills and READ_SKILL not in names:
+        tags = tags.union(*(each.definition.tags for each in skills))
+        entries.append(_make_entry(tags, *SKILL_TOOL))
     disabled_tools = mcp_settings.disabled_tools
     return [each for each in entries if each.identity not in disabled_tools]
 

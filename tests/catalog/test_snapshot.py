@@ -356,7 +356,7 @@ def test_a_tool_and_its_schemas() -> None:
     assert typed.output_validator is typed.output_validator
 
 
-def own_tools(server: ServerDefinition, tools: Any, _: Any) -> list[Any]:
+def own_tools(server: ServerDefinition, tools: Any, *_: Any) -> list[Any]:
     tags = frozenset[str]().union(*(each.definition.tags for each in tools))
     return [tool("search_tools", tags=tags)] if server.uses_search else []
 

@@ -11,10 +11,12 @@ from typing import Any, Final
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from mcp_app.interface.server import READ_SKILL
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.skills import EXTENSION, read_frontmatter
 from tests.asgi_client import Client
+from tests.audit.reading import kept
 from tests.drill.skills import FILES, ROOT, SECRET, SLUG, write_skills
 from tests.published import start, stopped
 from tests.scripting import STATEFUL, STATELESS
@@ -181,3 +183,37 @@ async def test_which_clients_are_told_of_skills(ask: Ask, connect: Connect) -> N
             assert answer.get("error", {}).get("code") in codes
             refused = (await other.request(method, {"uri": "x:y"})).error
             assert refused["code"] == -32601
+
+
+@BOTH
+async def test_a_client_that_knows_no_skills_reads_them_with_a_tool(
+    ask: Ask, process: Process, version: str
+) -> None:
+    async def read(headers: Any = None, **arguments: Any) -> Any:
+        params = {"name": READ_SKILL, "arguments": arguments}
+        return (await ask("tools/call", version, headers, **params)).result
+
+    uri, file = f"{ROOT}/SKILL.md", "references/RULES.md"
+    (listed,) = (await read())["structuredContent"]["skills"]
+    assert listed == {"skill": uri, "description": "When a customer wants money back."}
+    text, names = [each["text"] for each in (await read(skill=uri))["content"]]
+    assert text.startswith("---\nname: ")
+    assert names.endswith(": " + ", ".join(["SKILL.md", *sorted(FILES)]))
+    rules = (await read(skill=uri, file=file))["content"][0]["text"]
+    assert rules.encode() == FILES[file]
+    stamp = (await read(skill=uri, file="assets/stamp one.png"))["content"][0]
+    assert stamp["resource"]["mimeType"] == "image/png"
+    secret = f"{SECRET}/SKILL.md"
+    said = [await read(skill=secret), await read(skill=secret.replace("s/", "x/"))]
+    assert [each["isError"] for each in said] == [True, True]
+    assert json.dumps(said[0]).replace("s/", "x/") == json.dumps(said[1])
+    assert "isError" not in await read(MAY, skill=secret)
+    calls = [(each.kind, each.name) for each in await kept(process)]
+    assert calls.count(("resource", uri)) == 3
+    assert calls.count(("resource", secret)) == 1
+
+
+async def test_the_tool_is_there_for_who_sees_a_skill(ask: Ask) -> None:
+    tools = (await ask("tools/list")).result["tools"]
+    assert [each["name"] for each in tools] == [READ_SKILL]
+    assert (await ask("tools/list", headers={"x-tags": "other"})).result["tools"] == []

@@ -1,0 +1,87 @@
+"""The tool `read_skill`, for clients that know no skills and read no resources."""
+
+from __future__ import annotations
+
+import time
+from copy import copy
+from typing import Final
+
+from mcp_app.interface.definitions import OurTool, ToolHints
+from mcp_app.interface.errors import ToolError
+from mcp_app.interface.questions import ToolOutput
+from mcp_app.interface.server import READ_SKILL
+from mcp_app.protocol.content import Block, EmbeddedResource, ResourceContents, Text
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.skills import MAX_PATH_LENGTH, SKILL_FILE
+from mcp_app.protocol.uri_templates import URI_LENGTH
+from mcp_app.server import recording
+from mcp_app.server.context import current_call
+from mcp_app.server.exchange import Exchange
+from mcp_app.server.finding import find_match, visible_listing
+
+_SKILL: Final = "The skill's address. Leave it out to get all skills."
+_FILE: Final = f"A file of the skill, by its path; by default {SKILL_FILE}."
+_PARAMETERS: Final[JsonObject] = {
+    "type": "object",
+    "properties": {
+        name: {"type": "string", "maxLength": most, "description": words}
+        for name, most, words in (
+            ("skill", URI_LENGTH, _SKILL),
+            ("file", MAX_PATH_LENGTH, _FILE),
+        )
+    },
+    "additionalProperties": False,
+}
+
+
+async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
+    call = current_call.get()
+    assert call is not None  # noqa: S101 - `run_user_code` has set it
+    # The read is found and recorded as one of the resource, beside the call.
+    exchange, began = copy(call), time.monotonic()
+    listing = visible_listing(exchange, exchange.catalog.listings["skills"])
+    uri, path = arguments.get("skill"), arguments.get("file", SKILL_FILE)
+    if uri is None:
+        listed = [
+            {"skill": each.identity, "description": each.definition.description}
+            for each in listing
+        ]
+        return ToolOutput((), structured={"skills": listed})
+    skills = (each.runnable.skill for each in listing if each.identity == uri)
+    skill = next(skills, None)
+    addresses = {} if skill is None else {name: at for at, name in skill.paths.items()}
+    match = await find_match(exchange, addresses.get(path, ""))
+    if skill is None or match is None:
+        raise ToolError(f"There is no skill {uri} with a file {path}.")
+    _record_read(exchange, skill.read(path), began)
+    content: list[Block] = [_block_of(skill.read(path))]
+    if len(addresses) > 1:
+        content.append(Text(f"Files of this skill: {', '.join(addresses)}"))
+    return ToolOutput(content)
+
+
+def _block_of(contents: ResourceContents) -> Block:
+    return EmbeddedResource(contents) if contents.text is None else Text(contents.text)
+
+
+def _record_read(exchange: Exchange, contents: ResourceContents, began: float) -> None:
+    exchange.method, exchange.params = "resources/read", {"uri": contents.uri}
+    exchange.written, audit = None, exchange.adapters.audit
+    if audit is not None:
+        size = len(contents.text or contents.blob or "")
+        recording.record_call(audit, exchange, began, size)
+
+
+SKILL_TOOL: Final = (
+    OurTool(
+        name=READ_SKILL,
+        title="Read a skill",
+        description=(
+            "Read instructions of this site for a piece of work, and the files that"
+            " belong to them. Call it without a skill to see which there are."
+        ),
+        input_schema=_PARAMETERS,
+        hints=ToolHints(read_only=True, idempotent=True, open_world=False),
+    ),
+    _read_skill,
+)
