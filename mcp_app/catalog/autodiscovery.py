@@ -18,7 +18,7 @@ from mcp_app.catalog.callables import layers_of
 from mcp_app.catalog.findings import Place, collecting, record_problem
 from mcp_app.catalog.registered_function import (
     Declaration,
-    ReadyTool,
+    ReadyFunction,
     RegisteredFunction,
 )
 from mcp_app.catalog.registry import Registry
@@ -125,9 +125,11 @@ def fingerprint(registry: Registry) -> str:
     return sha256(jsonrpc.canonical(sorted(lines, key=str))).hexdigest()
 
 
-def _function_code(function: RegisteredFunction | ReadyTool) -> object:
-    if isinstance(function, ReadyTool):
-        return [function.qualified_name]
+def _function_code(function: RegisteredFunction | ReadyFunction) -> object:
+    if isinstance(function, ReadyFunction):
+        skill = function.run.skill
+        entry = None if skill is None else skill.entry
+        return [function.qualified_name, _comparable_value(entry)]
     codes = [getattr(each, "__code__", None) for each in layers_of(function.function)]
     return [function.qualified_name, *map(_comparable_value, codes)]
 

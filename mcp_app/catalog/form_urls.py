@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 from mcp_app.catalog.callables import layers_of
 from mcp_app.catalog.findings import Finding, must_fix
 from mcp_app.catalog.forms import form_schema
-from mcp_app.catalog.registered_function import ReadyTool, RegisteredFunction
+from mcp_app.catalog.registered_function import ReadyFunction, RegisteredFunction
 from mcp_app.protocol.json_types import JsonObject
 
 _URL: Final = re.compile(r"\b(?:https?://|www\.)[^\s\"'<>]+", re.IGNORECASE)
@@ -39,9 +39,9 @@ def urls_in_question(message: object, schema: JsonObject) -> Iterator[tuple[str,
     return _urls_in_texts([("message", message), *_texts_of_schema(schema)])
 
 
-def findings_of(function: RegisteredFunction | ReadyTool) -> Iterator[Finding]:
+def findings_of(function: RegisteredFunction | ReadyFunction) -> Iterator[Finding]:
     """Yield what must be fixed: each URL in the form questions that a function asks."""
-    if isinstance(function, ReadyTool) or function.inspected.context is None:
+    if isinstance(function, ReadyFunction) or function.inspected.context is None:
         return
     innermost = [*layers_of(function.function)][-1]
     for call in _asking_calls(innermost):

@@ -138,8 +138,8 @@ class RegisteredFunction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadyTool:
-    """What stands behind a tool of a toolset, in the place of a function.
+class ReadyFunction:
+    """What stands behind a tool of a toolset or a skill, in the place of a function.
 
     Its name is the line of code that asks for it: "mcp.model_tools(shop.Order)".  What
     it does at the site's own address is its `request`: "GET /api/orders/".
@@ -147,11 +147,15 @@ class ReadyTool:
 
     qualified_name: str
     place: Place
-    run: Runnable[ToolOutput]
+    run: Runnable[Any]
     request: str = ""
 
     def tool_runnable(self) -> Runnable[ToolOutput]:
         """Return what answers the calls, as a registered function does."""
+        return self.run
+
+    def resource_runnable(self) -> Runnable[object]:
+        """Return what answers the reads, as a registered function does."""
         return self.run
 
 
@@ -160,7 +164,7 @@ class Declaration(Generic[AnyDefinition]):
     """A definition that code declares, and the function behind it."""
 
     definition: AnyDefinition
-    function: RegisteredFunction | ReadyTool
+    function: RegisteredFunction | ReadyFunction
 
 
 DeclaredTool: TypeAlias = Declaration[ToolDefinition]

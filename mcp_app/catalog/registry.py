@@ -48,9 +48,10 @@ from mcp_app.catalog.registered_function import (
     DeclaredResource,
     DeclaredTemplate,
     DeclaredTool,
-    ReadyTool,
+    ReadyFunction,
     RegisteredFunction,
 )
+from mcp_app.catalog.skill_folders import SkillOptions, read_declared_skills
 from mcp_app.catalog.toolset_options import (
     AdminToolOptions,
     ModelToolOptions,
@@ -361,6 +362,22 @@ class Registry:
         return of_class[0]
 
     @recording_call
+    def skills(self, folder: str, /, **options: Unpack[SkillOptions]) -> None:
+        """Declare a skill for each folder in a folder that has a SKILL.md (SEP-2640).
+
+        `folder` is beside the module that calls it: `skills/refunds/SKILL.md`.  Those
+        that cannot be served are told together, after all others are declared.
+        """
+        check_options("skills", "skills", SkillOptions, options)
+        self._resolve_rule(options)
+        problems: list[str] = []
+        for each in read_declared_skills(folder, options, problems):
+            uri = each.definition.uri
+            self._add_entry(self.resources, uri, each, "resource")
+        if problems:
+            raise RegistrationError(" ".join(problems))
+
+    @recording_call
     def open_model(
         self,
         model: type[Model],
@@ -584,4 +601,4 @@ def _user_function(
     if isinstance(entry, DeclaredEvent):
         return entry.cls
     registered = entry.function if isinstance(entry, Declaration) else entry
-    return None if isinstance(registered, ReadyTool) else registered.function
+    return None if isinstance(registered, ReadyFunction) else registered.function

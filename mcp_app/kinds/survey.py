@@ -13,7 +13,7 @@ from mcp_app.catalog.app_lint import page_findings
 from mcp_app.catalog.event_types import DeclaredEvent
 from mcp_app.catalog.findings import Finding, must_fix
 from mcp_app.catalog.lint import server_findings
-from mcp_app.catalog.registered_function import Declaration, ReadyTool
+from mcp_app.catalog.registered_function import Declaration, ReadyFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.row_loader import (
     StoredDefinition,
@@ -21,6 +21,7 @@ from mcp_app.catalog.row_loader import (
     StoredRow,
     apply_overlay,
 )
+from mcp_app.catalog.skill_folders import skill_findings
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.server import Key, ServerDefinition
 
@@ -57,9 +58,9 @@ def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
                 yield SurveyFinding(each.definition, each.qualified_name, finding, True)
             continue
         source = each.function.qualified_name
-        in_code = not isinstance(each.function, ReadyTool)
-        of_code = (*form_urls.findings_of(each.function), *page_findings(each))
-        for finding in (*findings, *of_code):
+        in_code = not isinstance(each.function, ReadyFunction)
+        findings += [*form_urls.findings_of(each.function), *page_findings(each)]
+        for finding in (*findings, *skill_findings(each)):
             if in_code or finding.rule not in _NOT_OF_TOOLSETS:
                 yield SurveyFinding(each.definition, source, finding, in_code)
 

@@ -351,8 +351,8 @@ def _place_key(list_name: str, identity: str) -> Key:
 
 def _declared_offers(registry: Registry) -> Iterator[_Offer]:
     makers: list[tuple[Mapping[str, Any], Callable[[Any], Any]]] = [
-        (registry.tools, lambda tool: tool.tool_runnable()),
-        (registry.resources, RegisteredFunction.resource_runnable),
+        (registry.tools, lambda function: function.tool_runnable()),
+        (registry.resources, lambda function: function.resource_runnable()),
         (registry.templates, RegisteredFunction.resource_runnable),
         (registry.prompts, RegisteredFunction.prompt_runnable),
     ]

@@ -28,7 +28,7 @@ from mcp_app.catalog.form_filling import Pair
 from mcp_app.catalog.registered_function import (
     Declaration,
     DeclaredTool,
-    ReadyTool,
+    ReadyFunction,
     RegisteredFunction,
 )
 from mcp_app.catalog.registry import Registry
@@ -127,7 +127,9 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
             },
         )
         definition = replace(declared.definition, demands=demands)
-        ready = ReadyTool(toolset.call, toolset.origin.place, function.tool_runnable())
+        ready = ReadyFunction(
+            toolset.call, toolset.origin.place, function.tool_runnable()
+        )
         yield Declaration(definition, ready)
 
 

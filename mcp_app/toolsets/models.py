@@ -19,7 +19,7 @@ from django.utils.text import camel_case_to_spaces
 from mcp_app.catalog.findings import Problems, record_problem
 from mcp_app.catalog.open_models import FieldKind, OpenField, OpenModel, OpenModels
 from mcp_app.catalog.outputs import content_output
-from mcp_app.catalog.registered_function import Declaration, DeclaredTool, ReadyTool
+from mcp_app.catalog.registered_function import Declaration, DeclaredTool, ReadyFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.secret_fields import is_secret_name
 from mcp_app.catalog.toolset_options import Toolset
@@ -427,7 +427,7 @@ class _Maker:
             **texts,
         )
         run = lookup_runnable(answer, bind_arguments, content_output)
-        ready = ReadyTool(toolset.call, toolset.origin.place, run)
+        ready = ReadyFunction(toolset.call, toolset.origin.place, run)
         return Declaration(definition, ready)
 
 

@@ -22,7 +22,7 @@ from django.urls import get_resolver, get_script_prefix
 
 from mcp_app.catalog.findings import record_problem
 from mcp_app.catalog.outputs import content_output
-from mcp_app.catalog.registered_function import Declaration, DeclaredTool, ReadyTool
+from mcp_app.catalog.registered_function import Declaration, DeclaredTool, ReadyFunction
 from mcp_app.catalog.registry import Registry
 from mcp_app.catalog.runnable import Runnable
 from mcp_app.catalog.toolset_options import Toolset
@@ -141,7 +141,7 @@ class ToolMaker:
         carrier = ViewCall(asked, view, accept)
         call, place = self.toolset.call, self.toolset.origin.place
         request = f"{offer.method} {self.site.prefix}{offer.path}"
-        ready = ReadyTool(call, place, carrier.runnable(), request)
+        ready = ReadyFunction(call, place, carrier.runnable(), request)
         yield Declaration(definition, ready)
 
 

@@ -41,6 +41,8 @@ mcp.open_model(
 
 # Who may view invoices lists and counts them.
 mcp.model_tools(Invoice, search=["customer.name"])
+# How the shop works, for agents: shop/skills/take-back-an-order/SKILL.md.
+mcp.skills("skills", prefix="shop", permission=VIEW)
 # Staff read, by their clients, what the admin shows them.
 mcp.admin_tools()
 

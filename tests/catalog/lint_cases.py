@@ -510,6 +510,12 @@ FOUND_OF_PAGES: list[tuple[Any, Any, list[str]]] = [
     ("drill/nothing.html", {}, ["app-broken"]),
 ]
 
+FOUND_OF_SKILLS: list[tuple[str, list[str]]] = [
+    ("day: 2026-01-01", ["skill-value"]),
+    ("open: yes", ["skill-value"]),
+    ('open: "yes"', []),
+    ("license: MIT", []),
+]
 FOUND_OF_FUNCTIONS: list[tuple[RegisteredFunction, list[str]]] = [
     (RegisteredFunction(pays), ["form-url"])
 ]

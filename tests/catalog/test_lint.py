@@ -26,6 +26,7 @@ from tests.catalog.lint_cases import (
     FOUND_OF_KINDS,
     FOUND_OF_PAGES,
     FOUND_OF_SERVERS,
+    FOUND_OF_SKILLS,
     PROMPT,
     TOOL,
     asking,
@@ -55,7 +56,7 @@ def rules_of(definition: Definition) -> list[str]:
 
 def test_every_rule_has_a_case() -> None:
     tables: list[list[Any]] = [FOUND, FOUND_OF_SERVERS, FOUND_OF_KINDS]
-    tables += [FOUND_OF_FUNCTIONS, FOUND_OF_PAGES]
+    tables += [FOUND_OF_FUNCTIONS, FOUND_OF_PAGES, FOUND_OF_SKILLS]
     rules = {rule for table in tables for case in table for rule in case[-1]}
     assert rules == set(RULES)
     assert len(set(RULES.values())) == len(RULES)

@@ -1,0 +1,148 @@
+"""Skills as folders beside the code of an app: `mcp.skills("skills", prefix="shop")`.
+
+Their files are served as they are (SEP-2640); PyYAML reads the frontmatter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypedDict
+
+from django.utils.translation import gettext as _
+
+from mcp_app.catalog.findings import Finding, advice, origin_of
+from mcp_app.catalog.registered_function import (
+    Declaration,
+    DeclaredResource,
+    ReadyFunction,
+)
+from mcp_app.catalog.runnable import Runnable, leave_unconverted
+from mcp_app.conf import mcp_settings
+from mcp_app.interface.definitions import ResourceDefinition
+from mcp_app.interface.errors import RegistrationError
+from mcp_app.interface.rules import read_requirements, visible
+from mcp_app.protocol.skills import MARKDOWN, SKILL_FILE, Skill, read_frontmatter
+
+
+class SkillOptions(TypedDict, total=False):
+    """What `skills` takes; its addresses begin with skill://, then the `prefix`.
+
+    Who reads the skills has the `permission`, is in one of the `groups`, and the `rule`
+    lets them.  `ttl_ms` and `public` are hints for caches.
+    """
+
+    prefix: str
+    permission: str
+    groups: Iterable[str]
+    rule: str | Callable[..., Any]
+    tags: Iterable[str]
+    position: int
+    ttl_ms: int
+    public: bool
+
+
+def read_declared_skills(
+    folder: str, options: SkillOptions, problems: list[str]
+) -> Iterator[DeclaredResource]:
+    """Yield a resource for each skill of a folder; `problems` gets what is wrong.
+
+    Raises `RegistrationError` if there is no skill in it.
+    """
+    place = origin_of("").place
+    top = Path(place.file).parent / folder
+    files = sorted(top.glob(f"*/{SKILL_FILE}"))
+    if not files:
+        raise RegistrationError(
+            f"mcp.skills({folder!r}): no folder in {top} has a {SKILL_FILE}."
+        )
+    prefix = str(options.get("prefix", "")).strip("/")
+    for file in files:
+        try:
+            skill = read_skill_folder(file.parent, prefix)
+        except (ValueError, OSError, ImportError) as error:
+            remedy = ' Install "django-mcp-app[skills]".'
+            hint = remedy if isinstance(error, ImportError) else ""
+            problems.append(f"{folder}/{file.parent.name}/{SKILL_FILE}: {error}{hint}")
+            continue
+        run = Runnable(
+            run=lambda path=SKILL_FILE, skill=skill: skill.read(path),
+            style="inline",
+            bind=lambda arguments: arguments,
+            convert=leave_unconverted,
+            skill=skill,
+        )
+        name = f"mcp.skills({folder!r})/{skill.entry['frontmatter']['name']}"
+        yield Declaration(
+            _definition_of(skill, options), ReadyFunction(name, place, run)
+        )
+
+
+def read_skill_folder(folder: Path, prefix: str) -> Skill:
+    """Return the skill in a folder; ValueError says why there is none.
+
+    Links, hidden files and what Python leaves there are no files of it.
+    """
+    frontmatter = read_frontmatter((folder / SKILL_FILE).read_bytes())
+    if frontmatter.get("name") != folder.name:
+        raise ValueError(
+            f"Its name is {frontmatter.get('name')!r}, but its folder is"
+            f" {folder.name!r}: both must be the same."
+        )
+    paths = {
+        each.relative_to(folder).as_posix(): each
+        for each in folder.rglob("*")
+        if each.is_file() and not each.is_symlink()
+    }
+    files = {path: file for path, file in paths.items() if not _is_left_out(path)}
+    size = sum(file.stat().st_size for file in files.values())
+    if size > (limit := mcp_settings.limits.skill):
+        raise ValueError(
+            f"Its files have {size} bytes; LIMITS['skill'] allows {limit}."
+        )
+    contents = {path: (file.read_bytes(), "") for path, file in files.items()}
+    root = f"{prefix}/{folder.name}" if prefix else folder.name
+    return Skill(f"skill://{root}/{SKILL_FILE}", frontmatter, contents)
+
+
+def _is_left_out(path: str) -> bool:
+    parts = path.split("/")
+    return any(part.startswith(".") or part == "__pycache__" for part in parts)
+
+
+def _definition_of(skill: Skill, options: SkillOptions) -> ResourceDefinition:
+    frontmatter = skill.entry["frontmatter"]
+    return ResourceDefinition(
+        uri=skill.uri,
+        name=frontmatter["name"],
+        description=frontmatter["description"],
+        mime_type=MARKDOWN,
+        size=skill.entry["resources"][0]["size"],
+        demands=read_requirements(options),
+        tags=frozenset(options.get("tags", ())),
+        position=options.get("position", 0),
+        ttl_ms=options.get("ttl_ms", 0),
+        public=options.get("public", False),
+    )
+
+
+def skill_findings(declared: Declaration[Any]) -> Iterator[Finding]:
+    """Yield the fields of a folder's frontmatter that readers of YAML read differently.
+
+    Hosts read it by the core schema of YAML 1.2, many programs by that of 1.1.
+    """
+    function = declared.function
+    skill = function.run.skill if isinstance(function, ReadyFunction) else None
+    if skill is None:
+        return
+    import yaml  # noqa: PLC0415 - an extra, without which there is no such skill
+
+    other = next(yaml.safe_load_all(skill.read().text or ""))
+    for name, value in skill.entry["frontmatter"].items():
+        if other.get(name) != value:
+            message = _(
+                "Some programs do not read %(name)s as %(value)s. Put the value in"
+                " quotes."
+            )
+            values = {"name": visible(name), "value": visible(repr(value)[:80])}
+            yield advice("skill-value", "", message % values)
