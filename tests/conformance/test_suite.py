@@ -63,10 +63,11 @@ def test_tasks(server: str, tmp_path: Path) -> None:
         met_by_tasks(url, tmp_path)
 
 
+@pytest.mark.parametrize("slug", ["skills", "folders"])
 @pytest.mark.parametrize("server", [FIRST, *long_cases("gunicorn")])
-def test_skills(server: str, tmp_path: Path) -> None:
-    """By ASGI and by WSGI, with no check left out."""
-    with serving_skills(server, tmp_path) as url:
+def test_skills(server: str, slug: str, tmp_path: Path) -> None:
+    """Of rows and of folders, by ASGI and by WSGI, with no check left out."""
+    with serving_skills(server, tmp_path, slug) as url:
         outcome = suite.run_scenarios(url, SKILLS, tmp_path)
     assert faults(outcome, frozenset(SKILLS), frozenset({"SUCCESS"})) == {}
     assert outcome.status == 0, outcome.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
+from mcp_app import mcp
 from tests.drill.functions import asking, drills, input_required, shop, telling
 
 if os.environ.get("LEDGER"):
@@ -16,6 +17,9 @@ if os.environ.get("TASK_TOOLS"):
 
 if os.environ.get("APPS"):
     import_module("tests.drill.functions.apps")
+
+if os.environ.get("SKILL_FOLDERS"):
+    mcp.skills("skill_folders", prefix="code", tags=["folders"])
 
 if os.environ.get("HAPPENINGS"):
     import_module("tests.drill.functions.happening")

@@ -40,7 +40,7 @@ ATTEMPTS: Final = 5
 # reached by tests that are in one process with the endpoint, too.
 OWN: Final = frozenset(
     {
-        *("APPS", "BROKER_URL", "QUEUE"),
+        *("APPS", "BROKER_URL", "QUEUE", "SKILL_FOLDERS"),
         *("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START", "DATABASE_URL", "DEBUG"),
         *("DJANGO_SETTINGS_MODULE", "FAULTS", "HAPPENINGS", "JANITOR", "LEDGER"),
         *("MCP_USER", "MOUNT"),

@@ -61,17 +61,25 @@ def write_skills(access: str = "public") -> list[Any]:
 
 
 @contextmanager
-def serving_skills(server: str, directory: Path) -> Iterator[str]:
-    """Run a server that has the skills; yield the address of theirs."""
+def serving_skills(server: str, directory: Path, slug: str = SLUG) -> Iterator[str]:
+    """Run a server that has the skills; yield the address of theirs.
+
+    With the slug "folders" they are folders beside the code.
+    """
     env = environment(database(directory))
     subprocess.run([sys.executable, "-c", _PREPARE], cwd=DIRECTORY, env=env, check=True)
-    with running(server, {"DATABASE_URL": env["DATABASE_URL"], **THERE}) as url:
-        yield f"{url}/{SLUG}"
+    own = {"DATABASE_URL": env["DATABASE_URL"], "SKILL_FOLDERS": "1"}
+    with running(server, {**own, **THERE}) as url:
+        yield f"{url}/{slug}"
 
 
 _PREPARE: Final = """
 import django
 django.setup()
+from mcp_app.models import Server
 from tests.drill.skills import write_skills
+from tests.published import published
 write_skills()
+tags = {"selection": "tags", "tags": "folders"}
+published(Server(slug="folders", access="public", **tags))
 """
