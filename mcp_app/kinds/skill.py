@@ -57,6 +57,7 @@ class SkillKind(Kind):
         )
     }
     effect = Effect.NOTHING
+    forms = {ResourceDefinition: "mcp_app.admin.forms.skill.SkillForm"}
     schema = object_schema(
         frontmatter={"type": "object", "propertyNames": _NAMES},
         body=_TEXT,

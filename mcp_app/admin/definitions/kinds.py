@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.definitions.read_only import READ, ReadOnlyFields
 from mcp_app.admin.editors.rows import SHOW
-from mcp_app.admin.forms import DEFINITIONS, form_of, kinds_for
+from mcp_app.admin.forms import DEFINITIONS, ConfigForm, form_of, kinds_for
 from mcp_app.admin.forms.fieldsets import Fieldset, fieldsets_of
 from mcp_app.admin.page.concurrency import LockingAdmin
 from mcp_app.admin.page.header import page_url, render_page
@@ -73,7 +73,7 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         behind = form.kind_fields(begun if obj is None else obj.json("config"))
         looks = obj is not None and not self.has_change_permission(request, obj)
         read = dict(READ) if looks else {}
-        if form.KIND not in OURS:
+        if form.KIND not in OURS or issubclass(form, ConfigForm):
             # The fields of a site's own form are shown as the config they make.
             own = {*behind.fields, *behind.more} - {*form.BESIDE}
             fixed = own if looks else own & {*self.get_readonly_fields(request, obj)}

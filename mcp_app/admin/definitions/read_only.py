@@ -70,6 +70,7 @@ class ReadOnlyFields:
     """Read-only views of form fields that are not columns, and of JSON columns."""
 
     text = _disabled_editor("text", gettext_lazy("Text"))
+    folder = _disabled_editor("folder", gettext_lazy("Folder"))
     file = _disabled_editor("file", gettext_lazy("Image or file"))
     changes = _disabled_editor("changes", gettext_lazy("What it changes"))
     audience = _disabled_editor("audience", gettext_lazy("For"))

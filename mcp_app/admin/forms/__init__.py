@@ -100,7 +100,8 @@ def editing_field(row: DefinitionRow, column: str) -> str:
     if column != "config":
         return FIELD_BY_COLUMN.get(column, column)
     form = form_of(type(row), row.kind)
-    return next(iter(form.kind_fields(row.json("config")).fields), "")
+    fields = form.kind_fields(row.json("config")).fields
+    return next((each for each in fields if each not in form.BESIDE), "")
 
 
 class UnusableForm(Exception):

@@ -257,8 +257,8 @@ def fieldsets_of(
         *(_fold(*words, [field]) for field, words in behind.folded.items()),
         _fold(_("Who may use it"), _who_words(behind, row), model.WHO),
         _fold(
-            _("Name, tags, limits"),
-            _limits_words(row),
+            _("Tags, limits") if "name" in behind.fields else _("Name, tags, limits"),
+            _limits_words(row, has_name="name" not in behind.fields),
             ("name", "tags", "position", "timeout", *where, *OPENED, "kind"),
         ),
         _fold(
@@ -267,11 +267,14 @@ def fieldsets_of(
             (*behind.more, *more, *icons, *HISTORY),
         ),
     ]
-    return [
-        (heading, {**about, "fields": fields})
-        for heading, about in fieldsets
-        if (fields := [each for each in about["fields"] if each not in behind.without])
-    ]
+    seen = {*behind.without}
+    shown: list[Fieldset] = []
+    for heading, about in fieldsets:
+        # A field that the kind shows among its own is not shown again below.
+        if fields := [each for each in about["fields"] if each not in seen]:
+            shown.append((heading, {**about, "fields": fields}))
+            seen.update(map(str, fields))
+    return shown
 
 
 def _fold(name: Label, inside: Label, fields: Sequence[str]) -> Fieldset:
@@ -291,7 +294,9 @@ def _who_words(behind: Behind, row: DefinitionRow | None) -> Label:
     return ", ".join(words)
 
 
-def _limits_words(row: DefinitionRow | None) -> Label:
+def _limits_words(row: DefinitionRow | None, *, has_name: bool = True) -> Label:
+    if row is None and not has_name:
+        return _("no tags, the site's limits")
     if row is None:
         return _("name as drafted, no tags, the site's limits")
     limits = getattr(row, "calls_per_minute", None) or row.timeout

@@ -264,6 +264,29 @@ RESOURCE: Words = {
     "now": (_("What clients read now"), _("The saved working copy.")),
 }
 
+SKILL: Words = {
+    **RESOURCE,
+    "name": (_("Name"), _("Letters a-z, digits and hyphens. Empty: from the title.")),
+    "folder": (
+        _("Folder"),
+        _("May be empty. It stands before the name: skill://folder/name/SKILL.md."),
+    ),
+    "description": (
+        _("When should an agent use it?"),
+        _("An agent decides by this text alone. Say what it does, and for which work."),
+    ),
+    "config": (_("What it says"), ""),
+    "body": (_("Instructions"), _("Markdown. Agents read it as it is.")),
+    "files": (
+        _("Files"),
+        _("The instructions refer to them: [the rules](rules.md)."),
+    ),
+    "frontmatter": (
+        _("More fields of SKILL.md"),
+        _('JSON, for example {"license": "MIT"}.'),
+    ),
+}
+
 RESOURCE_TEMPLATE: Words = {
     **READABLE,
     "description": (

@@ -1,0 +1,158 @@
+"""The form of a skill: instructions for agents, with files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+from mcp_app.admin.editors.files import ANY_TYPE, Upload, upload_of
+from mcp_app.admin.editors.json_editor import WORDS, Initial, JsonEditor, SheetField
+from mcp_app.admin.editors.rows import (
+    MAX_ROWS,
+    LinesField,
+    NotRepresentable,
+    RowForm,
+    formset_class_of,
+)
+from mcp_app.admin.forms.definition import ConfigForm, written_text
+from mcp_app.admin.forms.fields import JsonField
+from mcp_app.admin.forms.fieldsets import Behind
+from mcp_app.admin.forms.resource import ResourceForm
+from mcp_app.admin.page.wording import SKILL
+from mcp_app.models import Blob, Resource
+from mcp_app.models.fields import parse_json
+from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.skills import SKILL_FILE, SkillError, check_paths
+
+_BODY = {"rows": 18, "class": "vLargeTextField mcp-json", "data-mcp-count": "tokens"}
+
+
+class SkillFileForm(RowForm):
+    """One file of a skill; its `name` is its path."""
+
+    name = forms.CharField(
+        label=_("Path"),
+        required=False,
+        help_text=_("Like scripts/check.py. Empty: the file's name."),
+    )
+    file = forms.FileField(label=_("File"), required=False)
+    upload = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    new_file: Upload | None = None
+
+    def clean_name(self) -> str:
+        file = self.files.get(self.add_prefix("file"))
+        path = str(self.cleaned_data["name"] or getattr(file, "name", ""))
+        try:
+            check_paths([path])
+        except SkillError as error:
+            raise ValidationError(str(error)) from None
+        return path
+
+    def clean_file(self) -> object:
+        # Its media type follows from its path.
+        self.new_file = upload_of(self.cleaned_data["file"], ANY_TYPE)
+        if self.new_file is None and not self["upload"].data:
+            raise ValidationError(_("Choose a file."))
+        return self.cleaned_data["file"]
+
+    def config_entry(self) -> JsonObject:
+        """Return what the config says of the file."""
+        kept = self.cleaned_data["upload"]
+        upload = kept if self.new_file is None else self.new_file.digest
+        return {"path": self.cleaned_data["name"], "upload": upload}
+
+
+class SkillFileSheet(JsonEditor):
+    """The files of a skill."""
+
+    formset = formset_class_of(SkillFileForm)
+    row_template = "mcp_app/widgets/skill_file.html"
+    multipart = True
+    words = {
+        **WORDS,
+        "as_table": _("Edit file by file"),
+        "add": _("Add a file"),
+        "new": _("New file"),
+        "beyond": _("They are kept as they are: %(reason)s. Edit them as JSON."),
+        "both": _("You changed both the files and the JSON. Choose which to keep."),
+        "keep_table": _("Keep the files"),
+        "empty": _("No files yet."),
+    }
+
+    def initial_rows(self, value: Any) -> Initial:
+        files = value or []
+        if len(files) > MAX_ROWS or any(len(each) > 2 for each in files):  # noqa: PLR2004
+            raise NotRepresentable(_("more than %d rows, or media types") % MAX_ROWS)
+        blobs = Blob.objects.filter(digest__in=[each["upload"] for each in files])
+        sizes = dict(blobs.values_list("digest", "size"))
+        return [
+            {**each, "name": each["path"], "size": sizes.get(each["upload"])}
+            for each in files
+        ]
+
+    def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
+        return [row.config_entry() for row in rows if isinstance(row, SkillFileForm)]
+
+
+class SkillForm(ConfigForm[Resource], ResourceForm):
+    """A skill; its address follows from its folder and its name."""
+
+    KIND = "skill"
+    WORDS = SKILL
+    MEMBERS = ("body", "files", "frontmatter")
+    BESIDE = ("title", "name", "folder", "description")
+
+    folder = forms.CharField(required=False)
+    body = LinesField(strip=False, widget=forms.Textarea(_BODY))
+    files = SheetField(SkillFileSheet())  # type: ignore[assignment]
+    frontmatter = JsonField()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        config = self.instance.json("config") or {}
+        for name in ("files", "frontmatter"):
+            self.initial[name] = written_text(config[name]) if name in config else ""
+        self.set_stored_value("files", self.initial["files"])
+        path = self.instance.uri.removeprefix("skill://").split("/")
+        self.initial["folder"] = "/".join(path[:-2])
+
+    @classmethod
+    def kind_fields(cls, config: JsonObject | None) -> Behind:
+        return Behind(
+            super().kind_fields(config).heading,
+            (*cls.BESIDE, "body", "files"),
+            more=("frontmatter",),
+            without=("uri", "mime_type", "audience", "importance"),
+        )
+
+    def clean_files(self) -> Any:
+        text = self.cleaned_data["files"]
+        return parse_json(text) if text else None
+
+    def clean_frontmatter(self) -> Any:
+        text = self.cleaned_data["frontmatter"]
+        fields = parse_json(text) if text else {}
+        if not isinstance(fields, dict) or {"name", "description"} & fields.keys():
+            rule = _("Write a JSON object. Name and description have their own fields.")
+            raise ValidationError(rule)
+        return fields or None
+
+    def column_values(self) -> Mapping[str, object]:
+        name, folder = map(self.cleaned_data.get, ("name", "folder"))
+        path = [part for part in str(folder or "").split("/") if part]
+        uri = "/".join(["skill:/", *path, str(name), SKILL_FILE])
+        return {**super().column_values(), **({"uri": uri} if name else {})}
+
+    def field_of_column(self, column: str) -> str:
+        moved: Mapping[str, str] = {"uri": "folder", "config": "files"}
+        return moved.get(column) or super().field_of_column(column)
+
+    def new_uploads(self) -> list[Upload]:
+        rows = self["files"].data.submitted_rows if "files" in self.fields else None
+        files = [getattr(row, "new_file", None) for row in rows or ()]
+        return [file for file in files if file is not None]

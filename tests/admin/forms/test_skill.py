@@ -1,0 +1,111 @@
+"""Skills as staff write them: their form, their files, and zips."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from mcp_app.models import Blob, Resource
+from mcp_app.models.fields import digest
+from tests.admin.pages import (
+    Staff,
+    add,
+    errors,
+    fill_in,
+    form_page,
+    page_of,
+    save,
+    words_of,
+)
+
+pytestmark = pytest.mark.django_db
+
+WHEN = "Refund an order of the shop. Use it for returns and complaints."
+TYPED = {"name": "refunds", "folder": "shop", "description": WHEN, "body": "# Refunds"}
+RULES = b"30 days"
+
+
+def file(content: bytes = RULES, name: str = "rules.md") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, content)
+
+
+def skill(client: Client, **typed: Any) -> Resource:
+    return add(client, Resource, "skill", **{**TYPED, **typed})
+
+
+def test_staff_write_a_skill_with_files(admin_client: Client) -> None:
+    row = skill(
+        admin_client, frontmatter='{"license": "MIT"}', **{"files-0-file": file()}
+    )
+    assert row.uri == "skill://shop/refunds/SKILL.md"
+    assert row.description == WHEN
+    assert row.json("config") == {
+        "body": "# Refunds",
+        "files": [{"path": "rules.md", "upload": digest(RULES)}],
+        "frontmatter": {"license": "MIT"},
+    }
+    assert bytes(Blob.objects.get().content) == RULES
+    shown = words_of(admin_client, row)
+    assert "7 bytes. If you choose another file" in shown
+
+    check = file(b"print()", "check.py")
+    typed = {"files-0-file": file(b"60 days"), "files-1-file": check}
+    save(admin_client, row, folder="", **typed, **{"files-1-name": "scripts/a.py"})
+    assert row.uri == "skill://refunds/SKILL.md"
+    assert [each["path"] for each in row.json("config")["files"]] == [
+        "rules.md",
+        "scripts/a.py",
+    ]
+    save(admin_client, row, **{"files-0-DELETE": "on"})
+    files = [{"path": "scripts/a.py", "upload": digest(b"print()")}]
+    assert row.json("config")["files"] == files
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "sentence"),
+    [
+        ({"name": "Refunds"}, "name", "'Refunds' cannot be the name of a skill"),
+        ({"folder": "my shop"}, "folder", "'skill://my shop/refunds/SKILL.md'"),
+        ({"description": "x" * 1_025}, "description", "at most 1024 characters"),
+        ({"frontmatter": "[]"}, "frontmatter", "Write a JSON object."),
+        ({"frontmatter": '{"name": "a"}'}, "frontmatter", "have their own fields"),
+        ({"files-0-name": "../a"}, "files", "'../a' cannot be the path of a file"),
+        ({"files-0-name": "skill.md"}, "files", "'skill.md' is there more than once"),
+    ],
+)
+def test_errors_stand_at_their_field(
+    admin_client: Client, typed: dict[str, str], field: str, sentence: str
+) -> None:
+    sent = {**TYPED, "files-0-file": file(), **typed}
+    found = errors(fill_in(admin_client, form_page("resource", "skill"), **sent))
+    assert [*found] == [field]
+    assert sentence in found[field]
+    assert not Blob.objects.exists()
+
+
+def test_a_file_must_be_chosen(admin_client: Client) -> None:
+    typed = {**TYPED, "files-0-name": "rules.md"}
+    found = errors(fill_in(admin_client, form_page("resource", "skill"), **typed))
+    assert "Choose a file." in found["files"]
+
+
+def test_who_may_not_change_it_reads_it(admin_client: Client, staff: Staff) -> None:
+    row = skill(admin_client, **{"files-0-file": file()})
+    client = staff("view_resource", "change_resource")
+    shown = words_of(client, row)
+    assert "# Refunds" in shown
+    assert f"fingerprint {digest(RULES)}" in shown
+    save(client, row, description=f"{WHEN} Now.")
+    assert row.description == f"{WHEN} Now."
+    assert row.json("config")["body"] == "# Refunds"
+    for name in ("body", "files-0-name"):
+        assert client.post(page_of(row), {name: "a"}).status_code == 403
+
+    User.objects.get(username="kim").user_permissions.remove(
+        Permission.objects.get(codename="change_resource")
+    )
+    assert "shop" in words_of(client, row)
