@@ -81,7 +81,7 @@ class SkillKind(Kind):
             parts.append((_("More fields"), pretty_text(fields)))
         for each in config.get("files", []):
             digest = _("fingerprint %(digest)s") % {"digest": each["upload"]}
-            parts.append((_("File"), f"{each['path']}, {digest}"))
+            parts.append((_("File %(path)s") % {"path": each["path"]}, digest))
         return parts
 
     def resource_runnable(

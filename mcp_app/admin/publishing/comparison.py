@@ -217,6 +217,11 @@ def _consequences(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
         whole = whole_definition(row, proposal.content, mcp)
         text = hint_words(whole.hints) if isinstance(whole, ToolDefinition) else ""
     yield capfirst(text)
+    changed = {each.field for each in proposal.differences}
+    if row.published_id and proposal.content.get("kind") == "skill":
+        # Their users have agreed to the digests of its files.
+        is_other = not changed.isdisjoint({"name", "description", "config"})
+        yield _("Clients ask their users again.") if is_other else ""
     tokens = proposal.judged.tokens
     # Clients give a model only the tools with every request.
     if tokens and isinstance(row, Tool):

@@ -21,6 +21,7 @@ from tests.admin.pages import (
     save,
     words_of,
 )
+from tests.published import published
 
 pytestmark = pytest.mark.django_db
 
@@ -109,3 +110,16 @@ def test_who_may_not_change_it_reads_it(admin_client: Client, staff: Staff) -> N
         Permission.objects.get(codename="change_resource")
     )
     assert "shop" in words_of(client, row)
+
+
+def test_a_change_asks_the_users_of_clients_again(admin_client: Client) -> None:
+    row = skill(admin_client, **{"files-0-file": file()})
+    again, page = "Clients ask their users again.", page_of(row, "publish")
+    assert again not in words_of(admin_client, page)
+    published(row)
+    save(admin_client, row, tags="shop")
+    assert again not in words_of(admin_client, page)
+    save(admin_client, row, **{"files-0-file": file(b"60 days")})
+    shown = words_of(admin_client, page)
+    assert again in shown
+    assert "File rules.md" in shown
