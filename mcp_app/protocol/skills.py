@@ -82,7 +82,7 @@ class Skill:
         self.size: Final = sum(self._sizes.values())
         resources = []
         for path in sorted(files, key=lambda path: (path != SKILL_FILE, path)):
-            address = f"{root}/{quote(path, safe=_SAFE)}"
+            address = file_uri(root, path)
             self.paths[address] = path
             self._contents[path] = _file_contents(address, path, *files[path])
             digest = f"sha256:{sha256(files[path][0]).hexdigest()}"
@@ -107,6 +107,11 @@ class Skill:
                 file = {"mimeType": media_type, "size": self._sizes[path]}
                 found[name] = child | ({"mimeType": _FOLDER} if slash else file)
         return [*found.values()]
+
+
+def file_uri(root: str, path: str) -> str:
+    """Return the address of a file of the skill in this folder."""
+    return f"{root}/{quote(path, safe=_SAFE)}"
 
 
 def _file_contents(

@@ -31,11 +31,13 @@ from mcp_app.interface.definitions import (
 from mcp_app.models.fields import parse_json
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.skills import file_uri
 from mcp_app.protocol.uri_templates import UriTemplate
 
 PREFIX: Final = "argument-"
 WAY: Final = "way"
 JSON: Final = "json"
+FILE: Final = "file"
 TEXT: Final = "arguments"
 """The input with all arguments as JSON."""
 
@@ -63,9 +65,17 @@ class Arguments:
         return value
 
 
-def arguments_of(definition: Definition, data: QueryDict | None = None) -> Arguments:
-    """Return what is asked for, with what was typed if there is any."""
+def arguments_of(
+    definition: Definition, data: QueryDict | None = None, files: Sequence[str] = ()
+) -> Arguments:
+    """Return what is asked for, with what was typed if there is any.
+
+    `files` are the paths of a skill, of which one may be chosen.
+    """
     schema = schema_of(definition)
+    if files:
+        choice = {"enum": [*files], "description": _("If none is chosen: SKILL.md.")}
+        schema = {"properties": {FILE: choice}}
     fields = fields_of(schema, PREFIX)
     if data is None:
         examples, text = schema.get("examples"), ""
@@ -122,7 +132,9 @@ def request_of(definition: Definition, values: JsonObject) -> tuple[str, JsonObj
     if isinstance(definition, EventDefinition):
         return "events/poll", {"name": definition.name, "arguments": values}
     if isinstance(definition, ResourceDefinition):
-        return "resources/read", {"uri": definition.uri}
+        root = definition.uri.rpartition("/")[0]
+        uri = file_uri(root, str(values[FILE])) if FILE in values else definition.uri
+        return "resources/read", {"uri": uri}
     if not isinstance(definition, ResourceTemplateDefinition):
         raise TypeError(f"{type(definition).__name__} has no URI.")
     template = UriTemplate.parse(definition.uri_template)

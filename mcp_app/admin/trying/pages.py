@@ -98,7 +98,9 @@ class TryPage:
             examples.find_example(row, key) if has_right(request, "try") else None
         )
         if self._definition is not None:
-            self._arguments = arguments_of(self._definition, data)
+            self._arguments = arguments_of(
+                self._definition, data, _paths_of_skill(self._content)
+            )
             if self._example is not None:
                 values = self._example.read()
                 self._arguments = with_values(self._arguments, values)
@@ -418,3 +420,8 @@ class TryPage:
             return ""
         query = urlencode({"server": setup.server_slug, "person": setup.person_name})
         return f"{page_url(self._row, 'who')}?{query}"
+
+
+def _paths_of_skill(content: JsonObject) -> list[str]:
+    files = (content.get("config") or {}).get("files", ())
+    return [each["path"] for each in files if content.get("kind") == "skill"]

@@ -38,6 +38,7 @@ from tests.admin.trying.console import (
 )
 from tests.audit.reading import kept
 from tests.drill.models import Ledger
+from tests.drill.skills import FILES, SLUG, write_skills
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import PATIENCE_S
 
@@ -84,6 +85,25 @@ async def test_prompt_resource_and_template(client: AsyncClient, version: str) -
     template = await url_of(ResourceTemplate, name="template-data")
     response = await run(client, template, id="a b/c", revision=version)
     assert "a b/c" in result_of(response)
+
+
+async def test_a_file_of_a_skill_is_read(client: AsyncClient) -> None:
+    rows = await sync_to_async(write_skills)()
+    try:
+        url = await sync_to_async(page_url)(rows[1], "try")
+        fields = (await client.get(url)).context["arguments"].fields
+        texts = [option.text for option in fields[0].options]
+        assert texts[-3:] == [*FILES]
+        response = await run(client, url, server=SLUG)
+        assert "# Refunds" in result_of(response)
+        chosen = {option.text: option.value for option in fields[0].options}
+        for path in ("references/RULES.md", "assets/stamp one.png"):
+            response = await run(client, url, server=SLUG, file=chosen[path])
+            assert path.split()[0] in text_of(response)
+        assert "stamp%20one.png" in text_of(response)
+    finally:
+        for row in rows:
+            await row.adelete()
 
 
 async def test_an_error_and_a_crash(login: Login) -> None:
