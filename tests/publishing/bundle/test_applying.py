@@ -13,6 +13,9 @@ from django.test import override_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcp_app.catalog.registry import mcp
+from mcp_app.catalog.row_loader import stored_definition
+from mcp_app.kinds import complete_definition, usable_kinds
 from mcp_app.models import (
     Blob,
     Change,
@@ -31,6 +34,7 @@ from mcp_app.publishing.bundle.applying import MAX_VALUE_LENGTH, report_lines
 from mcp_app.publishing.bundle.format import natural_key_of
 from mcp_app.publishing.bundle.writing import says_nothing
 from mcp_app.publishing.publication import OutOfDate
+from tests.drill.skills import FILES, write_skills
 from tests.models.recording import as_committed
 from tests.published import published, stopped
 from tests.publishing.bundle.content import (
@@ -395,6 +399,25 @@ def test_uploads_of_what_stays_the_same_are_not_stored_again() -> None:
     Blob.objects.all().delete()
     assert imported(file, publish=True) == []
     assert not Blob.objects.exists()
+
+
+def test_a_skill_has_the_same_digests_at_another_site() -> None:
+    _server, row, _other = write_skills()
+    file, entry = bundle.export_bundle([row]), skill_entry(row)
+    assert len(entry["resources"]) == 1 + len(FILES)
+    Resource.objects.all().delete()
+    Blob.objects.all().delete()
+    imported(file, publish=True)
+    assert skill_entry(Resource.objects.get()) == entry
+
+
+def skill_entry(row: Resource) -> Any:
+    """Return what clients see of a skill."""
+    stored = complete_definition(stored_definition(row), usable_kinds(mcp))
+    run = usable_kinds(mcp)["skill"].definition_runnable(
+        stored.definition, stored.config, stored.uploads
+    )
+    return run.skill and run.skill.entry
 
 
 def test_no_secret_and_nobody_but_authors_are_in_the_file(
