@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final, TypeVar
 
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -20,6 +21,7 @@ from mcp_app.admin.page.concurrency import LockingAdmin
 from mcp_app.admin.page.header import page_url, render_page
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.page.wording import EVERY
+from mcp_app.interface.rules import visible
 from mcp_app.kinds import Kind, Missing
 from mcp_app.kinds.registry import OURS
 from mcp_app.models import DefinitionRow
@@ -163,6 +165,8 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
         if not self.has_view_permission(request, obj):
             return super().response_post_save_change(request, obj)
         page = "try" if "_try" in request.POST else "change"
+        # What an upload has replaced is looked at before it is published.
+        page = "publish" if "zip" in request.FILES else page
         return HttpResponseRedirect(page_url(obj, page))
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
@@ -175,6 +179,10 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
     ) -> None:
         form.keep_uploads()
         super().save_model(request, obj, form, change)
+        if form.left_out:
+            files = visible(", ".join(form.left_out))
+            text = _("Not taken: %(files)s.") % {"files": files}
+            self.message_user(request, text, messages.WARNING)
 
     def get_urls(self) -> list[URLPattern]:
         name = f"{self.opts.app_label}_{self.opts.model_name}_preview"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -23,8 +23,9 @@ from mcp_app.admin.forms.fields import JsonField
 from mcp_app.admin.forms.fieldsets import Behind
 from mcp_app.admin.forms.resource import ResourceForm
 from mcp_app.admin.page.wording import SKILL
+from mcp_app.catalog.skill_zip import SkillArchive, read_skill_zip
 from mcp_app.models import Blob, Resource
-from mcp_app.models.fields import parse_json
+from mcp_app.models.fields import digest, parse_json
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.skills import SKILL_FILE, SkillError, check_paths
 
@@ -60,11 +61,9 @@ class SkillFileForm(RowForm):
             raise ValidationError(_("Choose a file."))
         return self.cleaned_data["file"]
 
-    def config_entry(self) -> JsonObject:
-        """Return what the config says of the file."""
-        kept = self.cleaned_data["upload"]
-        upload = kept if self.new_file is None else self.new_file.digest
-        return {"path": self.cleaned_data["name"], "upload": upload}
+    def clean_upload(self) -> str:
+        kept = str(self.cleaned_data["upload"])
+        return kept if self.new_file is None else self.new_file.digest
 
 
 class SkillFileSheet(JsonEditor):
@@ -96,7 +95,8 @@ class SkillFileSheet(JsonEditor):
         ]
 
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
-        return [row.config_entry() for row in rows if isinstance(row, SkillFileForm)]
+        values = [row.cleaned_data for row in rows]
+        return [{"path": each["name"], "upload": each["upload"]} for each in values]
 
 
 class SkillForm(ConfigForm[Resource], ResourceForm):
@@ -111,6 +111,8 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
     body = LinesField(strip=False, widget=forms.Textarea(_BODY))
     files = SheetField(SkillFileSheet())  # type: ignore[assignment]
     frontmatter = JsonField()
+    zip = forms.FileField(required=False)
+    _unpacked: Sequence[Upload] = ()
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -125,7 +127,7 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
     def kind_fields(cls, config: JsonObject | None) -> Behind:
         return Behind(
             super().kind_fields(config).heading,
-            (*cls.BESIDE, "body", "files"),
+            (*cls.BESIDE, "body", "files", "zip"),
             more=("frontmatter",),
             without=("uri", "mime_type", "audience", "importance"),
         )
@@ -142,6 +144,32 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
             raise ValidationError(rule)
         return fields or None
 
+    def clean_zip(self) -> SkillArchive | None:
+        upload = upload_of(self.cleaned_data["zip"], ANY_TYPE)
+        if upload and {"name", "description", *self.MEMBERS} & {*self.changed_data}:
+            raise ValidationError(_("Upload it or change fields, not both at once."))
+        try:
+            return read_skill_zip(upload.content) if upload else None
+        except ValueError as error:
+            raise ValidationError(str(error)) from None
+
+    def clean(self) -> dict[str, Any] | None:
+        if archive := self.cleaned_data.get("zip"):
+            self.cleaned_data |= self._values_of_archive(archive)
+        return super().clean()
+
+    def _values_of_archive(self, archive: SkillArchive) -> dict[str, Any]:
+        more = {**archive.frontmatter}
+        names = {"name", "description"} & more.keys()
+        values: dict[str, Any] = {name: str(more.pop(name)) for name in names}
+        values |= {"body": archive.body, "frontmatter": more or None}
+        if archive.files is not None:
+            files = sorted(archive.files.items())
+            self._unpacked = [Upload(digest(each), each, "") for _, each in files]
+            values["files"] = [{"path": p, "upload": digest(each)} for p, each in files]
+            self.left_out = archive.left_out
+        return values
+
     def column_values(self) -> Mapping[str, object]:
         name, folder = map(self.cleaned_data.get, ("name", "folder"))
         path = [part for part in str(folder or "").split("/") if part]
@@ -155,4 +183,4 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
     def new_uploads(self) -> list[Upload]:
         rows = self["files"].data.submitted_rows if "files" in self.fields else None
         files = [getattr(row, "new_file", None) for row in rows or ()]
-        return [file for file in files if file is not None]
+        return [*self._unpacked, *(file for file in files if file is not None)]

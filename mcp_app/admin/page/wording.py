@@ -281,6 +281,10 @@ SKILL: Words = {
         _("Files"),
         _("The instructions refer to them: [the rules](rules.md)."),
     ),
+    "zip": (
+        _("Upload a zip or SKILL.md"),
+        _("It replaces all of this. You see the difference before you publish it."),
+    ),
     "frontmatter": (
         _("More fields of SKILL.md"),
         _('JSON, for example {"license": "MIT"}.'),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -103,7 +105,7 @@ def test_who_may_not_change_it_reads_it(admin_client: Client, staff: Staff) -> N
     save(client, row, description=f"{WHEN} Now.")
     assert row.description == f"{WHEN} Now."
     assert row.json("config")["body"] == "# Refunds"
-    for name in ("body", "files-0-name"):
+    for name in ("body", "files-0-name", "zip"):
         assert client.post(page_of(row), {name: "a"}).status_code == 403
 
     User.objects.get(username="kim").user_permissions.remove(
@@ -123,3 +125,55 @@ def test_a_change_asks_the_users_of_clients_again(admin_client: Client) -> None:
     shown = words_of(admin_client, page)
     assert again in shown
     assert "File rules.md" in shown
+
+
+def zipped(*entries: tuple[str, bytes]) -> SimpleUploadedFile:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for path, content in entries:
+            archive.writestr(path, content)
+    return file(buffer.getvalue(), "refunds.zip")
+
+
+SKILL = b"---\nname: refunds\ndescription: Refunds\nlicense: MIT\n---\n\n# New\n"
+
+
+def test_a_zip_replaces_the_working_copy_and_nothing_is_published(
+    admin_client: Client,
+) -> None:
+    row = published(skill(admin_client, **{"files-0-file": file()}))
+    hidden, entry = ("a/.git", b""), ("a/docs/b.md", b"B")
+    sent = zipped(("a/SKILL.md", SKILL.replace(b"refunds", b"returns")), entry, hidden)
+    response = fill_in(admin_client, page_of(row), zip=sent)
+    assert response["Location"] == page_of(row, "publish")
+    shown = words_of(admin_client, page_of(row, "publish"))
+    assert "Not taken: a/.git." in shown
+    assert "those to “skill://shop/refunds/SKILL.md”" in shown
+    row.refresh_from_db()
+    assert row.uri == "skill://shop/returns/SKILL.md"
+    assert (row.name, row.description, row.state) == ("returns", "Refunds", "changed")
+    files = [{"path": "docs/b.md", "upload": digest(b"B")}]
+    config = {"body": "# New\n", "files": files, "frontmatter": {"license": "MIT"}}
+    assert row.json("config") == config
+    assert Blob.objects.get(digest=digest(b"B")).size == 1
+
+    save(admin_client, row, zip=file(SKILL, "SKILL.md"))
+    assert (row.name, row.json("config")["files"]) == ("refunds", files)
+
+
+@pytest.mark.parametrize(
+    ("entries", "typed", "sentence"),
+    [
+        ([("a", b"")], {}, "The zip has no SKILL.md"),
+        ([("SKILL.md", SKILL)], {"body": "Mine"}, "not both at once."),
+    ],
+)
+def test_a_refused_zip_leaves_the_working_copy(
+    admin_client: Client, entries: Any, typed: dict[str, str], sentence: str
+) -> None:
+    row = skill(admin_client)
+    sent = {"zip": zipped(*entries), **typed}
+    assert sentence in errors(fill_in(admin_client, page_of(row), **sent))["zip"]
+    row.refresh_from_db()
+    assert row.json("config") == {"body": "# Refunds"}
+    assert not Blob.objects.exists()
