@@ -43,7 +43,7 @@ from mcp_app.models import (
     Tool,
 )
 from mcp_app.models.changes import ANY
-from mcp_app.models.definitions import Source
+from mcp_app.models.definitions import AS_TEXT, Source
 from mcp_app.models.fields import DEMANDS, split_lines, split_words
 from mcp_app.models.stops import Running, Scope, is_stopped
 from mcp_app.protocol.content import Icon
@@ -346,6 +346,7 @@ def _read_definition(kind: str, content: JsonObject) -> Definition:
             calls_per_minute=content.get("calls_per_minute"),
             hidden_values=hidden_values_of(content),
             task=content.get("task") or FORBIDDEN,
+            app=content.get("app", ""),
             approval=approval_of(content),
         )
     if kind == "prompt":
@@ -440,5 +441,7 @@ def apply_overlay(definition: AnyDefinition, content: JsonObject) -> AnyDefiniti
         changes["calls_per_minute"] = content.get("calls_per_minute", own)
         changes["hidden_values"] = hidden_values_of(content)
         changes["task"] = content.get("task", definition.task)
+        app = content.get("app", definition.app)
+        changes["app"] = "" if app == AS_TEXT else app
         changes["approval"] = approval_of(content, definition.approval)
     return replace(definition, **changes)

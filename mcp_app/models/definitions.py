@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from django.conf import settings
 from django.core.validators import MinValueValidator
@@ -185,6 +185,10 @@ class TaskChoice(models.TextChoices):
     REQUIRED = "required", _("Always")
 
 
+AS_TEXT: Final = "text"
+"""As the app of an overlay: none, whatever the code says."""
+
+
 class ApprovalChoice(models.TextChoices):
     """Who must agree to a call before it runs (`interface.definitions.Approver`)."""
 
@@ -199,7 +203,7 @@ class Tool(DefinitionRow):
     """Something that a model may do; the schemas are stored as they were given."""
 
     HINTS = ("read_only", "destructive", "idempotent", "open_world")
-    CALLS = ("calls_per_minute", "keeps_values", "hidden_values", "task")
+    CALLS = ("app", "calls_per_minute", "keeps_values", "hidden_values", "task")
     OVERLAY = (*DefinitionRow.OVERLAY, *HINTS, *CALLS, "approval")
     CONTENT = (
         *DefinitionRow.CONTENT,
@@ -219,6 +223,8 @@ class Tool(DefinitionRow):
     keeps_values = models.BooleanField(default=False)
     hidden_values = models.TextField(blank=True)
     """Parameters whose values are not kept, one in each line."""
+    app = models.CharField(max_length=255, blank=True, default="", db_default="")
+    """The URI of the page that shows its answers, "" for none."""
     task = models.CharField(
         max_length=9, blank=True, choices=TaskChoice.choices, default="", db_default=""
     )

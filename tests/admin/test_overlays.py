@@ -14,10 +14,23 @@ from mcp_app.models import EventType, Prompt, State, Tool
 from mcp_app.process.loading import Catalogs
 from mcp_app.publishing.overlays import make_overlays
 from mcp_app.publishing.row_findings import store_all_findings
-from tests.admin.pages import errors, fill_in, page, page_of, save, text_of
+from tests.admin.pages import (
+    errors,
+    fill_in,
+    page,
+    page_of,
+    save,
+    saved,
+    text_of,
+    words_in,
+)
 from tests.published import published
 
 pytestmark = pytest.mark.django_db
+
+TABLE = "ui://mcp_app/table"
+ORDERS = "ui://shop/orders"
+TEXT = '{"content": [{"type": "text", "text": "1"}]}'
 
 
 @pytest.fixture(autouse=True)
@@ -113,6 +126,46 @@ def test_an_approval_is_never_weaker_than_the_codes(admin_client: Client) -> Non
     Tool.objects.filter(name="refund").update(approval="self")
     save(admin_client, row, title="Refund")
     assert row.working_content() == {"title": "Refund", "approval": "self"}
+
+
+def test_staff_say_what_the_answers_of_a_tool_are_shown_as(
+    admin_client: Client,
+) -> None:
+    mcp.app(ORDERS, title="Orders", template=lambda: "<p>Orders")
+
+    @mcp.tool(app=ORDERS)
+    async def sales() -> str:
+        """Tell what was sold."""
+        return ""
+
+    make_overlays(mcp)
+    code = Tool.objects.get(name="sales")
+    about = {"description": "Say one.", "read_only": True}
+    here = published(Tool(name="here", config=TEXT, **about))
+    assert "From code: “Orders”." in text_of(admin_client, code)
+    catalogs, reader = Catalogs(mcp), ChangeReader()
+    for row, chosen, difference, shown in (
+        (here, TABLE, "added: Table", TABLE),
+        (here, ORDERS, "removed: Table added: Orders", ORDERS),
+        (here, "", "removed: Orders", ""),
+        (code, TABLE, "Table", TABLE),
+        (code, "text", "removed: Table added: Text", ""),
+        (code, "", "removed: Text", ORDERS),
+    ):
+        save(admin_client, row, app=chosen)
+        publish = page_of(row, "publish")
+        assert f"Shown as {difference}" in words_in(admin_client.get(publish))
+        assert saved(fill_in(admin_client, publish))
+        catalogs.load_changes(reader.read_changes())
+        catalog = catalogs.by_slug["default"]
+        assert catalog.tools[row.name].definition.app == shown
+        assert (TABLE in catalog.resources) == (shown == TABLE)
+    refused = fill_in(admin_client, page_of(here), app="ui://shop/sales")
+    assert "ui://shop/sales is not one of" in errors(refused)["app"]
+    # What is stored stays, even if its app is gone.
+    Tool.objects.filter(name="here").update(app="ui://shop/sales")
+    save(admin_client, here, title="Here")
+    assert here.working_content()["app"] == "ui://shop/sales"
 
 
 def test_going_back_reaches_clients_when_it_is_published(admin_client: Client) -> None:

@@ -15,12 +15,15 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.editors import json_texts
 from mcp_app.admin.editors.json_texts import lines_from_browser
+from mcp_app.catalog.apps import CHART, TABLE, our_app_title
 from mcp_app.catalog.registry import mcp
-from mcp_app.interface.definitions import Definition, ToolDefinition
+from mcp_app.interface.definitions import Definition, Label, ToolDefinition
 from mcp_app.interface.rules import permission_problem, visible
 from mcp_app.kinds import KindError
 from mcp_app.kinds.text import properties_of
+from mcp_app.models.definitions import AS_TEXT
 from mcp_app.models.fields import group_problem, split_lines
+from mcp_app.protocol.apps import is_app
 
 ATTRIBUTES = {"class": "vLargeTextField mcp-json", "spellcheck": "false"}
 
@@ -263,6 +266,29 @@ class RuleField(forms.ChoiceField):
         self.choices = _with_missing([("", _("None")), *there], gone)
 
 
+class AppField(forms.ChoiceField):
+    """The address of the page that shows a tool's answers."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False)
+
+    def offer_stored(self, stored: str, empty: Label = "") -> None:
+        """Offer each app, and the stored one; `empty` says what nothing means."""
+        titles = app_titles()
+        choices = {"": empty or titles.pop(AS_TEXT), **titles}
+        self.choices = [*{**choices, stored: choices.get(stored, stored)}.items()]
+
+
+def app_titles() -> dict[str, Label]:
+    """Return what staff call text, our two pages and those of code, by address."""
+    pages = [each.definition for each in mcp.resources.values()]
+    apps = {
+        each.uri: each.title or each.name for each in pages if is_app(each.mime_type)
+    }
+    ours = {uri: our_app_title(uri) for uri in (TABLE, CHART)}
+    return {AS_TEXT: _("Text"), **ours, **apps}
+
+
 def _permissions() -> dict[str, str]:
     """Return the names of all permissions by what is written for them."""
     rows = Permission.objects.values_list("content_type__app_label", "codename", "name")
@@ -304,6 +330,7 @@ def _missing_label(name: str) -> str:
 
 
 FIELDS = {
+    "app": AppField,
     "permission": PermissionField,
     "groups": GroupsField,
     "rule": RuleField,

@@ -12,7 +12,7 @@ from django.forms import ChoiceField, Select
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.forms.definition import FormMeta
-from mcp_app.admin.forms.fields import ParametersField
+from mcp_app.admin.forms.fields import AppField, ParametersField, app_titles
 from mcp_app.admin.forms.watched_form import WatchedForm
 from mcp_app.admin.page.wording import HINTS
 from mcp_app.catalog.registry import mcp
@@ -51,6 +51,7 @@ def from_code(definition: Definition) -> Mapping[str, str]:
         values["calls_per_minute"] = "" if rate is None else f"{rate}"
         is_task = definition.task != FORBIDDEN
         values["task"] = str(TaskChoice(definition.task).label) if is_task else ""
+        values["app"] = str(app_titles().get(definition.app, definition.app))
         values["approval"] = _approval_words(definition.approval)
         for name in Tool.HINTS:
             values[name] = answers.get(getattr(definition.hints, name), "")
@@ -80,7 +81,8 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         for name, text in code_values.items():
             if name in self.fields:
                 self.fields[name].help_text = self._help_text(name, text)
-        for name in self.fields.keys() & {*Tool.HINTS}:
+        for name in self.fields.keys() & {*Tool.HINTS, "position"}:
+            self.fields[name].required = False
             widget = self.fields[name].widget
             if isinstance(widget, Select):
                 widget.choices = [
@@ -94,8 +96,9 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         approval = getattr(definition, "approval", None)
         if "approval" in self.fields and approval is not None:
             self._offer_stricter(approval)
-        if "position" in self.fields:
-            self.fields["position"].required = False
+        app_field = self.fields.get("app")
+        if isinstance(app_field, AppField):
+            app_field.offer_stored(self.initial["app"], _("As in the code"))
 
     def _offer_stricter(self, approval: Approval) -> None:
         """Offer who may agree: nobody weaker than the code's, but what is stored."""

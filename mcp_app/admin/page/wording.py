@@ -146,6 +146,7 @@ SERVER: Words = {
 }
 
 RATE: Words = {
+    "app": (_("Shown as"), _("In clients that show pages; others show text.")),
     "approval": (
         _("Must somebody agree first?"),
         _("Another person who agrees needs the right “Can approve calls”."),

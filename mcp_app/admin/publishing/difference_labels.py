@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.forms import form_of
-from mcp_app.admin.forms.fields import seconds_of
+from mcp_app.admin.forms.fields import app_titles, seconds_of
 from mcp_app.admin.forms.resource import AUDIENCES, IMPORTANCES
 from mcp_app.admin.page.wording import EVERY, HINTS, READABLE, SERVER, Words
 from mcp_app.interface.definitions import Label
@@ -125,6 +125,7 @@ _WORDINGS: Final[Mapping[tuple[str, str], Callable[[PublishedRow, str], str]]] =
     ("kind", ""): lambda _row, value: str(name_of_kind(value)),
     ("selection", ""): _choice_labels(dict(Server.Selection.choices)),
     ("listing", ""): _choice_labels(dict(Server.ToolList.choices)),
+    ("app", ""): lambda _row, value: str(app_titles().get(value, value)),
     ("approval", ""): _choice_labels(dict(ApprovalChoice.choices)),
     ("annotations", "audience"): _choice_labels(AUDIENCES),
     ("annotations", "priority"): _choice_labels(IMPORTANCES),

@@ -26,7 +26,9 @@ GROUPS = AccessRequirements(groups=(frozenset({"B", "A"}), frozenset({"C"})))
 
 def test_of_what_says_nothing_there_is_nothing_to_show() -> None:
     assert from_code(PromptDefinition(name="p")) == BARE
-    of_tools = dict.fromkeys((*HINTS, "calls_per_minute", "task", "approval"), "")
+    of_tools = dict.fromkeys(
+        (*HINTS, "app", "calls_per_minute", "task", "approval"), ""
+    )
     assert from_code(ToolDefinition(name="t")) == {**BARE, **of_tools}
 
 
