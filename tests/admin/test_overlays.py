@@ -162,10 +162,6 @@ def test_staff_say_what_the_answers_of_a_tool_are_shown_as(
         assert (TABLE in catalog.resources) == (shown == TABLE)
     refused = fill_in(admin_client, page_of(here), app="ui://shop/sales")
     assert "ui://shop/sales is not one of" in errors(refused)["app"]
-    # What is stored stays, even if its app is gone.
-    Tool.objects.filter(name="here").update(app="ui://shop/sales")
-    save(admin_client, here, title="Here")
-    assert here.working_content()["app"] == "ui://shop/sales"
 
 
 def test_going_back_reaches_clients_when_it_is_published(admin_client: Client) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, StorageState, expect
+from playwright.sync_api import Browser, Frame, Page, Route, StorageState, expect
 from playwright.sync_api import Error as PlaywrightError
 
 from tests.browser.chromium import PATIENCE_MS, chromium, page_of
@@ -256,7 +256,7 @@ def log_in(page: Page, name: str, password: str) -> None:
     page.get_by_role("heading", name="Site administration").wait_for()
 
 
-def violations(page: Page) -> dict[str, str]:
+def violations(page: Page | Frame) -> dict[str, str]:
     """Return what axe finds: where, by the rule."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
     return dict(page.evaluate(VIOLATIONS))
