@@ -189,6 +189,10 @@ def all_findings() -> Iterator[Finding]:
         yield from findings_with_kind(definition, kind, config)
     for function, _rules in lint_cases.FOUND_OF_FUNCTIONS:
         yield from form_urls.findings_of(function)
+    for template, policy, _rules in lint_cases.FOUND_OF_PAGES:
+        yield from lint_cases.findings_of_page(template, policy)
+    for field, _rules in lint_cases.FOUND_OF_SKILLS:
+        yield from lint_cases.findings_of_skill(field)
 
 
 WORDS = {

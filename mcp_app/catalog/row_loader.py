@@ -333,6 +333,12 @@ def approval_of(
     return replace(declared or Approval(by=by), by=by, when=None)
 
 
+def app_of(content: JsonObject, declared: str) -> str:
+    """Return the page that shows a tool's answers: that of its content, or of code."""
+    app: str = content.get("app", declared)
+    return "" if app == AS_TEXT else app
+
+
 _HINTS = ("read_only", "destructive", "idempotent", "open_world")
 
 
@@ -346,7 +352,7 @@ def _read_definition(kind: str, content: JsonObject) -> Definition:
             calls_per_minute=content.get("calls_per_minute"),
             hidden_values=hidden_values_of(content),
             task=content.get("task") or FORBIDDEN,
-            app=content.get("app", ""),
+            app=app_of(content, ""),
             approval=approval_of(content),
         )
     if kind == "prompt":
@@ -441,7 +447,6 @@ def apply_overlay(definition: AnyDefinition, content: JsonObject) -> AnyDefiniti
         changes["calls_per_minute"] = content.get("calls_per_minute", own)
         changes["hidden_values"] = hidden_values_of(content)
         changes["task"] = content.get("task", definition.task)
-        app = content.get("app", definition.app)
-        changes["app"] = "" if app == AS_TEXT else app
+        changes["app"] = app_of(content, definition.app)
         changes["approval"] = approval_of(content, definition.approval)
     return replace(definition, **changes)

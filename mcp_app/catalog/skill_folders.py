@@ -16,6 +16,7 @@ from mcp_app.catalog.registered_function import (
     Declaration,
     DeclaredResource,
     ReadyFunction,
+    RegisteredFunction,
 )
 from mcp_app.catalog.runnable import Runnable, leave_unconverted
 from mcp_app.conf import mcp_settings
@@ -126,15 +127,17 @@ def _definition_of(skill: Skill, options: SkillOptions) -> ResourceDefinition:
     )
 
 
-def skill_findings(declared: Declaration[Any]) -> Iterator[Finding]:
+def findings_of(function: RegisteredFunction | ReadyFunction) -> Iterator[Finding]:
+    """Yield what is wrong with the skill that stands behind a resource, if one does."""
+    if isinstance(function, ReadyFunction) and function.run.skill is not None:
+        yield from skill_findings(function.run.skill)
+
+
+def skill_findings(skill: Skill) -> Iterator[Finding]:
     """Yield the fields of a folder's frontmatter that readers of YAML read differently.
 
     Hosts read it by the core schema of YAML 1.2, many programs by that of 1.1.
     """
-    function = declared.function
-    skill = function.run.skill if isinstance(function, ReadyFunction) else None
-    if skill is None:
-        return
     import yaml  # noqa: PLC0415 - an extra, without which there is no such skill
 
     other = next(yaml.safe_load_all(skill.read().text or ""))

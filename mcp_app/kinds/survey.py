@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from mcp_app import kinds
-from mcp_app.catalog import form_urls, row_loader
+from mcp_app.catalog import form_urls, row_loader, skill_folders
 from mcp_app.catalog.app_lint import page_findings
 from mcp_app.catalog.event_types import DeclaredEvent
 from mcp_app.catalog.findings import Finding, must_fix
@@ -21,7 +21,6 @@ from mcp_app.catalog.row_loader import (
     StoredRow,
     apply_overlay,
 )
-from mcp_app.catalog.skill_folders import skill_findings
 from mcp_app.interface.definitions import Definition
 from mcp_app.interface.server import Key, ServerDefinition
 
@@ -60,7 +59,7 @@ def code_findings(registry: Registry) -> Iterator[SurveyFinding]:
         source = each.function.qualified_name
         in_code = not isinstance(each.function, ReadyFunction)
         findings += [*form_urls.findings_of(each.function), *page_findings(each)]
-        for finding in (*findings, *skill_findings(each)):
+        for finding in (*findings, *skill_folders.findings_of(each.function)):
             if in_code or finding.rule not in _NOT_OF_TOOLSETS:
                 yield SurveyFinding(each.definition, source, finding, in_code)
 

@@ -9,7 +9,11 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy
 
+from mcp_app.catalog.app_lint import page_findings
+from mcp_app.catalog.findings import Finding
 from mcp_app.catalog.registered_function import RegisteredFunction
+from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.skill_folders import skill_findings
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.definitions import (
     Approval,
@@ -25,6 +29,7 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.content import Annotations, Icon
+from mcp_app.protocol.skills import Skill, read_frontmatter
 
 READS = ToolHints(read_only=True)
 TOOL = ToolDefinition(name="weather", description="Tells the weather.", hints=READS)
@@ -509,6 +514,20 @@ FOUND_OF_PAGES: list[tuple[Any, Any, list[str]]] = [
     ("drill/orders.html", {}, []),
     ("drill/nothing.html", {}, ["app-broken"]),
 ]
+
+
+def findings_of_page(template: Any, policy: Any) -> list[Finding]:
+    registry = Registry()
+    registry.app("ui://a", template=template, csp=policy)
+    return list(page_findings(registry.resources["ui://a"]))
+
+
+def findings_of_skill(field: str) -> list[Finding]:
+    content = f"---\nname: a\ndescription: b\n{field}\n---\n".encode()
+    files = {"SKILL.md": (content, "")}
+    skill = Skill("skill://a/SKILL.md", read_frontmatter(content), files)
+    return list(skill_findings(skill))
+
 
 FOUND_OF_SKILLS: list[tuple[str, list[str]]] = [
     ("day: 2026-01-01", ["skill-value"]),

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from mcp_app.catalog.app_lint import page_findings
 from mcp_app.catalog.lint import (
     RULES,
     Finding,
@@ -30,6 +29,8 @@ from tests.catalog.lint_cases import (
     PROMPT,
     TOOL,
     asking,
+    findings_of_page,
+    findings_of_skill,
     hinted,
     taking,
     tool,
@@ -64,10 +65,13 @@ def test_every_rule_has_a_case() -> None:
 
 def test_why_a_page_would_be_empty() -> None:
     for template, policy, rules in FOUND_OF_PAGES:
-        registry = Registry()
-        registry.app("ui://a", template=template, csp=policy)
-        declared = registry.resources["ui://a"]
-        assert [each.rule for each in page_findings(declared)] == rules
+        found = findings_of_page(template, policy)
+        assert [each.rule for each in found] == rules
+
+
+def test_values_that_programs_read_differently_are_told() -> None:
+    for field, rules in FOUND_OF_SKILLS:
+        assert [each.rule for each in findings_of_skill(field)] == rules
 
 
 MESSAGES: list[tuple[Definition, str, str]] = [

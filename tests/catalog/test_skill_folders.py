@@ -9,9 +9,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_app.catalog.registry import Registry
-from mcp_app.catalog.skill_folders import skill_findings
 from mcp_app.interface.errors import RegistrationError
-from tests.catalog.lint_cases import FOUND_OF_SKILLS
 
 HEAD: Final = "---\nname: refunds\ndescription: Use it to pay back.\n"
 
@@ -88,12 +86,3 @@ def test_what_is_wrong_is_told_and_the_others_are_served(
 def test_a_folder_without_a_skill_says_so(tmp_path: Path) -> None:
     with pytest.raises(RegistrationError, match=r"no folder in .* has a SKILL\.md"):
         declare(tmp_path)
-
-
-def test_values_that_programs_read_differently_are_told(tmp_path: Path) -> None:
-    for number, (field, rules) in enumerate(FOUND_OF_SKILLS):
-        top = tmp_path / str(number)
-        top.mkdir()
-        write_skill(top, f"{HEAD}{field}\n---\n")
-        (declared,) = declare(top).resources.values()
-        assert [each.rule for each in skill_findings(declared)] == rules

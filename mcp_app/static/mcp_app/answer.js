@@ -111,6 +111,7 @@ const mcpAnswer = (() => {
     const tell = (error) => (alert.textContent = `${words.failed} ${error.message}`);
     await call.then((result) => show(result, before)).catch(tell);
     isBusy = false;
+    if (before && more.hidden) refresh.focus();
   }
 
   refresh.onclick = () => ask({});
