@@ -21,7 +21,7 @@ from mcp_app.models.fields import parse_json
 from mcp_app.models.history import CHANGE, log_actions
 from mcp_app.models.transactions import own_transaction
 from mcp_app.process.current import process
-from mcp_app.process.event_delivery import post_signed
+from mcp_app.process.event_delivery import post_by_its_id, post_signed
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.events import DIALECTS, Occurred, event_to_wire
 from mcp_app.protocol.json_types import JsonObject
@@ -79,9 +79,13 @@ async def _post_test_event(row: EventSubscription, data: JsonObject) -> str:
     event = Occurred(number=0, event_id=identifier, created_ms=now_ms, data=data)
     wire = {**event_to_wire(event, row.event_type), "_meta": {"mcp_app/test": True}}
     dialect = DIALECTS[parse_json(row.caller)["dialect"]]
-    message, body = message_id(dialect, row.public_id, identifier), jsonrpc.write(wire)
-    store = process().webhooks
-    return (await post_signed(store, record_of(row), now_ms, message, body)).error
+    ids = message_id(dialect, row.public_id, identifier), identifier
+    state = {name: getattr(row, name) for name in ("by_event", "sent", "last_status")}
+    post = partial(post_signed, process().webhooks, record_of(row), now_ms)
+    answer = await post_by_its_id(post, dialect, state, ids, jsonrpc.write(wire))
+    if state["by_event"] != row.by_event:
+        await EventSubscription.objects.filter(pk=row.pk).aupdate(by_event=True)
+    return answer.error
 
 
 async def example_data(row: EventSubscription) -> JsonObject:
@@ -108,10 +112,10 @@ def count_waiting(rows: Collection[EventSubscription]) -> None:
 def state_of(row: EventSubscription) -> State:
     """Return how it goes, once its events are counted; the sentence says why."""
     if (since_ms := row.failed_since_ms) is not None:
-        values = {
-            "error": row.last_error,
-            "since": time_text(unix_time(since_ms / 1_000)),
-        }
+        error: str = row.last_error
+        if row.last_status:
+            error = _("answers %(status)d") % {"status": row.last_status}
+        values = {"error": error, "since": time_text(unix_time(since_ms / 1_000))}
         why = _("%(error)s since %(since)s") % values
         look, word = ("bad", _("retrying")) if row.active else ("stopped", _("paused"))
         return State(look, word, why)

@@ -42,7 +42,7 @@ REFRESH: Final = {
 BEGINNING: Final[Mapping[str, Any]] = {
     **{"retries": "[]", "given_up": "[]", "owner": "", "lease_ms": 0, "paced_ms": 0},
     **{"last_ok_ms": None, "last_error": "", "old_secret": "", "old_until_ms": 0},
-    **{"sent": 0, "recent": "[]", **REFRESH},
+    **{"sent": 0, "recent": "[]", "by_event": False, "last_status": 0, **REFRESH},
 }
 """Columns of a subscription to which nothing was delivered yet."""
 
@@ -171,6 +171,8 @@ class EventSubscription(models.Model):
     until `old_until_ms`.  All up to `position` is posted, or stands in `retries`: JSON
     of [number, attempts, due_ms].  `given_up` is JSON of the last numbers that were,
     `recent` of the last deliveries: one an event, `error` is "" once it came.
+    With `by_event` the id of a message is that of its event, because the receiver
+    refused the other one; `last_status` is its last answer (HTTP), 0 for none.
     `truncated` says that something was passed over since the subscriber was told so.
     One that is `ending` is over: its receiver is told so, and then its row goes.
     From `due_ms` on somebody has to look at it, even if nothing has happened: for a
@@ -203,6 +205,8 @@ class EventSubscription(models.Model):
     failed_since_ms = models.BigIntegerField(null=True)
     last_ok_ms = models.BigIntegerField(null=True)
     last_error = models.CharField(max_length=32, blank=True)
+    last_status = models.PositiveSmallIntegerField(default=0, db_default=0)
+    by_event = models.BooleanField(default=False, db_default=False)
     expires_ms = models.BigIntegerField(db_index=True)
     owner = models.CharField(max_length=32, blank=True)
     lease_ms = models.BigIntegerField(default=0)

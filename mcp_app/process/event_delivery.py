@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final, NoReturn, Protocol, TypeVar
 
@@ -30,6 +30,7 @@ from mcp_app.protocol.errors import InvalidParams, SwitchedOff, Unavailable
 from mcp_app.protocol.events import (
     DIALECTS,
     MAX_POLL_EVENTS,
+    Dialect,
     ErrorName,
     EventError,
     Occurred,
@@ -73,6 +74,11 @@ FAILED_MS: Final = 60_000
 ENDING_PAUSES_S: Final = (0, 1, 4)
 FINAL: Final = (HTTPStatus.GONE, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 """After these an event is not posted again."""
+REFUSALS: Final = (
+    *(HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED),
+    *(HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY),
+)
+"""What receivers answer to an id that they do not take."""
 TOO_LARGE: Final = CallbackAnswer(
     error=webhooks.HTTP_4XX, status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 )
@@ -234,6 +240,32 @@ async def post_signed(
     return await store.callbacks.post_message(callback, headers, body)
 
 
+async def post_by_its_id(
+    post: Callable[[str, bytes], Awaitable[CallbackAnswer]],
+    dialect: Dialect,
+    state: dict[str, Any],
+    ids: tuple[str, str],
+    body: bytes,
+) -> CallbackAnswer:
+    """Post an event by the id of its message, or of the event, as its receiver wants.
+
+    `ids` are both; the `state` has `by_event`, `sent` and `last_status`.  A receiver
+    that has taken nothing yet and refuses the first gets the second at once; if it
+    takes that, so it is from then on.
+    """
+    message, event = ids
+    if state["by_event"] or not dialect.message_ids:
+        return await post(event, body)
+    answer = await post(message, body)
+    is_new = not state["sent"] and state["last_status"] not in REFUSALS
+    if is_new and answer.status in REFUSALS:
+        other = await post(event, body)
+        if not other.error:
+            state["by_event"] = True
+            return other
+    return answer
+
+
 class Ended(Exception):
     """The subscription is over, or another worker's."""
 
@@ -363,13 +395,15 @@ class _Delivery:
         entry, key = self._subscription.entry, claim.record.public_id
         cursor = cursor_at(self._exchange, entry, claim.watermark_at(event.number))
         body = jsonrpc.write(event_to_wire(event, entry.identity, cursor))
-        message_id = webhooks.message_id(self._dialect, key, event.event_id)
-        answer = await self._post(message_id, body)
+        ids = webhooks.message_id(self._dialect, key, event.event_id), event.event_id
+        state, dialect = claim.state, self._dialect
+        answer = await post_by_its_id(self._post, dialect, state, ids, body)
         self._log_attempt(began, answer)
         is_final = answer.status in FINAL
-        claim.note_answer(event.number, answer.error, is_final=is_final)
+        status = answer.status
+        claim.note_answer(event.number, answer.error, status, is_final=is_final)
         line = answer.first_line(claim.record.url, event.data)
-        more = {"event": event.event_id, "status": answer.status, "line": line}
+        more = {"event": event.event_id, "status": status, "line": line}
         claim.list_delivery(event.number, answer.error, **more)
         if not await writer.run(claim.store):
             raise Ended
@@ -419,7 +453,7 @@ class _Delivery:
             mark = rows.watermark(position, claim.retries)
             cursor = cursor_at(self._exchange, self._subscription.entry, mark)
             answer = await self._post_control("gap", webhooks.gap_body(cursor))
-            claim.note_state(answer.error)
+            claim.note_state(answer.error, answer.status)
             is_over = not answer.error or answer.status in FINAL
         else:
             claim.state["truncated"] = True

@@ -163,6 +163,8 @@ class Webhook(_Subscription):
     failed_since_ms: int | None
     last_ok_ms: int | None
     last_error: str
+    last_status: int
+    by_event: bool
     expires_ms: int
     owner: str
     due_ms: int

@@ -33,6 +33,7 @@ SUSPENDED_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 STATE: Final = (
     *("active", "truncated", "failed_since_ms", "last_ok_ms", "last_error", "sent"),
+    *("last_status", "by_event"),
 )
 
 
@@ -117,7 +118,9 @@ class Claim:
         """Look at it again after so long, whatever happens."""
         self._hold_ms = self.now_ms + milliseconds
 
-    def note_answer(self, number: int, error: str, *, is_final: bool = False) -> None:
+    def note_answer(
+        self, number: int, error: str, status: int = 0, *, is_final: bool = False
+    ) -> None:
         """Take what became of an event; without an `error` it is acknowledged."""
         now_ms, attempts = self.now_ms, {each[0]: each[1] for each in self.retries}
         failures = attempts.get(number, 0)
@@ -125,7 +128,7 @@ class Claim:
         if number > self.position:
             self.position = number
             self._paced_ms = max(self._paced_ms, now_ms) + self._pace.interval_ms
-        self.note_state(error)
+        self.note_state(error, status)
         self.state["sent"] += not error
         if error and (is_final or failures >= len(PAUSES_MS)):
             self._dropped = [*self._dropped, number][-MAX_DROPPED:]
@@ -143,7 +146,7 @@ class Claim:
         key = f"{number}.{now['at_ms']}"
         self._recent = [*recent.values(), {**before, **now, "key": key}]
 
-    def note_state(self, error: str) -> None:
+    def note_state(self, error: str, status: int = 0) -> None:
         """Take how the receiver answers."""
         now_ms, since_ms = self.now_ms, self.state["failed_since_ms"]
         if not error:
@@ -152,7 +155,7 @@ class Claim:
             since_ms = since_ms or now_ms
             is_active = now_ms - since_ms < SUSPENDED_MS
             answer = {"failed_since_ms": since_ms, "active": is_active}
-        self.state.update(answer, last_error=error)
+        self.state.update(answer, last_error=error, last_status=status)
 
     def drop_retry(self, number: int) -> None:
         self.retries = [each for each in self.retries if each.number != number]

@@ -115,7 +115,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, host: str, body: bytes, post: dict[str, Any]) -> None:
         receiver: Receiver = self.server.receiver
-        answer = receiver.choose_answer(host, post)
+        identifier = self.headers.get("webhook-id", "")
+        answer = receiver.choose_answer(host, {**post, "webhook-id": identifier})
         time.sleep(answer.wait_s)
         receiver.write(
             at=time.time(),

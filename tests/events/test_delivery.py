@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, Final
 
@@ -223,6 +223,60 @@ async def test_an_event_that_is_refused_for_good_comes_once(
     assert own.numbers == ["0", "1"]
     assert (row.retries, len(json.loads(row.given_up)), row.sent) == ("[]", 1, 1)
     assert own.position_of(own.bodies[1]) == row.position
+
+
+def by_event_id(post: Mapping[str, Any]) -> Answer:
+    """Take the ids of events alone, as TanStack's receiver does."""
+    return Answer(400 if post["webhook-id"].startswith("msg_") else 200)
+
+
+def by_message_id(post: Mapping[str, Any]) -> Answer:
+    return Answer(200 if post["webhook-id"].startswith("msg_") else 400)
+
+
+@pytest.mark.parametrize("way", [by_event_id, by_message_id])
+async def test_a_receiver_gets_the_ids_that_it_takes(
+    own: Deliveries, receiver: Receiver, way: Any
+) -> None:
+    await own.subscribe()
+    receiver.way = way
+    for number in range(3):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    taken = [each for each in receiver.posts if way(each["headers"]).status == 200]
+    assert [json.loads(each["body"])["data"]["number"] for each in taken] == [*"012"]
+    refused = len(receiver.posts) - len(taken)
+    assert refused == (way is by_event_id)
+    row = await own.row()
+    assert (row.by_event, row.last_status, row.sent) == (way is by_event_id, 200, 3)
+    # So it is from then on, also after a refresh.
+    await own.subscribe()
+    await emit(OrderPaid("3"))
+    await own.deliver()
+    assert len(receiver.posts) == 4 + refused
+    assert (await own.row()).by_event is row.by_event
+
+
+async def test_who_refuses_all_gets_one_post_more(
+    own: Deliveries, receiver: Receiver
+) -> None:
+    await own.subscribe()
+    receiver.way = lambda _post: Answer(400)
+    for number in range(3):
+        await emit(OrderPaid(str(number)))
+    await own.deliver()
+    assert own.numbers == ["0", "0", "1", "2"]
+    row = await own.row()
+    assert (row.by_event, row.last_status) == (False, 400)
+    assert [attempts for _, attempts, _ in json.loads(row.retries)] == [1, 1, 1]
+    # Who has taken an event by its message's id is never asked by another.
+    receiver.way = None
+    await due_now()
+    await own.deliver()
+    receiver.way = by_event_id
+    await emit(OrderPaid("4"))
+    await own.deliver()
+    assert own.numbers[7:] == ["4"]
 
 
 async def test_what_was_stopped_is_looked_for_until_it_goes_on(

@@ -25,6 +25,7 @@ from mcp_app.models import EventSubscription
 from mcp_app.models.fields import parse_json
 from mcp_app.process.background import run_on_loop
 from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.events import DIALECTS
 from mcp_app.site_time import time_html, unix_time
 
 
@@ -65,7 +66,7 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
     list_display = ["event_type", "which", "receiver", "condition", "last_delivery"]
     facts = (
         *("event_type", "which", "who", "client", "server", "host"),
-        *("began", "last_delivery", "sent", "ends"),
+        *("began", "last_delivery", "sent", "ids", "ends"),
     )
     list_filter = [StateFilter]
     search_fields = ["event_type", "host", "server"]
@@ -136,6 +137,13 @@ class SubscriptionAdmin(CallerAdmin[EventSubscription]):
     def last_delivery(self, row: EventSubscription) -> str:
         last = row.last_ok_ms
         return _("never") if last is None else time_html(unix_time(last / 1_000))
+
+    @admin.display(description=gettext_lazy("ids"))
+    def ids(self, row: EventSubscription) -> str:
+        if row.by_event:
+            return _("of the event: its receiver refused the others")
+        dialect = DIALECTS[parse_json(row.caller)["dialect"]]
+        return _("of the message") if dialect.message_ids else _("of the event")
 
     @admin.display(description=gettext_lazy("ends"))
     def ends(self, row: EventSubscription) -> str:

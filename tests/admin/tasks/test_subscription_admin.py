@@ -74,6 +74,7 @@ FAILING: Final[dict[str, Any]] = {"failed_since_ms": NOON_MS, "last_error": "htt
         ({"position": 1}, "warn", "2 waiting", ""),
         ({"position": 3, "retries": "[[1,1,0]]"}, "warn", "1 waiting", ""),
         (FAILING, "bad", "retrying", "http_5xx since 5 Jan 2026, 12:00:00"),
+        ({**FAILING, "last_status": 400}, "bad", "retrying", "answers 400 since 5 Jan"),
         ({**FAILING, "active": False}, "stopped", "paused", "http_5xx since 5 Jan"),
     ],
 )
