@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from django.urls import re_path
 
+from mcp_app.interface.server import PARTS
 from mcp_app.transports.http.consumer import MCPConsumer
+
+_PART = "|".join(sorted(PARTS))
 
 http_urlpatterns = [
     re_path(
-        r"^mcp(?:/(?P<slug>(?!(?:sse|messages)/?$)[-\w]+))?(?:/(?P<part>sse|messages))?/?$",
+        rf"^mcp(?:/(?P<slug>(?!(?:{_PART})/?$)[-\w]+))?(?:/(?P<part>{_PART}))?/?$",
         MCPConsumer.as_asgi(),  # type: ignore[arg-type]
     ),
 ]

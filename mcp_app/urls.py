@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from django.urls import path
 
-from mcp_app.interface.server import SSE_PARTS
+from mcp_app.interface.server import PARTS
 from mcp_app.transports.http.view import endpoint
 
 app_name = "mcp_app"
 
-_PARTS = [(part, end) for part in sorted(SSE_PARTS) for end in ("", "/")]
+_PARTS = [(part, end) for part in sorted(PARTS) for end in ("", "/")]
 
 urlpatterns = [
     path("mcp", endpoint, name="endpoint"),

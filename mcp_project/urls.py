@@ -29,6 +29,7 @@ urlpatterns = [
     path("api/mcp/", include("mcp_app.api_urls")),
     path("", include("mcp_app.urls")),
     path("", include("mcp_app.oauth_urls")),
+    path("", include("mcp_app.discovery_urls")),
 ]
 if apps.is_installed("mcp_project.shop"):
     # The supplier of the demo, which is another site to it.

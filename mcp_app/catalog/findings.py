@@ -130,6 +130,7 @@ RULES: Mapping[str, int] = MappingProxyType(
         "app-broken": 158,
         "approval-missing": 160,
         "approval-without-user": 161,
+        "card-thin": 164,
         "parameter-refused": 165,
     }
 )

@@ -386,6 +386,7 @@ def server_definition(
         website_url=content.get("website_url", ""),
         icons=_server_icons(row.slug, content),
         access=row.access_names,
+        listed=row.listed,
         demands=demands_of({name: getattr(row, name) for name in DEMANDS}),
         page_size=row.page_size,
         selection=cast("Selection", content.get("selection", "all")),

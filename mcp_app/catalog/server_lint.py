@@ -113,6 +113,9 @@ def _text_findings(server: ServerDefinition) -> Iterator[Finding]:
             " a text that the model reads with every connection."
         ) % {"count": count_text(count), "limit": count_text(MANY_WORDS)}
         yield advice("instructions-long", "instructions", message)
+    if server.listed and not (server.description.strip() and server.version):
+        message = _("Everybody may read about it: give it a description and a version.")
+        yield advice("card-thin", "listed", message)
 
 
 def _reserved_name_findings(

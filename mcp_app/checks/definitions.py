@@ -31,6 +31,7 @@ from mcp_app.interface.definitions import (
 )
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import (
+    CARD_PART,
     GET_TASK_RESULT,
     METRICS_SLUG,
     PUBLIC,
@@ -327,10 +328,13 @@ def check_access(app_configs: object, databases: Aliases = None, **_: Any) -> Me
         return []
     messages: Messages = [*_searchless_errors(rows)]
     for row in rows:
+        hint = "Give it another address."
         if row.slug == METRICS_SLUG:
             sentence = "The server “metrics” has the address of the site's metrics."
-            hint = "Give it another address."
             messages.append(checks.Error(sentence, hint=hint, id="mcp_app.E029"))
+        if row.slug == CARD_PART:
+            sentence = f"The server “{CARD_PART}” has the address of a server's card."
+            messages.append(checks.Error(sentence, hint=hint, id="mcp_app.E030"))
         lacking = [each for each in row.access_names if each not in (*known, PUBLIC)]
         if lacking:
             names = ", ".join(f"“{visible(name)}”" for name in lacking)

@@ -31,8 +31,12 @@ METRICS_SLUG = "metrics"
 """Nor is there one here: its address has the metrics of the site, if they are on."""
 SSE_PART, MESSAGES_PART = "sse", "messages"
 """The two addresses of HTTP+SSE (2024-11-05), below that of a server."""
-SSE_PARTS = frozenset({SSE_PART, MESSAGES_PART})
-RESERVED_SLUGS = frozenset({*SSE_PARTS, HEALTH_SLUG, METRICS_SLUG})
+CARD_PART = "server-card"
+"""The address of its card, below that of a server (SEP-2127)."""
+PARTS = frozenset({SSE_PART, MESSAGES_PART, CARD_PART})
+CATALOG_PART = "ai-catalog"
+"""Of no server: the catalog of the site, in `discovery_urls`."""
+RESERVED_SLUGS = frozenset({*PARTS, HEALTH_SLUG, METRICS_SLUG})
 SEARCH_TOOLS, CALL_READING_TOOL = "search_tools", "call_reading_tool"
 CALL_TOOL = "call_tool"
 """The tools of a server whose tools are found by searching."""
@@ -70,6 +74,8 @@ class ServerDefinition:
     website_url: str = ""
     icons: Sequence[Icon] = ()
     access: tuple[str, ...] = ()
+    listed: bool = False
+    """Whether strangers may read what it says of itself."""
     demands: AccessRequirements = NO_REQUIREMENTS
     page_size: int = PAGE_SIZE
     selection: Selection = "all"

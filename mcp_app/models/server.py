@@ -61,7 +61,7 @@ class Server(PublishedRow, CheckedRow):
         ALL = "all", _("All of its tools")
         SEARCH = "search", _("Three tools that search, and tools with these tags")
 
-    SERVED = frozenset({"slug", "access", *DEMANDS, "page_size", "published"})
+    SERVED = frozenset({"slug", "access", "listed", *DEMANDS, "page_size", "published"})
     PRIVATE = frozenset({"broken"})
     CONTENT = (
         "title",
@@ -88,6 +88,7 @@ class Server(PublishedRow, CheckedRow):
     website_url = models.CharField(max_length=500, blank=True)
     icons = JSONTextField(shape="array", blank=True)
     access = models.CharField(max_length=500, blank=True, default=BY_TOKEN)
+    listed = models.BooleanField(default=False, db_default=False)
     permission = models.CharField(max_length=255, blank=True)
     groups = models.TextField(blank=True)
     rule = models.CharField(max_length=255, blank=True)

@@ -37,7 +37,7 @@ NEEDS: Final[Mapping[str, Label]] = {
     "stop": gettext_lazy("Stopping and starting needs the right “%(right)s”."),
     "try": gettext_lazy("Trying needs the right “%(right)s”."),
 }
-WHO_COLUMNS: Final = ("access", *Tool.WHO)
+WHO_COLUMNS: Final = ("access", "listed", *Tool.WHO)
 """Columns that say who may use a server or a definition, which has some of them."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from mcp_app.interface.server import HEALTH_SLUG, MESSAGES_PART, METRICS_SLUG, SSE_PART
 from mcp_app.protocol.headers import SESSION_HEADER
 from mcp_app.transports.asgi_types import Receive, Scope, Send
-from mcp_app.transports.http import metrics, responses
+from mcp_app.transports.http import cards, metrics, responses
 from mcp_app.transports.http.handler import EndpointHandler
 from mcp_app.transports.http.plain_call import PlainCall
 from mcp_app.transports.http.probe import NAME as PROBE
@@ -88,4 +88,5 @@ def _plain_call(
 
 endpoint: Final = Endpoint(
     {"": EndpointHandler, SSE_PART: StreamHandler, MESSAGES_PART: MessagesHandler}
+    | cards.HANDLERS
 )

@@ -12,4 +12,5 @@ urlpatterns = [
     path("account/tokens/", include("mcp_app.account_urls")),
     path("", include("mcp_app.urls")),
     path("", include("mcp_app.oauth_urls")),
+    path("", include("mcp_app.discovery_urls")),
 ]

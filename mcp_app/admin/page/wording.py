@@ -118,6 +118,13 @@ SERVER: Words = {
             " further ways in the settings, under MCP[“AUTHENTICATION”]."
         ),
     ),
+    "listed": (
+        _("List it for everybody"),
+        _(
+            "Strangers may read its title, description, web site and icons, and where"
+            " it is. They learn nothing of its tools."
+        ),
+    ),
     "selection": (_("What it offers"), ""),
     "tools": (_("Tools"), IF_CHOSEN),
     "resources": (_("Resources"), IF_CHOSEN),

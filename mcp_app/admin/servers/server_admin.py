@@ -166,6 +166,7 @@ class ServerAdmin(
                 "fields": [
                     "access",
                     *DEMANDS,
+                    "listed",
                     "page_size",
                     "opened_version",
                     "opened_fields",

@@ -79,7 +79,7 @@ def _content_changes(
     after = dict(entry.working)
     befores = [compared.before]
     if entry.model is Server:
-        after.update(entry.demands, access=list(entry.access))
+        after.update(entry.demands, access=list(entry.access), listed=entry.listed)
         if compared.is_new:
             befores.append({"access": list(Server().access_names)})
     yield befores, after

@@ -41,7 +41,7 @@ def apply_entry(row: PublishedRow, entry: Entry) -> None:
     """Make a row what the file says; nothing is saved."""
     row.put_content(without_choice(entry.working))
     if isinstance(row, Server):
-        row.page_size = entry.page_size
+        row.page_size, row.listed = entry.page_size, entry.listed
         if row.access_names != entry.access:
             row.access = " ".join(entry.access)
         for name in DEMANDS:
@@ -52,7 +52,7 @@ def row_problems(row: PublishedRow) -> Iterator[str]:
     """Yield why a row cannot be saved; other rows are not looked at."""
     columns: Sequence[str] = row.content_columns()
     if isinstance(row, Server):
-        columns = [*columns, "slug", "access", *DEMANDS, "page_size"]
+        columns = [*columns, "slug", "access", "listed", *DEMANDS, "page_size"]
     elif isinstance(row, DefinitionRow) and row.from_code:
         columns = [*columns, "name", row.IDENTITY]
     others = {each.name for each in row._meta.fields} - set(columns)
@@ -77,6 +77,7 @@ def server_limits(server: Server) -> JsonObject:
     """Return the columns of a server that hold without being published."""
     return {
         "access": list(server.access_names),
+        **({"listed": True} if server.listed else {}),
         **server_demands(server),
         "page_size": server.page_size,
     }
@@ -89,7 +90,7 @@ def server_demands(server: Server) -> Mapping[str, str]:
 
 
 def without_limits(content: JsonObject) -> JsonObject:
-    outside = {"access", *DEMANDS, "page_size"}
+    outside = {"access", "listed", *DEMANDS, "page_size"}
     return {name: value for name, value in content.items() if name not in outside}
 
 

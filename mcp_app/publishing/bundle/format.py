@@ -84,7 +84,7 @@ class PublishedContent:
 class Entry:
     """One row in a file; `place` is where it stands, as `tools[3]`.
 
-    `working` is its working copy.  `name` is that of an overlay; `access`,
+    `working` is its working copy.  `name` is that of an overlay; `access`, `listed`,
     `demands` (columns that are not empty) and `page_size` are a server's.
     """
 
@@ -96,6 +96,7 @@ class Entry:
     source: str = Source.HERE
     name: str = ""
     access: tuple[str, ...] = ()
+    listed: bool = False
     demands: Mapping[str, str] = field(default_factory=dict)
     page_size: int = PAGE_SIZE
 

@@ -158,7 +158,7 @@ def _server_shape() -> JsonObject:
     demands = _object({}, dict.fromkeys(DEMANDS, TEXT))
     return _object(
         {"slug": KEY_TEXT, "access": _list(NAME), "page_size": COUNT},
-        {"demands": demands, **_contents(content)},
+        {"demands": demands, **_columns(Server, ["listed"]), **_contents(content)},
     )
 
 
@@ -395,6 +395,7 @@ def _read_entry(value: JsonObject, model: type[PublishedRow], place: str) -> Ent
         source=value.get("source", Source.HERE),
         name=str(value.get("name", key)),
         access=tuple(value.get("access", ())),
+        listed=value.get("listed", False),
         demands=value.get("demands", {}),
         page_size=value.get("page_size", PAGE_SIZE),
     )

@@ -192,6 +192,8 @@ def _entry_json(row: PublishedRow, keys: NaturalKeys, published: bool) -> JsonOb
 def _entry_details(row: PublishedRow) -> JsonObject:
     if isinstance(row, Server):
         about = {"access": list(row.access_names), "page_size": row.page_size}
+        if row.listed:
+            about["listed"] = True
         details = server_demands(row)
         return {**about, "demands": dict(details)} if details else about
     if isinstance(row, DefinitionRow) and row.from_code:
