@@ -399,6 +399,8 @@ FOUND_OF_SERVERS: list[tuple[ServerDefinition, list[Definition], list[str]]] = [
     (SERVER, [tool(name=name, description="") for name in "ab"], []),
     (replace(SERVER, instructions="a " * 501), [], ["instructions-long"]),
     (replace(SERVER, instructions="a\n" * 500), [], []),
+    (replace(SERVER, listed=True, version="1"), [], ["card-thin"]),
+    (replace(SERVER, listed=True, version="1", description="a"), [], []),
     (replace(SERVER, instructions="\u200b"), [], ["hidden-character"]),
     (replace(SERVER, title="a\nb"), [], ["hidden-character"]),
     (replace(SERVER, description="\u200b"), [], ["hidden-character"]),

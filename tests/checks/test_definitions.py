@@ -346,10 +346,11 @@ def test_the_servers_that_are_closed() -> None:
 
 
 @pytest.mark.django_db
-def test_a_server_where_the_metrics_are() -> None:
+def test_a_server_where_something_else_is() -> None:
     Server.objects.create(slug="metrics", access="public")
-    [found] = check_access(None, databases=["default"])
-    assert found.id == "mcp_app.E029"
+    Server.objects.create(slug="server-card", access="public")
+    found = check_access(None, databases=["default"])
+    assert [each.id for each in found] == ["mcp_app.E029", "mcp_app.E030"]
 
 
 @pytest.mark.django_db

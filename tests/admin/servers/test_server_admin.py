@@ -88,8 +88,8 @@ def test_a_server_becomes_public_with_a_word(admin_client: Client) -> None:
     assert server.access_names == ("public",)
     # Who edits it later is not asked again.
     assert "Type the word public" not in text_of(admin_client, url)
-    save(admin_client, server, title="Shop")
-    assert (server.title, server.access) == ("Shop", "public")
+    save(admin_client, server, title="Shop", listed="on")
+    assert (server.title, server.access, server.listed) == ("Shop", "public", True)
 
 
 def test_public_stands_alone(admin_client: Client) -> None:
@@ -140,16 +140,17 @@ def test_a_way_that_nobody_offered(admin_client: Client) -> None:
 
 def test_without_the_right_it_is_text(staff: Staff) -> None:
     client = staff("view_server", "change_server", "add_server")
-    server = Server.objects.create(slug="shop", access="gone token")
+    server = Server.objects.create(slug="shop", access="gone token", listed=True)
     url = page_of(server)
     shown = client.get(url)
     assert boxes(shown) == {}
-    for sent in ({"access-public": "on"}, {"access-way-token": "on"}):
+    for name in ("access-public", "access-way-token", "listed"):
+        sent = {name: "on"}
         assert fill_in_again(client, url, shown, **sent).status_code == 403
     assert saved(fill_in(client, page("server", "add"), slug="other"))
     assert Server.objects.get(slug="other").access == "token"
     server.refresh_from_db()
-    assert server.access == "gone token"
+    assert (server.access, server.listed) == ("gone token", True)
 
 
 def test_a_box_is_not_lost_where_two_people_edit(admin_client: Client) -> None:

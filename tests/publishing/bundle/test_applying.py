@@ -615,6 +615,16 @@ def test_a_new_server_starts_with_tokens_or_closed(
     assert needed(file) == right
 
 
+def test_a_server_is_listed_as_the_file_says() -> None:
+    older = exported()
+    Server.objects.update(listed=True)
+    file = exported()
+    assert (needed(file), needed(older)) == ({}, {"grant": ["default"]})
+    for each, is_listed in ((older, False), (file, True)):
+        imported(as_bytes(each))
+        assert Server.objects.get().listed is is_listed
+
+
 def test_publishing() -> None:
     published(a_function())
     file = exported()
