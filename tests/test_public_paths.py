@@ -18,7 +18,7 @@ from tests.apart import ROOT
 PUBLIC = {
     *("account_urls", "admin", "asgi", "authentication", "kind_forms", "kinds", "logs"),
     *("metrics", "models", "oauth_urls", "signals", "tasks", "test", "urls", "wsgi"),
-    "api_urls",
+    *("api_urls", "discovery_urls"),
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
