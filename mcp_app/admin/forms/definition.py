@@ -89,8 +89,6 @@ class DefinitionForm(WatchedForm[AnyRow]):
     """The user of the form; without one it accepts only files that the row has."""
     _uploaded: Upload | None = None
     """The file that a field of the form has read."""
-    left_out: Sequence[str] = ()
-    """The files of an upload that are not taken."""
 
     kind = forms.CharField(required=False, widget=forms.HiddenInput)
     icons = JsonField()

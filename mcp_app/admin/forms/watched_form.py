@@ -8,7 +8,7 @@ digest, or one for each part if it has a method `parts`, such as an address and 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import groupby
@@ -92,6 +92,8 @@ class WatchedForm(TypedForm[Row]):
     """What differs from what somebody else saved meanwhile."""
     is_conflict = False
     """Whether somebody else saved the row, so this form did not."""
+    left_out: Sequence[str] = ()
+    """The files of an upload that are not taken."""
     note: str = ""
     """A message above a form that is shown again, unsaved and without errors."""
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mcp_app.catalog.registry import mcp
 from mcp_app.catalog.row_loader import stored_definition
+from mcp_app.interface.rules import text_problem
 from mcp_app.kinds import complete_definition, usable_kinds
 from mcp_app.models import (
     Blob,
@@ -447,7 +448,7 @@ def test_no_secret_and_nobody_but_authors_are_in_the_file(
 
 LINES = st.text(
     st.characters(codec="utf-8", exclude_categories=["C", "Z", "M"]), max_size=20
-)
+).filter(lambda text: text_problem(text) is None)
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="It is a limit of SQLite.")
