@@ -79,8 +79,8 @@ def page_findings(declared: Declaration[Any]) -> Iterator[Finding]:
     if blocked:
         message = _(
             "The page loads %(addresses)s. Clients block what csp does not name, and"
-            " know no address of this site. Put it into the page with {%% mcp_inline"
-            " %%}."
+            " know no address of this site. Put files into the page with {%% mcp_inline"
+            " %%}, and get data by mcpApp.call."
         )
         names = names_text([visible(each) for each in blocked[:MAX_ADDRESSES]])
         yield advice("app-foreign", "", message % {"addresses": names})

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from copy import copy
-from typing import Final
+from typing import Any, Final
 
+from mcp_app.catalog.snapshot import Entry
 from mcp_app.interface.definitions import OurTool, ToolHints
 from mcp_app.interface.errors import ToolError
 from mcp_app.interface.questions import ToolOutput
 from mcp_app.interface.server import READ_SKILL
 from mcp_app.protocol.content import Block, EmbeddedResource, ResourceContents, Text
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.skills import MAX_PATH_LENGTH, SKILL_FILE
+from mcp_app.protocol.skills import MAX_PATH_LENGTH, SKILL_FILE, Skill
 from mcp_app.protocol.uri_templates import URI_LENGTH
 from mcp_app.server import recording
 from mcp_app.server.context import current_call
@@ -40,24 +41,39 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
     # The read is found and recorded as one of the resource, beside the call.
     exchange, began = copy(call), time.monotonic()
     listing = visible_listing(exchange, exchange.catalog.listings["skills"])
-    uri, path = arguments.get("skill"), arguments.get("file", SKILL_FILE)
+    uri = arguments.get("skill")
     if uri is None:
         listed = [
             {"skill": each.identity, "description": each.definition.description}
             for each in listing
         ]
         return ToolOutput((), structured={"skills": listed})
-    skills = (each.runnable.skill for each in listing if each.identity == uri)
-    skill = next(skills, None)
-    addresses = {} if skill is None else {name: at for at, name in skill.paths.items()}
+    found = [each.runnable.skill for each in listing if _is_named(uri, each)]
+    skill: Skill | None = found[0] if found else None
+    if skill is None:
+        raise ToolError(f"There is no skill {uri}. Call this without one to see all.")
+    addresses = {name: at for at, name in skill.paths.items()}
+    # Models also name a file by its whole address, or as SKILL.md refers to it.
+    path = arguments.get("file") or skill.paths.get(uri, SKILL_FILE)
+    path = path.removeprefix("./")
     match = await find_match(exchange, addresses.get(path, ""))
-    if skill is None or match is None:
-        raise ToolError(f"There is no skill {uri} with a file {path}.")
+    if match is None:
+        files = ", ".join(addresses)
+        raise ToolError(f"The skill has no file {path}. It has {files}.")
     _record_read(exchange, skill.read(path), began)
     content: list[Block] = [_block_of(skill.read(path))]
     if len(addresses) > 1:
         content.append(Text(f"Files of this skill: {', '.join(addresses)}"))
     return ToolOutput(content)
+
+
+def _is_named(uri: str, entry: Entry[Any, Any]) -> bool:
+    """Whether an address is that of a skill, of its folder, or of a file of it."""
+    skill = entry.runnable.skill
+    return skill is not None and uri in (
+        skill.uri.removesuffix(f"/{SKILL_FILE}"),
+        *skill.paths,
+    )
 
 
 def _block_of(contents: ResourceContents) -> Block:

@@ -14,7 +14,7 @@ from mcp_app.admin.editors.parameter_values import type_label
 from mcp_app.catalog.callables import MISSING
 from mcp_app.catalog.event_types import DeclaredEvent
 from mcp_app.catalog.registered_function import RegisteredFunction
-from mcp_app.catalog.registry import Registry
+from mcp_app.catalog.registry import Registry, mcp
 from mcp_app.catalog.row_loader import stored_definition
 from mcp_app.catalog.type_hints import Annotation
 from mcp_app.interface.definitions import Label, PromptDefinition, ToolDefinition
@@ -31,6 +31,7 @@ from mcp_app.models import (
 )
 from mcp_app.models.fields import DEMANDS, split_lines
 from mcp_app.protocol import jsonrpc
+from mcp_app.protocol.apps import is_app
 
 if TYPE_CHECKING:
     from django.contrib.admin.options import _FieldOpts
@@ -71,8 +72,13 @@ def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
         }
     function, definition = declared.function, declared.definition
     if isinstance(function, RegisteredFunction):
-        return values_of(function)
-    parameters = summaries(definition.input_schema)
+        values = {**values_of(function)}
+        if is_app(getattr(definition, "mime_type", "")):
+            # Its function may be ours.
+            values["place"] = str(mcp.origins["resource", definition.uri].place)
+        return values
+    schema = getattr(definition, "input_schema", None)
+    parameters = [] if schema is None else summaries(schema)
     return {
         "description": visible(definition.description, None),
         "parameters": [(each, type_label(each.type)) for each in parameters],

@@ -26,6 +26,7 @@ from mcp_app.interface.rules import visible
 from mcp_app.models import DefinitionRow, Tool
 from mcp_app.models.definitions import ApprovalChoice, TaskChoice
 from mcp_app.models.fields import DEMANDS
+from mcp_app.protocol.skills import SKILL_FILE
 from mcp_app.protocol.tasks import FORBIDDEN
 from mcp_app.publishing.overlays import declared_definition
 
@@ -77,6 +78,9 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         super().__init__(*args, **options)
         self.fields.pop("name", None)
         definition = declared_definition(self.instance, mcp)
+        if getattr(definition, "uri", "").endswith(f"/{SKILL_FILE}"):
+            # Clients hold it against what stands in the file.
+            self.fields.pop("description", None)
         code_values = {} if definition is None else from_code(definition)
         for name, text in code_values.items():
             if name in self.fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,11 +25,13 @@ from mcp_app.admin.forms.fieldsets import Behind
 from mcp_app.admin.forms.resource import ResourceForm
 from mcp_app.admin.page.wording import SKILL
 from mcp_app.catalog.skill_zip import SkillArchive, read_skill_zip
+from mcp_app.interface.rules import visible
 from mcp_app.models import Blob, Resource
 from mcp_app.models.fields import digest, parse_json
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.skills import SKILL_FILE, SkillError, check_paths
 
+_FOLDER = r"[A-Za-z0-9_~-][A-Za-z0-9._~-]*(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*"
 _BODY = {"rows": 18, "class": "vLargeTextField mcp-json", "data-mcp-count": "tokens"}
 
 
@@ -86,7 +89,8 @@ class SkillFileSheet(JsonEditor):
     def initial_rows(self, value: Any) -> Initial:
         files = value or []
         if len(files) > MAX_ROWS or any(len(each) > 2 for each in files):  # noqa: PLR2004
-            raise NotRepresentable(_("more than %d rows, or media types") % MAX_ROWS)
+            message = _("more than %d files, or media types; a zip may have more")
+            raise NotRepresentable(message % MAX_ROWS)
         blobs = Blob.objects.filter(digest__in=[each["upload"] for each in files])
         sizes = dict(blobs.values_list("digest", "size"))
         return [
@@ -144,6 +148,13 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
             raise ValidationError(rule)
         return fields or None
 
+    def clean_folder(self) -> str:
+        folder = str(self.cleaned_data["folder"]).strip("/")
+        if folder and not re.fullmatch(_FOLDER, folder):
+            rule = _("“%(folder)s” has other characters than A-Z, a-z, 0-9, - _ . ~ /")
+            raise ValidationError(rule % {"folder": visible(folder)})
+        return folder
+
     def clean_zip(self) -> SkillArchive | None:
         upload = upload_of(self.cleaned_data["zip"], ANY_TYPE)
         if upload and {"name", "description", *self.MEMBERS} & {*self.changed_data}:
@@ -156,7 +167,11 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
     def clean(self) -> dict[str, Any] | None:
         if archive := self.cleaned_data.get("zip"):
             self.cleaned_data |= self._values_of_archive(archive)
-        return super().clean()
+        cleaned = super().clean()
+        for name in self.errors.keys() - {"zip"} if "zip" in self.errors else ():
+            # The other fields are empty because the zip was to fill them.
+            del self.errors[name]
+        return cleaned
 
     def _values_of_archive(self, archive: SkillArchive) -> dict[str, Any]:
         more = {**archive.frontmatter}
@@ -173,8 +188,9 @@ class SkillForm(ConfigForm[Resource], ResourceForm):
     def column_values(self) -> Mapping[str, object]:
         name, folder = map(self.cleaned_data.get, ("name", "folder"))
         path = [part for part in str(folder or "").split("/") if part]
-        uri = "/".join(["skill:/", *path, str(name), SKILL_FILE])
-        return {**super().column_values(), **({"uri": uri} if name else {})}
+        # A name that is missing is told once, and not as an address without one.
+        uri = "/".join(["skill:/", *path, str(name or "name"), SKILL_FILE])
+        return {**super().column_values(), "uri": uri}
 
     def field_of_column(self, column: str) -> str:
         moved: Mapping[str, str] = {"uri": "folder", "config": "files"}

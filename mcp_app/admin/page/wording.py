@@ -287,11 +287,14 @@ SKILL: Words = {
     "body": (_("Instructions"), _("Markdown. Agents read it as it is.")),
     "files": (
         _("Files"),
-        _("The instructions refer to them: [the rules](rules.md)."),
+        _("The instructions name them, as in “See rules.md”."),
     ),
     "zip": (
         _("Upload a zip or SKILL.md"),
-        _("It replaces all of this. You see the difference before you publish it."),
+        _(
+            "A zip replaces all of this, a SKILL.md only the texts. You see the"
+            " difference before you publish it."
+        ),
     ),
     "frontmatter": (
         _("More fields of SKILL.md"),

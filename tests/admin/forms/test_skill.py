@@ -72,7 +72,7 @@ def test_staff_write_a_skill_with_files(admin_client: Client) -> None:
     ("typed", "field", "sentence"),
     [
         ({"name": "Refunds"}, "name", "'Refunds' cannot be the name of a skill"),
-        ({"folder": "my shop"}, "folder", "'skill://my shop/refunds/SKILL.md'"),
+        ({"folder": "my shop"}, "folder", "“my shop” has other characters"),
         ({"description": "x" * 1_025}, "description", "at most 1024 characters"),
         ({"frontmatter": "[]"}, "frontmatter", "Write a JSON object."),
         ({"frontmatter": '{"name": "a"}'}, "frontmatter", "have their own fields"),
