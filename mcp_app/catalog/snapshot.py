@@ -446,6 +446,8 @@ class Catalog:
         skills = [*self.skills.values()]
         made = self._make_own_tools(self.server, tools, events, skills)
         own = {entry.identity: entry for entry in made}
+        # Without those that an earlier state had.
+        self.tools = {**_by_identity(tools), **own}
         if not own:
             return
         listed = (
@@ -459,7 +461,6 @@ class Catalog:
             self.offered["events"].demands | self.listings["skills"].demands,
         )
         self.listings = {**self.listings, "tools": visible_tools}
-        self.tools = {**self.tools, **own}
 
     def _add_own_apps(self) -> None:
         """Add our pages that tools show; one of the site comes first."""

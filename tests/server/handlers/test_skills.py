@@ -213,6 +213,17 @@ async def test_a_client_that_knows_no_skills_reads_them_with_a_tool(
     assert calls.count(("resource", secret)) == 1
 
 
+async def test_the_tool_goes_with_the_last_skill(
+    ask: Ask, rows: Any, process: Process
+) -> None:
+    assert "error" not in (await ask("tools/call", name=READ_SKILL)).answer
+    for row in rows[1:]:
+        await writer.run(row.rows().unpublish, [row])
+    await process.gate.wait_for_check()
+    refused = (await ask("tools/call", name=READ_SKILL)).error
+    assert refused == {"code": -32602, "message": f"Unknown tool: {READ_SKILL}"}
+
+
 async def test_the_tool_is_there_for_who_sees_a_skill(ask: Ask) -> None:
     tools = (await ask("tools/list")).result["tools"]
     assert [each["name"] for each in tools] == [READ_SKILL]
