@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from mimetypes import guess_type
 from pathlib import Path
@@ -27,9 +28,9 @@ def mcp_inline(path: str) -> SafeString:
         text = content.decode().replace("</", r"<\/")
         html = f"<style>{text}</style>"
     elif media_type in ("text/javascript", "application/javascript"):
-        # Else the page's parser would end the script there.
-        text = content.decode().replace("</script", r"<\/script")
-        html = f"<script>{text.replace('<!--', '<' + chr(92) + '!--')}</script>"
+        # Else the page's parser would end the script there, or not at its end.
+        text = re.sub(r"<(?=/script|!--)", r"\\x3C", content.decode(), flags=re.I)
+        html = f"<script>{text}</script>"
     else:
         html = f"data:{media_type};base64,{b64encode(content).decode()}"
     return mark_safe(html)  # noqa: S308 - files of the site's developers

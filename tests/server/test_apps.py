@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -13,6 +14,7 @@ from mcp_app.catalog.registry import Registry
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.models import Server
 from mcp_app.protocol.apps import MEDIA_TYPE
+from mcp_app.templatetags.mcp_apps import mcp_inline
 from tests.published import published
 from tests.scripting import STATEFUL, STATELESS
 from tests.serving import Connect
@@ -169,6 +171,16 @@ def test_what_hosts_would_not_show_is_refused() -> None:
     registry = shop_registry()
     with pytest.raises(RegistrationError, match="already declared"):
         registry.app(ORDERS, template=lambda: "")
+
+
+def test_a_script_ends_at_its_end(settings: Any, tmp_path: Path) -> None:
+    text = 'const a = "</SCRIPT><!--", b = /<!--|<\\/script>/u;'
+    (tmp_path / "end.js").write_text(text)
+    settings.STATICFILES_DIRS = [tmp_path]
+    page = mcp_inline("end.js")
+    assert page == (
+        r'<script>const a = "\x3C/SCRIPT>\x3C!--", b = /\x3C!--|<\/script>/u;</script>'
+    )
 
 
 def test_a_page_that_is_too_large_says_so(settings: Any) -> None:
