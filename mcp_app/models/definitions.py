@@ -44,6 +44,7 @@ from mcp_app.models.versions import (
     publishable,
 )
 from mcp_app.protocol import headers, jsonrpc, schemas
+from mcp_app.protocol.apps import SCHEME
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import UriTemplate
 
@@ -255,6 +256,8 @@ class Tool(DefinitionRow):
         yield from super().problems()
         yield from self.json_problems("input_schema", _check_input_schema)
         yield from self.json_problems("output_schema", _check_schema)
+        if self.app not in ("", AS_TEXT) and not self.app.startswith(SCHEME):
+            yield "app", _("The address of an app must begin with %s.") % SCHEME
 
 
 def _check_schema(schema: JsonObject) -> None:

@@ -42,6 +42,7 @@ def prompt(**columns: Any) -> Prompt:
         (tool(description="a\x00b"), "description", "U+0000"),
         (tool(permission="view_order"), "permission", "app_label.codename"),
         (tool(tags="a/b"), "tags", "“a/b”"),
+        (tool(app="https://a"), "app", "must begin with ui://"),
         (tool(timeout=0), "timeout", "0.001"),
         (tool(config="{"), "config", "not JSON"),
         (tool(config="[]"), "config", "JSON object"),
