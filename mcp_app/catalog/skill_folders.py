@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 
 from django.utils.translation import gettext as _
 
+from mcp_app.catalog.decorators import definition_problems
 from mcp_app.catalog.findings import Finding, advice, origin_of
 from mcp_app.catalog.registered_function import (
     Declaration,
@@ -23,7 +24,13 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import ResourceDefinition
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.rules import read_requirements, visible
-from mcp_app.protocol.skills import MARKDOWN, SKILL_FILE, Skill, read_frontmatter
+from mcp_app.protocol.skills import (
+    MARKDOWN,
+    SKILL_FILE,
+    Skill,
+    frontmatter_text,
+    read_frontmatter,
+)
 
 
 class SkillOptions(TypedDict, total=False):
@@ -74,9 +81,10 @@ def read_declared_skills(
             skill=skill,
         )
         name = f"mcp.skills({folder!r})/{skill.entry['frontmatter']['name']}"
-        yield Declaration(
-            _definition_of(skill, options), ReadyFunction(name, place, run)
-        )
+        definition = _definition_of(skill, options)
+        if wrong := [*definition_problems(definition)]:
+            raise RegistrationError(f"mcp.skills({folder!r}): {' '.join(wrong)}")
+        yield Declaration(definition, ReadyFunction(name, place, run))
 
 
 def read_skill_folder(folder: Path, prefix: str) -> Skill:
@@ -96,6 +104,8 @@ def read_skill_folder(folder: Path, prefix: str) -> Skill:
         if each.is_file() and not each.is_symlink()
     }
     files = {path: file for path, file in paths.items() if not _is_left_out(path)}
+    if SKILL_FILE not in files:
+        raise ValueError("It is a link. Put the file itself there.")
     size = sum(file.stat().st_size for file in files.values())
     if size > (limit := mcp_settings.limits.skill):
         raise ValueError(
@@ -140,7 +150,14 @@ def skill_findings(skill: Skill) -> Iterator[Finding]:
     """
     import yaml  # noqa: PLC0415 - an extra, without which there is no such skill
 
-    other = next(yaml.safe_load_all(skill.read().text or ""))
+    text = frontmatter_text((skill.read().text or "").encode())
+    try:
+        other = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError) as error:
+        message = _("Some programs cannot read it: %s. Put the value in quotes.")
+        problem = getattr(error, "problem", None) or error
+        yield advice("skill-value", "", message % visible(str(problem)))
+        return
     for name, value in skill.entry["frontmatter"].items():
         if other.get(name) != value:
             message = _(

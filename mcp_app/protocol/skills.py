@@ -190,6 +190,15 @@ def _json(value: object) -> str:
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def frontmatter_text(content: bytes) -> str:
+    """Return the YAML of a SKILL.md; ValueError if it has none."""
+    fenced = _FENCED.match((_text_of(content) or "").replace("\r\n", "\n"))
+    if fenced is None:
+        message = "Write a line ---, then name and description, then a line ---."
+        raise ValueError(f"Line 1: SKILL.md has no frontmatter in UTF-8. {message}")
+    return fenced[1]
+
+
 def read_frontmatter(content: bytes) -> JsonObject:
     """Return the frontmatter of a SKILL.md, not checked by the rules for skills.
 
@@ -197,15 +206,12 @@ def read_frontmatter(content: bytes) -> JsonObject:
     """
     import yaml  # noqa: PLC0415 - an extra
 
-    fenced = _FENCED.match((_text_of(content) or "").replace("\r\n", "\n"))
-    if fenced is None:
-        message = "Write a line ---, then name and description, then a line ---."
-        raise ValueError(f"Line 1: SKILL.md has no frontmatter in UTF-8. {message}")
-    if len(fenced[1]) > MAX_FRONTMATTER_LENGTH:
+    text = frontmatter_text(content)
+    if len(text) > MAX_FRONTMATTER_LENGTH:
         raise _line_error(None, f"Write at most {MAX_FRONTMATTER_LENGTH} characters.")
     try:
         # After the beginnings of the stream and of its document.
-        events = islice(yaml.parse(f"---\n{fenced[1]}", yaml.SafeLoader), 2, None)
+        events = islice(yaml.parse(f"---\n{text}", yaml.SafeLoader), 2, None)
         value = _read_node(next(events), events)
         _, is_one = next(events), type(next(events)).__name__ == "StreamEndEvent"
     except yaml.YAMLError as error:
@@ -214,6 +220,12 @@ def read_frontmatter(content: bytes) -> JsonObject:
         raise _line_error(getattr(error, "problem_mark", None), message) from None
     if not isinstance(value, dict) or not is_one:
         raise _line_error(None, "Write the fields here as “name: value”.")
+    try:
+        has_nul = jsonrpc.holds_nul(jsonrpc.write(value))
+    except jsonrpc.UnserializableValue as error:
+        raise _line_error(None, f"{error} Leave it out.") from None
+    if has_nul:
+        raise _line_error(None, "A value has the character NUL. Leave it out.")
     return value
 
 

@@ -536,6 +536,9 @@ FOUND_OF_SKILLS: list[tuple[str, list[str]]] = [
     ("open: yes", ["skill-value"]),
     ('open: "yes"', []),
     ("license: MIT", []),
+    # What PyYAML cannot read at all, and what it would not in the body.
+    *((f"day: {each}", ["skill-value"]) for each in ("2026-99-99", "=")),
+    ("license: MIT\n---\n\x1b", []),
 ]
 FOUND_OF_FUNCTIONS: list[tuple[RegisteredFunction, list[str]]] = [
     (RegisteredFunction(pays), ["form-url"])

@@ -65,6 +65,8 @@ BROKEN: Final = [
     ("---\nname: refunds\n---\n", {}, "The description of a skill must say"),
     (HEAD + "a: [\n---\n", {}, "Line 5: "),
     (HEAD + "---\n", {"a_bin": bytes(4_194_304)}, "LIMITS['skill'] allows 4194304"),
+    (HEAD + 'a: "\\ud800"\n---\n', {}, "$.a has half of a surrogate pair. Leave it"),
+    (HEAD + 'a: "\\0"\n---\n', {}, "Line 2: A value has the character NUL."),
     (HEAD + "---\n", {"a_md": b"", "A_md": b""}, "'a.md' is there more than once"),
 ]
 
@@ -81,6 +83,34 @@ def test_what_is_wrong_is_told_and_the_others_are_served(
     assert f"{tmp_path}/refunds/SKILL.md: " in str(caught.value)
     assert sentence in str(caught.value)
     assert [*registry.resources] == ["skill://letters/SKILL.md"]
+
+
+def test_a_link_is_no_skill(tmp_path: Path) -> None:
+    write_skill(tmp_path, HEAD + "---\n")
+    (tmp_path / "letters").mkdir()
+    link = tmp_path / "letters" / "SKILL.md"
+    (tmp_path / "SKILL.md").write_text(HEAD.replace("refunds", "letters") + "---\n")
+    link.symlink_to(tmp_path / "SKILL.md")
+    registry = Registry()
+    with pytest.raises(RegistrationError, match=r"letters/SKILL\.md: It is a link\."):
+        registry.skills(str(tmp_path))
+    assert [*registry.resources] == ["skill://refunds/SKILL.md"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"ttl_ms": -1}, "The ttl_ms is -1"),
+        ({"permission": "orders"}, "orders"),
+        ({"tags": ["a/b"]}, "“a/b” cannot be a tag"),
+    ],
+)
+def test_options_are_held_to_the_rules_of_resources(
+    tmp_path: Path, options: Any, sentence: str
+) -> None:
+    write_skill(tmp_path, HEAD + "---\n")
+    with pytest.raises(RegistrationError, match=sentence):
+        declare(tmp_path, **options)
 
 
 def test_a_folder_without_a_skill_says_so(tmp_path: Path) -> None:

@@ -39,6 +39,10 @@ REFUSED = {
     "encrypted": (packed(TOP, ("a", b""), flag=1), "'a' is encrypted"),
     "no SKILL.md": (packed(("a/b.md", b""), ("c", b"")), "no SKILL.md"),
     "broken YAML": (packed(("a/SKILL.md", b"---\nname: [\n---\n")), "Line 3: "),
+    "surrogate": (
+        packed(("SKILL.md", SKILL[:18] + b'a: "\\udfff"\n' + SKILL[18:])),
+        "$.a",
+    ),
     "not a zip": (b"PK\3\4 or so", "The zip cannot be read: "),
     "neither": (b"Rar!", "Line 1: SKILL.md has no frontmatter"),
 }
