@@ -12,6 +12,7 @@ from mcp_app.catalog.apps import our_app_title
 from mcp_app.catalog.findings import Finding, advice, must_fix
 from mcp_app.catalog.registered_function import Declaration, RegisteredFunction
 from mcp_app.catalog.schema_lint import names_text
+from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Definition, ResourceDefinition, ToolDefinition
 from mcp_app.interface.rules import visible
 from mcp_app.protocol.apps import DOMAINS, META_KEY, is_app
@@ -72,6 +73,11 @@ def page_findings(declared: Declaration[Any]) -> Iterator[Finding]:
         html = function.function()
     except Exception as error:
         yield must_fix("app-broken", "", _("The page cannot be made: %s") % repr(error))
+        return
+    limit, size = mcp_settings.limits.text, len(str(html).encode(errors="replace"))
+    if not isinstance(html, str | bytes) or size > limit:
+        rule = _("It must be a text of at most %d bytes (LIMITS['text']).") % limit
+        yield must_fix("app-broken", "", _("The page cannot be made: %s") % rule)
         return
     origins = [origin for some in policy.values() for origin in some]
     loads = dict.fromkeys(_LOADED.findall(html if isinstance(html, str) else ""))

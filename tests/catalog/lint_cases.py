@@ -515,6 +515,8 @@ FOUND_OF_PAGES: list[tuple[Any, Any, list[str]]] = [
     (page("<p>"), _FRAMES, ["app-frames"]),
     ("drill/orders.html", {}, []),
     ("drill/nothing.html", {}, ["app-broken"]),
+    (page("x" * 262_145), {}, ["app-broken"]),
+    (lambda: 5, {}, ["app-broken"]),
 ]
 
 
