@@ -601,4 +601,6 @@ def _user_function(
     if isinstance(entry, DeclaredEvent):
         return entry.cls
     registered = entry.function if isinstance(entry, Declaration) else entry
-    return None if isinstance(registered, ReadyFunction) else registered.function
+    if isinstance(registered, ReadyFunction):
+        return registered.run.run
+    return registered.function

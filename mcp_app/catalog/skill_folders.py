@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 from django.utils.translation import gettext as _
 
 from mcp_app.catalog.decorators import definition_problems
-from mcp_app.catalog.findings import Finding, advice, origin_of
+from mcp_app.catalog.findings import Finding, advice, calling_module, origin_of
 from mcp_app.catalog.registered_function import (
     Declaration,
     DeclaredResource,
@@ -57,7 +57,7 @@ def read_declared_skills(
 
     Raises `RegistrationError` if there is no skill in it.
     """
-    place = origin_of("").place
+    place, module = origin_of("").place, calling_module()
     top = Path(place.file).parent / folder
     files = sorted(top.glob(f"*/{SKILL_FILE}"))
     if not files:
@@ -73,14 +73,20 @@ def read_declared_skills(
             hint = remedy if isinstance(error, ImportError) else ""
             problems.append(f"{folder}/{file.parent.name}/{SKILL_FILE}: {error}{hint}")
             continue
+
+        def read_file(path: str = SKILL_FILE, skill: Skill = skill) -> object:
+            return skill.read(path)
+
+        # So that the registry knows whose skill it is.
+        read_file.__module__ = module
         run = Runnable(
-            run=lambda path=SKILL_FILE, skill=skill: skill.read(path),
+            run=read_file,
             style="inline",
             bind=lambda arguments: arguments,
             convert=leave_unconverted,
             skill=skill,
         )
-        name = f"mcp.skills({folder!r})/{skill.entry['frontmatter']['name']}"
+        name = f"{module}.skills({folder!r})/{skill.entry['frontmatter']['name']}"
         definition = _definition_of(skill, options)
         if wrong := [*definition_problems(definition)]:
             raise RegistrationError(f"mcp.skills({folder!r}): {' '.join(wrong)}")

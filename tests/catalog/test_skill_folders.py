@@ -85,6 +85,18 @@ def test_what_is_wrong_is_told_and_the_others_are_served(
     assert [*registry.resources] == ["skill://letters/SKILL.md"]
 
 
+def test_two_cannot_have_one_address(tmp_path: Path) -> None:
+    """Else the later one would take the rights of the earlier one away."""
+    write_skill(tmp_path, HEAD + "---\n")
+    registry = Registry()
+    line = f"registry.skills({str(tmp_path)!r}, permission='a.b')\n"
+    for code, name in ((2 * line, "shop.mcp"), (line, "other.mcp")):
+        with pytest.raises(RegistrationError, match=r"already declared by shop\.mcp"):
+            exec(code, {"__name__": name, "registry": registry})  # noqa: S102
+    # A later load of the module.
+    exec(line, {"__name__": "shop.mcp", "registry": registry})  # noqa: S102
+
+
 def test_a_link_is_no_skill(tmp_path: Path) -> None:
     write_skill(tmp_path, HEAD + "---\n")
     (tmp_path / "letters").mkdir()
