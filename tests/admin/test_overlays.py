@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from django.test import Client
@@ -10,7 +11,7 @@ from django.test import Client
 from mcp_app import Approval
 from mcp_app.catalog.registry import mcp
 from mcp_app.invalidation.change_reader import ChangeReader
-from mcp_app.models import EventType, Prompt, State, Tool
+from mcp_app.models import EventType, Prompt, Resource, State, Tool
 from mcp_app.process.loading import Catalogs
 from mcp_app.publishing.overlays import make_overlays
 from mcp_app.publishing.row_findings import store_all_findings
@@ -60,6 +61,19 @@ def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def overlay() -> Tool:
     return Tool.objects.get(name="find_orders")
+
+
+def test_the_form_of_a_skill_says_where_its_folder_is(
+    admin_client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "refunds").mkdir()
+    text = "---\nname: refunds\ndescription: Use it to pay back.\n---\n"
+    (tmp_path / "refunds" / "SKILL.md").write_text(text)
+    mcp.skills(str(tmp_path))
+    make_overlays(mcp)
+    shown = text_of(admin_client, Resource.objects.get(name="refunds"))
+    assert "<dd>Use it to pay back.</dd>" in shown
+    assert "test_overlays.py:" in shown
 
 
 def test_the_form_says_what_is_inherited(admin_client: Client) -> None:

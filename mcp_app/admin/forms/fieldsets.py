@@ -77,8 +77,7 @@ def values_of_declaration(declared: Declared) -> Mapping[str, Any]:
             # Its function may be ours.
             values["place"] = str(mcp.origins["resource", definition.uri].place)
         return values
-    schema = getattr(definition, "input_schema", None)
-    parameters = [] if schema is None else summaries(schema)
+    parameters = summaries(getattr(definition, "input_schema", {}))
     return {
         "description": visible(definition.description, None),
         "parameters": [(each, type_label(each.type)) for each in parameters],
