@@ -151,7 +151,7 @@ def our_apps(
 
 def _page_runnable(template: str) -> Runnable[object]:
     return Runnable(
-        run=lambda: render_page(template),
+        run=lambda: render_to_string(template),
         style="sync",
         bind=lambda _arguments: {},
         convert=leave_unconverted,

@@ -183,6 +183,14 @@ def test_a_script_ends_at_its_end(settings: Any, tmp_path: Path) -> None:
     )
 
 
+async def test_the_limit_of_pages_is_for_those_of_the_site(
+    ask: Any, settings: Any
+) -> None:
+    settings.MCP = {**settings.MCP, "LIMITS": {"text": 1_000}}
+    assert "result" in (await ask("resources/read", uri=TABLE)).answer
+    assert "result" not in (await ask("resources/read", uri=ORDERS)).answer
+
+
 def test_a_page_that_is_too_large_says_so(settings: Any) -> None:
     settings.MCP = {**settings.MCP, "LIMITS": {"text": 1_000}}
     declared = shop_registry().resources[ORDERS]
