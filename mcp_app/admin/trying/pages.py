@@ -31,6 +31,7 @@ from mcp_app.admin.page.rights import has_right, whom_to_ask
 from mcp_app.admin.trying import answers, examples, presentation, preview, wire
 from mcp_app.admin.trying.setup import Refusal, Setup, has_unpublished_changes, lets_in
 from mcp_app.auth.resources import server_url
+from mcp_app.catalog.registered_function import ReadyFunction
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.definitions import Definition, EventDefinition, ToolDefinition
@@ -41,7 +42,8 @@ from mcp_app.models.tokens import Secret
 from mcp_app.process.background import Unsuitable, run_on_loop
 from mcp_app.protocol.headers import MirroredParameter, mirrored_parameters
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.publishing.overlays import whole_definition
+from mcp_app.protocol.skills import SKILL_FILE
+from mcp_app.publishing.overlays import declaration_of, whole_definition
 from mcp_app.site_time import time_text
 from mcp_app.streams.tasks import load_tasks
 from mcp_app.workbench.trying.attempts import As
@@ -99,7 +101,7 @@ class TryPage:
         )
         if self._definition is not None:
             self._arguments = arguments_of(
-                self._definition, data, _paths_of_skill(self._content)
+                self._definition, data, _paths_of_skill(row, self._content)
             )
             if self._example is not None:
                 values = self._example.read()
@@ -422,6 +424,10 @@ class TryPage:
         return f"{page_url(self._row, 'who')}?{query}"
 
 
-def _paths_of_skill(content: JsonObject) -> list[str]:
+def _paths_of_skill(row: DefinitionRow, content: JsonObject) -> list[str]:
+    declared = declaration_of(row, mcp) if row.from_code else None
+    function = getattr(declared, "function", None)
+    if isinstance(function, ReadyFunction) and (skill := function.run.skill):
+        return [each for each in skill.paths.values() if each != SKILL_FILE]
     files = (content.get("config") or {}).get("files", ())
     return [each["path"] for each in files if content.get("kind") == "skill"]

@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 import threading
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -22,8 +23,10 @@ from django.views.debug import ExceptionReporter
 from mcp_app import Context
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.trying.pages import TryPage
+from mcp_app.catalog.registry import mcp
 from mcp_app.models import AccessToken, Prompt, Resource, ResourceTemplate, Server, Tool
 from mcp_app.process.runtime import Process
+from mcp_app.publishing.overlays import make_overlays
 from tests.admin.trying.conftest import Login, Offer
 from tests.admin.trying.console import (
     answer,
@@ -104,6 +107,22 @@ async def test_a_file_of_a_skill_is_read(client: AsyncClient) -> None:
     finally:
         for row in rows:
             await row.adelete()
+
+
+async def test_a_file_of_a_folder_is_read(
+    client: AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp, "resources", {})
+    (tmp_path / "refunds").mkdir()
+    text = "---\nname: refunds\ndescription: Use it to pay back.\n---\n"
+    (tmp_path / "refunds" / "SKILL.md").write_text(text)
+    (tmp_path / "refunds" / "rules.md").write_text("30 days")
+    mcp.skills(str(tmp_path))
+    await sync_to_async(make_overlays)(mcp)
+    url = await url_of(Resource, name="refunds")
+    fields = (await client.get(url)).context["arguments"].fields
+    assert [option.text for option in fields[0].options][-1] == "rules.md"
+    await Resource.objects.filter(name="refunds").adelete()
 
 
 async def test_an_error_and_a_crash(login: Login) -> None:
