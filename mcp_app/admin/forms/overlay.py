@@ -66,6 +66,12 @@ def _approval_words(approval: Approval | None) -> str:
     return label if approval.when is None else f"{label}, {_('for some calls')}"
 
 
+def _columns_of_code(definition: Definition | None) -> set[str]:
+    """Return what staff cannot change: clients hold a skill's text against its file."""
+    is_skill = getattr(definition, "uri", "").endswith(f"/{SKILL_FILE}")
+    return {"name", "description"} if is_skill else {"name"}
+
+
 class OverlayForm(WatchedForm[DefinitionRow]):
     """The form of an overlay; its `Meta.model` is replaced with each model."""
 
@@ -76,11 +82,9 @@ class OverlayForm(WatchedForm[DefinitionRow]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.fields.pop("name", None)
         definition = declared_definition(self.instance, mcp)
-        if getattr(definition, "uri", "").endswith(f"/{SKILL_FILE}"):
-            # Clients hold it against what stands in the file.
-            self.fields.pop("description", None)
+        for name in self.fields.keys() & _columns_of_code(definition):
+            del self.fields[name]
         code_values = {} if definition is None else from_code(definition)
         for name, text in code_values.items():
             if name in self.fields:
