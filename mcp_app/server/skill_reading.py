@@ -48,7 +48,7 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
             for each in listing
         ]
         return ToolOutput((), structured={"skills": listed})
-    found = [each.runnable.skill for each in listing if _is_named(uri, each)]
+    found = [each.runnable.skill for each in listing if _has_address(each, uri)]
     skill: Skill | None = found[0] if found else None
     if skill is None:
         raise ToolError(f"There is no skill {uri}. Call this without one to see all.")
@@ -67,7 +67,7 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
     return ToolOutput(content)
 
 
-def _is_named(uri: str, entry: Entry[Any, Any]) -> bool:
+def _has_address(entry: Entry[Any, Any], uri: str) -> bool:
     """Whether an address is that of a skill, of its folder, or of a file of it."""
     skill = entry.runnable.skill
     return skill is not None and uri in (

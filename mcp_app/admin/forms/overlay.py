@@ -83,12 +83,7 @@ class OverlayForm(WatchedForm[DefinitionRow]):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         definition = declared_definition(self.instance, mcp)
-        for name in self.fields.keys() & _columns_of_code(definition):
-            del self.fields[name]
-        code_values = {} if definition is None else from_code(definition)
-        for name, text in code_values.items():
-            if name in self.fields:
-                self.fields[name].help_text = self._help_text(name, text)
+        self._show_code(definition)
         for name in self.fields.keys() & {*Tool.HINTS, "position"}:
             self.fields[name].required = False
             widget = self.fields[name].widget
@@ -107,6 +102,15 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         app_field = self.fields.get("app")
         if isinstance(app_field, AppField):
             app_field.offer_stored(self.initial["app"], _("As in the code"))
+
+    def _show_code(self, definition: Definition | None) -> None:
+        """Leave out what only code says, and say what it says of the others."""
+        for name in self.fields.keys() & _columns_of_code(definition):
+            del self.fields[name]
+        code_values = {} if definition is None else from_code(definition)
+        for name, text in code_values.items():
+            if name in self.fields:
+                self.fields[name].help_text = self._help_text(name, text)
 
     def _offer_stricter(self, approval: Approval) -> None:
         """Offer who may agree: nobody weaker than the code's, but what is stored."""
