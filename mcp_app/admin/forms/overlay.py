@@ -66,12 +66,6 @@ def _approval_words(approval: Approval | None) -> str:
     return label if approval.when is None else f"{label}, {_('for some calls')}"
 
 
-def _columns_of_code(definition: Definition | None) -> set[str]:
-    """Return what staff cannot change: clients hold a skill's text against its file."""
-    is_skill = getattr(definition, "uri", "").endswith(f"/{SKILL_FILE}")
-    return {"name", "description"} if is_skill else {"name"}
-
-
 class OverlayForm(WatchedForm[DefinitionRow]):
     """The form of an overlay; its `Meta.model` is replaced with each model."""
 
@@ -82,6 +76,7 @@ class OverlayForm(WatchedForm[DefinitionRow]):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.fields.pop("name", None)
         definition = declared_definition(self.instance, mcp)
         self._show_code(definition)
         for name in self.fields.keys() & {*Tool.HINTS, "position"}:
@@ -104,9 +99,10 @@ class OverlayForm(WatchedForm[DefinitionRow]):
             app_field.offer_stored(self.initial["app"], _("As in the code"))
 
     def _show_code(self, definition: Definition | None) -> None:
-        """Leave out what only code says, and say what it says of the others."""
-        for name in self.fields.keys() & _columns_of_code(definition):
-            del self.fields[name]
+        """Say what the code says beside each field."""
+        if getattr(definition, "uri", "").endswith(f"/{SKILL_FILE}"):
+            # Clients hold it against what stands in the file.
+            self.fields["description"].disabled = True
         code_values = {} if definition is None else from_code(definition)
         for name, text in code_values.items():
             if name in self.fields:
