@@ -100,7 +100,8 @@ class OverlayForm(WatchedForm[DefinitionRow]):
 
     def _show_code(self, definition: Definition | None) -> None:
         """Say what the code says beside each field."""
-        if getattr(definition, "uri", "").endswith(f"/{SKILL_FILE}"):
+        is_skill = getattr(definition, "uri", "").endswith(f"/{SKILL_FILE}")
+        if is_skill and "description" in self.fields:
             # Clients hold it against what stands in the file.
             self.fields["description"].disabled = True
         code_values = {} if definition is None else from_code(definition)
