@@ -50,9 +50,13 @@ class ToolHints:
         return bool(self.read_only or self.idempotent)
 
     def to_wire(self) -> JsonObject:
+        destructive = self.destructive
+        if self.read_only and destructive is None:
+            # It follows, but the reviewers of ChatGPT's directory want it said.
+            destructive = False
         hints = {
             "readOnlyHint": self.read_only,
-            "destructiveHint": self.destructive,
+            "destructiveHint": destructive,
             "idempotentHint": self.idempotent,
             "openWorldHint": self.open_world,
         }

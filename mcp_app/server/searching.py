@@ -159,7 +159,7 @@ SEARCHING_TOOLS: Final = (
             title="Call a tool",
             description="Call a tool that search_tools has found.",
             input_schema=_CALLED,
-            hints=ToolHints(read_only=False),
+            hints=ToolHints(read_only=False, destructive=True, open_world=True),
         ),
         partial(_refuse_call, CALL_TOOL),
     ),

@@ -124,6 +124,9 @@ def declare_tools(toolset: Toolset, registry: Registry) -> Iterator[DeclaredTool
                 "destructive": not (reads or adds),
                 "idempotent": reads,
                 "open_world": False,
+                "title": f"Admin: {offered[suffix].__name__.replace('_', ' ')}",
+                # What is in it depends on the pages of the site.
+                "output_schema": {"type": "object"} if reads else None,
             },
         )
         definition = replace(declared.definition, demands=demands)

@@ -19,6 +19,7 @@ from django.contrib.admindocs.views import (
 )
 from django.core.serializers.json import DjangoJSONEncoder
 from django.urls import get_resolver, get_script_prefix
+from django.utils.text import capfirst
 
 from mcp_app.catalog.findings import record_problem
 from mcp_app.catalog.outputs import content_output
@@ -130,11 +131,12 @@ class ToolMaker:
             raise problems[0]
         definition = ToolDefinition(
             name=offer.name,
-            title=offer.summary if offer.description else "",
+            title=(offer.description and offer.summary)
+            or capfirst(offer.name.replace("_", " ")),
             description=offer.description or offer.summary,
             # A name that nobody knows would be left out in silence.
             input_schema={**offer.input_schema, "additionalProperties": False},
-            hints=hints or _HINTS[offer.method],
+            hints=replace(hints or _HINTS[offer.method], open_world=False),
             demands=self.toolset.demands.combined_with(own),
             tags=self.toolset.tags,
         )

@@ -46,8 +46,11 @@ def test_only_what_is_said_is_told() -> None:
     }
     assert ToolHints(read_only=True, idempotent=False).to_wire() == {
         "readOnlyHint": True,
+        # What only reads deletes nothing: that follows, and is said.
+        "destructiveHint": False,
         "idempotentHint": False,
     }
+    assert ToolHints(read_only=True, destructive=True).to_wire()["destructiveHint"]
 
 
 def test_tools_do_not_share_what_one_may_change() -> None:

@@ -221,7 +221,8 @@ def test_what_is_listed() -> None:
     assert tools["orders_list"].demands.permissions == ()
     assert tools["orders_create"].demands.permissions == ("drill.add_order",)
     hints = {n: each.hints.to_wire() for n, each in tools.items()}
-    assert hints["orders_list"] == {"readOnlyHint": True}
+    assert {each.pop("openWorldHint") for each in hints.values()} == {False}
+    assert hints["orders_list"] == {"readOnlyHint": True, "destructiveHint": False}
     assert hints["orders_create"] == {"readOnlyHint": False, "destructiveHint": False}
     assert hints["stocks_create"] == hints["orders_create"]
     # Nobody knows what an action does.
