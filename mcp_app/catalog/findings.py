@@ -130,6 +130,8 @@ RULES: Mapping[str, int] = MappingProxyType(
         "app-broken": 158,
         "approval-missing": 160,
         "approval-without-user": 161,
+        "title-missing": 162,
+        "outside-unsaid": 163,
         "card-thin": 164,
         "parameter-refused": 165,
     }

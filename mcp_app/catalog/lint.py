@@ -219,6 +219,12 @@ def _media_type(definition: ResourceDefinition) -> Iterator[Finding]:
         yield advice("media-type-missing", "mime_type", message)
 
 
+def _title_findings(definition: ToolDefinition) -> Iterator[Finding]:
+    if not str(definition.title).strip():
+        message = _("The title is missing. People read it in their client.")
+        yield advice("title-missing", "title", message)
+
+
 def _hint_findings(definition: ToolDefinition) -> Iterator[Finding]:
     hints = definition.hints
     if hints.read_only is None and hints.destructive is None:
@@ -236,6 +242,9 @@ def _hint_findings(definition: ToolDefinition) -> Iterator[Finding]:
             " you do not say it, clients assume that it may."
         )
         yield advice("deleting-unsaid", "destructive", message)
+    if hints.open_world is None:
+        message = _("Say whether this tool reaches outside this site.")
+        yield advice("outside-unsaid", "open_world", message)
     match = _WORD.match(definition.name.rpartition(".")[2])
     verb = match.group() if match else ""
     if hints.read_only and verb.lower() in _CHANGING:
@@ -334,6 +343,7 @@ _EVERY: tuple[Callable[[Any], Iterator[Finding]], ...] = (
 _RULES: Mapping[type[Definition], tuple[Callable[[Any], Iterator[Finding]], ...]] = {
     ToolDefinition: (
         _name_findings,
+        _title_findings,
         *_EVERY,
         _hint_findings,
         _approval_findings,

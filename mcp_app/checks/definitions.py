@@ -67,6 +67,8 @@ _IN_CODE = {
     "moment-unsaid": "Write a docstring that says when it happens.",
     "changes-unsaid": "Set read_only=True, or read_only=False and destructive=….",
     "approval-missing": 'Set permission=…, groups=[…] or approval="other".',
+    "outside-unsaid": "Set open_world=True or open_world=False.",
+    "title-missing": "Set title=….",
     "deleting-unsaid": "Set destructive=True or destructive=False.",
     "parameter-description-missing": _DESCRIBE,
     "argument-description-missing": _DESCRIBE,

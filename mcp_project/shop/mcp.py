@@ -74,7 +74,11 @@ class FoundOrder:
 
 
 @mcp.tool(
-    title="Find orders", read_only=True, permission=VIEW, app="ui://mcp_app/table"
+    title="Find orders",
+    read_only=True,
+    open_world=False,
+    permission=VIEW,
+    app="ui://mcp_app/table",
 )
 def find_orders(
     customer: str = "",
@@ -110,7 +114,7 @@ class OrderStatus:
     status: str
 
 
-@mcp.tool(title="Order status", read_only=True)
+@mcp.tool(title="Order status", read_only=True, open_world=False)
 def order_status(number: Number) -> OrderStatus:
     """Tell when an order was placed, and whether it was paid, sent or returned.
 
@@ -121,7 +125,13 @@ def order_status(number: Number) -> OrderStatus:
     return OrderStatus(found.number, found.placed, found.status)
 
 
-@mcp.tool(title="Add a note", read_only=False, destructive=False, permission=CHANGE)
+@mcp.tool(
+    title="Add a note",
+    read_only=False,
+    destructive=False,
+    open_world=False,
+    permission=CHANGE,
+)
 def add_note(
     number: Number, text: Annotated[str, Field(min_length=1, max_length=500)]
 ) -> str:
@@ -156,6 +166,7 @@ class WeekOfSales:
 @mcp.tool(
     title="Sales report",
     read_only=True,
+    open_world=False,
     task="optional",
     permission=VIEW,
     app="ui://mcp_app/chart",
@@ -190,7 +201,7 @@ class Guest:
     people: int = 2
 
 
-@mcp.tool(title="Book a table", read_only=False, destructive=False)
+@mcp.tool(title="Book a table", read_only=False, destructive=False, open_world=False)
 async def book_table(ctx: Context, day: str) -> str:
     """Book a table in the shop's café; asks who is coming. Nothing is stored.
 

@@ -31,8 +31,10 @@ from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.content import Annotations, Icon
 from mcp_app.protocol.skills import Skill, read_frontmatter
 
-READS = ToolHints(read_only=True)
-TOOL = ToolDefinition(name="weather", description="Tells the weather.", hints=READS)
+READS = ToolHints(read_only=True, open_world=False)
+TOOL = ToolDefinition(
+    name="weather", title="Forecast", description="Tells the weather.", hints=READS
+)
 RESOURCE = ResourceDefinition(
     name="returns", description="What may go back.", uri="x:r", mime_type="text/plain"
 )
@@ -50,7 +52,7 @@ def tool(**changes: Any) -> ToolDefinition:
 
 
 def hinted(name: str = "weather", **hints: bool | None) -> ToolDefinition:
-    return tool(name=name, hints=ToolHints(**hints))
+    return tool(name=name, hints=ToolHints(**{"open_world": False, **hints}))
 
 
 def taking(_member: object = CITY, **keywords: Any) -> ToolDefinition:
@@ -178,6 +180,10 @@ FOUND: list[tuple[Definition, list[str]]] = [
         replace(TEMPLATE, uri_template="x:{", suggestions={"id": ("7",)}),
         ["uri-not-allowed"],
     ),
+    (tool(title=""), ["title-missing"]),
+    (tool(title=" "), ["title-missing"]),
+    (hinted(read_only=True, open_world=None), ["outside-unsaid"]),
+    (hinted(read_only=True, open_world=True), []),
     (tool(description=""), ["description-missing"]),
     (tool(description=" \n"), ["description-missing"]),
     (tool(description=gettext_lazy("Tells the weather.")), []),

@@ -168,7 +168,7 @@ def test_sentences(definition: Definition, about: str, message: str) -> None:
 def test_a_tool_of_many_tokens() -> None:
     [found] = findings(taking({**CITY, "enum": ["a" * 4_800]}))
     assert found.message == (
-        "This tool takes ≈ 1,250 tokens of the model's memory on every request; more"
+        "This tool takes ≈ 1,266 tokens of the model's memory on every request; more"
         " than 1,000 is a lot. Shorten the description or the parameters."
     )
     assert found.field == ""

@@ -30,7 +30,7 @@ SENTENCES_OF_SERVERS: list[tuple[list[Definition], str, str]] = [
     (
         many(1, meta={"a": "a" * 50_000}),
         "",
-        "The tools of Support desk take ≈ 12,536 tokens of the model's memory on"
+        "The tools of Support desk take ≈ 12,552 tokens of the model's memory on"
         " every request; more than 10,000 is a lot. Shorten descriptions, or use tags"
         " to split the server.",
     ),

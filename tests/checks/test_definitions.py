@@ -45,7 +45,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
 
 
 def test_what_lint_says_of_code(registry: Registry) -> None:
-    @registry.tool(description="Finds orders.")
+    @registry.tool(description="Finds orders.", title="Find orders", open_world=False)
     def find(customer: str) -> str:
         return customer
 
@@ -62,7 +62,7 @@ def test_what_lint_says_of_code(registry: Registry) -> None:
 
 
 def test_well_declared_code_is_left_alone(registry: Registry) -> None:
-    @registry.tool(read_only=True)
+    @registry.tool(title="Find orders", read_only=True, open_world=False)
     def find() -> str:
         """Finds orders."""
         return ""
@@ -72,7 +72,10 @@ def test_well_declared_code_is_left_alone(registry: Registry) -> None:
 
 def test_many_findings_are_counted(registry: Registry) -> None:
     for number in range(PER_RULE + 3):
-        registry.tool(f"tool_{number}", read_only=True)(lambda: "")
+        declare = registry.tool(
+            f"tool_{number}", title="A", read_only=True, open_world=False
+        )
+        declare(lambda: "")
         if number < PER_RULE:
             # As many as are shown are not counted.
             assert "more of this kind" not in str(check_definitions(None))
@@ -96,7 +99,7 @@ def test_with_wrong_settings_nothing_is_linted(
 
 
 def test_what_hides_in_code_is_a_warning(registry: Registry) -> None:
-    @registry.tool(read_only=True)
+    @registry.tool(title="Look", read_only=True, open_world=False)
     def look(
         place: Annotated[str, Field(description=gettext_lazy("Where\u200b."))],
     ) -> str:
@@ -110,7 +113,9 @@ def test_what_hides_in_code_is_a_warning(registry: Registry) -> None:
 
 
 def test_checks_speak_english(registry: Registry) -> None:
-    @registry.tool(description="a " * 600, read_only=True)
+    @registry.tool(
+        "a", title="A", description="b " * 600, read_only=True, open_world=True
+    )
     def long() -> str:
         return ""
 
@@ -130,7 +135,9 @@ def test_without_its_option_no_statement_is_made() -> None:
 @pytest.mark.django_db
 @pytest.mark.usefixtures("registry")
 def test_what_lint_says_of_rows() -> None:
-    row = published(Tool(name="weather", description="Tells the weather."))
+    row = published(
+        Tool(name="a", title="A", description="Tells it.", open_world=False)
+    )
     Tool.objects.create(name="not_published")
     Server.objects.update(instructions="word " * 501)
     published(Server.objects.get())
@@ -138,7 +145,7 @@ def test_what_lint_says_of_rows() -> None:
         check_rows(None, databases=["default"]), key=lambda each: each.id or ""
     )
     assert (kind.id, kind.level) == ("mcp_app.W101", checks.WARNING)
-    assert kind.msg.startswith(f"The tool “weather” (tool {row.pk}), config: ")
+    assert kind.msg.startswith(f"The tool “a” (tool {row.pk}), config: ")
     assert (changes.id, changes.hint) == ("mcp_app.W110", None)
     assert (instructions.id, instructions.level) == ("mcp_app.I130", checks.INFO)
     assert instructions.msg.startswith("The server “default” (server default), instr")

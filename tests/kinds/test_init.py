@@ -194,6 +194,8 @@ def test_all_that_is_said_of_code_is_advice() -> None:
     assert {each.rule for each in found} == {
         "description-missing",
         "changes-unsaid",
+        "outside-unsaid",
+        "title-missing",
         "schema-refused",
     }
     assert {each.level for each in found} == {Level.ADVICE}

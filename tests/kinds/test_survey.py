@@ -50,6 +50,8 @@ def test_all_that_code_declares_is_looked_at(registry: Registry) -> None:
     assert [told(each) for each in found] == [
         ("undescribed", "description-missing"),
         ("undescribed", "changes-unsaid"),
+        ("undescribed", "title-missing"),
+        ("undescribed", "outside-unsaid"),
         ("order", "description-missing"),
         ("complaint", "argument-description-missing"),
     ]
@@ -75,6 +77,8 @@ def test_rows_are_looked_at_once(registry: Registry) -> None:
     assert [told(each) for each in found] == [
         ("weather", "kind"),
         ("weather", "description-missing"),
+        ("weather", "title-missing"),
+        ("weather", "outside-unsaid"),
     ]
     assert {each.source for each in found} == {f"tool {row.pk}"}
     assert not any(each.in_code for each in found)
