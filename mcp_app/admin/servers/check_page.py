@@ -24,6 +24,7 @@ from mcp_app.transports.http.probe import (
     issue_ticket,
 )
 from mcp_app.workbench.checking.client import address_problem
+from mcp_app.workbench.checking.directories import findings_of_server
 from mcp_app.workbench.checking.findings import Finding, Grade
 from mcp_app.workbench.checking.judging import judge_observations
 from mcp_app.workbench.checking.observing import (
@@ -117,3 +118,9 @@ def _finding_lines(findings: list[Finding]) -> list[dict[str, object]]:
 def here_lines(row: Server) -> list[dict[str, object]]:
     """Look at what can be seen in this process; blocks."""
     return _finding_lines([*server_findings(row), *process_findings()])
+
+
+def directory_lines(request: HttpRequest, row: Server) -> list[dict[str, object]]:
+    """Judge whether the server is ready for a directory; blocks."""
+    url = server_url(row.slug, f"{request.scheme}://{request.get_host()}")
+    return _finding_lines(findings_of_server(url, site_at_address(url, row)))

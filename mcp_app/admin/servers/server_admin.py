@@ -104,6 +104,7 @@ class CheckPages(PublishedAdmin[Row]):
             if not has_right(request, "stop"):
                 raise PermissionDenied
             context["here"] = check_page.here_lines(row)
+            context["directory"] = check_page.directory_lines(request, row)
         title = _("Check")
         response = self._render_page(request, row, "check", title, context, "check")
         response.headers["Cache-Control"] = "no-store"

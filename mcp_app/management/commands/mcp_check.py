@@ -26,6 +26,7 @@ from mcp_app.management.options import find_server
 from mcp_app.models import Server
 from mcp_app.transports.http.probe import BEYOND_HEARTBEAT_S
 from mcp_app.workbench.checking.client import address_problem, token_for, why_no_token
+from mcp_app.workbench.checking.directories import findings_of_server
 from mcp_app.workbench.checking.findings import Finding, Grade, has_problem
 from mcp_app.workbench.checking.judging import has_answer, judge_observations, report_in
 from mcp_app.workbench.checking.observing import observe_server
@@ -95,6 +96,11 @@ class Command(BaseCommand):
             ),
         )
         parser.add_argument(
+            "--directory",
+            action="store_true",
+            help="Also say what the directories of Claude and ChatGPT would refuse.",
+        )
+        parser.add_argument(
             "--json", action="store_true", help="Print the findings as JSON."
         )
 
@@ -135,6 +141,8 @@ class Command(BaseCommand):
             speaker = Conversations(url, tls, streams=report.interface == "ASGI")
             findings += _try_clients(findings, speaker, server, user, token)
         findings += [*process_findings(), *upstream_findings(user)]
+        if options["directory"]:
+            findings += findings_of_server(url, site)
         self._print_findings(findings, as_json=options["json"])
         if not looked or not has_answer(observations):
             raise SystemExit(NO_ANSWER)

@@ -144,6 +144,13 @@ def test_here_says_what_the_processes_run(staff: Staff, url: str) -> None:
     assert "Processes have different secret keys." in client.post(url).content.decode()
 
 
+def test_whether_it_is_ready_for_a_directory(staff: Staff, url: str) -> None:
+    shown = unescape(staff("view_server", "stop").post(url).content.decode())
+    folded = shown.partition("Ready for a directory?</span></summary>")[2]
+    assert "The server does not say its title, description" in folded
+    assert folded.index("Problem:") < folded.index("A privacy policy at a public")
+
+
 def test_it_takes_few_statements(
     admin_client: Client, url: str, django_assert_max_num_queries: Queries
 ) -> None:

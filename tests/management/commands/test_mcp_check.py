@@ -97,6 +97,11 @@ def test_nobody_answers() -> None:
         call_command("mcp_check", url, stdout=told)
     assert end.value.code == 2
     assert told.getvalue().startswith(f"Problem: There is no answer at {url}.\n")
+    assert "privacy policy" not in told.getvalue()
+    with pytest.raises(SystemExit):
+        call_command("mcp_check", url, "--directory", stdout=told)
+    assert f"Problem: Nobody outside reaches {url} by https.\n" in told.getvalue()
+    assert "Cannot tell from here: A privacy policy" in told.getvalue()
 
 
 def test_the_public_address_is_looked_at(settings: Settings) -> None:
