@@ -58,6 +58,14 @@
     "ui/notifications/host-context-changed": useHost,
   };
 
+  let size = "";
+  function tellSize() {
+    const height = Math.ceil(root.getBoundingClientRect().height);
+    const params = { width: window.innerWidth, height };
+    if (size !== (size = JSON.stringify(params)))
+      tell("ui/notifications/size-changed", params);
+  }
+
   window.addEventListener("message", ({ source, data }) => {
     if (source !== window.parent || data?.jsonrpc !== "2.0") return;
     if (data.method === undefined) {
@@ -65,8 +73,11 @@
       waiting.delete(data.id);
       if (data.error) reject?.(new Error(data.error.message));
       else resolve?.(data.result);
-    } else if (data.id === undefined) handlers[data.method]?.(data.params || {});
-    else if (["ping", "ui/resource-teardown"].includes(data.method))
+    } else if (data.id === undefined) {
+      handlers[data.method]?.(data.params || {});
+      // A frame out of sight is not drawn, and its observer does not run.
+      tellSize();
+    } else if (["ping", "ui/resource-teardown"].includes(data.method))
       post({ id: data.id, result: {} });
     else post({ id: data.id, error: { code: -32601, message: "Unknown method" } });
   });
@@ -79,13 +90,6 @@
     });
     useHost(hostContext || {});
     tell("ui/notifications/initialized");
-    let size = "";
-    const tellSize = () => {
-      const height = Math.ceil(root.getBoundingClientRect().height);
-      const params = { width: window.innerWidth, height };
-      if (size !== (size = JSON.stringify(params)))
-        tell("ui/notifications/size-changed", params);
-    };
     new ResizeObserver(tellSize).observe(root);
     tellSize();
   });
