@@ -32,7 +32,7 @@ const mcpAnswer = (() => {
     const { locale } = mcpApp.host;
     const minimumFractionDigits = `${value}`.split(".")[1]?.length || 0;
     const digits = { minimumFractionDigits, maximumFractionDigits: 20 };
-    const number = { ...digits, useGrouping: !isKey(name) };
+    const number = { ...digits, useGrouping: !isKey(name) && !Number.isInteger(value) };
     if (isNumber(value)) return new Intl.NumberFormat(locale, number).format(value);
     const [, unit] = /(?:^|_)(month|quarter|year)$/.exec(name) || [];
     const month = { year: "numeric", month: unit === "year" ? undefined : "short", timeZone: "UTC" };
