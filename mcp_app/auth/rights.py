@@ -29,7 +29,7 @@ from mcp_app.models.expiry import (
     delete_rows,
     expired_rows,
 )
-from mcp_app.models.tokens import TOKEN_BATCH_SIZE
+from mcp_app.models.tokens import TOKEN_BATCH_SIZE, UsedAssertion
 from mcp_app.models.transactions import in_atomic, own_transaction, persistently
 
 # Signing in writes it; it is nobody's right.
@@ -259,6 +259,12 @@ def expired_apps() -> list[ExpiredRows]:
         _expired_app_rows("sign-ins that were not finished", unused),
         _expired_app_rows("connected apps that have ended", ended),
     ]
+
+
+def expired_assertions() -> ExpiredRows:
+    """Return those that nobody would accept again, whatever the clocks say."""
+    rows = UsedAssertion.objects.filter(expires__lt=timezone.now() - KEY_RETENTION)
+    return expired_rows("used assertions of programs", rows.order_by("expires"))
 
 
 def _expired_app_rows(what: str, rows: QuerySet[Connection]) -> ExpiredRows:

@@ -24,7 +24,7 @@ from mcp_app.models.sessions import Session, Subscription
 from mcp_app.models.stops import Stop
 from mcp_app.models.streams import Event, LoggedMessage, Stream
 from mcp_app.models.tasks import Task
-from mcp_app.models.tokens import AccessToken, Connection, IssuedToken
+from mcp_app.models.tokens import AccessToken, Connection, IssuedToken, UsedAssertion
 from mcp_app.models.topics import Counter, Topic
 from mcp_app.models.versions import DefinitionVersion, PublishedRow, State
 from mcp_app.models.workers import Worker
@@ -64,5 +64,6 @@ __all__ = [
     "Task",
     "Tool",
     "Topic",
+    "UsedAssertion",
     "Worker",
 ]

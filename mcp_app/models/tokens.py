@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.validators import MinLengthValidator
-from django.db import models, router, transaction
+from django.db import IntegrityError, models, router, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.debug import sensitive_variables
@@ -38,6 +38,8 @@ BEGINNING: Final = "mcp_"
 SECRET_BYTES: Final = 32
 APP: Final = "app_"
 """By it commands and pages recognise a connected app."""
+PROGRAM: Final = "key_"
+"""So begins the client id of a program with a key of its own."""
 OFFER: Final = "link_"
 """So begins the code of a link; a program that shows it is never let in."""
 OFFER_AGE: Final = timedelta(hours=24)
@@ -91,6 +93,7 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
 
         `servers` are the rows of those where it is good; without any it is everywhere.
         With a `maker` it is an offer: its code, not a token, is returned (`take`).
+        With a `public_key` nobody gets the token: "" is returned.
         Raises `ValidationError`, and `IntegrityError` for a page that was sent before.
         """
         servers = columns.pop("servers", ())
@@ -100,6 +103,9 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
             beginning, columns["good_until"] = OFFER, columns.get("expires")
             columns["expires"] = timezone.now() + OFFER_AGE
         token = Secret(f"{beginning}{secrets.token_urlsafe(SECRET_BYTES)}")
+        if columns.get("public_key"):
+            client_id = f"{PROGRAM}{secrets.token_hex(HANDLE_BYTES)}"
+            return self._store_row(token, client_id, servers, columns), Secret()
         return self._store_row(token, token[:VISIBLE_LENGTH], servers, columns), token
 
     @sensitive_variables("token")
@@ -172,6 +178,8 @@ class AccessToken(CheckedRow):
     what has one of its `tags` is what it is good for, or its `tools` alone (names, with
     spaces between); empty, they limit nothing.
 
+    With a `public_key` (a JWK) it has no secret: `prefix` is its program's client id.
+
     `made_with` tells from which page it was made: sent twice, a page makes one token.
     While it has a `maker` it is an offer, good for nothing until its user takes it with
     the code of a link, whose `digest` it has; from then on it ends at `good_until`.
@@ -186,8 +194,9 @@ class AccessToken(CheckedRow):
         CHANGE = "change", _("Read and change")
 
     name = models.CharField(_("name"), max_length=100)
-    prefix = ExactCharField(max_length=16, editable=False)
+    prefix = ExactCharField(max_length=16, db_index=True, editable=False)
     digest = DigestField(unique=True, editable=False)
+    public_key = models.TextField(blank=True, default="", db_default="")
     family = ExactCharField(
         max_length=32,
         db_index=True,
@@ -237,8 +246,7 @@ class AccessToken(CheckedRow):
         permissions = [("manage_tokens", _("Can manage everyone's access tokens"))]
 
     def __str__(self) -> str:
-        label = self.prefix if self.is_app else f"{self.prefix}…"
-        return f"{visible(self.name)} ({label})"
+        return f"{visible(self.name)} ({self.handle})"
 
     def save(self, *args: Any, **options: Any) -> None:
         """Save the row and its change in one transaction.
@@ -252,6 +260,12 @@ class AccessToken(CheckedRow):
     @property
     def is_app(self) -> bool:
         return self.prefix.startswith(APP)
+
+    @property
+    def handle(self) -> str:
+        """The id of an app or a program; else how the token begins."""
+        is_id = self.prefix.startswith((APP, PROGRAM))
+        return self.prefix if is_id else f"{self.prefix}…"
 
     @property
     def tool_names(self) -> frozenset[str]:
@@ -428,3 +442,27 @@ class IssuedToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.digest[:12]}…"
+
+
+class UsedAssertion(models.Model):
+    """An assertion whose `jti` was used, until it `expires` (RFC 7523, section 3)."""
+
+    digest = DigestField(primary_key=True)
+    expires = models.DateTimeField(db_index=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.digest[:12]}…"
+
+    @classmethod
+    def note_use(cls, issuer: str, jti: str, expires: datetime, using: str) -> bool:
+        """Note a `jti` in the caller's transaction; return False if it was used."""
+        row = cls(digest=digest(f"{issuer}\n{jti}"), expires=expires)
+        try:
+            with transaction.atomic(using=using):
+                row.save(using=using, force_insert=True)
+        except IntegrityError:
+            return False
+        return True

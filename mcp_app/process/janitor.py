@@ -11,7 +11,7 @@ from typing import Protocol
 from django.db import Error as DatabaseError
 
 from mcp_app.audit.expiry import expired_calls
-from mcp_app.auth.rights import expired_apps
+from mcp_app.auth.rights import expired_apps, expired_assertions
 from mcp_app.conf import Limits
 from mcp_app.invalidation.compaction import expired_changes
 from mcp_app.invalidation.workers import expired_workers
@@ -51,6 +51,7 @@ def all_expired_rows(limits: Limits) -> Sequence[Removable]:
         *expired_webhooks(),
         *expired_calls(limits),
         *expired_apps(),
+        expired_assertions(),
         *expired_changes(),
         *expired_workers(),
     ]

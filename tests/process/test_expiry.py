@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_app.audit.expiry import expired_calls
-from mcp_app.auth.rights import expired_apps
+from mcp_app.auth.rights import expired_apps, expired_assertions
 from mcp_app.conf import Limits
 from mcp_app.invalidation.compaction import expired_changes
 from mcp_app.invalidation.workers import expired_workers
@@ -28,6 +28,7 @@ def test_each_room_says_what_expires() -> None:
         expired_webhooks(),
         expired_calls(limits),
         expired_apps(),
+        [expired_assertions()],
         expired_changes(),
         expired_workers(),
     )
