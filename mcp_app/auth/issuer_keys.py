@@ -130,9 +130,9 @@ class KeySet:
         if self._seconds_since_read() >= GOOD_S:
             return None
         if (kid, algorithm) not in self._built_keys:
-            fits = partial(_matches_key, kid=kid, algorithm=algorithm)
+            fits = partial(matches_key, kid=kid, algorithm=algorithm)
             matches = [*filter(fits, self._entries)]
-            key = _build_key(matches[0], algorithm) if len(matches) == 1 else None
+            key = build_key(matches[0], algorithm) if len(matches) == 1 else None
             if key is None:
                 return None
             self._built_keys[kid, algorithm] = key
@@ -154,7 +154,7 @@ class KeySet:
             self._reading = None
 
 
-def _matches_key(entry: Mapping[str, Any], kid: str | None, algorithm: str) -> bool:
+def matches_key(entry: Mapping[str, Any], kid: str | None, algorithm: str) -> bool:
     kind, curve = ALGORITHMS[algorithm]
     return (
         (kid is None or entry.get("kid") == kid)
@@ -165,7 +165,7 @@ def _matches_key(entry: Mapping[str, Any], kid: str | None, algorithm: str) -> b
     )
 
 
-def _build_key(entry: Mapping[str, Any], algorithm: str) -> Any:
+def build_key(entry: Mapping[str, Any], algorithm: str) -> Any:
     """Return the PyJWK of an entry, None where it is broken."""
     import jwt  # noqa: PLC0415 - an extra
 
@@ -183,7 +183,7 @@ async def _read_entries(options: IssuerOptions) -> Sequence[Mapping[str, Any]]:
         each
         for each in (keys if isinstance(keys, list) else ())
         if isinstance(each, dict)
-        and any(_matches_key(each, None, algorithm) for algorithm in ALGORITHMS)
+        and any(matches_key(each, None, algorithm) for algorithm in ALGORITHMS)
     ]
     if not usable:
         raise Unreadable(f"{address} has no key that signs by {', '.join(ALGORITHMS)}.")

@@ -86,14 +86,14 @@ def token_from_headers(headers: Headers, issuer: str) -> UnverifiedToken | None:
     is_other = len(parts) != TOKEN_PARTS or text.startswith(BEGINNING)
     if scheme.lower() != SCHEME or is_other:
         return None
-    header, claims = _decode_part(parts[0]), _decode_part(parts[1])
+    header, claims = decode_part(parts[0]), decode_part(parts[1])
     if header is None or claims is None or claims.get("iss") != issuer:
         return None
     return UnverifiedToken(text, header, claims)
 
 
 @sensitive_variables()
-def _decode_part(part: str) -> Mapping[str, Any] | None:
+def decode_part(part: str) -> Mapping[str, Any] | None:
     """Return the JSON object of a part (RFC 7515, section 3), None if it is none."""
     try:
         filled = part + "=" * (-len(part) % 4)
@@ -112,7 +112,7 @@ async def verify(
     """
     algorithm, kid = _checked_header(token)
     key = await keys.find(kid, algorithm)
-    claims = _signed_claims(token, key, algorithm, options.issuer)
+    claims = signed_claims(token, key, algorithm, options.issuer)
     if not _is_audience_for(claims["aud"], options, server):
         raise AuthenticationFailed("The token is for another audience.")
     return claims
@@ -138,7 +138,7 @@ def _checked_header(token: UnverifiedToken) -> tuple[str, str | None]:
 
 
 @sensitive_variables()
-def _signed_claims(
+def signed_claims(
     token: UnverifiedToken, key: Any, algorithm: str, issuer: str
 ) -> dict[str, Any]:
     import jwt  # noqa: PLC0415 - an extra
