@@ -8,6 +8,8 @@ request causes is committed although the request is refused.
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,15 +25,19 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
 from mcp_app.auth.authenticators import sign_in_names, token_names
+from mcp_app.auth.client_assertions import read_assertion, verify_assertion
+from mcp_app.auth.issuer_tokens import LEEWAY_S
 from mcp_app.auth.resources import oauth_settings
 from mcp_app.auth.users import active_users
 from mcp_app.conf import mcp_settings, secret_keys
+from mcp_app.interface.principal import AuthenticationFailed
 from mcp_app.models import (
     AccessToken,
     Connection,
     EventSubscription,
     IssuedToken,
     Server,
+    UsedAssertion,
 )
 from mcp_app.models.fields import digest
 from mcp_app.models.tokens import Secret
@@ -48,6 +54,7 @@ from mcp_app.protocol.oauth.requests import (
     RefreshGrant,
     is_verifier_of,
 )
+from mcp_app.site_time import unix_time
 
 CODE_LASTS: Final = timedelta(seconds=60)
 MAX_KEYS: Final = 32
@@ -61,6 +68,8 @@ ASK_AGAIN: Final = timedelta(days=1)
 """So long a program can ask for an answer that it never got."""
 
 HAS_ENDED: Final = "The connection has ended. Sign in again."
+
+logger = logging.getLogger("mcp_app.auth")
 
 Ended = Connection.Ended
 P = ParamSpec("P")
@@ -308,15 +317,53 @@ def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonOb
         )
     if row.has_ended(now) or not active_users({row.user_id}):
         raise _no_client("This access token has ended.")
+    lasts = _machine_end(row, slug, now) - now
+    return _bearer_response(
+        credentials.secret, lasts, row.may == AccessToken.May.CHANGE
+    )
+
+
+@_in_transaction
+def token_of_program(
+    credentials: ClientCredentials, slug: str | None, issuer: str
+) -> JsonObject:
+    """Return a key to the program that proves itself by an assertion (RFC 7523).
+
+    `issuer` is ours.  Raises `OAuthError`: all that is wrong with an assertion is one
+    sentence, and the reason is logged.
+    """
+    client_id, using, now = credentials.client_id, _database_alias(), timezone.now()
+    rows = AccessToken.objects.using(using).exclude(public_key="")
+    try:
+        assertion = read_assertion(credentials.assertion)
+        client_id = assertion.claims["iss"]
+        row = rows.filter(prefix=client_id).first()
+        if row is None or credentials.client_id not in ("", client_id):
+            raise AuthenticationFailed("No program has this client id.")
+        claims = verify_assertion(assertion, [json.loads(row.public_key)], issuer)
+        row = rows.select_for_update().filter(pk=row.pk).first()
+        if row is None or row.has_ended(now) or not active_users({row.user_id}):
+            raise AuthenticationFailed("Its access token or the user has ended.")
+        answer = _issue_key(row, now, _machine_end(row, slug, now))
+        until = unix_time(claims["exp"] + LEEWAY_S)
+        # The last thing: what was refused may come again.
+        if not UsedAssertion.note_use(client_id, claims["jti"], until, using):
+            raise AuthenticationFailed("It was used before.")
+    except (AuthenticationFailed, ImportError) as error:
+        logger.warning("An assertion of %.40r is refused: %s", client_id, error)
+        message = "The assertion is not accepted. The log of this site says why."
+        raise _no_client(message) from None
+    return answer
+
+
+def _machine_end(row: AccessToken, slug: str | None, now: datetime) -> datetime:
+    """Return until when a machine has its answer; raise if the row has no server."""
     if slug is None or not _is_good_at(row, slug):
         raise OAuthError(
             "invalid_target", "resource must be a server where the token is good."
         )
     most = now + MACHINE_LASTS
-    lasts = min(row.expires or most, most) - now
-    return _bearer_response(
-        credentials.secret, lasts, row.may == AccessToken.May.CHANGE
-    )
+    return min(row.expires or most, most)
 
 
 def connection_end(
@@ -402,22 +449,29 @@ def _token_response(
     A key that only reads narrows neither the refresh token nor other keys.
     """
     row, limits = connection.token, mcp_settings.limits
-    if _are_too_many(row, now):
-        raise OAuthError("slow_down", "Too many tokens in a minute.", status=429)
     ends = connection_end(connection, connection.until, now)
     AccessToken.objects.using(_database_alias()).move_end(row.pk, ends)
     key_ends = min(ends, now + timedelta(seconds=limits.oauth_access))
+    answer = _issue_key(row, now, key_ends, only_reads=only_reads)
+    return {**answer, "refresh_token": token} if token else answer
+
+
+@sensitive_variables()
+def _issue_key(
+    row: AccessToken, now: datetime, ends: datetime, *, only_reads: bool = False
+) -> JsonObject:
+    if _are_too_many(row, now):
+        raise OAuthError("slow_down", "Too many tokens in a minute.", status=429)
     key = texts.new_access()
     IssuedToken.objects.using(_database_alias()).create(
         digest=digest(key),
         token=row,
         created=now,
-        expires=key_ends,
+        expires=ends,
         only_reads=only_reads,
     )
     changes = not only_reads and row.may == AccessToken.May.CHANGE
-    answer = _bearer_response(key, key_ends - now, changes)
-    return {**answer, "refresh_token": token} if token else answer
+    return _bearer_response(key, ends - now, changes)
 
 
 def _are_too_many(row: AccessToken, now: datetime) -> bool:

@@ -197,7 +197,7 @@ def cached_token(
         if each.kind != ACCESS_TOKEN:
             return None
         cached = token_cache.cached_token(
-            server.slug, headers, issued=each.offers_sign_in
+            server.slug, headers, of_app=each.offers_sign_in
         )
         if cached is not None:
             return cached

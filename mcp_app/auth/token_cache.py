@@ -106,7 +106,7 @@ def read_tokens(names: list[str]) -> dict[str, TokenEntry]:
 
 
 def read_keys(names: list[str]) -> dict[str, TokenEntry]:
-    """Return the keys of connected apps with these digests; blocks."""
+    """Return the keys of apps and of programs with these digests; blocks."""
     keys = IssuedToken.objects.select_related("token__connection")
     some = list(keys.filter(digest__in=names))
     entry_of = _entries_of([key.token for key in some])
@@ -114,19 +114,18 @@ def read_keys(names: list[str]) -> dict[str, TokenEntry]:
 
 
 def _issued_entry(key: IssuedToken, entry: TokenEntry) -> TokenEntry:
-    connection = key.token.connection
+    connection = getattr(key.token, "connection", None)
     principal = entry.principal
     if key.only_reads:
         scope = replace(principal.scope or Scope(), read_only=True)
         principal = replace(principal, scope=scope)
+    ends = key.expires if entry.ends is None else min(key.expires, entry.ends)
+    entry = replace(entry, principal=principal, ends=ends)
+    if connection is None:
+        return entry
     newest = connection.refreshed is not None and key.created >= connection.refreshed
-    return replace(
-        entry,
-        principal=principal,
-        ends=key.expires if entry.ends is None else min(key.expires, entry.ends),
-        is_app=True,
-        arrives=key.created if newest and not connection.received else None,
-    )
+    arrives = key.created if newest and not connection.received else None
+    return replace(entry, is_app=True, arrives=arrives)
 
 
 def _entries_of(rows: Sequence[AccessToken]) -> dict[int, TokenEntry]:
@@ -298,39 +297,41 @@ token_cache = TokenCache()
 
 
 @sensitive_variables("token")
-def _digest_of(headers: Headers, *, issued: bool) -> str | None:
+def _digest_of(headers: Headers) -> tuple[str | None, bool]:
     """Return the digest of the access token in the headers, None without one.
 
-    `issued` says whether a key of a connected app is meant, or any other token.
+    With it comes whether it is a key that this site issued, or any other token.
     """
     scheme, _, token = (headers.get(b"authorization") or "").partition(" ")
     # Not what Python calls white space, such as 0xA0.
     token = token.strip(" \t")
     if scheme.lower() != SCHEME or not token.startswith(BEGINNING):
-        return None
-    return digest(token) if is_access(token) is issued else None
+        return None, False
+    return digest(token), is_access(token)
 
 
 def cached_token(
-    server: str, headers: Headers, *, issued: bool
+    server: str, headers: Headers, *, of_app: bool
 ) -> tuple[TokenEntry, float] | None:
     """Return a cached token that a server accepts, and when it gets too old.
 
-    The time is that of the monotonic clock.  None if `access_token`, or for `issued`
-    ones `oauth`, must be called: a token that is bound to networks is never answered
-    from here.
+    The time is that of the monotonic clock.  None if `access_token`, or for those
+    `of_app` `oauth`, must be called: a token that is bound to networks is never
+    answered from here.
     """
-    name = _digest_of(headers, issued=issued)
+    name, _ = _digest_of(headers)
     entry = None if name is None else token_cache.cached_value(name)
-    if name is None or entry is None or entry.networks or entry.refusal_at(server):
+    if name is None or entry is None or entry.is_app is not of_app:
+        return None
+    if entry.networks or entry.refusal_at(server):
         return None
     token_cache.note_token_use(entry)
     return entry, token_cache.good_until(name)
 
 
 async def access_token(request: AuthenticationRequest) -> Principal | None:
-    """Authenticate a request by an access token of this site, None without one."""
-    return await _principal_of(request, issued=False)
+    """Authenticate a request by an access token or a program's key, None without."""
+    return await _principal_of(request, of_app=False)
 
 
 async def oauth(request: AuthenticationRequest) -> Principal | None:
@@ -340,18 +341,20 @@ async def oauth(request: AuthenticationRequest) -> Principal | None:
     """
     if not is_usable():
         return None
-    return await _principal_of(request, issued=True)
+    return await _principal_of(request, of_app=True)
 
 
 async def _principal_of(
-    request: AuthenticationRequest, *, issued: bool
+    request: AuthenticationRequest, *, of_app: bool
 ) -> Principal | None:
-    name = _digest_of(request.headers, issued=issued)
-    if name is None:
+    name, issued = _digest_of(request.headers)
+    if name is None or (of_app and not issued):
         return None
     entry = await token_cache.find_entry(name, issued=issued)
     if entry is None:
         raise AuthenticationFailed("There is no such access token.")
+    if entry.is_app is not of_app:
+        return None
     if refusal := entry.request_refusal(request):
         raise AuthenticationFailed(refusal)
     await token_cache.note_arrival(entry)

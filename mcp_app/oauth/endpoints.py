@@ -21,6 +21,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from mcp_app.account.presentation import open_servers
 from mcp_app.auth import connections, resources
 from mcp_app.auth.authenticators import authenticators_of, issuers_of, sign_in_names
+from mcp_app.auth.issuer_keys import ALGORITHMS
 from mcp_app.auth.principals import outage_answer
 from mcp_app.conf import secret_keys
 from mcp_app.interface.errors import is_installed
@@ -228,6 +229,7 @@ def authorization_server(request: HttpRequest) -> JsonObject:
         endpoints,
         documents=options.documents and is_installed("httpcore2"),
         registration=options.registration,
+        algorithms=ALGORITHMS if is_installed("jwt") else (),
     )
 
 
@@ -262,6 +264,8 @@ def issue_token(request: HttpRequest) -> JsonObject:
             return connections.exchange_code(credentials.client_id, grant, slug)
         case requests.RefreshGrant():
             return connections.refresh_tokens(credentials.client_id, grant, slug)
+        case requests.MachineGrant() if credentials.assertion:
+            return connections.token_of_program(credentials, slug, issuer)
         case requests.MachineGrant():
             return connections.token_of_machine(credentials, slug)
 

@@ -322,15 +322,20 @@ def resource_metadata(resource: str, issuers: Sequence[str]) -> JsonObject:
 
 
 def server_metadata(
-    issuer: str, endpoints: Mapping[str, str], *, documents: bool, registration: bool
+    issuer: str,
+    endpoints: Mapping[str, str],
+    *,
+    documents: bool,
+    registration: bool,
+    algorithms: Collection[str] = (),
 ) -> JsonObject:
     """The metadata of our authorization server (RFC 8414 §2).
 
     `endpoints` has the URLs of `authorize`, `token`, `revoke` and `register`, the
     last of which is not needed without `registration`.  `documents` says whether
-    clients with documents are taken.
+    clients with documents are taken, `algorithms` by what programs with keys sign.
     """
-    metadata = {
+    metadata: JsonObject = {
         "issuer": issuer,
         "authorization_endpoint": endpoints["authorize"],
         "token_endpoint": endpoints["token"],
@@ -338,9 +343,14 @@ def server_metadata(
     }
     if registration:
         metadata["registration_endpoint"] = endpoints["register"]
+    if algorithms:
+        metadata |= {
+            "token_endpoint_auth_methods_supported": [*_METHODS, "private_key_jwt"],
+            "token_endpoint_auth_signing_alg_values_supported": [*algorithms],
+        }
     return {
-        **metadata,
         **_abilities(),
+        **metadata,
         "client_id_metadata_document_supported": documents,
     }
 

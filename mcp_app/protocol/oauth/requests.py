@@ -221,6 +221,8 @@ def check_after_resource(request: AuthorizationRequest) -> None:
 
 MAX_FORM_BYTES: Final = 16 * 1024
 FORM: Final = "application/x-www-form-urlencoded"
+MACHINE: Final = "client_credentials"
+ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 _NEVER_IN_A_URL: Final = frozenset(
     [
@@ -240,10 +242,14 @@ _NEVER_IN_A_URL: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """Who a client says it is; `secret` is "" where it has none to show."""
+    """Who a client says it is; `secret` is "" where it has none to show.
+
+    `assertion` is that of RFC 7523 §2.2; with it `client_id` may be "".
+    """
 
     client_id: str
     secret: str
+    assertion: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,10 +300,18 @@ def client_of(form: Mapping[str, str], authorization: str | None) -> ClientCrede
     """Who asks: by Basic, or by `client_id` and perhaps `client_secret` of the form.
 
     `authorization` is the header's value; other schemes than Basic are not looked at.
+    Of a program that asks for client credentials `client_assertion` is read first.
     Raises OAuthError: `invalid_request` for both ways at once, or none,
     `invalid_client` (401) for a header that cannot be read.
     """
     scheme, _, value = (authorization or "").strip(" \t").partition(" ")
+    if form.get("grant_type") == MACHINE and "client_assertion" in form:
+        if scheme.lower() == "basic" or "client_secret" in form:
+            raise invalid_request("Send a secret or client_assertion, not both.")
+        if form.get("client_assertion_type") != ASSERTION_TYPE:
+            raise invalid_request(f"client_assertion_type must be {ASSERTION_TYPE}.")
+        client_id, assertion = form.get("client_id", ""), form["client_assertion"]
+        return ClientCredentials(client_id=client_id, secret="", assertion=assertion)
     if scheme.lower() == "basic":
         client_id, secret = _basic_credentials(value.strip(" \t"))
         if "client_secret" in form or form.get("client_id", client_id) != client_id:
