@@ -21,9 +21,13 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from mcp_app.auth.authenticators import sign_in_names
+from mcp_app.auth.program_keys import read_public_key
+from mcp_app.auth.resources import is_usable
 from mcp_app.auth.rights import Choice
 from mcp_app.auth.users import find_user, no_such_user
 from mcp_app.conf import mcp_settings
+from mcp_app.interface.errors import is_installed
 from mcp_app.models import AccessToken, Connection, Server
 from mcp_app.models.fields import digest, split_words, tag_problems
 from mcp_app.process.visible import Visible
@@ -257,6 +261,13 @@ class ChosenServers(ServersField):
             raise ValidationError(_("There is no such server.")) from None
 
 
+class UnshownText(forms.Textarea):
+    """Never shows what was pasted: it may be a private key."""
+
+    def format_value(self, value: Any) -> None:
+        return None
+
+
 class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
     """A token for the user of the form; `servers` are those to choose from."""
 
@@ -266,9 +277,12 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
 
     class Meta:
         model = AccessToken
-        fields = ["name", "servers", "may", "networks", "tags", "tools"]
+        fields = [
+            *("name", "servers", "may", "networks", "tags", "tools", "public_key")
+        ]
         labels = {
             "name": gettext_lazy("Name"),
+            "public_key": gettext_lazy("How does the program prove itself?"),
             "servers": gettext_lazy("Servers"),
             "may": gettext_lazy("May"),
             "networks": gettext_lazy("Allowed networks"),
@@ -296,9 +310,16 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
                 "The names of tools, separated by spaces: the token is valid for"
                 " nothing else. Empty: no limit."
             ),
+            "public_key": gettext_lazy(
+                "Empty: by a secret that you see once. By its own key: paste the public"
+                " one, as PEM or JWK."
+            ),
         }
         field_classes = {"servers": ChosenServers}
-        widgets = {"servers": forms.CheckboxSelectMultiple({"class": "mcp-boxes"})}
+        widgets = {
+            "servers": forms.CheckboxSelectMultiple({"class": "mcp-boxes"}),
+            "public_key": UnshownText({"rows": 4}),
+        }
 
     def __init__(
         self,
@@ -311,14 +332,21 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
         self.user = user
         chosen: Any = self.fields["servers"]
         chosen.queryset = servers
+        if not (is_installed("jwt") and is_usable() and sign_in_names()):
+            del self.fields["public_key"]
+
+    def clean_public_key(self) -> str:
+        text: str = self.cleaned_data["public_key"]
+        return read_public_key(text) if text else ""
 
     def token_arguments(self) -> Mapping[str, Any]:
         """Return the arguments of `AccessToken.objects.make`, from a valid form."""
         cleaned = self.cleaned_data
+        names = [each for each in self.Meta.fields if each != "servers"]
         return {
             "user": self.user,
             "expires": self.chosen_end(),
-            **{each: cleaned[each] for each in self.Meta.fields if each != "servers"},
+            **{each: cleaned.get(each, "") for each in names},
             "servers": list(cleaned["servers"]),
         }
 
@@ -349,6 +377,8 @@ class AnyonesTokenForm(NewTokenForm):
 
     def clean_colleague(self) -> str:
         name: str = self.cleaned_data["colleague"]
+        if name and self.cleaned_data.get("public_key"):
+            raise ValidationError(_("With a key there is no link: leave one empty."))
         if name and self.cleaned_data.get("service_user"):
             raise ValidationError(_("Name a service user or a colleague, not both."))
         return self._take_user(name)

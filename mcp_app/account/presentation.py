@@ -127,9 +127,7 @@ def servers_of(row: AccessToken) -> str:
 
 
 def begins_of(row: AccessToken) -> SafeString:
-    if row.is_app:
-        return format_html("<code>{}</code>", row.prefix)
-    return format_html("<code>{}…</code>", row.prefix)
+    return format_html("<code>{}</code>", row.handle)
 
 
 def open_servers() -> QuerySet[Server]:
@@ -170,6 +168,7 @@ def reveal_token(
         "header": Secret(f"Authorization: Bearer {token}"),
         "files": [_client_paste(key, name, url, token) for key in CLIENTS],
         "others": others[:MAX_ADDRESSES],
+        "issuer": site_origin(request.scheme or "", request.get_host()),
         "is_public": first is not None and first.access_names == (PUBLIC,),
     }
 

@@ -111,6 +111,8 @@ def replace_token(
     """
     if row.is_app:
         raise Irreplaceable(str(NO_REPLACEMENT))
+    if row.public_key:
+        raise Irreplaceable(_("Make another one with the next key, then delete it."))
     if row.maker_id is not None:
         raise Irreplaceable(_("Nobody has used the link of this token yet."))
     _check_new(idempotency_key)

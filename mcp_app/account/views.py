@@ -118,6 +118,7 @@ def _list_part(request: HttpRequest, name: str, count: int) -> Page[AccessToken]
 
 @own_page
 @sensitive_variables()
+@sensitive_post_parameters("public_key")
 def add_token(request: HttpRequest) -> HttpResponse:
     """Ask for the details of a new token, make it, and show it once."""
     data = request.POST if request.method == "POST" else None

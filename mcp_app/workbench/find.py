@@ -60,7 +60,7 @@ _NUMBER: Final = re.compile(
     # In a lookahead, because a word before a number may look like its beginning.
     r"(?<![0-9a-z])(?=((?:[0-9a-f][ -]{0,3}){7}[0-9a-f])(?![0-9a-z]))"
 )
-_TOKEN: Final = re.compile(r"\b(?:mcp|app)_[A-Za-z0-9_-]+")
+_TOKEN: Final = re.compile(r"\b(?:mcp|app|key)_[A-Za-z0-9_-]+")
 _SECRET: Final = re.compile(r"\b(mcp_[A-Za-z0-9_-]{6})[A-Za-z0-9_-]{30,}")
 """A token with what may not be seen of it."""
 

@@ -42,7 +42,7 @@ from mcp_app.models import (
 )
 from mcp_app.models.call_rows import CallingClient
 from mcp_app.models.calls import HOUR_S
-from mcp_app.models.tokens import APP
+from mcp_app.models.tokens import APP, PROGRAM
 from mcp_app.publishing.rights import lacking_sentence
 from mcp_app.server.recording import TASK_PREFIX
 from mcp_app.site_time import time_text
@@ -255,6 +255,8 @@ class Whole:
         text = _("access token %(prefix)s… (%(name)s)")
         if self.user.token_prefix.startswith(APP):
             text = _("connected app %(prefix)s (%(name)s)")
+        if self.user.token_prefix.startswith(PROGRAM):
+            text = _("program %(prefix)s (%(name)s)")
         values = {"prefix": self.user.token_prefix, "name": self.user.token_name}
         return visible(text % values)
 

@@ -19,9 +19,10 @@ from django.http import (
 from django.shortcuts import render
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils import timezone
+from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 
 from mcp_app.account import connected_apps, presentation, token_issuance
 from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
@@ -68,6 +69,7 @@ class TokenPages(SettledAdmin[AccessToken]):
         return [*own, *super().get_urls()]
 
     @sensitive_variables()
+    @method_decorator(sensitive_post_parameters("public_key"))
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
@@ -115,7 +117,7 @@ class TokenPages(SettledAdmin[AccessToken]):
 
     def _form_page(self, request: HttpRequest, form: NewTokenForm) -> HttpResponse:
         fieldsets = list(FIELDSETS)
-        for name in ("colleague", "service_user"):
+        for name in ("public_key", "colleague", "service_user"):
             if name in form.fields:
                 fieldsets.append((None, {"fields": [name]}))
         return self._render_page(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError
@@ -15,16 +16,18 @@ from django.utils import timezone
 from mcp_app.account import presentation, token_issuance
 from mcp_app.account.client_configs import command_line, server_name
 from mcp_app.account.client_formats import TOKEN
+from mcp_app.auth.program_keys import read_public_key
 from mcp_app.auth.resources import server_url
 from mcp_app.auth.users import find_user, no_such_user
 from mcp_app.conf import mcp_settings
+from mcp_app.interface.errors import with_remedy
 from mcp_app.interface.principal import Scope
 from mcp_app.interface.rules import visible
 from mcp_app.interface.server import DEFAULT_SLUG, PUBLIC
 from mcp_app.management.options import find_server
 from mcp_app.models import AccessToken, Server
 from mcp_app.models.fields import split_words
-from mcp_app.models.tokens import APP, VISIBLE_LENGTH
+from mcp_app.models.tokens import APP, PROGRAM, VISIBLE_LENGTH
 from mcp_app.process.visible import visible_to
 from mcp_app.site_time import local_time
 
@@ -114,6 +117,7 @@ class Command(BaseCommand):
                 networks=" ".join(options["network"]),
                 expires=None if after is None else timezone.now() + after,
                 servers=[find_server(slug) for slug in options["server"]],
+                public_key=_read_key_file(options["public_key"]),
             )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
@@ -128,7 +132,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         self._print_token(row, token)
         self._write_to_stderr(
-            f"The old token, {old.prefix}…, is valid until"
+            f"The old token, {old.handle}, is valid until"
             f" {_format_moment(old.expires)}."
         )
 
@@ -144,12 +148,16 @@ class Command(BaseCommand):
             if not other.has_ended(now):
                 self._write_to_stderr(
                     f"{_owner_name(row)} has another token with this name:"
-                    f" {other.prefix}…"
+                    f" {other.handle}"
                     f" It still works; `mcp_token revoke {other.prefix}` ends it."
                 )
 
     def _print_token(self, row: AccessToken, token: str) -> None:
         whose = _owner_name(row)
+        if row.public_key:
+            self._write_to_stderr(f"The client id of {row.name}, for {whose}:")
+            self.stdout.write(row.prefix)
+            return
         self._write_to_stderr(f"The token of {whose} for {row.name}, shown only now:")
         self.stdout.write(token)
         slugs = sorted(each.slug for each in row.servers.all())
@@ -188,9 +196,7 @@ class Command(BaseCommand):
 
     def _revoke_token(self, options: Mapping[str, Any]) -> None:
         row = _find_token(options["prefix"])
-        does, handle = "revoked", f"{row.prefix}…"
-        if row.is_app:
-            does, handle = "ended", row.prefix
+        does, handle = "ended" if row.is_app else "revoked", row.handle
         if row.revoked is not None:
             raise CommandError(f"{handle} was {does} at {_format_moment(row.revoked)}.")
         token_issuance.end_token(None, row)
@@ -240,12 +246,25 @@ def _add_token_options(new: CommandParser) -> None:
             option, action="append", default=[], metavar=metavar, help=text
         )
     new.add_argument(
+        "--public-key",
+        type=Path,
+        metavar="FILE",
+        help="The program proves itself by the key in this file, as PEM or JWK.",
+    )
+    new.add_argument(
         "--expires-in",
         type=_parse_duration,
         metavar="TIME",
         help="How long the token is valid, for example 30m, 12h or 90d; by default for"
         " ever.",
     )
+
+
+def _read_key_file(file: Path | None) -> str:
+    try:
+        return "" if file is None else read_public_key(file.read_text(errors="replace"))
+    except (ImportError, OSError) as error:
+        raise CommandError(with_remedy(f"{file}: {error}", error)) from None
 
 
 def _add_which(parser: CommandParser) -> None:
@@ -282,7 +301,7 @@ def _find_token(text: str) -> AccessToken:
     if prefix.startswith(APP):
         return _find_connected_app(prefix)
     # The text may be a whole token: never print more than its beginning.
-    begins = prefix[:VISIBLE_LENGTH]
+    begins = prefix if prefix.startswith(PROGRAM) else prefix[:VISIBLE_LENGTH]
     tokens = list(AccessToken.objects.select_related("user").filter(prefix=begins))
     if len(prefix) < VISIBLE_LENGTH or not tokens:
         raise CommandError(f"No token begins with {begins!r}. See `list --all`.")
@@ -310,7 +329,7 @@ def _token_columns(row: AccessToken) -> tuple[str, ...]:
     tags = (f"#{tag}" for tag in row.tags.split())
     limits = [*where, *row.networks.split(), *tags, *row.tools.split()]
     return (
-        f"{row.prefix}…",
+        row.handle,
         _owner_name(row),
         str(row.name),
         row.get_may_display(),
