@@ -20,9 +20,8 @@ from tests.toolsets.people import client_of, person
 
 LOGO: Final = Icon(src="https://a.example/logo.png", sizes=["512x512"])
 TEXTS: Final = ("title", "description", "version", "website_url")
-SERVER: Final = ServerDefinition(
-    slug="shop", icons=[LOGO], **dict.fromkeys(TEXTS, "Said.")
-)
+SAID: Final[dict[str, Any]] = dict.fromkeys(TEXTS, "Said.")
+SERVER: Final = ServerDefinition(slug="shop", icons=[LOGO], **SAID)
 GOOD: Final[dict[str, Any]] = {
     **{"name": "find", "title": "Find orders", "description": "Finds what was sold."},
     **{"read_only": True, "open_world": False, "output_schema": {"type": "object"}},
