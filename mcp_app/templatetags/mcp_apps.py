@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from contextlib import suppress
 from mimetypes import guess_type
 from pathlib import Path
 
 from django import template
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import staticfiles_storage
+from django.core.exceptions import ImproperlyConfigured
 from django.template import TemplateSyntaxError
 from django.utils.safestring import SafeString, mark_safe
 
@@ -46,8 +48,10 @@ def _read_static_file(path: str) -> bytes:
     found = finders.find(path)
     if isinstance(found, str):
         return Path(found).read_bytes()
-    if staticfiles_storage.exists(path):
-        # Collected already, and its source is not on this machine.
-        with staticfiles_storage.open(path) as file:
-            return bytes(file.read())
+    # Without STATIC_ROOT nothing is collected.
+    with suppress(ImproperlyConfigured):
+        if staticfiles_storage.exists(path):
+            # Collected already, and its source is not on this machine.
+            with staticfiles_storage.open(path) as file:
+                return bytes(file.read())
     raise TemplateSyntaxError(f"There is no static file {path!r}.")

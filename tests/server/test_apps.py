@@ -191,6 +191,14 @@ async def test_the_limit_of_pages_is_for_those_of_the_site(
     assert "result" not in (await ask("resources/read", uri=ORDERS)).answer
 
 
+def test_a_static_file_that_is_not_there_is_named(settings: Any) -> None:
+    settings.STATIC_ROOT = None
+    registry = Registry()
+    registry.app("ui://shop/lost", template="drill/lost.html")
+    (finding,) = page_findings(registry.resources["ui://shop/lost"])
+    assert "There is no static file 'drill/lost.css'" in finding.message
+
+
 def test_a_page_that_is_too_large_says_so(settings: Any) -> None:
     settings.MCP = {**settings.MCP, "LIMITS": {"text": 1_000}}
     declared = shop_registry().resources[ORDERS]
