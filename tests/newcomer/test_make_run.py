@@ -32,7 +32,7 @@ PUBLIC: Final = {"order_status", "book_table"}
 INVOICES: Final = {"invoice_list", "invoice_get", "invoice_count"}
 ADMIN: Final = {"admin_models", "admin_list", "admin_get", "admin_form"}
 ORDERS: Final = {"find_orders", "add_note", "sales_report", "get_task_result"}
-TEAM: Final = {*PUBLIC, *INVOICES, *ADMIN, *ORDERS, "wait_for_event"}
+TEAM: Final = {*PUBLIC, *INVOICES, *ADMIN, *ORDERS, "wait_for_event", "read_skill"}
 
 
 class Endpoint:

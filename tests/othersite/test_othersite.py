@@ -27,7 +27,7 @@ import django; django.setup()
 from tests.othersite.using import main; main()
 """
 OF_A_STATE: Final = re.compile(
-    "_(cancel|delete|fetch|fetch_new|forget|preview|replace|reset|rollback|unpublish|version)$"
+    "_(app|cancel|delete|fetch|fetch_new|forget|preview|replace|reset|rollback|unpublish|version)$"
     "|session_add$|(task|eventsubscription)_(add|change|history)$"
     "|eventtype_(calls|change|history|publish|stop|try|who)$"
 )
