@@ -21,19 +21,26 @@ MAX_JTI_LENGTH: Final = 200
 
 
 @sensitive_variables()
-def read_assertion(text: str) -> UnverifiedToken:
-    """Return an assertion as it came, whose `iss` is a text: the id of its client."""
+def read_jwt(text: str) -> UnverifiedToken:
+    """Return a JWT as it came, whose algorithm is one of ours."""
     parts = [decode_part(each) for each in text.split(".", 2)[:2]]
     header, claims = parts if len(parts) > 1 else (None, None)
     if len(text) > MAX_ASSERTION_LENGTH or header is None or claims is None:
         raise AuthenticationFailed("It is no JWT of at most 8 KiB.")
     if header.get("alg") not in [*ALGORITHMS] or "crit" in header:
         raise AuthenticationFailed("Its alg is not accepted, or its header has crit.")
-    client_id = claims.get("iss")
+    return UnverifiedToken(text, header, claims)
+
+
+@sensitive_variables()
+def read_assertion(text: str) -> UnverifiedToken:
+    """Return an assertion as it came, whose `iss` is a text: the id of its client."""
+    assertion = read_jwt(text)
+    client_id, claims = assertion.claims.get("iss"), assertion.claims
     is_id = isinstance(client_id, str) and client_id.isprintable()
     if not is_id or claims.get("sub") != client_id:
         raise AuthenticationFailed("Its iss and sub are not one client id.")
-    return UnverifiedToken(text, header, claims)
+    return assertion
 
 
 @sensitive_variables()
@@ -51,6 +58,13 @@ def verify_assertion(
     if key is None:
         raise AuthenticationFailed("No key of the program fits to its header.")
     claims = signed_claims(assertion, key, algorithm, assertion.claims["iss"])
+    check_claims(claims, issuer)
+    return claims
+
+
+@sensitive_variables()
+def check_claims(claims: Mapping[str, Any], issuer: str) -> None:
+    """Raise if signed claims are not for our issuer, too long good, or have no id."""
     # URL libraries add the slash.
     if claims["aud"] not in (issuer, f"{issuer}/", [issuer], [f"{issuer}/"]):
         raise AuthenticationFailed(f"Its aud is not {issuer}.")
@@ -59,4 +73,3 @@ def verify_assertion(
     jti = claims.get("jti")
     if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI_LENGTH:
         raise AuthenticationFailed("Its jti is no text of 1 to 200 characters.")
-    return claims

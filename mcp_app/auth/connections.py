@@ -176,7 +176,7 @@ def _code_of_page(idempotency_key: UUID) -> Secret | None:
     raise PageUsed
 
 
-def _in_transaction(
+def in_transaction(
     work: Callable[P, JsonObject | OAuthError],
 ) -> Callable[P, JsonObject]:
     """Let it run in one transaction, again after a conflict; its frames are secret.
@@ -201,7 +201,7 @@ def _in_transaction(
     return run_in_transaction
 
 
-@_in_transaction
+@in_transaction
 def exchange_code(
     client_id: str, grant: CodeGrant, slug: str | None
 ) -> JsonObject | OAuthError:
@@ -237,7 +237,7 @@ def _replace_refresh(connection: Connection, token: str, now: datetime) -> None:
     connection.refreshed, connection.received = now, False
 
 
-@_in_transaction
+@in_transaction
 def refresh_tokens(
     client_id: str, grant: RefreshGrant, slug: str | None
 ) -> JsonObject | OAuthError:
@@ -288,7 +288,7 @@ def _current_refresh_token(
     return None
 
 
-@_in_transaction
+@in_transaction
 def revoke_token(client_id: str, token: str) -> JsonObject:
     """End the app of a token that its program shows (RFC 7009); else do nothing."""
     connection = _of_refresh_token(token)
@@ -323,7 +323,7 @@ def token_of_machine(credentials: ClientCredentials, slug: str | None) -> JsonOb
     )
 
 
-@_in_transaction
+@in_transaction
 def token_of_program(
     credentials: ClientCredentials, slug: str | None, issuer: str
 ) -> JsonObject:
@@ -344,7 +344,7 @@ def token_of_program(
         row = rows.select_for_update().filter(pk=row.pk).first()
         if row is None or row.has_ended(now) or not active_users({row.user_id}):
             raise AuthenticationFailed("Its access token or the user has ended.")
-        answer = _issue_key(row, now, _machine_end(row, slug, now))
+        answer = issue_key(row, now, _machine_end(row, slug, now))
         until = unix_time(claims["exp"] + LEEWAY_S)
         # The last thing: what was refused may come again.
         if not UsedAssertion.note_use(client_id, claims["jti"], until, using):
@@ -452,12 +452,12 @@ def _token_response(
     ends = connection_end(connection, connection.until, now)
     AccessToken.objects.using(_database_alias()).move_end(row.pk, ends)
     key_ends = min(ends, now + timedelta(seconds=limits.oauth_access))
-    answer = _issue_key(row, now, key_ends, only_reads=only_reads)
+    answer = issue_key(row, now, key_ends, only_reads=only_reads)
     return {**answer, "refresh_token": token} if token else answer
 
 
 @sensitive_variables()
-def _issue_key(
+def issue_key(
     row: AccessToken, now: datetime, ends: datetime, *, only_reads: bool = False
 ) -> JsonObject:
     if _are_too_many(row, now):

@@ -8,9 +8,9 @@ Only in development, without that setting, a loopback host stands for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Final, Self
+from typing import Annotated, Any, Final, Self
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -67,6 +67,8 @@ class OAuthSettings(Options):
     schemes: Annotated[
         list[Annotated[str, AfterValidator(_read_scheme)]], Field(strict=False)
     ] = []
+    issuers: Mapping[str, Any] = Field(default={}, repr=False)
+    """Companies that let people in, by names: see `companies.py`."""
 
     @model_validator(mode="after")
     def _check_ways(self) -> Self:

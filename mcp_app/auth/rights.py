@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.contrib.auth import get_user_model
 from django.db import models, router
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_delete
 from django.utils import timezone
 
@@ -253,7 +253,11 @@ def expired_apps() -> list[ExpiredRows]:
     unused = apps.filter(code_used=False, code_ends__lt=now - KEY_RETENTION)
     since = now - APP_RETENTION
     over = Q(token__revoked__lt=since) | Q(token__expires__lt=since)
-    ended = apps.filter(over, code_used=True)
+    # What people ended or narrowed, the company's next assertion must find so.
+    people = [Connection.Ended.PERSON, Connection.Ended.STAFF]
+    narrowed = ~Q(token__may=F("may_ask")) | ~Q(token__tags="")
+    theirs = narrowed | Q(ended__in=people) | Q(until__isnull=False)
+    ended = apps.filter(over, code_used=True).exclude(theirs & ~Q(issuer=""))
     return [
         expired_rows("keys of connected apps", keys.order_by("expires")),
         _expired_app_rows("sign-ins that were not finished", unused),

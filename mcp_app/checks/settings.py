@@ -329,6 +329,13 @@ ADDRESSES: Final = {
 }
 
 
+def _company_errors() -> Messages:
+    from mcp_app.auth.companies import read_entries  # noqa: PLC0415 - see endpoints.py
+
+    problems = read_entries()[1]
+    return [checks.Error(f"{each} It is off.", id="mcp_app.E031") for each in problems]
+
+
 def check_sign_in(app_configs: object, **_: Any) -> Messages:
     """Report what keeps programs from signing in, and what would make it unsafe."""
     try:
@@ -344,6 +351,7 @@ def check_sign_in(app_configs: object, **_: Any) -> Messages:
         return wrong
     return [
         *wrong,
+        *(_company_errors() if current.oauth.get("issuers") else ()),
         *_public_url(current.public_url),
         *_metadata_url_errors(),
         *_login_url_errors(),

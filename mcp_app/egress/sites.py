@@ -238,7 +238,7 @@ def option_problems(key: str, shape: type[BaseModel], options: object) -> Iterat
             yield f'MCP["{key}"] {problem}'
 
 
-SECRET_OPTIONS: Final = ("secret_headers", "secret_query", "token")
+SECRET_OPTIONS: Final = ("secret_headers", "secret_query", "token", "issuers")
 
 
 def usable_sites() -> Mapping[str, Site]:

@@ -382,6 +382,7 @@ class Connection(models.Model):
     looked up; `refresh` is the digest of the whole refresh token that is current, and
     `received` whether a key that came with it, or later, was used: then the program has
     it.  `may_ask` is the most that the program asked for.
+    A company lets one with an `issuer` in, the name of its entry in the settings.
     """
 
     class Ended(models.TextChoices):
@@ -413,6 +414,7 @@ class Connection(models.Model):
     may_ask = models.CharField(max_length=8, choices=AccessToken.May.choices)
     until = models.DateTimeField(null=True)
     ended = models.CharField(max_length=8, choices=Ended.choices, blank=True)
+    issuer = ExactCharField(max_length=40, blank=True, default="", db_default="")
 
     class Meta:
         # Its rights are those of its token.

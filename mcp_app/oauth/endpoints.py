@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -25,7 +26,10 @@ from mcp_app.auth.issuer_keys import ALGORITHMS
 from mcp_app.auth.principals import outage_answer
 from mcp_app.conf import secret_keys
 from mcp_app.interface.errors import is_installed
+from mcp_app.interface.principal import AuthenticationFailed, AuthenticationUnavailable
 from mcp_app.interface.server import DEFAULT_SLUG
+from mcp_app.process.background import run_on_loop
+from mcp_app.process.rates import MinuteLimit
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.oauth import clients, requests
 from mcp_app.transports.http.bridge import lacks_host
@@ -47,6 +51,9 @@ BUSY: Final = requests.OAuthError(
     status=503,
 )
 _places: Final = threading.BoundedSemaphore(MAX_CONCURRENT_REQUESTS)
+wrong_proofs: Final = MinuteLimit(60)
+"""Of the clients of companies, by their ids."""
+logger = logging.getLogger("mcp_app.oauth")
 _QUERY: Final = "MCP_SECRET_QUERY"
 """In META: by such a name Django's error pages hide it."""
 
@@ -230,6 +237,7 @@ def authorization_server(request: HttpRequest) -> JsonObject:
         documents=options.documents and is_installed("httpcore2"),
         registration=options.registration,
         algorithms=ALGORITHMS if is_installed("jwt") else (),
+        companies=bool(options.issuers),
     )
 
 
@@ -258,6 +266,8 @@ def issue_token(request: HttpRequest) -> JsonObject:
     form = _read_request_form(request)
     credentials = requests.client_of(form, request.headers.get("Authorization"))
     grant = requests.read_grant(form)
+    if isinstance(grant, requests.AssertionGrant):
+        return _exchange_assertion(request, credentials, grant, issuer)
     slug = _requested_slug(grant.resource, issuer)
     match grant:
         case requests.CodeGrant():
@@ -268,6 +278,42 @@ def issue_token(request: HttpRequest) -> JsonObject:
             return connections.token_of_program(credentials, slug, issuer)
         case requests.MachineGrant():
             return connections.token_of_machine(credentials, slug)
+
+
+@sensitive_variables()
+def _exchange_assertion(
+    request: HttpRequest,
+    credentials: requests.ClientCredentials,
+    grant: requests.AssertionGrant,
+    issuer: str,
+) -> JsonObject:
+    """Return a key for an ID-JAG; why one is refused is logged."""
+    if not resources.oauth_settings().issuers:
+        message = "No company lets people in here."
+        raise requests.OAuthError("unsupported_grant_type", message)
+    from mcp_app.auth import companies  # noqa: PLC0415 - without any nobody pays
+
+    client_id, usable = credentials.client_id, companies.read_entries()[0]
+    proved = [each for each in usable if each.admits_client(credentials)]
+    if not proved:
+        is_id = any(client_id in each.secrets for each in usable)
+        # Right ones count always: nobody locks others out by wrong ones.
+        if is_id and not wrong_proofs.count_attempt(client_id, time.monotonic()):
+            raise requests.OAuthError("slow_down", "Too many wrong ones.", status=429)
+        message = "The client id or its secret is wrong."
+        raise requests.OAuthError("invalid_client", message, status=401)
+    parts = grant.assertion, proved, client_id, issuer
+    try:
+        found = run_on_loop(request, partial(companies.verify_grant, *parts))
+        return companies.answer_grant(*found, grant, issuer)
+    except AuthenticationUnavailable:
+        message = "The issuer of the assertion is away. Try again."
+        away = requests.OAuthError("temporarily_unavailable", message, status=503)
+        raise away from None
+    except AuthenticationFailed as error:
+        logger.warning("An ID-JAG of %.80r is refused: %s", client_id, error)
+        message = "The assertion is not accepted. The log of this site says why."
+        raise requests.OAuthError("invalid_grant", message) from None
 
 
 @for_programs("POST")

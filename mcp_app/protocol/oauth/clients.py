@@ -20,7 +20,7 @@ from mcp_app.protocol.oauth.addresses import (
     redirect_host,
     redirect_problem,
 )
-from mcp_app.protocol.oauth.requests import OFFLINE, SCOPES, OAuthError
+from mcp_app.protocol.oauth.requests import JWT_BEARER, OFFLINE, SCOPES, OAuthError
 from mcp_app.protocol.oauth.texts import CLIENT, display_name
 
 # -- client metadata -------------------------------------------------------------------
@@ -303,6 +303,7 @@ def _client_mac(text: bytes, secret: str) -> bytes:
 # What clients read before they ask: RFC 9728 and RFC 8414.
 
 
+ID_JAG_PROFILE: Final = "urn:ietf:params:oauth:grant-profile:id-jag"
 # "none" first: some clients read no further.
 _METHODS: Final = ("none", "client_secret_basic", "client_secret_post")
 
@@ -328,12 +329,14 @@ def server_metadata(
     documents: bool,
     registration: bool,
     algorithms: Collection[str] = (),
+    companies: bool = False,
 ) -> JsonObject:
     """The metadata of our authorization server (RFC 8414 §2).
 
     `endpoints` has the URLs of `authorize`, `token`, `revoke` and `register`, the
     last of which is not needed without `registration`.  `documents` says whether
-    clients with documents are taken, `algorithms` by what programs with keys sign.
+    clients with documents are taken, `algorithms` by what programs with keys sign,
+    `companies` whether ID-JAGs are taken.
     """
     metadata: JsonObject = {
         "issuer": issuer,
@@ -347,6 +350,11 @@ def server_metadata(
         metadata |= {
             "token_endpoint_auth_methods_supported": [*_METHODS, "private_key_jwt"],
             "token_endpoint_auth_signing_alg_values_supported": [*algorithms],
+        }
+    if companies:
+        metadata |= {
+            "grant_types_supported": [*GRANTS, "client_credentials", JWT_BEARER],
+            "authorization_grant_profiles_supported": [ID_JAG_PROFILE],
         }
     return {
         **_abilities(),

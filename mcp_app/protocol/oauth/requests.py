@@ -182,7 +182,12 @@ def read_authorization(query: str) -> AuthorizationRequest:
 
 def read_scope(scope: str) -> frozenset[str]:
     """Our scopes of a list with spaces (RFC 6749 §3.3); all where it has none."""
-    return frozenset(scope.split(" ")).intersection(SCOPES) or frozenset(SCOPES)
+    return scopes_in(scope) or frozenset(SCOPES)
+
+
+def scopes_in(scope: str) -> frozenset[str]:
+    """Our scopes of a list with spaces; none where it has none."""
+    return frozenset(scope.split(" ")).intersection(SCOPES)
 
 
 def check_before_resource(request: AuthorizationRequest) -> None:
@@ -222,10 +227,12 @@ def check_after_resource(request: AuthorizationRequest) -> None:
 MAX_FORM_BYTES: Final = 16 * 1024
 FORM: Final = "application/x-www-form-urlencoded"
 MACHINE: Final = "client_credentials"
+JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 _NEVER_IN_A_URL: Final = frozenset(
     [
+        "assertion",
         "client_assertion",
         "client_id",
         "client_secret",
@@ -276,6 +283,15 @@ class MachineGrant:
     """Client credentials (RFC 6749 §4.4); a scope is not looked at."""
 
     resource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertionGrant:
+    """What a company says of a person (RFC 7523 §2.1); `scope` may be of nothing."""
+
+    assertion: str
+    resource: str
+    scope: frozenset[str]
 
 
 def read_form(content_type: str, body: bytes, query: str) -> dict[str, str]:
@@ -339,7 +355,9 @@ def _basic_credentials(value: str) -> tuple[str, str]:
     return client_id, decoded
 
 
-def read_grant(form: Mapping[str, str]) -> CodeGrant | RefreshGrant | MachineGrant:
+def read_grant(
+    form: Mapping[str, str],
+) -> CodeGrant | RefreshGrant | MachineGrant | AssertionGrant:
     """What a form asks tokens for.
 
     Raises OAuthError: `unsupported_grant_type`, or `invalid_request` for a parameter
@@ -366,6 +384,10 @@ def read_grant(form: Mapping[str, str]) -> CodeGrant | RefreshGrant | MachineGra
             return RefreshGrant(refresh_token=token, resource=resource, scope=scope)
         case "client_credentials":
             return MachineGrant(resource=resource)
+        case grant_type if grant_type == JWT_BEARER:
+            assertion = _required_value(form, "assertion")
+            scope = scopes_in(form.get("scope", " ".join(SCOPES)))
+            return AssertionGrant(assertion=assertion, resource=resource, scope=scope)
     raise OAuthError(
         "unsupported_grant_type",
         "grant_type must be authorization_code, refresh_token or client_credentials.",

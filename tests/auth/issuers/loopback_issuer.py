@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
+from uuid import uuid4
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -129,6 +130,18 @@ class LoopbackIssuer:
             made = jwt.encode(claims, key, algorithm, headers=headers)
         note(made)
         return made
+
+    def id_jag(self, name: str = "one", **changes: Any) -> str:
+        """Return what a company says of ana, for the client "claude"."""
+        header = {"typ": "oauth-id-jag+jwt", **changes.pop("header", {})}
+        usual = {
+            "aud": "https://shop.example.com",
+            "resource": "https://shop.example.com/mcp/support",
+            "client_id": "claude",
+            "iat": int(time.time()),
+            "jti": str(uuid4()),
+        }
+        return self.token("ES256", name, header=header, **{**usual, **changes})
 
     def start(self) -> None:
         handler = type("Handler", (_Handler,), {"issuer": self})
