@@ -207,6 +207,8 @@ MOST_CALLS: Final = 10_000
 
 def program_host(connection: Connection) -> str:
     """Return where a program is, as far as that is proved."""
+    if connection.issuer:
+        return _("let in by %(company)s") % {"company": connection.issuer}
     if is_on_own_computer(connection.redirect_uri):
         return _("a program on this computer")
     return connection.client_host or connection.redirect_host
@@ -214,6 +216,8 @@ def program_host(connection: Connection) -> str:
 
 def identity_claim(connection: Connection) -> str:
     """Return how sure it is which program this is."""
+    if connection.issuer:
+        return _("This company let it in, not you. End it, and it stays out.")
     if not connection.client_host:
         return _("It gave itself its name. Nobody has checked that.")
     values = {"host": connection.client_host}

@@ -61,7 +61,7 @@ class EntryShape(EntryOptions, extra="forbid"):
     may: Literal["read", "change"] = "read"
 
 
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Company:
     """An entry that can be used; `secrets` are by client ids, "" for no proof."""
 
@@ -75,25 +75,20 @@ class Company:
     def admits_client(self, credentials: requests.ClientCredentials) -> bool:
         """Whether a client of it has proved itself; told in constant time."""
         secret = self.secrets.get(credentials.client_id)
-        if not secret:
-            return secret is not None
-        return compare_digest(secret.encode(), credentials.secret.encode())
+        shown = credentials.secret if secret else ""
+        return secret is not None and compare_digest(secret.encode(), shown.encode())
 
 
 @cache
 def read_entries() -> tuple[Sequence[Company], Sequence[str]]:
     """Return those that can be used, and what is wrong with others, without secrets."""
-    usable: dict[str, Company] = {}
-    problems = []
+    usable, problems = [], []
     for name, values in oauth_settings().issuers.items():
         try:
-            company = _read_company(name, values)
-            if company.options.issuer in usable:
-                raise Unusable('has the "issuer" of another entry.')
-            usable[company.options.issuer] = company
+            usable.append(_read_company(name, values))
         except Unusable as error:
             problems.append(f'MCP["OAUTH"]["issuers"][{name!r}] {error}')
-    return [*usable.values()], problems
+    return usable, problems
 
 
 @receiver(setting_changed)
@@ -122,19 +117,16 @@ def _read_company(name: str, values: Any) -> Company:
     # Assertions are for our issuer, not for an audience of the settings.
     options = read_options(name, {**values, "audience": name})
     secrets = {key: str(each.get("secret", "")) for key, each in clients.items()}
-    return Company(
-        name=name, entry=entry, options=options, keys=KeySet(options), secrets=secrets
-    )
+    return Company(name, entry, options, KeySet(options), secrets)
 
 
 @sensitive_variables()
 async def verify_grant(
     text: str, companies: Sequence[Company], client_id: str, issuer: str
 ) -> tuple[Company, dict[str, Any]]:
-    """Return who signed an ID-JAG, and its claims; `issuer` is ours.
+    """Return who signed an ID-JAG, and its claims, if the client is theirs.
 
-    `companies` are those to which the client has proved itself.  Raises
-    `AuthenticationFailed`, or `AuthenticationUnavailable` without keys.
+    `issuer` is ours.  Raises `AuthenticationFailed`, `AuthenticationUnavailable`.
     """
     assertion = read_jwt(text)
     header, said = assertion.header, assertion.claims.get("iss")
@@ -145,12 +137,11 @@ async def verify_grant(
     key = await company.keys.find(kid, algorithm)
     claims = signed_claims(assertion, key, algorithm, company.options.issuer)
     check_claims(claims, issuer)
-    if type(claims.get("iat")) not in (int, float) or not claims["sub"]:
-        raise AuthenticationFailed("Its iat is no number, or its sub is empty.")
+    is_text = claims["sub"] and isinstance(claims.get("scope", ""), str)
+    if type(claims.get("iat")) not in (int, float) or not is_text:
+        raise AuthenticationFailed("Its iat, its sub or its scope is of a wrong form.")
     if claims.get("client_id") != client_id:
         raise AuthenticationFailed("Its client_id is not the client that shows it.")
-    if not isinstance(claims.get("scope", ""), str):
-        raise AuthenticationFailed("Its scope is no text.")
     return company, claims
 
 

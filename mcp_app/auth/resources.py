@@ -68,7 +68,6 @@ class OAuthSettings(Options):
         list[Annotated[str, AfterValidator(_read_scheme)]], Field(strict=False)
     ] = []
     issuers: Mapping[str, Any] = Field(default={}, repr=False)
-    """Companies that let people in, by names: see `companies.py`."""
 
     @model_validator(mode="after")
     def _check_ways(self) -> Self:

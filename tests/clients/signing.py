@@ -40,7 +40,7 @@ class Site:
 
 @contextmanager
 def site(
-    directory: Path, server: str = "uvicorn", *, fetches: bool = True
+    directory: Path, server: str = "uvicorn", *, fetches: bool = True, **options: object
 ) -> Iterator[Site]:
     env = environment(database(directory), **SITE)
     subprocess.run([sys.executable, "-c", PREPARE], cwd=ROOT, env=env, check=True)
@@ -48,6 +48,7 @@ def site(
         "documents": fetches,
         "networks": ["127.0.0.0/8", "::1/128"],
         "ca": str(directory / "certificate.pem"),
+        **options,
     }
     given = {
         "DATABASE_URL": env["DATABASE_URL"],
