@@ -48,13 +48,13 @@ SCOPES_OF: Final = {"read": frozenset([READ]), "change": frozenset([READ, CHANGE
 Texts = Annotated[list[str], Field(strict=False)]
 Secret = Annotated[str, Field(pattern=r"^[ -~]{16,}$", strict=True)]
 Proof = dict[Literal["secret"], Secret] | dict[Literal["proof"], Literal["none"]]
-CLIENTS = TypeAdapter(dict[Annotated[str, Field(min_length=1, strict=True)], Proof])
+CLIENTS = TypeAdapter(dict[Annotated[str, Field(pattern=r"^[!-~]+$")], Proof])
 
 
 class EntryShape(EntryOptions, extra="forbid"):
     """The shape of an entry; docs/settings.md has each option."""
 
-    title: str = ""
+    title: str = Field("", max_length=40, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")
     domains: Texts = []
     clients: Any = Field(default=None, repr=False)
     servers: Texts | None = None
@@ -219,7 +219,8 @@ def _open_connection(
     found = rows.filter(**{f"token__{name}": each for name, each in columns.items()})
     connection = next(map(connections.lock, found), None)
     if connection is None:
-        columns |= {"name": client_id[:100], "may": company.entry.may}
+        name = f"{client_id[:50]} ({company.entry.title or company.name})"
+        columns |= {"name": name, "may": company.entry.may}
         row = AccessToken.objects.using(using).make_app(server, **columns)
         message = gettext("Let “%(app)s” in by %(company)s (%(may)s).")
         values = {"app": row.name, "company": company.name, "may": row.may}

@@ -55,7 +55,7 @@ class Acme:
     settings: Any
 
     def enter(self, **changes: Any) -> None:
-        usual = {"path": None, "clients": CLIENTS, "may": "change"}
+        usual = {"path": None, "title": "Acme", "clients": CLIENTS, "may": "change"}
         entries = {"acme": self.issuer.entry(**{**usual, **changes})}
         self.settings.MCP = {**self.settings.MCP, "OAUTH": {"issuers": entries}}
 
@@ -93,13 +93,14 @@ def test_a_company_lets_a_program_in(acme: Acme, ana: User) -> None:
     key = answer.pop("access_token")
     assert answer == {"token_type": "Bearer", "expires_in": 3_600, "scope": BOTH}
     row = app()
-    assert (row.user, row.name, row.connection.issuer) == (ana, "claude", "acme")
+    assert (row.user, row.name, row.connection.issuer) == (ana, "claude (Acme)", "acme")
     assert row.expires
     assert row.expires > timezone.now() + timedelta(days=29)
     entry = read_keys([digest(key)])[digest(key)]
     assert (entry.is_app, entry.principal.scope) == (True, None)
     assert [*(entry.servers or ())] == ["support"]
-    assert LogEntry.objects.get().change_message == "Let “claude” in by acme (change)."
+    logged = LogEntry.objects.get().change_message
+    assert logged == "Let “claude (Acme)” in by acme (change)."
     assert acme.told(acme.issuer.id_jag(scope="mcp:read")) == "mcp:read"
     assert app() == row
     browser = Client()
@@ -278,23 +279,31 @@ def test_an_issuer_speaks_for_its_domains_alone(acme: Acme) -> None:
         acme.enter(**user, domains=domains)
         assertion = acme.issuer.id_jag(email=email, email_verified=verified)
         assert acme.told(assertion) == found, (domains, email, verified)
+    unnamed = acme.issuer.id_jag(sub="", email=email, email_verified=True)
+    assert acme.told(unnamed) == "invalid_grant"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_assertion_is_one_key(acme: Acme) -> None:
-    assertion, found = acme.issuer.id_jag(), []
+def test_one_assertion_is_one_key_and_many_are_of_one_row(acme: Acme) -> None:
+    found: list[str] = []
 
-    def show_assertion() -> None:
+    def show_assertion(assertion: str) -> None:
         found.append(acme.told(assertion))
         database.close()
 
-    threads = [Thread(target=show_assertion) for _ in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert sorted(found) == ["invalid_grant"] * 7 + [BOTH]
-    assert (app().issued.count(), UsedAssertion.objects.count()) == (1, 1)
+    def show_together(assertions: list[str]) -> None:
+        threads = [Thread(target=show_assertion, args=[each]) for each in assertions]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+
+    show_together([acme.issuer.id_jag() for _ in range(8)])
+    assert found == [BOTH] * 8
+    assert app().issued.count() == 8
+    show_together([acme.issuer.id_jag()] * 8)
+    assert sorted(found[8:]) == ["invalid_grant"] * 7 + [BOTH]
+    assert (app().issued.count(), UsedAssertion.objects.count()) == (9, 9)
 
 
 def test_a_wrong_entry_is_off_alone_and_shows_no_secret(acme: Acme) -> None:
@@ -302,6 +311,8 @@ def test_a_wrong_entry_is_off_alone_and_shows_no_secret(acme: Acme) -> None:
     for changes, said in (
         ({"clients": {}}, 'needs "clients"'),
         ({"clients": {"claude": {}}}, 'needs "clients"'),
+        ({"clients": {"a b": {"secret": SECRET}}}, 'needs "clients"'),
+        ({"title": "Acme\n"}, 'has the "title"'),
         ({"clients": {"claude": {"secret": "s" * 15}}}, 'needs "clients"'),
         ({"clients": {"claude": {"secret": "s" * 16, **mixed}}}, 'needs "clients"'),
         ({"may": "write"}, "has the \"may\" 'write'"),
@@ -317,6 +328,8 @@ def test_a_wrong_entry_is_off_alone_and_shows_no_secret(acme: Acme) -> None:
         assert acme.told() == "mcp:read"
     assert acme.metadata()["authorization_grant_profiles_supported"] == [PROFILE]
     assert JWT_BEARER in acme.metadata()["grant_types_supported"]
+    acme.settings.MCP = {**acme.settings.MCP, "OAUTH": {"issuers": [good]}}
+    assert SECRET not in str(run_checks())
     acme.settings.MCP = {**acme.settings.MCP, "OAUTH": {}}
     assert PROFILE not in str(acme.metadata())
     assert JWT_BEARER not in acme.metadata()["grant_types_supported"]
