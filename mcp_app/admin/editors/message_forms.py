@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -28,6 +28,19 @@ from mcp_app.admin.editors.messages import (
 from mcp_app.admin.editors.rows import LinesField, RowForm, formset_class_of
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import media_type_problem, text_problem
+
+_NO_ADDRESS: Final = _("Fill in the address of the resource.")
+COLUMNS: Final[Mapping[str, Mapping[str, Label]]] = {
+    "text": {"text": _("Write the text of the message.")},
+    "file": {"upload": "", "mime_type": ""},
+    "contents": {"uri": _NO_ADDRESS, "text": "", "upload": "", "mime_type": ""},
+    "link": {
+        "uri": _NO_ADDRESS,
+        "name": _("Fill in the name of the link."),
+        **dict.fromkeys(("title", "description", "mime_type"), ""),
+    },
+}
+"""The columns of each kind, with what is said if one is empty that it needs."""
 
 
 class MessageForm(RowForm):
@@ -69,7 +82,6 @@ class MessageForm(RowForm):
 
     message: Message
     new_file: Upload | None = None
-    _cleaned_values: dict[str, Any]
 
     def clean_upload(self) -> str:
         return check_digest(str(self.cleaned_data["upload"]))
@@ -93,76 +105,55 @@ class MessageForm(RowForm):
 
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
-        if not self.errors:
-            # `add_error` removes a value from `cleaned_data`.
-            self._cleaned_values = dict(self.cleaned_data)
-            make = getattr(self, f"_{self.cleaned_data['kind'] or 'text'}_message")
-            role = self.cleaned_data["role"] or "user"
-            self.message = replace(make(), role=role, was=self.cleaned_data["was"])
+        if self.errors:
+            return cleaned
+        # `add_error` removes a value from `cleaned_data`.
+        values = dict(self.cleaned_data)
+        kind = values["kind"] or "text"
+        columns = COLUMNS[kind]
+        for column, sentence in columns.items():
+            if sentence and not values[column]:
+                self.add_error(column, str(sentence))
+        if "text" in columns and (problem := text_problem(values["text"], lines=True)):
+            self.add_error("text", problem)
+        if "upload" in columns:
+            values |= self._file_values(kind, values)
+        self.message = Message(
+            role=values["role"] or "user",
+            kind=kind,
+            was=values["was"],
+            **{column: values[column] for column in columns},
+        )
         return cleaned
 
-    def _text_message(self) -> Message:
-        self._require_field("text", _("Write the text of the message."))
-        return Message(kind="text", text=self._visible_text())
-
-    def _file_message(self) -> Message:
-        upload, media_type = self._digest_and_type()
-        if not upload:
-            self.add_error("file", _("Choose a file."))
-        elif not is_media_type(media_type):
-            sentence = _(
-                "The file is %(type)s. Only images and audio can be a message; "
-                "other files can be the contents of a resource."
-            )
-            error = ValidationError(sentence, params={"type": media_type})
-            self.add_error("file", error)
-        return Message(kind="file", upload=upload, mime_type=media_type)
-
-    def _contents_message(self) -> Message:
-        self._require_field("uri", _("Fill in the address of the resource."))
-        uri, text = self._cleaned_values["uri"], self._visible_text()
-        upload, media_type = self._digest_and_type()
-        if text and self.new_file is not None:
-            self.add_error("file", _("Give a text or a file, not both."))
-        if text:
-            # A text replaces the stored file.
-            upload, media_type = "", self._cleaned_values["mime_type"]
-        return Message(
-            kind="contents", uri=uri, text=text, upload=upload, mime_type=media_type
-        )
-
-    def _link_message(self) -> Message:
-        self._require_field("uri", _("Fill in the address of the resource."))
-        self._require_field("name", _("Fill in the name of the link."))
-        names = ("uri", "name", "title", "description", "mime_type")
-        values = {name: self._cleaned_values[name] for name in names}
-        return Message(kind="link", **values)
-
-    def _require_field(self, field: str, sentence: Label) -> None:
-        if not self._cleaned_values[field]:
-            self.add_error(field, str(sentence))
-
-    def _visible_text(self) -> str:
-        text = str(self._cleaned_values["text"])
-        if problem := text_problem(text, lines=True):
-            self.add_error("text", problem)
-        return text
-
-    def _digest_and_type(self) -> tuple[str, str]:
-        """Return the digest and media type of the new file, or else the stored one."""
-        media_type = self._cleaned_values["mime_type"]
+    def _file_values(self, kind: str, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return `upload` and `mime_type` of the new file, or else the stored one."""
+        upload, typed_type = values["upload"], values["mime_type"]
+        media_type, uploaded_type = typed_type, ""
         if self.new_file is not None:
-            digest, uploaded_type = self.new_file.digest, self.new_file.media_type
-            media_type = (self._typed_type() and media_type) or uploaded_type
-        else:
-            digest, uploaded_type = self._cleaned_values["upload"], ""
-            if {"kind", "upload", "mime_type"} & set(self.changed_data):
-                uploaded_type = stored_media_type(digest)
+            upload, uploaded_type = self.new_file.digest, self.new_file.media_type
+            media_type = (self._typed_type() and typed_type) or uploaded_type
+        elif {"kind", "upload", "mime_type"} & set(self.changed_data):
+            uploaded_type = stored_media_type(upload)
         try:
             check_type(media_type, uploaded_type)
         except ValidationError as error:
             self.add_error("mime_type", error)
-        return digest, media_type
+        if kind == "contents" and values["text"]:
+            if self.new_file is not None:
+                self.add_error("file", _("Give a text or a file, not both."))
+            # A text replaces the stored file.
+            upload, media_type = "", typed_type
+        elif kind == "file" and not upload:
+            self.add_error("file", _("Choose a file."))
+        elif kind == "file" and not is_media_type(media_type):
+            sentence = _(
+                "The file is %(type)s. Only images and audio can be a message; "
+                "other files can be the contents of a resource."
+            )
+            problem = ValidationError(sentence, params={"type": media_type})
+            self.add_error("file", problem)
+        return {"upload": upload, "mime_type": media_type}
 
 
 class MessageSheet(JsonEditor):
