@@ -151,10 +151,7 @@ class EditorInput:
         except NotRepresentable:
             return None
         rows = self.sheet.formset(
-            self.data,
-            self.files,
-            initial=initial,
-            prefix=self.name,
+            self.data, self.files, initial=initial, prefix=self.name
         )
         if rows.is_valid():
             self.sheet.check_rows(rows)
@@ -219,60 +216,50 @@ class EditorInput:
         value = self.sheet.value_of_rows(forms, self.displayed_value)
         return jsonrpc.write(value).decode()
 
+    def submitted_content(self) -> dict[str, Any]:
+        """Show sent data again: rows and JSON alike if it is valid, else as sent."""
+        result, rows = self.result, self.submitted_rows
+        # A script may ask for a way. The prefix `show-` cannot collide: other names
+        # begin with that of a field.
+        way = self.data.get(f"show-{self.name}")
+        # Rows of refused JSON might not send back what it says.
+        is_wrong = self.is_refused and result.way == "json" and way not in WAYS
+        # Other fields may have added errors to rows that were valid by themselves.
+        if not (result.problem or is_wrong or (rows is not None and rows.wrong)):
+            if way not in WAYS:
+                way = "own" if not result.text and self.own is not None else result.way
+            return self.content_of(result.text, way, rows)
+        content = self.content_of(self.displayed_text, result.way)
+        content |= {"text": self.json_text, "both": result.both, "way": result.way}
+        return content if rows is None else {**content, "rows": rows}
 
-def _stored_content(
-    sheet: JsonEditor,
-    name: str,
-    stored: str,
-    own: str | None,
-    way: str | None,
-    sent: Rows | None = None,
-) -> dict[str, Any]:
-    """Return what a page shows of a sheet; `sent` are rows that made this text."""
-    text = json_texts.formatted_text(stored or own or "")
-    value, rows, beyond = parse_or_none(text), None, ""
-    try:
-        if value is None and text.strip():
-            raise NotRepresentable(_("it is not JSON"))
-        initial = sheet.initial_rows(value)
-        if sent is not None:
-            initial = sheet.rows_again(value, sent)
-        rows = sheet.formset(initial=initial, prefix=name)
-    except NotRepresentable as error:
-        beyond = str(sheet.words["beyond"]) % {"reason": error}
-    chosen = way or ("own" if own is not None and not stored else "table")
-    return {
-        "sheet": sheet,
-        "way": "json" if beyond and chosen == "table" else chosen,
-        "text": text,
-        "shown": text,
-        "rows": rows,
-        "own": own,
-        "beyond": beyond,
-        "both": False,
-        "summary": sheet.summary_of_value(value) if beyond else None,
-    }
-
-
-def _submitted_content(sent: EditorInput) -> dict[str, Any]:
-    """Show sent data again: rows and JSON alike if it is valid, else as it was sent."""
-    result, rows = sent.result, sent.submitted_rows
-    # A script may ask for a way. The prefix `show-` cannot collide: other names begin
-    # with that of a field.
-    way = sent.data.get(f"show-{sent.name}")
-    # Rows of refused JSON might not send back what it says.
-    is_wrong = sent.is_refused and result.way == "json" and way not in WAYS
-    # Other fields may have added errors to rows that were valid by themselves.
-    if not (result.problem or is_wrong or (rows is not None and rows.wrong)):
-        if way not in WAYS:
-            way = "own" if not result.text and sent.own is not None else result.way
-        stored, own = result.text, sent.own
-        return _stored_content(sent.sheet, sent.name, stored, own, way, rows)
-    content = _stored_content(
-        sent.sheet, sent.name, sent.displayed_text, sent.own, result.way
-    )
-    content |= {"text": sent.json_text, "both": result.both, "way": result.way}
-    return content if rows is None else {**content, "rows": rows}
+    def content_of(
+        self, stored: str, way: str | None, sent: Rows | None = None
+    ) -> dict[str, Any]:
+        """Return what a page shows of a text; `sent` are rows that made it."""
+        text = json_texts.formatted_text(stored or self.own or "")
+        value, rows, beyond = parse_or_none(text), None, ""
+        try:
+            if value is None and text.strip():
+                raise NotRepresentable(_("it is not JSON"))
+            initial = self.sheet.initial_rows(value)
+            if sent is not None:
+                initial = self.sheet.rows_again(value, sent)
+            rows = self.sheet.formset(initial=initial, prefix=self.name)
+        except NotRepresentable as error:
+            beyond = str(self.sheet.words["beyond"]) % {"reason": error}
+        chosen = way or ("own" if self.own is not None and not stored else "table")
+        return {
+            "sheet": self.sheet,
+            "way": "json" if beyond and chosen == "table" else chosen,
+            "text": text,
+            "shown": text,
+            "rows": rows,
+            "own": self.own,
+            "beyond": beyond,
+            "both": False,
+            "summary": self.sheet.summary_of_value(value) if beyond else None,
+        }
 
 
 class SheetWidget(CompositeWidget):
@@ -307,10 +294,11 @@ class SheetWidget(CompositeWidget):
     ) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
         if isinstance(value, EditorInput) and value.is_submitted:
-            content = _submitted_content(value)
+            content = value.submitted_content()
             self.sheet.open_rows(content["rows"], value.data)
         else:
-            content = _stored_content(self.sheet, name, self.stored, self.own, None)
+            stored = EditorInput(self.sheet, {}, None, name, self.stored, self.own)
+            content = stored.content_of(self.stored, None)
         return {**context, "sheet": content, "words": self.sheet.words, "name": name}
 
     def error_places(self, editor_input: EditorInput) -> Iterator[tuple[str, str, str]]:
