@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -20,7 +20,6 @@ from mcp_app.admin.page import header, stop_banner
 from mcp_app.admin.page.header import LOOKS, page_url
 from mcp_app.admin.page.rights import has_right
 from mcp_app.auth.resources import server_url
-from mcp_app.catalog.row_loader import MODELS
 from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
@@ -219,13 +218,8 @@ def kind_label(pace: Pace) -> str:
 
 def calls_url(pace: Pace, outcome: str = ANY_FAILURE, when: str = "") -> str:
     """Return the URL of the list of these calls; of those that failed by default."""
-    parameters = {
-        "kind": pace.kind,
-        "name": pace.name,
-        "outcome": outcome,
-        "when": when,
-    }
-    query = urlencode({name: value for name, value in parameters.items() if value})
+    parts = {"kind": pace.kind, "name": pace.name, "outcome": outcome, "when": when}
+    query = urlencode({name: value for name, value in parts.items() if value})
     return f"{reverse('admin:mcp_app_call_changelist')}?{query}"
 
 
@@ -240,7 +234,8 @@ def _stop_concerns(request: HttpRequest, viewer: Viewer) -> Iterator[Concern]:
             url = stop_banner.start_url(stop_banner.stop_target(stop))
             links = [Link(_("Start again…"), url, stop.what)]
         elif stop.kind:
-            links = [Link(_("Open it"), _change_url(stop.kind, stop.ref), stop.what)]
+            url = reverse(f"admin:mcp_app_{stop.kind}_change", args=[stop.ref])
+            links = [Link(_("Open it"), url, stop.what)]
         yield Concern(
             look=LOOKS[State.STOPPED],
             word=str(State.STOPPED.label),
@@ -264,12 +259,14 @@ def _state_concerns(
     viewer: Viewer, overview: Overview, state: State
 ) -> Iterator[Concern]:
     """Yield a line for all rows in a state, with a link for each kind."""
-    in_state = (
-        (str(model._meta.model_name), overview.rows[model].states[state])
-        for model in viewer.models
-    )
-    counts = {kind: count for kind, count in in_state if count}
-    if not (total := sum(counts.values())):
+    total, links = 0, []
+    for model in viewer.models:
+        if count := overview.rows[model].states[state]:
+            total += count
+            label = f"{model._meta.verbose_name_plural} ({count})"
+            url = reverse(f"admin:mcp_app_{model._meta.model_name}_changelist")
+            links.append(Link(label, f"{url}?state={state.value}"))
+    if not total:
         return
     sentence = {
         State.BROKEN: ngettext(
@@ -288,18 +285,7 @@ def _state_concerns(
             total,
         ),
     }[state]
-    links = _list_links(counts, state)
     yield Concern(LOOKS[state], str(state.label), sentence % {"count": total}, links)
-
-
-def _list_links(counts: Mapping[str, int], state: State) -> list[Link]:
-    links = []
-    for kind, count in counts.items():
-        opts = (Server if kind == "server" else MODELS[kind])._meta
-        label = f"{opts.verbose_name_plural} ({count})"
-        url = reverse(f"admin:mcp_app_{kind}_changelist")
-        links.append(Link(label, f"{url}?state={state.value}"))
-    return links
 
 
 def _token_concerns(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
@@ -320,7 +306,3 @@ def _token_concerns(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
     url = reverse("admin:mcp_app_accesstoken_changelist")
     links = [Link(_("Show them"), f"{url}?kind=token&state=soon", _("access tokens"))]
     yield Concern("warn", _("Soon"), sentence % {"count": count}, links)
-
-
-def _change_url(kind: str, key: object) -> str:
-    return reverse(f"admin:mcp_app_{kind}_change", args=[key])
