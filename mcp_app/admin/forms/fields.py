@@ -249,8 +249,8 @@ class GroupsField(NamesField):
 
     def offer_stored(self, stored: str) -> None:
         """Also offer the stored groups, even those that no longer exist."""
-        gone = [(name, _missing_label(name)) for name in split_lines(stored)]
-        self.choices = lazy(lambda: _with_missing(_group_choices(), gone), list)()
+        names = split_lines(stored)
+        self.choices = lazy(lambda: _with_missing(_group_choices(), names), list)()
 
 
 class RuleField(forms.ChoiceField):
@@ -262,8 +262,7 @@ class RuleField(forms.ChoiceField):
     def offer_stored(self, stored: str) -> None:
         """Offer the registered rules, and the stored one even if it is gone."""
         there = [(key, key) for key in sorted(mcp.rules) if not mcp.rules[key].object]
-        gone = [(stored, _missing_label(stored))]
-        self.choices = _with_missing([("", _("None")), *there], gone)
+        self.choices = _with_missing([("", _("None")), *there], [stored])
 
 
 class AppField(forms.ChoiceField):
@@ -319,14 +318,12 @@ def _group_choices() -> list[tuple[str, str]]:
 
 
 def _with_missing(
-    there: Iterable[tuple[str, str]], gone: Iterable[tuple[str, str]]
+    there: Iterable[tuple[str, str]], stored: Iterable[str]
 ) -> list[tuple[str, str]]:
-    offered = dict(there)
-    return [*offered.items(), *(each for each in gone if each[0] not in offered)]
-
-
-def _missing_label(name: str) -> str:
-    return _("%(name)s (does not exist any more)") % {"name": visible(name)}
+    """Return the choices, and what is stored though it is not among them."""
+    offered, gone = dict(there), _("%(name)s (does not exist any more)")
+    missing = [(name, gone % {"name": visible(name)}) for name in stored]
+    return [*offered.items(), *(pair for pair in missing if pair[0] not in offered)]
 
 
 FIELDS = {
