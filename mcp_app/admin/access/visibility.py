@@ -68,11 +68,10 @@ class Visibility:
         if isinstance(self.row, Server):
             return [server_definition(self.row, self.row.published_content())]
         key = (self.kind, str(self.row.pk))
-
-        def order(each: ServerDefinition) -> tuple[bool, str]:
-            return not each.offers_definition(self._tags, key), each.slug
-
-        return sorted(load_servers().values(), key=order)
+        return sorted(
+            load_servers().values(),
+            key=lambda each: (not each.offers_definition(self._tags, key), each.slug),
+        )
 
     @property
     def is_server(self) -> bool:
