@@ -117,7 +117,7 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
         label=meaning_of(trial.outcome).label,
         look=outcome_look(trial.outcome),
         details=[*_trial_details(trial)],
-        sentence=_error_sentence(trial) or _events_sentence(trial),
+        sentence=_sentence_about(trial),
         table=result_table(value),
         parts=parts,
         json=None if value is None else _text_part("JSON", jsonrpc.pretty_text(value)),
@@ -141,17 +141,14 @@ def _trial_details(trial: Trial) -> Iterator[str]:
         yield text % {"count": count}
 
 
-def _error_sentence(trial: Trial) -> str:
+def _sentence_about(trial: Trial) -> str:
+    """Say what failed, or of how many events a person would have been told."""
     if trial.failure:
         sentence = _("Error number %(number)s. The server's log has the details.")
         return sentence % {"number": visible(trial.failure)}
-    return visible(str(trial.error.get("message", "")), None)
-
-
-def _events_sentence(trial: Trial) -> str:
-    """Say of how many events a person would have been told; "" of anything else."""
-    if "events" not in trial.result:
-        return ""
+    message = visible(str(trial.error.get("message", "")), None)
+    if message or "events" not in trial.result:
+        return message
     if not trial.occurrences:
         return _("Nothing has happened yet. Let it happen once, then press Run again.")
     sentence = _("Of the last %(count)d that happened, %(told)d would be told.")
