@@ -7,7 +7,7 @@ Rows show schemas whose properties are flat. Any other schema raises
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from django import forms
@@ -358,18 +358,14 @@ class ParameterSheet(JsonEditor):
 
 
 def _initial_row(row: Parameter) -> dict[str, Any]:
+    """Return what the fields of a row show: texts, where something is typed."""
     return {
+        **{column.name: getattr(row, column.name) for column in fields(row)},
         "row": row,
         "was": row.name,
-        "name": row.name,
-        "type": row.type,
-        "required": row.required,
         "default": text_of_value(row.type, row.default),
-        "description": row.description,
+        "example": text_of_value(row.type, row.example),
         "choices": text_of_choices(row.choices),
         "least": "" if row.least is None else str(row.least),
         "most": "" if row.most is None else str(row.most),
-        "pattern": row.pattern,
-        "unique": row.unique,
-        "example": text_of_value(row.type, row.example),
     }
