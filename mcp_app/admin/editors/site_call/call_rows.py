@@ -36,6 +36,8 @@ STYLES: Final = {
 class MemberForm(RowForm):
     """A row that stays as it was if nobody changed it."""
 
+    name = forms.CharField(label=_("Name"), required=False, max_length=200)
+
     def legend(self) -> str:
         return str(self["name"].value() or "")
 
@@ -59,7 +61,6 @@ class MemberForm(RowForm):
 class PairForm(MemberForm):
     """A pair of a query or of a form."""
 
-    name = forms.CharField(label=_("Name"), required=False, max_length=200)
     value = forms.CharField(label=_("Value"), required=False, strip=False)
     style = forms.ChoiceField(
         label=_("Lists and objects as"),
@@ -72,14 +73,13 @@ class PairForm(MemberForm):
 class HeaderForm(MemberForm):
     """A header."""
 
-    name = forms.CharField(label=_("Name"), required=False, max_length=200)
     value = forms.CharField(label=_("Value"), required=False)
 
 
 class ErrorForm(MemberForm):
     """What clients read if the other site answers with a status."""
 
-    name = forms.ChoiceField(
+    name = forms.ChoiceField(  # type: ignore[assignment]
         label=_("Status"),
         choices=[
             NONE,
@@ -97,13 +97,7 @@ class ErrorForm(MemberForm):
 def initial_pairs(members: Iterable[JsonObject]) -> list[dict[str, Any]]:
     """Return the rows that show the pairs of a config."""
     return [
-        {
-            "name": each["name"],
-            "value": each["value"],
-            "style": each.get("style", REPEAT),
-            "was": str(at),
-            "member": each,
-        }
+        {"style": REPEAT, **each, "was": str(at), "member": each}
         for at, each in enumerate(members)
     ]
 
