@@ -86,11 +86,9 @@ def typed_query(sent: EditorInput) -> tuple[JsonObject, list[str]]:
         return parse_or_none(sent.result.text) or {}, []
     rows = sent.submitted_rows
     form = None if rows is None or sent.result.way == "json" else rows.forms[0]
-    return (
-        (form.build_config(), form.left_out())
-        if isinstance(form, LookupForm)
-        else ({}, [])
-    )
+    if isinstance(form, LookupForm):
+        return form.build_config(), form.left_out()
+    return {}, []
 
 
 def begin_config(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonObject:

@@ -139,18 +139,11 @@ def sort_entries(path: str, label: str, field: OpenField) -> Pairs:
 
 def both_directions(name: str, label: str, kind: FieldKind | None) -> Pairs:
     """Return both orders by what has this name."""
-    words = gettext("%(field)s, %(direction)s")
-    return [
-        (
-            f"{'-' * descending}{name}",
-            words
-            % {
-                "field": label,
-                "direction": direction_label(kind, descending=descending),
-            },
-        )
-        for descending in (False, True)
-    ]
+    words, orders = gettext("%(field)s, %(direction)s"), []
+    for value, descending in ((name, False), (f"-{name}", True)):
+        direction = direction_label(kind, descending=descending)
+        orders.append((value, words % {"field": label, "direction": direction}))
+    return orders
 
 
 def group_entries(path: str, label: str, field: OpenField) -> Pairs:
