@@ -158,16 +158,12 @@ class DefinitionForm(WatchedForm[AnyRow]):
 
     def row_definition(self) -> StoredDefinition[Definition]:
         """Return the definition of the row; raise ValueError or `KindError`."""
-        stored = complete_definition(
-            stored_definition(self.instance), usable_kinds(mcp)
-        )
-        known = {
-            digest: content
-            for digest, content in stored.uploads.items()
-            if self.may_use_file(digest)
-        }
+        row = stored_definition(self.instance)
+        stored = complete_definition(row, usable_kinds(mcp))
+        files = stored.uploads.items()
+        usable = {name: file for name, file in files if self.may_use_file(name)}
         new = {upload.digest: upload.content for upload in self.new_uploads()}
-        return replace(stored, uploads={**known, **new})
+        return replace(stored, uploads={**usable, **new})
 
     def may_use_file(self, digest: str) -> bool:
         """Return whether the row already has this file, or the user may use it."""
@@ -196,13 +192,9 @@ class DefinitionForm(WatchedForm[AnyRow]):
         """Return the name, with a number if another definition has it."""
         # Clients accept 64 characters.
         name, rows = name[:60].rstrip("-"), self._meta.model._default_manager
-        used_names = {
-            *rows.filter(name__startswith=name).values_list("name", flat=True)
-        }
-        names = (
-            name,
-            *(f"{name}-{number}" for number in range(2, len(used_names) + 3)),
-        )
+        alike = rows.filter(name__startswith=name).values_list("name", flat=True)
+        used_names = {*alike}
+        names = (name, *(f"{name}-{n}" for n in range(2, len(used_names) + 3)))
         return next(each for each in names if each not in used_names) if name else ""
 
     def full_clean(self) -> None:

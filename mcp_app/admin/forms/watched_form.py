@@ -154,14 +154,11 @@ class WatchedForm(TypedForm[Row]):
     def _conflict_message(self) -> str:
         by = getattr(self.instance, "updated_by", None) or _("Someone")
         at = getattr(self.instance, "updated", None) or timezone.now()
+        what = self.instance._meta.verbose_name
         return _(
             "%(by)s saved this %(what)s at %(at)s, after you opened it. Nothing was "
             "overwritten; your text is still in the form below."
-        ) % {
-            "by": by,
-            "what": self.instance._meta.verbose_name,
-            "at": time_text(at),
-        }
+        ) % {"by": by, "what": what, "at": time_text(at)}
 
     def _differences(self) -> Iterator[Difference]:
         """Yield what differs: JSON and hints as *Publish* says it."""
