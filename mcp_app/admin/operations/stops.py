@@ -132,11 +132,8 @@ class StopPages(SettledAdmin[Row]):
         return header.render_page(self, request, "start_again", title, context)
 
     def _end_stops(self, request: HttpRequest) -> HttpResponse:
-        keys = [
-            int(each)
-            for each in request.POST.getlist("stop")
-            if ROW_KEY.fullmatch(each)
-        ]
+        sent = request.POST.getlist("stop")
+        keys = [int(each) for each in sent if ROW_KEY.fullmatch(each)]
         ended = services.start(author_of(request), keys)
         if not ended:
             message = _("Somebody has started this before you.")
