@@ -273,7 +273,12 @@ def _name_columns() -> Sequence[str]:
 
 def _token_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
     """Yield the tokens and apps that begin as something in the text does."""
-    beginnings = _beginnings(text)
+    # In logs, other words look like beginnings of tokens.
+    words = _TOKEN.findall(text)
+    prefixes = (
+        word[:VISIBLE_LENGTH] if word.startswith("mcp") else word for word in words
+    )
+    beginnings = tuple(dict.fromkeys(prefixes))[:MAX_TOKENS]
     if not beginnings:
         return
     begins = reduce(or_, (Q(prefix__startswith=each) for each in beginnings))
@@ -284,12 +289,3 @@ def _token_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
         # SQLite takes no account of case here.
         if row.prefix.startswith(beginnings):
             yield Hit(TOKEN, str(row.pk), str(row), exact=True)
-
-
-def _beginnings(text: str) -> tuple[str, ...]:
-    """Return what may begin tokens and apps: in logs, other words look alike."""
-    words = (each[0] for each in _TOKEN.finditer(text))
-    prefixes = (
-        each[: VISIBLE_LENGTH if each.startswith("mcp") else None] for each in words
-    )
-    return tuple(dict.fromkeys(prefixes))[:MAX_TOKENS]
