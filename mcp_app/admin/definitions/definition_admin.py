@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.forms import ModelForm, modelform_factory
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -46,6 +46,7 @@ from mcp_app.admin.forms.fieldsets import (
     values_of_declaration,
 )
 from mcp_app.admin.forms.overlay import OverlayForm
+from mcp_app.admin.page.concurrency import PageViews
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.rights import has_right
@@ -284,14 +285,12 @@ class DefinitionAdmin(
         render = partial(shown, request, row, "calls", title, template="calls")
         return calls_page(request, wanted, render)
 
-    def get_urls(self) -> list[URLPattern]:
-        name, wrap = f"mcp_app_{self.opts.model_name}", self.admin_site.admin_view
-        reset, calls = wrap(self.reset_view), wrap(self.calls_view)
-        return [
-            path("<path:object_id>/reset/", reset, name=f"{name}_reset"),
-            path("<path:object_id>/calls/", calls, name=f"{name}_calls"),
-            *super().get_urls(),
-        ]
+    def page_views(self) -> PageViews:
+        return {
+            "<path:object_id>/reset/": ("reset", self.reset_view),
+            "<path:object_id>/calls/": ("calls", self.calls_view),
+            **super().page_views(),
+        }
 
     # -- rights and saving --------------------------------------------------------
 

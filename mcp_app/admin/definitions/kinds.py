@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
@@ -17,7 +16,7 @@ from mcp_app.admin.definitions.read_only import READ, ReadOnlyFields
 from mcp_app.admin.editors.rows import SHOW
 from mcp_app.admin.forms import DEFINITIONS, ConfigForm, form_of, kinds_for
 from mcp_app.admin.forms.fieldsets import Fieldset, fieldsets_of
-from mcp_app.admin.page.concurrency import LockingAdmin
+from mcp_app.admin.page.concurrency import LockingAdmin, PageViews
 from mcp_app.admin.page.header import page_url, render_page
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.page.wording import EVERY
@@ -184,14 +183,10 @@ class KindAdmin(ReadOnlyFields, LockingAdmin[Row]):
             text = _("Not taken: %(files)s.") % {"files": files}
             self.message_user(request, text, messages.WARNING)
 
-    def get_urls(self) -> list[URLPattern]:
-        name = f"{self.opts.app_label}_{self.opts.model_name}_preview"
-        view = self.admin_site.admin_view(self.preview_view)
-        return [
-            path("preview/", view, name=name),
-            path("<path:object_id>/preview/", view, name=name),
-            *super().get_urls(),
-        ]
+    def page_views(self) -> PageViews:
+        page = ("preview", self.preview_view)
+        pages = {"preview/": page, "<path:object_id>/preview/": page}
+        return {**pages, **super().page_views()}
 
     def preview_view(
         self, request: HttpRequest, object_id: str | None = None

@@ -16,11 +16,12 @@ from django.core.paginator import Paginator
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from mcp_app.admin.page.concurrency import PageViews
 from mcp_app.admin.page.header import render_page
 from mcp_app.admin.page.keys import ROW_KEY
 from mcp_app.admin.page.rights import has_right
@@ -60,17 +61,13 @@ class OpenApiPages(PublishedAdmin[Tool]):
 
     change_list_template = "admin/mcp_app/openapi/tools.html"
 
-    def get_urls(self) -> list[URLPattern]:
-        pages = (
-            ("openapi/", self.documents_view, "openapi"),
-            ("openapi/<int:pk>/", self.operations_view, "openapi_operations"),
-            ("openapi/<int:pk>/again/", self.again_view, "openapi_again"),
-        )
-        own = [
-            path(route, self.admin_site.admin_view(view), name=f"mcp_app_tool_{name}")
-            for route, view, name in pages
-        ]
-        return [*own, *super().get_urls()]
+    def page_views(self) -> PageViews:
+        return {
+            "openapi/": ("openapi", self.documents_view),
+            "openapi/<int:pk>/": ("openapi_operations", self.operations_view),
+            "openapi/<int:pk>/again/": ("openapi_again", self.again_view),
+            **super().page_views(),
+        }
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -9,12 +9,12 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.concurrency import PageViews, SettledAdmin
 from mcp_app.admin.page.rights import you_can_ask
 from mcp_app.admin.tokens.token_pages import own_tokens_url
 from mcp_app.auth.groups import GROUPS, complete_groups, missing_rights
@@ -25,12 +25,8 @@ Row = TypeVar("Row", bound=models.Model)
 class GroupPages(SettledAdmin[Row]):
     """Makes the groups; lets all staff open the home page, and no other."""
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.groups_view)
-        return [
-            path("groups/", view, name="mcp_app_server_groups"),
-            *super().get_urls(),
-        ]
+    def page_views(self) -> PageViews:
+        return {"groups/": ("groups", self.groups_view), **super().page_views()}
 
     @method_decorator(require_POST)
     def groups_view(self, request: HttpRequest) -> HttpResponse:

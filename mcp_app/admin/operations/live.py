@@ -15,11 +15,11 @@ from django.http import (
     HttpResponseNotAllowed,
     HttpResponseRedirect,
 )
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.operations.live_parts import LIVE_PARTS, Look, call_name
-from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.concurrency import PageViews, SettledAdmin
 from mcp_app.admin.page.header import PAGE_MEDIA, render_page, render_part
 from mcp_app.admin.page.rights import has_right
 from mcp_app.invalidation import changes
@@ -39,16 +39,13 @@ LOOK_S: Final = 0.05
 class LivePages(SettledAdmin[Session]):
     """Shows calls, clients and processes; closes sessions and cancels calls."""
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap, name = self.admin_site.admin_view, "mcp_app_session"
-        return [
-            path("live/", wrap(self.live_view), name=f"{name}_live"),
-            path("<int:key>/close/", wrap(self.close_view), name=f"{name}_close"),
-            path(
-                "call/<int:key>/cancel/", wrap(self.cancel_view), name=f"{name}_cancel"
-            ),
-            *super().get_urls(),
-        ]
+    def page_views(self) -> PageViews:
+        return {
+            "live/": ("live", self.live_view),
+            "<int:key>/close/": ("close", self.close_view),
+            "call/<int:key>/cancel/": ("cancel", self.cancel_view),
+            **super().page_views(),
+        }
 
     def live_view(self, request: HttpRequest) -> HttpResponse:
         """Show the page, or one part of it if the page's script asks for that."""

@@ -11,14 +11,13 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.urls import URLPattern, path
 from django.utils.timezone import now
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from mcp_app.admin.operations.stop_search import Line, search_definitions, search_text
 from mcp_app.admin.page import header, stop_banner
-from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.concurrency import PageViews, SettledAdmin
 from mcp_app.admin.page.header import page_url, why_broken
 from mcp_app.admin.page.keys import ROW_KEY
 from mcp_app.admin.publishing import comparison
@@ -50,17 +49,12 @@ class Wish:
 class StopPages(SettledAdmin[Row]):
     """Stopping needs no confirmation; starting shows what comes back, and asks."""
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        pages = {
+    def page_views(self) -> PageViews:
+        return {
             "stop/": ("stops", self.stops_view),
             "stop/start/": ("start_again", self.start_again_view),
+            **super().page_views(),
         }
-        own = [
-            path(route, wrap(view), name=f"mcp_app_server_{name}")
-            for route, (name, view) in pages.items()
-        ]
-        return [*own, *super().get_urls()]
 
     def stops_view(self, request: HttpRequest) -> HttpResponse:
         """Show what is stopped; on POST, stop what the button names."""

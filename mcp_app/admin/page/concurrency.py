@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -13,7 +13,7 @@ from django.core.exceptions import BadRequest
 from django.db import connections, models, router
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.page import deleted_rows
@@ -23,6 +23,8 @@ from mcp_app.invalidation.workers import hold_after_commit
 from mcp_app.models.changes import WatchedRow
 
 Row = TypeVar("Row", bound=WatchedRow)
+PageViews: TypeAlias = "dict[str, tuple[str, Callable[..., HttpResponse]]]"
+"""By the route, the last part of the name of a URL, and the view."""
 
 MAX_DELETION_MESSAGES: Final = 10
 """Rows of which a message says that they are deleted."""
@@ -61,6 +63,18 @@ class SettledAdmin(TypedAdmin[AnyRow]):
         for pattern in patterns:
             pattern.callback = _utf8_only(pattern.callback)
         return patterns
+
+    def page_views(self) -> PageViews:
+        """Return the pages that Django's admin does not have."""
+        return {}
+
+    def get_urls(self) -> list[URLPattern]:
+        model, wrap = f"mcp_app_{self.opts.model_name}", self.admin_site.admin_view
+        pages = [
+            path(route, wrap(view), name=f"{model}_{name}")
+            for route, (name, view) in self.page_views().items()
+        ]
+        return [*pages, *super().get_urls()]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Return whether the query string may filter a list like this.

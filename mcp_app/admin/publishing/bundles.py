@@ -10,11 +10,12 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from mcp_app.admin.editors import files
+from mcp_app.admin.page.concurrency import PageViews
 from mcp_app.admin.page.header import page_url, render_page
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.publishing.comparison import served_label
@@ -92,10 +93,8 @@ class ImportPages(PublishedAdmin[Row]):
 
     change_list_template = "admin/mcp_app/servers.html"
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.import_view)
-        name = f"mcp_app_{self.opts.model_name}_import"
-        return [path("import/", view, name=name), *super().get_urls()]
+    def page_views(self) -> PageViews:
+        return {"import/": ("import", self.import_view), **super().page_views()}
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, cast
 
 from django.contrib import messages
@@ -13,11 +13,10 @@ from django.db import transaction
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.page import deleted_rows, keys, stop_banner
-from mcp_app.admin.page.concurrency import LockingAdmin
+from mcp_app.admin.page.concurrency import LockingAdmin, PageViews
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import page_url, row_page_context
 from mcp_app.admin.page.rights import has_right
@@ -44,23 +43,16 @@ class PublishedAdmin(LockingAdmin[Row]):
     class Media:
         css = {"all": ["mcp_app/admin.css"]}
 
-    def get_urls(self) -> list[URLPattern]:
-        pages: Sequence[tuple[str, str, Callable[..., HttpResponse]]] = (
-            ("publish", "", self.publish_view),
-            ("unpublish", "", self.unpublish_view),
-            ("rollback", "<int:number>/", self.rollback_view),
-            ("version", "<int:number>/", self.version_view),
-            ("stop", "", self.stop_view),
-        )
-        own = [
-            path(
-                f"<path:object_id>/{name}/{more}",
-                self.admin_site.admin_view(view),
-                name=f"mcp_app_{self.opts.model_name}_{name}",
-            )
-            for name, more, view in pages
-        ]
-        return [*own, *super().get_urls()]
+    def page_views(self) -> PageViews:
+        row = "<path:object_id>"
+        return {
+            f"{row}/publish/": ("publish", self.publish_view),
+            f"{row}/unpublish/": ("unpublish", self.unpublish_view),
+            f"{row}/rollback/<int:number>/": ("rollback", self.rollback_view),
+            f"{row}/version/<int:number>/": ("version", self.version_view),
+            f"{row}/stop/": ("stop", self.stop_view),
+            **super().page_views(),
+        }
 
     # -- the form ---------------------------------------------------------------
 

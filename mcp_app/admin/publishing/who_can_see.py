@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
 from mcp_app.admin.access.conditions import first_letter
@@ -24,6 +23,7 @@ from mcp_app.admin.access.sentences import (
     describe_people,
 )
 from mcp_app.admin.access.visibility import Visibility, count_people, people_page
+from mcp_app.admin.page.concurrency import PageViews
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.stop_banner import active_stops
 from mcp_app.admin.publishing.pages import PublishedAdmin
@@ -42,10 +42,9 @@ MAX_GROUPS: Final = 50
 class WhoPages(PublishedAdmin[Row]):
     """The page that says who can see a row."""
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.who_can_see_view)
-        name = f"mcp_app_{self.opts.model_name}_who"
-        return [path("<path:object_id>/who/", view, name=name), *super().get_urls()]
+    def page_views(self) -> PageViews:
+        page = {"<path:object_id>/who/": ("who", self.who_can_see_view)}
+        return {**page, **super().page_views()}
 
     @redirect_missing_row
     def who_can_see_view(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 from django.forms.widgets import Media, Script
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import now
@@ -37,6 +37,7 @@ from mcp_app.account.views import forbid_caching
 from mcp_app.admin.access.conditions import method_label
 from mcp_app.admin.access.sentences import describe_people, join_required
 from mcp_app.admin.page.broken_rows import reports_on
+from mcp_app.admin.page.concurrency import PageViews
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import PAGE_MEDIA, render_part, row_page_context
 from mcp_app.admin.page.keys import primary_key_of
@@ -98,10 +99,9 @@ Row = TypeVar("Row", bound=Server)
 class ConnectPages(PublishedAdmin[Row]):
     """The page that connects a client to a server."""
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.connect_view)
-        name = f"mcp_app_{self.opts.model_name}_connect"
-        return [path("<path:object_id>/connect/", view, name=name), *super().get_urls()]
+    def page_views(self) -> PageViews:
+        page = {"<path:object_id>/connect/": ("connect", self.connect_view)}
+        return {**page, **super().page_views()}
 
     @redirect_missing_row
     @sensitive_variables()

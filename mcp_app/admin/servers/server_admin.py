@@ -11,7 +11,6 @@ from django.db import models, transaction
 from django.db.models import Count, QuerySet, Value
 from django.forms import CheckboxSelectMultiple
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -23,7 +22,7 @@ from mcp_app.admin.definitions.lists import StateFilter, state
 from mcp_app.admin.forms import ServerForm
 from mcp_app.admin.home.groups import GroupPages
 from mcp_app.admin.operations.stops import StopPages
-from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.concurrency import PageViews, SettledAdmin
 from mcp_app.admin.page.deleted_rows import redirect_missing_row
 from mcp_app.admin.page.header import PAGE_MEDIA, page_url
 from mcp_app.admin.page.rights import has_right, whom_to_ask
@@ -48,12 +47,8 @@ AnyRow = TypeVar("AnyRow", bound=models.Model)
 class FindPages(SettledAdmin[AnyRow]):
     """Finds only what the user may view elsewhere in the admin."""
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        return [
-            path("find/", wrap(self.find_view), name="mcp_app_server_find"),
-            *super().get_urls(),
-        ]
+    def page_views(self) -> PageViews:
+        return {"find/": ("find", self.find_view), **super().page_views()}
 
     def find_view(self, request: HttpRequest) -> HttpResponse:
         """Find what the query string names."""
@@ -68,12 +63,9 @@ class FindPages(SettledAdmin[AnyRow]):
 class CheckPages(PublishedAdmin[Row]):
     """The page that looks at a server from outside and from inside."""
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.check_view)
-        return [
-            path("<path:object_id>/check/", view, name="mcp_app_server_check"),
-            *super().get_urls(),
-        ]
+    def page_views(self) -> PageViews:
+        page = {"<path:object_id>/check/": ("check", self.check_view)}
+        return {**page, **super().page_views()}
 
     @csrf_exempt
     @redirect_missing_row
