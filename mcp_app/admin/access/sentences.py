@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from django.utils.formats import number_format
 from django.utils.text import capfirst, format_lazy, get_text_list
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from mcp_app.admin.calls.charts import grouped_digits
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
 
@@ -34,14 +34,9 @@ ONE_CAN: Final = _of_kinds(gettext_lazy("%(name)s can {use}."))
 ONE_CANNOT: Final = _of_kinds(gettext_lazy("%(name)s cannot {use}."))
 
 
-def in_digits(number: int) -> str:
-    """Format a number with thousands separators."""
-    return str(number_format(number, force_grouping=True))
-
-
 def count_text(number: int, *, at_most: bool) -> str:
     """Format a number of people, as an upper bound if not all can be counted."""
-    digits = in_digits(number)
+    digits = grouped_digits(number)
     return _("at most %(number)s") % {"number": digits} if at_most else digits
 
 
@@ -91,7 +86,7 @@ def and_superusers(people: str, count: int) -> str:
         "%(people)s, and %(number)s superuser",
         "%(people)s, and %(number)s superusers",
         count,
-    ) % {"people": people, "number": in_digits(count)}
+    ) % {"people": people, "number": grouped_digits(count)}
 
 
 def anonymous(access: tuple[str, ...]) -> str:

@@ -20,12 +20,8 @@ from mcp_app.admin.access.conditions import (
     conditions,
     gates_without_stops,
 )
-from mcp_app.admin.access.sentences import (
-    count_text,
-    in_digits,
-    join_alternatives,
-    join_required,
-)
+from mcp_app.admin.access.sentences import count_text, join_alternatives, join_required
+from mcp_app.admin.calls.charts import grouped_digits
 from mcp_app.admin.page.stop_banner import stop_sentence
 from mcp_app.auth import user_queries
 from mcp_app.auth.permissions import Holder
@@ -301,7 +297,7 @@ def people_page(
     why = Why(conditions, groups, demands)
     named = [(visible(each.get_username()), why.reason_for(each)) for each in rows]
     people = [Person(*each) for each in named]
-    return People(people, can, number, pages, *map(in_digits, counts))
+    return People(people, can, number, pages, *map(grouped_digits, counts))
 
 
 def _people_rows(conditions: Sequence[Condition], *, can: bool) -> QuerySet[Any]:
