@@ -76,12 +76,10 @@ def _version_events(
 
 
 def _version_sentence(version: DefinitionVersion) -> str:
+    sentence = _("Published version %(number)d")
     if version.restored is not None:
-        return _("Published version %(old)d again as version %(number)d") % {
-            "old": version.restored,
-            "number": version.number,
-        }
-    return _("Published version %(number)d") % {"number": version.number}
+        sentence = _("Published version %(old)d again as version %(number)d")
+    return sentence % {"old": version.restored, "number": version.number}
 
 
 def _repeats_version(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:

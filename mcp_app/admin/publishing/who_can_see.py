@@ -160,17 +160,14 @@ def _public_context(visibility: Visibility) -> dict[str, Any]:
     """Return the context for a public server, where every caller is anonymous."""
     holder = Holder(Principal.ANONYMOUS, visibility.server_slug, mcp.rules)
     admitted = visibility.is_available_to(holder)
-    sentence = str((ANYONE if admitted else NOBODY_CAN)[visibility.kind])
-    if visibility.closed_reason:
-        sentence = f"{sentence} {visibility.closed_reason}"
-    else:
-        why = _("The server is public: anyone may use it without signing in.")
-        if not admitted:
-            why = _(
-                "The server is public: anyone may use it without signing in, so nobody"
-                " has the rights that are required."
-            )
-        sentence = f"{sentence} {why}"
+    who = (ANYONE if admitted else NOBODY_CAN)[visibility.kind]
+    why = _("The server is public: anyone may use it without signing in.")
+    if not admitted:
+        why = _(
+            "The server is public: anyone may use it without signing in, so nobody"
+            " has the rights that are required."
+        )
+    sentence = f"{who} {visibility.closed_reason or why}"
     return {"sentence": sentence, "steps": [*condition_steps(visibility, holder)]}
 
 
