@@ -79,11 +79,9 @@ def question_form(question: Question, data: QueryDict | None = None) -> Form:
         url = str(params.get("url", ""))
         host, address = visible(uri_host(url)), visible(url, None)
         # What runs a script, or a program, is no page.
-        is_page = host and url.lower().startswith(("https://", "http://"))
-        opens = url if is_page else ""
-        return Form(
-            question, "url", message, name, url=opens, address=address, host=host
-        )
+        if not (host and url.lower().startswith(("https://", "http://"))):
+            url = ""
+        return Form(question, "url", message, name, url=url, address=address, host=host)
     schema = params.get("requestedSchema", {})
     fields = fields_of(schema, f"{name}-", is_question=True) or []
     if data is not None:
