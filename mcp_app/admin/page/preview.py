@@ -50,7 +50,8 @@ def look_of_content(content: str | bytes, media_type: str) -> Look:
     """Return the preview of a resource's contents."""
     if isinstance(content, str):
         return _text_look(content)
-    if _is_text_type(media_type):
+    bare = media_type.partition(";")[0].strip()
+    if bare.startswith("text/") or bare in _TEXTS:
         return _text_look(content.decode(errors="replace"))
     values = {"type": visible(media_type), "size": filesizeformat(len(content))}
     note = _("%(type)s, %(size)s") % values
@@ -84,8 +85,3 @@ def _text_look(text: str) -> Look:
         tokens=tokens_of(text),
         is_cut=len(text) > MAX_CHARACTERS,
     )
-
-
-def _is_text_type(media_type: str) -> bool:
-    bare = media_type.partition(";")[0].strip()
-    return bare.startswith("text/") or bare in _TEXTS
