@@ -203,17 +203,14 @@ def _kind_of(members: JsonObject) -> tuple[str, Sequence[Option]]:
     whole = {each: members[each] for each in shaping if each in members}
     if items:
         whole["items"] = {"type": items.get("type")}
+    yes_and_no = Option("yes", _("yes"), sends=True), Option("no", _("no"), sends=False)
     # Other formats are checked when it is run.
     plain = {name: each for name, each in whole.items() if name in ("type", "items")}
     for shape in (whole, plain):
         for kind, each in SHAPES.items():
             if each == shape and kind not in CHOOSING:
-                return kind, _yes_and_no() if kind == "boolean" else ()
+                return kind, yes_and_no if kind == "boolean" else ()
     return "json", ()
-
-
-def _yes_and_no() -> Sequence[Option]:
-    return Option("yes", _("yes"), sends=True), Option("no", _("no"), sends=False)
 
 
 def _options_of(schema: object) -> Iterator[Option]:
