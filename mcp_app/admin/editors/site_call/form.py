@@ -171,7 +171,7 @@ class CallForm(OneForm):
         }
         if self.only_reads:
             del members[FORM]
-        self._rows = {
+        self.rows = {
             name: self.make_rows(ROWS[name], f"{name}s", initial_pairs(each))
             for name, each in members.items()
         }
@@ -179,12 +179,12 @@ class CallForm(OneForm):
         if self.parameters is not None:
             schema = self.parameters
             parts = [_initial_part(each, schema) for each in parts_of_call(config)]
-        self._rows["parts"] = self.make_rows(PART_ROWS, "parts", parts)
+        self.rows["parts"] = self.make_rows(PART_ROWS, "parts", parts)
         self.named: list[NamedPart] = []
         self.typed_config: JsonObject = {}
 
     def inner_formsets(self) -> Sequence[Rows]:
-        return [*self._rows.values()]
+        return [*self.rows.values()]
 
     @property
     def _new_name(self) -> str:
@@ -194,10 +194,6 @@ class CallForm(OneForm):
 
     def has_changed(self) -> bool:
         return bool(self._new_name) or super().has_changed()
-
-    def rows(self) -> dict[str, Rows]:
-        """Return the rows by what they are, for the template."""
-        return self._rows
 
     def tree(self) -> Sequence[answer_tree.Part]:
         """Return the parts of the answer, ticked as the config says."""
@@ -269,9 +265,9 @@ class CallForm(OneForm):
             return
         if part in self.fields:
             self.add_error(part, message)
-        elif rest and part in self._rows:
+        elif rest and part in self.rows:
             which, _dot, name = rest.partition(".")
-            for at, row in enumerate(self._rows[part].ordered_forms):
+            for at, row in enumerate(self.rows[part].ordered_forms):
                 # Own words stand under their status, all else under its number.
                 if which == (str(at) if name else row.cleaned_data["name"]):
                     row.add_error(name or "value", message)
@@ -286,7 +282,7 @@ class CallForm(OneForm):
         self.typed_config = config
         self.named = [
             form.part_name()
-            for form in self._rows["parts"].forms
+            for form in self.rows["parts"].forms
             if isinstance(form, PartForm)
             and (
                 form.has_changed() or (form.is_new and form.part.name == self._new_name)
@@ -321,7 +317,7 @@ class CallForm(OneForm):
 
     def _members(self, name: str) -> list[JsonObject]:
         """Return what valid rows make, in their order."""
-        rows: list[Any] = self._rows[name].ordered_forms
+        rows: list[Any] = self.rows[name].ordered_forms
         return [form.config_member() for form in rows]
 
     def _request_body(self) -> JsonObject:
