@@ -315,17 +315,12 @@ class _Sending:
         if not secure:
             return plain
         try:
-            wrapped = self._tls.wrap_socket(
+            self._socket = plain = wrapped = self._tls.wrap_socket(
                 plain, server_hostname=host, do_handshake_on_connect=False
             )
-        except BaseException:
-            plain.close()
-            raise
-        self._socket = wrapped
-        try:
             wrapped.do_handshake()
         except BaseException:
-            wrapped.close()
+            plain.close()
             raise
         return wrapped
 
