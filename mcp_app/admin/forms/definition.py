@@ -138,7 +138,10 @@ class DefinitionForm(WatchedForm[AnyRow]):
             return {name: str(text) for name, text in self.draft_texts(about).items()}
 
     def show_typed(self) -> None:
-        """Let panels show what was typed, before the form may be shown again."""
+        """Let panels and drafts show what was typed, before it may be shown again."""
+        for name, text in self.drafts().items():
+            if name in self.fields:
+                self.fields[name].widget.attrs["placeholder"] = text
 
     def clean_kind(self) -> str:
         return self.KIND

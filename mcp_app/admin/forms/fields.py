@@ -117,14 +117,12 @@ class Panel(forms.Widget):
     def __init__(self, template_name: str) -> None:
         super().__init__()
         self.template_name = template_name
-        self.panel_context: Mapping[str, Any] = {}
-        self.later: Callable[[], Mapping[str, Any]] | None = None
+        self.build_context: Callable[[], Mapping[str, Any]] = dict
 
     def get_context(
         self, name: str, value: Any, attrs: dict[str, Any] | None
     ) -> dict[str, Any]:
-        extra_context = self.later() if self.later is not None else self.panel_context
-        return {**super().get_context(name, value, attrs), **extra_context}
+        return {**super().get_context(name, value, attrs), **self.build_context()}
 
     def id_for_label(self, id_: str | None) -> str:
         return ""
@@ -144,11 +142,11 @@ class PanelField(forms.Field):
 
     def shows(self, **context: Any) -> None:
         """Set the context of the panel's template."""
-        cast("Panel", self.widget).panel_context = context
+        self.shows_later(lambda: context)
 
     def shows_later(self, build_context: Callable[[], Mapping[str, Any]]) -> None:
         """Ask for the context where the panel is rendered, and only there."""
-        cast("Panel", self.widget).later = build_context
+        cast("Panel", self.widget).build_context = build_context
 
 
 # -- demands ---------------------------------------------------------------------------

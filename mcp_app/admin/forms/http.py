@@ -178,11 +178,6 @@ class HttpToolForm(HttpForm[Tool], ToolForm):
     def draft_texts(self, config: JsonObject) -> Mapping[str, str]:
         return draft_texts(config)
 
-    def show_typed(self) -> None:
-        for name, text in self.drafts().items():
-            if name in self.fields:
-                self.fields[name].widget.attrs["placeholder"] = text
-
     def clean(self) -> dict[str, Any] | None:
         cleaned = super().clean()
         form = self.call_form()

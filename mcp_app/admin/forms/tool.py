@@ -194,9 +194,7 @@ class QueryForm(DefinitionForm[AnyRow]):
         """Let panel and drafts be about a config that may not be saved."""
         wrong = schemas.compile_schema(self.SHEET.schema).violations(config)
         config = self._config = {} if wrong else config
-        for name, text in self.drafts().items():
-            if name in self.fields:
-                self.fields[name].widget.attrs["placeholder"] = text
+        super().show_typed()
         if "now" in self.fields:
             panel = cast("PanelField", self.fields["now"])
             panel.shows_later(partial(self._preview, config, left_out))
