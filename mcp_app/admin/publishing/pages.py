@@ -209,9 +209,8 @@ class PublishedAdmin(LockingAdmin[Row]):
     ) -> HttpResponse:
         """Show one version in full."""
         row = self._find_row(request, object_id)
-        context = comparison.version_context(
-            row, self._find_version(request, row, number), mcp
-        )
+        version = self._find_version(request, row, number)
+        context = comparison.version_context(row, version, mcp)
         title = _("Version %(number)d") % {"number": number}
         return self._render_page(request, row, "history", title, context, "version")
 
