@@ -20,6 +20,7 @@ from mcp_app.admin.definitions.actions import ACTIONS, ListActions
 from mcp_app.admin.definitions.definition_admin import GuardedAdmin
 from mcp_app.admin.definitions.lists import StateFilter, state
 from mcp_app.admin.forms import ServerForm
+from mcp_app.admin.forms.fieldsets import OPENED
 from mcp_app.admin.home.groups import GroupPages
 from mcp_app.admin.operations.stops import StopPages
 from mcp_app.admin.page.concurrency import PageViews, SettledAdmin
@@ -38,7 +39,8 @@ from mcp_app.models.fields import DEMANDS
 
 MAX_CHECKBOXES = 1_000
 """The greatest number of rows that a form lists as checkboxes."""
-
+TEXTS = ("title", "slug", "description", "instructions", "version", "website_url")
+OFFERED = ("selection", "tags", *Server.CHOICES, "listing", "listed_tags")
 
 Row = TypeVar("Row", bound=Server)
 AnyRow = TypeVar("AnyRow", bound=models.Model)
@@ -123,47 +125,18 @@ class ServerAdmin(
     search_fields = ["slug", "title", "description", "tags"]
     actions = [*ACTIONS, "copy_chosen"]
     fieldsets = [
-        (
-            gettext_lazy("What clients see"),
-            {
-                "fields": [
-                    "title",
-                    "slug",
-                    "description",
-                    "instructions",
-                    "version",
-                    "website_url",
-                ]
-            },
-        ),
+        (gettext_lazy("What clients see"), {"fields": TEXTS}),
         (
             gettext_lazy("What it offers"),
             {
-                "fields": [
-                    "selection",
-                    "tags",
-                    "tools",
-                    "resources",
-                    "templates",
-                    "prompts",
-                    "events",
-                    "listing",
-                    "listed_tags",
-                ],
+                "fields": OFFERED,
                 "description": gettext_lazy("Published with the texts above."),
             },
         ),
         (
             gettext_lazy("Who may come in, and limits"),
             {
-                "fields": [
-                    "access",
-                    *DEMANDS,
-                    "listed",
-                    "page_size",
-                    "opened_version",
-                    "opened_fields",
-                ],
+                "fields": ("access", *DEMANDS, "listed", "page_size", *OPENED),
                 "description": gettext_lazy("Applies as soon as you save."),
             },
         ),
