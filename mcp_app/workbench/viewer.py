@@ -8,24 +8,10 @@ from typing import Any, Final
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 
-from mcp_app.models import (
-    EventType,
-    Prompt,
-    PublishedRow,
-    Resource,
-    ResourceTemplate,
-    Server,
-    Tool,
-)
+from mcp_app.catalog.row_loader import DEFINITION_ROWS
+from mcp_app.models import PublishedRow, Server
 
-MODELS: Final[tuple[type[PublishedRow], ...]] = (
-    Tool,
-    Resource,
-    ResourceTemplate,
-    Prompt,
-    EventType,
-    Server,
-)
+MODELS: Final[tuple[type[PublishedRow], ...]] = (*DEFINITION_ROWS, Server)
 
 
 @dataclass(frozen=True, slots=True)
