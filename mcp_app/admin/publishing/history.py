@@ -61,8 +61,11 @@ def _version_events(
     for place, version in enumerate(versions):
         served = version.pk == row.published_id
         restore = "" if served or not may_restore else "rollback"
+        sentence = _("Published version %(number)d")
+        if version.restored is not None:
+            sentence = _("Published version %(old)d again as version %(number)d")
         yield {
-            "what": _version_sentence(version),
+            "what": sentence % {"old": version.restored, "number": version.number},
             "who": version.author_name or _("a command"),
             "at": version.created,
             "note": version.note,
@@ -73,13 +76,6 @@ def _version_events(
             "newest": place == 0,
             "older": place == 1,
         }
-
-
-def _version_sentence(version: DefinitionVersion) -> str:
-    sentence = _("Published version %(number)d")
-    if version.restored is not None:
-        sentence = _("Published version %(old)d again as version %(number)d")
-    return sentence % {"old": version.restored, "number": version.number}
 
 
 def _repeats_version(entry: LogEntry, versions: list[DefinitionVersion]) -> bool:
