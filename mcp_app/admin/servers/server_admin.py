@@ -214,8 +214,11 @@ def copy_server(server: Server) -> Server:
     chosen: dict[str, list[Any]] = {
         name: list(getattr(server, name).all()) for name in Server.CHOICES
     }
+    used_slugs = set(Server.objects.values_list("slug", flat=True))
+    numbers = ["", *range(1, len(used_slugs) + 1)]
+    slugs = (f"{server.slug[:56]}-copy{number}" for number in numbers)
     copy = Server(
-        slug=_free_slug(server.slug),
+        slug=next(slug for slug in slugs if slug not in used_slugs),
         access=server.access,
         **{name: getattr(server, name) for name in DEMANDS},
         page_size=server.page_size,
@@ -225,10 +228,3 @@ def copy_server(server: Server) -> Server:
     for name, rows in chosen.items():
         getattr(copy, name).set(rows)
     return copy
-
-
-def _free_slug(slug: str) -> str:
-    used_slugs = set(Server.objects.values_list("slug", flat=True))
-    stem = slug[:56]
-    names = (f"{stem}-copy{number or ''}" for number in range(len(used_slugs) + 1))
-    return next(name for name in names if name not in used_slugs)
