@@ -250,19 +250,19 @@ async def post_by_its_id(
     """Post an event by the id of its message, or of the event, as its receiver wants.
 
     `ids` are both; the `state` has `by_event`, `sent` and `last_status`.  A receiver
-    that has taken nothing yet and refuses the first gets the second at once; if it
-    takes that, so it is from then on.
+    that has taken nothing yet and refuses the first gets the second at once, but not
+    after the same refusal; if it takes that, so it is from then on.
     """
     message, event = ids
     if state["by_event"] or not dialect.message_ids:
         return await post(event, body)
     answer = await post(message, body)
-    is_new = not state["sent"] and state["last_status"] not in REFUSALS
+    is_new = not state["sent"] and state["last_status"] != answer.status
     if is_new and answer.status in REFUSALS:
         other = await post(event, body)
-        if not other.error:
-            state["by_event"] = True
-            return other
+        state["by_event"] = not other.error
+        # Who was only away must be asked again.
+        return answer if other.status in REFUSALS else other
     return answer
 
 

@@ -279,6 +279,27 @@ async def test_who_refuses_all_gets_one_post_more(
     assert own.numbers[7:] == ["4"]
 
 
+@pytest.mark.parametrize("before", [{"msg_": 400, "evt_": 503}, {"": 401}])
+async def test_who_took_neither_id_once_is_asked_by_both_again(
+    own: Deliveries, receiver: Receiver, before: dict[str, int]
+) -> None:
+    """It was away at its own id, or had another secret."""
+
+    def answer_first(post: Mapping[str, Any]) -> Answer:
+        sent = post["webhook-id"]
+        return Answer(next(before[each] for each in before if sent.startswith(each)))
+
+    await own.subscribe()
+    receiver.way = answer_first
+    await emit(OrderPaid("0"))
+    await own.deliver()
+    receiver.way = by_event_id
+    await due_now()
+    await own.deliver()
+    row = await own.row()
+    assert (row.by_event, row.last_status, row.sent) == (True, 200, 1)
+
+
 async def test_what_was_stopped_is_looked_for_until_it_goes_on(
     own: Deliveries,
 ) -> None:
