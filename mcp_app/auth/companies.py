@@ -55,7 +55,7 @@ class EntryShape(EntryOptions, extra="forbid"):
     """The shape of an entry; docs/settings.md has each option."""
 
     title: str = Field("", max_length=40, pattern=r"^[^\p{C}\p{Zl}\p{Zp}]*$")
-    domains: Texts = []
+    domains: Texts | None = None
     clients: Any = Field(default=None, repr=False)
     servers: Texts | None = None
     may: Literal["read", "change"] = "read"
@@ -112,8 +112,10 @@ def _read_company(name: str, values: Any) -> Company:
             'needs "clients": for each client id a dict with either "secret", at least'
             ' 16 characters of ASCII, or "proof": "none".'
         )
-    if entry.domains and entry.claim != EMAIL:
+    if entry.domains is not None and entry.claim != EMAIL:
         raise Unusable('has "domains", which need the "claim" "email".')
+    if entry.domains == []:
+        raise Unusable('has "domains" without any, so it speaks for nobody.')
     # Assertions are for our issuer, not for an audience of the settings.
     options = read_options(name, {**values, "audience": name})
     secrets = {key: str(each.get("secret", "")) for key, each in clients.items()}

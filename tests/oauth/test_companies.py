@@ -272,8 +272,8 @@ def test_an_issuer_speaks_for_its_domains_alone(acme: Acme) -> None:
         (["acme.example"], "ana@\u0430cme.example", True, "invalid_grant"),
         (["acme.example"], ["ana@acme.example"], True, "invalid_grant"),
         (["acme.example"], None, None, "invalid_grant"),
-        ([], "ana@acme.example", None, "invalid_grant"),
-        ([], "ana@acme.example", True, BOTH),
+        (None, "ana@acme.example", None, "invalid_grant"),
+        (None, "ana@acme.example", True, BOTH),
     ):
         user = {"claim": "email", "field": None, "user": f"{__name__}.find_by_mail"}
         acme.enter(**user, domains=domains)
@@ -317,6 +317,7 @@ def test_a_wrong_entry_is_off_alone_and_shows_no_secret(acme: Acme) -> None:
         ({"clients": {"claude": {"secret": "s" * 16, **mixed}}}, 'needs "clients"'),
         ({"may": "write"}, "has the \"may\" 'write'"),
         ({"domains": ["a.example"]}, 'has "domains", which need'),
+        ({"claim": "email", "domains": []}, 'has "domains" without any'),
         ({"field": "email"}, "has the \"field\" 'email', which several"),
         ({"clamp": 1}, "has no option 'clamp'"),
     ):
