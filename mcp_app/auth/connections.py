@@ -290,7 +290,7 @@ def _current_refresh_token(
 
 @in_transaction
 def revoke_token(client_id: str, token: str) -> JsonObject:
-    """End the app of a token that its program shows (RFC 7009); else do nothing."""
+    """End the app of a token that its program shows (RFC 7009), or a program's key."""
     connection = _of_refresh_token(token)
     if connection is None and texts.is_access(token):
         rows = Connection.objects.filter(token__issued__digest=digest(token))
@@ -299,6 +299,12 @@ def revoke_token(client_id: str, token: str) -> JsonObject:
         current = lock(connection)
         if current is not None:
             _end_connection(current, Ended.CLIENT)
+    keys = IssuedToken.objects.using(_database_alias()).filter(digest=digest(token))
+    # The row of a program, which has no connection, stays as it is.
+    for key in keys.filter(token__prefix=client_id).exclude(token__public_key=""):
+        key.delete()
+        # All processes hear that what they hold of it is old.
+        key.token.save(update_fields=["family"])
     return {}
 
 

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from mcp_app.auth.token_cache import read_keys
-from mcp_app.models import AccessToken, IssuedToken, Server, UsedAssertion
+from mcp_app.models import AccessToken, Change, IssuedToken, Server, UsedAssertion
 from mcp_app.models.fields import digest
 from tests.oauth.program import ORIGIN, Program
 from tests.oauth.program_rows import assertion, form, program_row
@@ -61,18 +61,30 @@ def test_what_a_row_may_not_any_more_its_keys_may_not(
     answer = program.post(**form(assertion(row.prefix))).json()
     name = digest(answer["access_token"])
     assert 530 < answer["expires_in"] <= 540
-    assert (
-        program.post(
-            "revoke", client_id=row.prefix, token=answer["access_token"]
-        ).json()
-        == {}
-    )
     assert read_keys([name])[name].refusal_at("support") is None
     AccessToken.objects.get(pk=row.pk).revoke()
     assert read_keys([name])[name].refusal_at("support") == (
         "This access token was revoked."
     )
     assert program.post(**form(assertion(row.prefix))).json() == REFUSED
+
+
+def test_a_program_ends_one_of_its_keys(program: Program, row: AccessToken) -> None:
+    answers = [program.post(**form(assertion(row.prefix))).json() for _ in range(2)]
+    ended, other = (each["access_token"] for each in answers)
+    rights = Change.objects.filter(kind="rights", ref=str(row.user_id))
+    for client_id, names in (
+        ("key_00000000", {digest(ended), digest(other)}),
+        (row.prefix, {digest(other)}),
+    ):
+        written = rights.count()
+        answer = program.post("revoke", client_id=client_id, token=ended)
+        assert (answer.status_code, answer.json()) == (200, {})
+        found = read_keys([digest(ended), digest(other)])
+        assert found.keys() == names
+        assert found[digest(other)].refusal_at("support") is None
+        # The caches of all processes hear of it.
+        assert rights.count() - written == (client_id == row.prefix)
 
 
 def test_what_is_wrong_with_an_assertion_stands_in_the_log(
