@@ -22,6 +22,7 @@ from mcp_app.interface.definitions import OurTool, ToolDefinition
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.invalidation.change_reader import ChangeReader
 from mcp_app.process.loading import Catalogs
+from mcp_app.protocol.cards import publisher_of
 from mcp_app.protocol.content import Icon
 from mcp_app.protocol.headers import is_loopback_host
 from mcp_app.workbench.checking.findings import Finding, Grade
@@ -92,7 +93,8 @@ def _finding(
 
 def _server_lines(server: ServerDefinition, url: str, site: Site) -> Iterator[Finding]:
     host = urlsplit(url).hostname or ""
-    if not url.startswith("https:") or is_loopback_host(host) or "." not in host:
+    is_name = "." in host and publisher_of(url) and not is_loopback_host(host)
+    if not url.startswith("https:") or not is_name:
         what = _("Nobody outside reaches %s by https.") % url
         line = 'MCP["PUBLIC_URL"] = "https://…/mcp"'
         yield _finding("address", Grade.PROBLEM, BOTH, what, line)

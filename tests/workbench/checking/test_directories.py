@@ -75,8 +75,10 @@ def test_a_server() -> None:
     many = [{"name": f"n{n}", "description": f"Tells {n}."} for n in range(41)]
     assert judged(good) == judged(registry_of(*many[1:])) == []
     assert judged(registry_of(*many)) == ["both tools-many"]
-    for url in ("http://a.example/mcp", "https://127.0.0.1/mcp", "https://a/mcp"):
-        assert judged(good, url=url) == ["both address"]
+    ips = ("127.0.0.1", "10.0.0.5", "[2001:db8::ffff:192.0.2.1]")
+    urls = ("http://a.example/mcp", "https://a/mcp", *(f"https://{ip}" for ip in ips))
+    for url in urls:
+        assert judged(good, url=url) == ["both address"], url
     assert judged(good, signs_in=False) == ["both sign-in"]
     assert judged(good, signs_in=False, access=("public",)) == []
     for name in TEXTS:
