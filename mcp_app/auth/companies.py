@@ -82,10 +82,15 @@ class Company:
 @cache
 def read_entries() -> tuple[Sequence[Company], Sequence[str]]:
     """Return those that can be used, and what is wrong with others, without secrets."""
-    usable, problems = [], []
+    usable: list[Company] = []
+    problems: list[str] = []
     for name, values in oauth_settings().issuers.items():
         try:
-            usable.append(_read_company(name, values))
+            company = _read_company(name, values)
+            same = [x for x in usable if x.options.issuer == company.options.issuer]
+            if any(each.secrets.keys() & company.secrets.keys() for each in same):
+                raise Unusable('has the "issuer" and a client of an entry before it.')
+            usable.append(company)
         except Unusable as error:
             problems.append(f'MCP["OAUTH"]["issuers"][{name!r}] {error}')
     return usable, problems

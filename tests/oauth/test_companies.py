@@ -337,6 +337,7 @@ def test_a_wrong_entry_is_off_alone_and_shows_no_secret(acme: Acme) -> None:
         ({"claim": "email", "domains": []}, 'has "domains" without any'),
         ({"field": "email"}, "has the \"field\" 'email', which several"),
         ({"clamp": 1}, "has no option 'clamp'"),
+        ({"servers": ["sales"]}, 'has the "issuer" and a client of'),
     ):
         entries = {"acme": good, "wrong": {**good, **changes}}
         acme.settings.MCP = {**acme.settings.MCP, "OAUTH": {"issuers": entries}}
