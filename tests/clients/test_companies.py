@@ -1,7 +1,8 @@
-"""The official Python SDK with an ID-JAG of a company, which no person signs in."""
+"""The official SDKs with an ID-JAG of a company, which no person signs in."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -11,6 +12,7 @@ from mcp.client.auth.extensions.identity_assertion import IdentityAssertionOAuth
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.auth.issuers.loopback_issuer import loopback_issuer
+from tests.clients.node import report_of
 from tests.clients.people import USER
 from tests.clients.signing import site
 from tests.clients.test_sign_in import READS, SUM, Storage, added, names
@@ -18,13 +20,13 @@ from tests.clients.test_sign_in import READS, SUM, Storage, added, names
 pytestmark = pytest.mark.xdist_group("signing in")
 
 SECRET = "a secret of claude's"
+CLIENTS = {"claude": {"secret": SECRET}}
 
 
 @pytest.mark.parametrize("method", ["client_secret_post", "client_secret_basic"])
 async def test_the_python_sdk(tmp_path: Path, method: str) -> None:
     with loopback_issuer() as issuer:
-        clients = {"claude": {"secret": SECRET}}
-        entry = issuer.entry(path=None, clients=clients, servers=["signed"])
+        entry = issuer.entry(path=None, clients=CLIENTS, servers=["signed"])
 
         async def sign(audience: str, resource: str) -> str:
             return issuer.id_jag(aud=audience, resource=resource, sub=USER)
@@ -42,3 +44,15 @@ async def test_the_python_sdk(tmp_path: Path, method: str) -> None:
                     assert await added(client) == SUM
         assert storage.tokens is not None
         assert (storage.tokens.scope, storage.tokens.expires_in) == ("mcp:read", 3_600)
+
+
+def test_the_typescript_sdk(tmp_path: Path) -> None:
+    with loopback_issuer() as issuer:
+        entry = issuer.entry(path=None, clients=CLIENTS, servers=["signed"])
+        with site(tmp_path, issuers={"acme": entry}) as signed:
+            origin, url = signed.url.partition("/mcp")[0], signed.url
+            sign = partial(issuer.id_jag, aud=origin, resource=url, sub=USER)
+            environment = {"SECRET": SECRET, "BASIC": sign(), "POST": sign()}
+            found = report_of("company.mjs", url, origin, **environment)
+    # It asks a company for just what this one has signed.
+    assert found == {"asked": [origin, url], "basic": [True, SUM], "post": [True, SUM]}
