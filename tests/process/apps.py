@@ -40,7 +40,7 @@ class App:
 
     def exchanges(self, urls: list[str], **changed: str) -> list[httpx.Response]:
         form = _code_form(self.client_id, self.code)
-        return _at_once(urls, {**form, **changed})
+        return answers_at_once(urls, {**form, **changed})
 
     def refreshes(self, urls: list[str]) -> list[httpx.Response]:
         form = {
@@ -48,7 +48,7 @@ class App:
             "client_id": self.client_id,
             "refresh_token": self.refresh,
         }
-        return _at_once(urls, form)
+        return answers_at_once(urls, form)
 
 
 def sign_in(staff: Staff, name: str, *, exchange: bool = True) -> App:
@@ -68,7 +68,7 @@ def sign_in(staff: Staff, name: str, *, exchange: bool = True) -> App:
     code = _allowed(staff, client_id)
     tokens: dict[str, Any] = {}
     if exchange:
-        [answer] = _at_once([str(staff.base_url)], _code_form(client_id, code))
+        [answer] = answers_at_once([str(staff.base_url)], _code_form(client_id, code))
         assert answer.status_code == OK, answer.text
         tokens = answer.json()
     # Those of the same name that have ended come last.
@@ -111,7 +111,7 @@ def _code_form(client_id: str, code: str) -> dict[str, str]:
     }
 
 
-def _at_once(urls: list[str], form: dict[str, str]) -> list[httpx.Response]:
+def answers_at_once(urls: list[str], form: dict[str, str]) -> list[httpx.Response]:
     def send(url: str) -> httpx.Response:
         address = f"{url.removesuffix('/mcp').rstrip('/')}/mcp-oauth/token"
         return httpx.post(address, data=form, timeout=PATIENCE_S)
