@@ -230,6 +230,7 @@ def test_what_people_ended_or_narrowed_stays_so(acme: Acme) -> None:
         key = acme.send(acme.issuer.id_jag()).json()["access_token"]
         family = app().family
         for word in words.split():
+            revoke: Callable[[], object]
             revoke = partial(acme.program.post, "revoke", token=key)
             STEPS.get(word, revoke)()
         answer = acme.send(acme.issuer.id_jag()).json()
