@@ -198,7 +198,7 @@ def _store_choice(
 def end_connected_apps(
     apps: Iterable[AccessToken], why_of: Callable[[AccessToken], Connection.Ended]
 ) -> list[AccessToken]:
-    """End apps together; return those that nobody had ended before.
+    """End apps together; return those that no person had ended before.
 
     Every process refuses their keys once the transaction is committed; how many
     statements that takes depends on their users, not on the apps.
@@ -224,9 +224,12 @@ def _end_batch(
     connections = Connection.objects.using(alias)
     # They are locked as `lock` does it, before anything is looked at.
     locked = connections.filter(pk__in=by_key).order_by("pk").select_for_update()
-    keys = list(locked.values_list("pk", flat=True))
-    tokens = AccessToken.objects.using(alias).filter(pk__in=keys, revoked=None)
-    tokens = tokens.order_by("pk").select_for_update()
+    rows, by_program = list(locked), Connection.Ended.CLIENT
+    # A company would let it in again: who ends it now keeps it out.
+    may_return = [row.pk for row in rows if row.issuer and row.ended == by_program]
+    is_open = Q(revoked=None) | Q(pk__in=may_return)
+    tokens = AccessToken.objects.using(alias).filter(pk__in=[row.pk for row in rows])
+    tokens = tokens.filter(is_open).order_by("pk").select_for_update()
     ended = [by_key[key] for key in tokens.values_list("pk", flat=True)]
     for why in {why_of(row) for row in ended}:
         own = [row.pk for row in ended if why_of(row) == why]

@@ -215,6 +215,7 @@ def test_what_people_ended_or_narrowed_stays_so(acme: Acme) -> None:
         ("staff", ENDED, True),
         ("until idle", ENDED, True),
         ("until program", ENDED, True),
+        ("program owner", ENDED, True),
         ("narrow", "mcp:read", True),
         ("narrow program", "mcp:read", True),
         ("narrow idle", "mcp:read", True),

@@ -32,7 +32,7 @@ from mcp_app.admin.tokens.token_pages import (
 )
 from mcp_app.interface.definitions import Label
 from mcp_app.interface.rules import visible
-from mcp_app.models import AccessToken
+from mcp_app.models import AccessToken, Connection
 from mcp_app.models.tokens import ends_soon
 from mcp_app.models.transactions import own_transaction, persistently
 from mcp_app.site_time import time_html
@@ -229,7 +229,8 @@ def _end_chosen_rows(
     """End what was chosen; return how many apps and how many tokens that were."""
     with own_transaction(router.db_for_write(AccessToken)):
         # Read anew where it is tried again.
-        rows = list(queryset.filter(revoked=None).order_by("pk"))
+        by_program = Q(connection__ended=Connection.Ended.CLIENT)
+        rows = list(queryset.filter(Q(revoked=None) | by_program).order_by("pk"))
         tokens = [row for row in rows if not row.is_app]
         apps = [row for row in rows if row.is_app]
         ended = connected_apps.end_connected_apps(user, apps)

@@ -156,6 +156,9 @@ def test_all_that_is_listed_is_ended(manager: Client, ana: User) -> None:
     kept = app(ana, name="Kept", host="", redirect="https://other.example/cb")
     token, _ = AccessToken.objects.make(user=ana, name="laptop")
     rows = [app(ana) for _ in range(3)]
+    # Its program ended it, and a company would let it in again.
+    end(rows[2], "client")
+    Connection.objects.filter(pk=rows[2].pk).update(issuer="acme")
     chosen = {"select_across": "1", "_selected_action": [rows[0].pk]}
     sent = {"action": "end_chosen", **chosen}
     response = manager.post(f"{LIST}?kind=app&host=claude.ai", sent, follow=True)
