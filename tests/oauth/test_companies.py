@@ -15,7 +15,6 @@ from uuid import uuid4
 
 import jwt
 import pytest
-from asgiref.sync import async_to_sync
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.core.checks import run_checks
@@ -26,7 +25,7 @@ from django.utils import timezone
 from mcp_app.account.connected_apps import end_connected_apps, narrow_to_reading
 from mcp_app.account.token_issuance import forget_token
 from mcp_app.auth import rights
-from mcp_app.auth.token_cache import read_keys, token_cache
+from mcp_app.auth.token_cache import _families, read_keys
 from mcp_app.models import AccessToken, Connection, IssuedToken, Server, UsedAssertion
 from mcp_app.models.fields import digest
 from mcp_app.oauth import endpoints
@@ -248,17 +247,15 @@ def test_what_people_ended_or_narrowed_stays_so(acme: Acme) -> None:
         assert AccessToken.objects.exists() is stays, words
 
 
-@pytest.mark.django_db(transaction=True)
 def test_what_a_program_has_open_ends_with_its_last_key(acme: Acme) -> None:
     """Nobody hears that a company lets somebody in no more."""
     assert acme.told() == BOTH
     row, key_of = app(), IssuedToken.objects.latest
-    has_ended = async_to_sync(token_cache.has_ended)
-    assert async_to_sync(token_cache.end_of)(row.principal_key) == key_of("pk").expires
+    assert _families([row.family])[row.family].ends == key_of("pk").expires
     for told, ended in (("", True), (BOTH, False)):
         IssuedToken.objects.update(expires=LONG_AGO)
         assert not told or acme.told() == told
-        assert has_ended(row.principal_key) is ended
+        assert _families([row.family])[row.family].live is not ended
     # The app itself stays, so that its person can narrow and end it.
     assert not app().has_ended(timezone.now())
     assert app().family == row.family

@@ -126,7 +126,7 @@ class Orders:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("orders", [60, *long_cases(2_000)])
+@pytest.mark.parametrize("orders", long_cases(60, 2_000))
 def test_no_key_may_more_than_the_least(acme: Acme, orders: int) -> None:
     published(Server(slug="sales", access="oauth token"))
     chance, seen = random.Random(7), set[str]()  # noqa: S311 - no secret
