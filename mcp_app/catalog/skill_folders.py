@@ -24,13 +24,8 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.definitions import ResourceDefinition
 from mcp_app.interface.errors import RegistrationError
 from mcp_app.interface.rules import read_requirements, visible
-from mcp_app.protocol.skills import (
-    MARKDOWN,
-    SKILL_FILE,
-    Skill,
-    frontmatter_text,
-    read_frontmatter,
-)
+from mcp_app.protocol.frontmatter import frontmatter_text, read_frontmatter
+from mcp_app.protocol.skills import MARKDOWN, SKILL_FILE, Skill
 
 
 class SkillOptions(TypedDict, total=False):

@@ -10,6 +10,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 from mcp_app.conf import mcp_settings
 from mcp_app.protocol import skills
+from mcp_app.protocol.frontmatter import read_frontmatter
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.skills import MAX_FILES, SKILL_FILE, SkillError
 
@@ -46,7 +47,7 @@ def read_skill_zip(content: bytes) -> SkillArchive:
 
 def _read_skill_file(content: bytes) -> SkillArchive:
     try:
-        frontmatter = skills.read_frontmatter(content)
+        frontmatter = read_frontmatter(content)
     except ImportError as error:
         line = 'pip install "django-mcp-app[skills]"'
         raise SkillError(f"SKILL.md cannot be read without PyYAML: {line}") from error

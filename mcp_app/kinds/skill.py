@@ -31,16 +31,10 @@ from mcp_app.kinds.kind import (
     object_schema,
 )
 from mcp_app.kinds.text import inline_runnable
+from mcp_app.protocol.frontmatter import render_skill_file
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import pretty_text
-from mcp_app.protocol.skills import (
-    MARKDOWN,
-    SKILL_FILE,
-    Skill,
-    SkillError,
-    check_paths,
-    render_skill_file,
-)
+from mcp_app.protocol.skills import MARKDOWN, SKILL_FILE, Skill, SkillError, check_paths
 
 _TEXT: JsonObject = {"type": "string"}
 _NAMES: JsonObject = {"maxLength": 128, "not": {"enum": ["name", "description"]}}

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
-from itertools import islice
 from mimetypes import MimeTypes
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, unquote
 
-from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.content import ResourceContents
+from mcp_app.protocol.frontmatter import TEXT_FIELDS, text_of
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.protocol.yaml_scalars import plain_scalar
 
 EXTENSION: Final = "io.modelcontextprotocol/skills"
 SKILL_CAPABILITIES: Final = {"extensions": {EXTENSION: {"directoryRead": True}}}
@@ -29,22 +27,10 @@ MAX_FILES: Final = 512
 MAX_DESCRIPTION_LENGTH: Final = 1_024
 MAX_TEXT: Final = 500
 MAX_PATH_LENGTH: Final = 255
-MAX_FRONTMATTER_LENGTH: Final = 65_536
-MAX_DEPTH: Final = 32
-"""PyYAML takes quadratic time for deep ones."""
 
 _NAME: Final = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(-[a-z0-9]+)*")
 _ROOT: Final = re.compile(r"skill://(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*([^/]*)")
-_FENCED: Final = re.compile(r"\ufeff?---\n(.*?)^---[\t ]*$", re.DOTALL | re.MULTILINE)
-_ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""What not all readers of YAML take as it is."""
 _SAFE: Final = "/!$&'()*+,;=:@"
-_TEXT_FIELDS: Final = ("license", "compatibility", "allowed-tools")
-_PLAIN_KEYS: Final = frozenset({"name", "description", "metadata", *_TEXT_FIELDS})
-_NUMBER: Final = re.compile(
-    r"[-+]?(\.(inf|Inf|INF)|(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)"
-    r"|\.(nan|NaN|NAN)|0o[0-7]+|0x[0-9a-fA-F]+"
-)
 
 
 class SkillError(ValueError):
@@ -118,18 +104,11 @@ def _file_contents(
     uri: str, path: str, content: bytes, media_type: str
 ) -> ResourceContents:
     guess = MARKDOWN if path.endswith(".md") else MimeTypes().guess_type(path)[0]
-    text = _text_of(content)
+    text = text_of(content)
     usual = "application/octet-stream" if text is None else "text/plain"
     blob = content if text is None else None
     kind = media_type or guess or usual
     return ResourceContents(uri=uri, text=text, blob=blob, mime_type=kind)
-
-
-def _text_of(content: bytes) -> str | None:
-    try:
-        return None if b"\0" in content else content.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def check_paths(paths: Collection[str]) -> None:
@@ -152,9 +131,6 @@ def check_paths(paths: Collection[str]) -> None:
             raise SkillError(f"{name[:80]!r} is there more than once. {message}")
 
 
-# -- frontmatter -----------------------------------------------------------------------
-
-
 def _check_frontmatter(frontmatter: JsonObject) -> None:
     name, words = frontmatter.get("name"), frontmatter.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -164,103 +140,14 @@ def _check_frontmatter(frontmatter: JsonObject) -> None:
     size = len(words) if isinstance(words, str) and words.strip() else 0
     if not 0 < size <= MAX_DESCRIPTION_LENGTH:
         rule = f"in at most {MAX_DESCRIPTION_LENGTH} characters"
-        message = f"The description of a skill must say when to use it, {rule}."
+        message = f"The description of a skill must say when to use it, {rule}: it has"
+        message += f" {size}."
         raise SkillError(message, "description")
     data = frontmatter.get("metadata", {})
     texts = [*(data.values() if isinstance(data, dict) else [None])]
-    texts += [frontmatter.get(each, "-") for each in _TEXT_FIELDS]
+    texts += [frontmatter.get(each, "-") for each in TEXT_FIELDS]
     is_usual = all(isinstance(each, str) for each in texts)
     if not is_usual or not 0 < len(frontmatter.get("compatibility", "-")) <= MAX_TEXT:
         rule = f"each value of metadata are texts; compatibility has 1 to {MAX_TEXT}"
-        fields = ", ".join(_TEXT_FIELDS)
+        fields = ", ".join(TEXT_FIELDS)
         raise SkillError(f"In the frontmatter, {fields} and {rule} characters.")
-
-
-def render_skill_file(frontmatter: JsonObject, body: str) -> bytes:
-    """Return a SKILL.md whose frontmatter all readers of YAML read alike."""
-    lines = [
-        f"{key if key in _PLAIN_KEYS else _json(key)}: {_json(value)}\n"
-        for key, value in frontmatter.items()
-    ]
-    return f"---\n{''.join(lines)}---\n\n{body}".encode()
-
-
-def _json(value: object) -> str:
-    text = jsonrpc.write(value).decode()
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def frontmatter_text(content: bytes) -> str:
-    """Return the YAML of a SKILL.md; ValueError if it has none."""
-    fenced = _FENCED.match((_text_of(content) or "").replace("\r\n", "\n"))
-    if fenced is None:
-        message = "Write a line ---, then name and description, then a line ---."
-        raise ValueError(f"Line 1: SKILL.md has no frontmatter in UTF-8. {message}")
-    return fenced[1]
-
-
-def read_frontmatter(content: bytes) -> JsonObject:
-    """Return the frontmatter of a SKILL.md, not checked by the rules for skills.
-
-    Raises ValueError with the line and the remedy; ImportError without PyYAML.
-    """
-    import yaml  # noqa: PLC0415 - an extra
-
-    text = frontmatter_text(content)
-    if len(text) > MAX_FRONTMATTER_LENGTH:
-        raise _line_error(None, f"Write at most {MAX_FRONTMATTER_LENGTH} characters.")
-    try:
-        # After the beginnings of the stream and of its document.
-        events = islice(yaml.parse(f"---\n{text}", yaml.SafeLoader), 2, None)
-        value = _read_node(next(events), events)
-        _, is_one = next(events), type(next(events)).__name__ == "StreamEndEvent"
-    except yaml.YAMLError as error:
-        problem = getattr(error, "problem", None) or error
-        message = f"{problem}. Put texts with special characters in quotes."
-        raise _line_error(getattr(error, "problem_mark", None), message) from None
-    if not isinstance(value, dict) or not is_one:
-        raise _line_error(None, "Write the fields here as “name: value”.")
-    try:
-        has_nul = jsonrpc.holds_nul(jsonrpc.write(value))
-    except jsonrpc.UnserializableValue as error:
-        raise _line_error(None, f"{error} Leave it out.") from None
-    if has_nul:
-        raise _line_error(None, "A value has the character NUL. Leave it out.")
-    return value
-
-
-def _read_node(event: Any, events: Iterator[Any], depth: int = 1) -> Any:
-    """Return what an event of PyYAML's parser begins."""
-    kind = type(event).__name__
-    if depth > MAX_DEPTH:
-        raise _line_error(event.start_mark, f"Write at most {MAX_DEPTH} levels.")
-    if kind == "AliasEvent" or event.anchor or event.tag:
-        message = "Anchors, aliases and tags are not allowed. Write the value out."
-        raise _line_error(event.start_mark, message)
-    if kind == "ScalarEvent":
-        return _read_scalar(event) if event.implicit[0] else event.value
-    items: list[Any] = []
-    fields: JsonObject = {}
-    while not type(event := next(events)).__name__.endswith("EndEvent"):
-        value = _read_node(event, events, depth + 1)
-        if kind == "SequenceStartEvent":
-            items.append(value)
-        elif not isinstance(value, str) or value in fields:
-            message = f"The name {value!r:.40} must be a text, and be there only once."
-            raise _line_error(event.start_mark, message)
-        else:
-            fields[value] = _read_node(next(events), events, depth + 1)
-    return items if kind == "SequenceStartEvent" else fields
-
-
-def _read_scalar(event: Any) -> object:
-    value = plain_scalar(event.value)
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        message = f"{value:.40} is no number that all programs read. Put it in quotes."
-        raise _line_error(event.start_mark, message)
-    return value
-
-
-def _line_error(mark: Any, problem: str) -> ValueError:
-    # Line 0 of a mark is the first of the file.
-    return ValueError(f"Line {2 if mark is None else mark.line + 1}: {problem}")

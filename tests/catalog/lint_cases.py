@@ -29,7 +29,8 @@ from mcp_app.interface.definitions import (
 from mcp_app.interface.rules import AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.content import Annotations, Icon
-from mcp_app.protocol.skills import Skill, read_frontmatter
+from mcp_app.protocol.frontmatter import read_frontmatter
+from mcp_app.protocol.skills import Skill
 
 READS = ToolHints(read_only=True, open_world=False)
 TOOL = ToolDefinition(

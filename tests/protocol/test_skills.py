@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from mcp_app.protocol.skills import Skill, read_frontmatter, render_skill_file
+from mcp_app.protocol.frontmatter import read_frontmatter, render_skill_file
+from mcp_app.protocol.skills import Skill
 
 PLAIN: Final[dict[str, object]] = {
     **{"": None, "~": None, "null": None, "true": True, "False": False},

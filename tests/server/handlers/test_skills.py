@@ -14,7 +14,8 @@ from pytest_django import DjangoDbBlocker
 from mcp_app.interface.server import READ_SKILL
 from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.skills import EXTENSION, read_frontmatter
+from mcp_app.protocol.frontmatter import read_frontmatter
+from mcp_app.protocol.skills import EXTENSION
 from tests.asgi_client import Client
 from tests.audit.reading import kept
 from tests.drill.skills import FILES, ROOT, SECRET, SLUG, write_skills
