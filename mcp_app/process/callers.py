@@ -10,21 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2s
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from mcp_app.auth import principals
-from mcp_app.auth.permissions import RightsCache
 from mcp_app.auth.token_cache import TokenEntry, token_cache
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.interface.principal import NOTHING, Principal, Rights
-from mcp_app.process.loading import Catalogs
+from mcp_app.process.admission import NoAccess, check_rights
 from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.protocol.tasks import TaskRecord
-from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
 from mcp_app.server.finding import find_match
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
 from mcp_app.server.tasks import sees_task
 from mcp_app.streams.listeners import Listener
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 MOST: Final = 10_000
 
@@ -43,19 +46,10 @@ class Caller:
     token: TokenEntry | None
 
 
-class RecognisingProcess(Protocol):
-    """The parts of a process that know who asks."""
-
-    generation: int
-    catalogs: Catalogs
-    rights: RightsCache
-    adapters: Adapters
-
-
 class Callers:
     """The callers of a process; used on the loop only."""
 
-    def __init__(self, process: RecognisingProcess) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self._generation = process.generation
         self._known: dict[tuple[str, bytes], Caller] = {}
@@ -114,46 +108,44 @@ class Callers:
         return caller
 
 
-async def may_read_resource(
-    process: RecognisingProcess, listener: Listener, uri: str
-) -> bool:
+async def may_read_resource(process: Process, listener: Listener, uri: str) -> bool:
     """Whether a stream's client may read a resource, as things are now."""
-    slug, principal = listener.server, listener.principal
-    catalog = process.catalogs.by_slug.get(slug)
+    catalog = process.catalogs.by_slug.get(listener.server)
     if catalog is None or not catalog.restricted:
         return True
-    rights = await process.rights.find(principal, slug, catalog.demands)
-    if rights.gone or not rights.meets_demands(catalog.server.demands):
-        return False
-    reading = _reading_exchange(process, catalog, principal, rights)
-    return await find_match(reading, uri) is not None
+    request = await _reading_request(process, listener, catalog)
+    return request is not None and await find_match(Run(request), uri) is not None
 
 
 async def may_read_task(
-    process: RecognisingProcess, listener: Listener, record: TaskRecord
+    process: Process, listener: Listener, record: TaskRecord
 ) -> bool:
     """Whether a stream's client may read one of its tasks, as things are now."""
     catalog = process.catalogs.by_slug.get(listener.server)
     if catalog is None:
         return False
+    request = await _reading_request(process, listener, catalog)
+    return request is not None and sees_task(request, record)
+
+
+async def _reading_request(
+    process: Process, listener: Listener, catalog: Catalog
+) -> Request | None:
+    """Return the request of a stream's client to read, None if it may not."""
     slug, principal = listener.server, listener.principal
     rights = await process.rights.find(principal, slug, catalog.demands)
-    reading = _reading_exchange(process, catalog, principal, rights)
-    return not rights.gone and sees_task(reading, record)
-
-
-def _reading_exchange(
-    process: RecognisingProcess, catalog: Catalog, principal: Principal, rights: Rights
-) -> Exchange:
-    return Exchange(
-        adapters=process.adapters,
-        catalog=catalog,
+    try:
+        check_rights(catalog, rights)
+    except NoAccess:
+        return None
+    return Request(
+        process.adapters,
+        catalog,
+        principal,
+        rights,
         revision=LATEST,
-        principal=principal,
-        rights=rights,
-        request_id=0,
+        id=0,
         method="resources/read",
         params={},
         meta={},
-        outgoing=NoWayBack(),
     )

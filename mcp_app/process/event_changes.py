@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from django.db import Error as DatabaseError
 
 from mcp_app.pools.database import reader, writer
 from mcp_app.pools.loop_thread import start_background_task
-from mcp_app.process.callers import RecognisingProcess
+from mcp_app.process.admission import NoAccess, Reason, find_caller
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.events import EventError, Occurred
-from mcp_app.server.events import dialect_for, subscriber_exchange
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.events import dialect_for
+from mcp_app.server.request import Request
 from mcp_app.streams import occurrences as rows
 from mcp_app.streams.occurrences import OutboxState, Portion
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 MAX_TOPICS: Final = 10_000
 MAX_LOADS: Final = 16
@@ -27,14 +30,6 @@ RETRY_S: Final = 0.25
 REVOKED: Final = "You may not use this server any more."
 
 
-class EventProcess(RecognisingProcess, Protocol):
-    """The parts of a process that events need."""
-
-    stopping: bool
-
-    def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
-
-
 class EventChanges:
     """How far the numbers go, by topic; used on the loop of its process only.
 
@@ -42,7 +37,7 @@ class EventChanges:
     then all that is new is read at once, before anybody is told.
     """
 
-    def __init__(self, process: EventProcess) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self._state = OutboxState()
         self._last: dict[str, int] = {}
@@ -112,7 +107,7 @@ class EventChanges:
         for tell in self._readers:
             tell(state.last.keys())
 
-    # -- for handlers (`server.exchange.Events`) ---------------------------------------
+    # -- for handlers (`server.ports.Events`) ---------------------------------------
 
     async def current_state(self, topic: str, least: int = 0) -> OutboxState:
         """Return how far the numbers go; reads only if something has happened."""
@@ -166,13 +161,14 @@ class EventChanges:
                     del self._waiters[topic]
         return not self._process.stopping
 
-    async def renew_exchange(self, exchange: Exchange) -> Exchange:
-        process, principal = self._process, exchange.principal
-        slug, dialect = exchange.catalog.server.slug, dialect_for(exchange)
-        catalog = process.catalogs.find_catalog(slug)
-        if catalog is None:
-            raise EventError(dialect, "not_found", "The server is gone.", kind="event")
-        rights = await process.rights.find(principal, slug, catalog.demands)
-        if rights.gone or not rights.meets_demands(catalog.server.demands):
-            raise EventError(dialect, "forbidden", REVOKED, reason="revoked")
-        return subscriber_exchange(exchange, catalog, rights)
+    async def renew_request(self, request: Request) -> Request:
+        slug, dialect = request.catalog.server.slug, dialect_for(request)
+        try:
+            caller = await find_caller(self._process, slug, request.principal)
+        except NoAccess as error:
+            if error.reason is Reason.NO_SERVER:
+                message = "The server is gone."
+                raise EventError(dialect, "not_found", message, kind="event") from None
+            refusal = EventError(dialect, "forbidden", REVOKED, reason="revoked")
+            raise refusal from None
+        return request._replace(catalog=caller.catalog, rights=caller.rights)

@@ -13,17 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from django.db import Error as DatabaseError
 
-from mcp_app.conf import Limits
 from mcp_app.egress.callbacks import CallbackAnswer, UnusableCallback, read_callback
 from mcp_app.interface.call_record import Ending, Outcome
 from mcp_app.pools.database import reader, writer
-from mcp_app.process.event_changes import EventChanges
-from mcp_app.process.freshness import FreshnessGate
-from mcp_app.process.stored_calls import AccessLost, CallingProcess, make_exchange
+from mcp_app.process.stored_calls import AccessLost, make_request
 from mcp_app.process.webhooks import WebhookStore
 from mcp_app.protocol import jsonrpc, webhooks
 from mcp_app.protocol.errors import InvalidParams, SwitchedOff, Unavailable
@@ -47,11 +44,14 @@ from mcp_app.server.events import (
     find_subscription,
     read_batch,
 )
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.recording import circumstances
-from mcp_app.server.stored_callers import exchange_members
+from mcp_app.server.run import Run
+from mcp_app.server.stored_callers import caller_members
 from mcp_app.streams import event_deliveries as rows
 from mcp_app.streams.event_deliveries import Claim, Pace
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 logger = logging.getLogger("mcp_app.events")
 
@@ -86,28 +86,13 @@ REVOKED: Final = "The access of the subscriber was taken away."
 SUBSCRIPTION_ENDED: Final = "This subscription was ended at the site."
 
 
-class DeliveringProcess(CallingProcess, Protocol):
-    """The parts of a process that deliveries need."""
-
-    generation: int
-    stopping: bool
-    limits: Limits
-    gate: FreshnessGate
-
-    @property
-    def events(self) -> EventChanges: ...
-    @property
-    def webhooks(self) -> WebhookStore: ...
-    def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]: ...
-
-
 class EventDelivery:
     """The subscriptions that a process delivers to; used on its loop only."""
 
     is_looking = False
     """Whether somebody subscribes, so that it is of interest what happens."""
 
-    def __init__(self, process: DeliveringProcess) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self._pace = Pace(process.limits)
         self.delivers = self._is_claiming = self._claims_again = False
@@ -273,12 +258,10 @@ class Ended(Exception):
 class _Delivery:
     """One claim, delivered to one event after the other."""
 
-    _exchange: Exchange
+    _run: Run
     _subscription: Subscription
 
-    def __init__(
-        self, process: DeliveringProcess, own: EventDelivery, claim: Claim
-    ) -> None:
+    def __init__(self, process: Process, own: EventDelivery, claim: Claim) -> None:
         self._process, self._own, self._claim = process, own, claim
         self._caller: dict[str, Any] = read_json(claim.record.caller)
         self._dialect = DIALECTS[self._caller["dialect"]]
@@ -309,7 +292,7 @@ class _Delivery:
             number, events = retry.number, self._process.events
             some, _floor = await events.load(self._topic, number - 1, 1)
             some = [each for each in some if each.number == number]
-            chosen = await choose_events(self._exchange, self._subscription, some)
+            chosen = await choose_events(self._run, self._subscription, some)
             if not chosen:
                 # It is not for this subscriber any more.
                 self._claim.drop_retry(number)
@@ -331,28 +314,29 @@ class _Delivery:
         if self._process.catalogs.find_catalog(row.server) is None:
             return await self._wait_for_type()
         try:
-            exchange = self._exchange = await make_exchange(
+            request = await make_request(
                 self._process,
                 row.server,
                 self._caller["revision"],
-                **exchange_members(self._caller),
-                request_id=row.public_id,
+                **caller_members(self._caller),
+                id=row.public_id,
                 method="events/subscribe",
                 params=params,
                 person=row.person,
             )
         except AccessLost:
             await self._end("forbidden", REVOKED, reason="revoked")
-        exchange.task = asyncio.current_task()
-        entry = exchange.catalog.events.get(row.event_type)
-        if entry is None and exchange.catalog.switched_off(LISTING, row.event_type):
+        run = self._run = Run(request)
+        run.task = asyncio.current_task()
+        entry = request.catalog.events.get(row.event_type)
+        if entry is None and request.catalog.switched_off(LISTING, row.event_type):
             raise SwitchedOff("The event type is stopped.")
         if entry is None:
             return await self._wait_for_type()
-        if not exchange.sees(entry.definition):
+        if not request.sees(entry.definition):
             await self._end("forbidden", REVOKED, reason="revoked")
         try:
-            self._subscription = await find_subscription(exchange, params)
+            self._subscription = await find_subscription(run, params)
         except InvalidParams as error:
             await self._end("unsupported", error.message, reason="schema_changed")
         except EventError as error:
@@ -393,7 +377,7 @@ class _Delivery:
             # Rights may have changed: another claim looks at them.
             return False
         entry, key = self._subscription.entry, claim.record.public_id
-        cursor = cursor_at(self._exchange, entry, claim.watermark_at(event.number))
+        cursor = cursor_at(self._run.request, entry, claim.watermark_at(event.number))
         body = jsonrpc.write(event_to_wire(event, entry.identity, cursor))
         ids = webhooks.message_id(self._dialect, key, event.event_id), event.event_id
         state, dialect = claim.state, self._dialect
@@ -411,12 +395,12 @@ class _Delivery:
 
     def _log_attempt(self, began: float, answer: CallbackAnswer) -> None:
         """Write a line of the call log: who, what, where to; nothing of the event."""
-        exchange, audit = self._exchange, self._exchange.adapters.audit
+        run, audit = self._run, self._run.request.adapters.audit
         if audit is not None:
             outcome = Outcome.OTHER_SITE if answer.error else Outcome.ANSWERED
             where = jsonrpc.canonical({"host": self._claim.record.host})
             # None of the values is hidden.
-            shared = (*circumstances(exchange, outcome)[:-1], ())
+            shared = (*circumstances(run, outcome)[:-1], ())
             took = time.monotonic() - began
             ending = Ending(outcome, answer.error)
             audit.add((shared, began, took, 0, where, 0, "", ending))
@@ -451,7 +435,7 @@ class _Delivery:
         claim, is_over = self._claim, True
         if self._dialect.posts_gaps:
             mark = rows.watermark(position, claim.retries)
-            cursor = cursor_at(self._exchange, self._subscription.entry, mark)
+            cursor = cursor_at(self._run.request, self._subscription.entry, mark)
             answer = await self._post_control("gap", webhooks.gap_body(cursor))
             claim.note_state(answer.error, answer.status)
             is_over = not answer.error or answer.status in FINAL
@@ -464,4 +448,4 @@ class _Delivery:
         return is_over
 
     async def _read(self, position: int, most: int) -> Batch:
-        return await read_batch(self._exchange, self._subscription, position, most)
+        return await read_batch(self._run, self._subscription, position, most)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from django.db import Error as DatabaseError
 
-from mcp_app.process.callers import RecognisingProcess
-from mcp_app.process.event_changes import EventChanges
 from mcp_app.protocol.errors import InvalidParams, ProtocolError, Unavailable
 from mcp_app.protocol.events import EventError
 from mcp_app.server.events import Batch, dialect_for, find_subscription, read_batch
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 MAX_AT_ONCE, MAX_OF_TYPE = 20, 10
 """Streams whose rights and events are looked at together."""
@@ -29,7 +31,7 @@ class Push(Protocol):
     """A stream that is told of events of one type."""
 
     topic: str
-    exchange: Exchange
+    request: Request
     position: int
 
     @property
@@ -49,18 +51,10 @@ class Push(Protocol):
         """Write that the subscription is over, and end."""
 
 
-class PushingProcess(RecognisingProcess, Protocol):
-    """The parts of a process that event streams need."""
-
-    @property
-    def events(self) -> EventChanges: ...
-    def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
-
-
 class EventStreams:
     """The event streams of a process; used on its loop only."""
 
-    def __init__(self, process: PushingProcess) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self._by_topic: dict[str, set[Push]] = {}
         self._due: dict[Push, bool] = {}
@@ -141,12 +135,12 @@ class EventStreams:
             stream.write_heartbeat()
 
     async def _read(self, stream: Push) -> Batch:
-        exchange = await self._process.events.renew_exchange(stream.exchange)
+        run = Run(await self._process.events.renew_request(stream.request))
         try:
-            subscription = await find_subscription(exchange, exchange.params)
+            subscription = await find_subscription(run, run.request.params)
         except InvalidParams as error:
             # The arguments were right once.
-            dialect, reason = dialect_for(exchange), "schema_changed"
+            dialect, reason = dialect_for(run.request), "schema_changed"
             message = error.message
             raise EventError(dialect, "unsupported", message, reason=reason) from None
-        return await read_batch(exchange, subscription, stream.position, BATCH_SIZE)
+        return await read_batch(run, subscription, stream.position, BATCH_SIZE)

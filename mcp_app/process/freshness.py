@@ -13,31 +13,26 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
 
 from django.db import Error as DatabaseError
 
 from mcp_app.auth.caches import authentication_cache
-from mcp_app.auth.permissions import RightsCache
 from mcp_app.auth.token_cache import token_cache
-from mcp_app.catalog.registry import Registry
 from mcp_app.invalidation import changes
 from mcp_app.invalidation.change_reader import ChangeSet
 from mcp_app.invalidation.workers import FRESHNESS
 from mcp_app.pools.connections import lacks_migration
 from mcp_app.pools.database import reader, writer
 from mcp_app.pools.loop_thread import start_background_task
-from mcp_app.process.announcements import Announcements
-from mcp_app.process.loading import Catalogs
-from mcp_app.process.revocation import Revocation
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.publishing.overlays import make_overlays
-from mcp_app.server.exchange import End
 from mcp_app.server.request_digests import request_key
-from mcp_app.streams.listeners import Deliveries
-from mcp_app.streams.questions import OpenQuestions
-from mcp_app.streams.session_store import SessionStore
+from mcp_app.server.run import End
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -186,43 +181,7 @@ def _log_exception(task: asyncio.Task[bool]) -> None:
 # Applies changes to the caches, calls and streams of a process.
 
 
-class TaskWatcher(Protocol):
-    """The tasks of a process."""
-
-    def apply_changes(self, keys: Collection[int] | None) -> None:
-        """Take notice that these tasks have changed, None for all."""
-
-
-class EventWatcher(Protocol):
-    """What a process knows of the outbox."""
-
-    def note_changes(self) -> None:
-        """Take notice that something has happened."""
-
-
-class RefreshedProcess(Protocol):
-    """The parts of a process that changes affect."""
-
-    generation: int
-    registry: Registry
-    catalogs: Catalogs
-    rights: RightsCache
-    sessions: SessionStore
-    questions: OpenQuestions
-    announcements: Announcements
-
-    @property
-    def tasks(self) -> TaskWatcher: ...
-    @property
-    def events(self) -> EventWatcher: ...
-    @property
-    def revocation(self) -> Revocation: ...
-    @property
-    def deliveries(self) -> Deliveries: ...
-    def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
-
-
-async def refresh_caches(process: RefreshedProcess, change_set: ChangeSet) -> None:
+async def refresh_caches(process: Process, change_set: ChangeSet) -> None:
     """Apply the changes to the caches, then announce them."""
     definitions_changed = change_set.definitions_changed
     if definitions_changed:
@@ -252,9 +211,7 @@ async def refresh_caches(process: RefreshedProcess, change_set: ChangeSet) -> No
     process.announcements.seen(change_set)
 
 
-async def _end_and_answer_calls(
-    process: RefreshedProcess, change_set: ChangeSet
-) -> None:
+async def _end_and_answer_calls(process: Process, change_set: ChangeSet) -> None:
     answered = change_set.refs_of_kind(changes.QUESTION)
     if change_set.everything:
         answered = process.questions.open_identifiers
@@ -266,6 +223,6 @@ async def _end_and_answer_calls(
     for kind, end in ends.items():
         for ref in change_set.refs_of_kind(kind):
             session, _, key = ref.partition(":")
-            for exchange in list(process.sessions.running_requests(session)):
-                if request_key(exchange.request_id) == key:
-                    exchange.stop(end)
+            for run in list(process.sessions.running_requests(session)):
+                if request_key(run.request.id) == key:
+                    run.stop(end)

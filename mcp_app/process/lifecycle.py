@@ -25,11 +25,11 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from types import FrameType
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -41,17 +41,13 @@ from mcp_app.auth.token_cache import token_cache
 from mcp_app.catalog.lint import registry_problems, unknown_rules
 from mcp_app.catalog.registry import mcp
 from mcp_app.egress.client import close_connections
-from mcp_app.invalidation.doorbell import Doorbell
 from mcp_app.pools.database import POOLS, give_up_everything
 from mcp_app.pools.loop_thread import start_background_task
-from mcp_app.process.heartbeat import Heartbeat
-from mcp_app.process.quotas import Uploads
-from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.server.exchange import End
-from mcp_app.streams.listeners import Listeners
-from mcp_app.streams.request_log import RequestLog
-from mcp_app.streams.sse_reader import SseReader
+from mcp_app.server.run import End
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 # -- drain -----------------------------------------------------------------------------
 # The drain: running calls get time to end, and their answers are sent.
@@ -68,27 +64,7 @@ def retry_seconds() -> int:
     return random.randint(2, 5)  # noqa: S311 - no secret
 
 
-class DrainedProcess(Protocol):
-    """The parts of a process that the drain needs."""
-
-    loop: asyncio.AbstractEventLoop
-    uploads: Uploads
-    listeners: Listeners
-    running: RunningCalls
-    log: RequestLog
-    audit: CallLog | None
-    doorbell: Doorbell
-    heartbeat: Heartbeat
-
-    @property
-    def tasks(self) -> Sized: ...
-    @property
-    def event_delivery(self) -> Sized: ...
-    @property
-    def sse_reader(self) -> SseReader: ...
-
-
-async def drain_process(process: DrainedProcess, patience: float, end: End) -> None:
+async def drain_process(process: Process, patience: float, end: End) -> None:
     """End uploads and streams; end calls that run on after `patience` seconds."""
     process.uploads.give_up_all()
     for listener in process.listeners:
@@ -109,8 +85,8 @@ async def drain_process(process: DrainedProcess, patience: float, end: End) -> N
 
     await _wait_while(is_at_work, patience, 0.05)
     process.uploads.give_up_all()
-    for exchange in process.running:
-        exchange.stop(end)
+    for run in process.running:
+        run.stop(end)
     await _wait_while(
         lambda: bool(
             process.running

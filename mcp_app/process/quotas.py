@@ -38,7 +38,7 @@ class Quotas:
         self._running = running
         self._catalogs = catalogs
 
-    def admit(self, principal: Principal, person: str, calls: int) -> None:
+    def check_share(self, principal: Principal, person: str, calls: int) -> None:
         """Raise 429 if a principal would exceed its limit of running calls.
 
         `person` is the key of an anonymous caller's address, "" if it is not known.

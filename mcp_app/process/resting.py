@@ -29,9 +29,9 @@ from mcp_app.pools.pump import Pump
 from mcp_app.process.current import begin_process
 from mcp_app.process.lifecycle import write_call_log
 from mcp_app.process.runtime import Process
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.invocation import InvocationPlaces, refuse_in
 from mcp_app.server.round_trip import InputRequired
+from mcp_app.server.run import Run
 
 Output = TypeVar("Output")
 Value = TypeVar("Value")
@@ -89,18 +89,18 @@ class PumpUserCode(InvocationPlaces):
 
     async def run(
         self,
-        exchange: Exchange,
+        run: Run,
         runnable: Runnable[Any],
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
         if runnable.ours:
-            return await super().run(exchange, runnable, arguments, convert)
+            return await super().run(run, runnable, arguments, convert)
         try:
             if runnable.style == "sync":
-                call = partial(self._run_sync, exchange, runnable, arguments, convert)
+                call = partial(self._run_sync, run, runnable, arguments, convert)
                 return await self._pump.run(call)
-            return await self._run_async(exchange, runnable, arguments, convert)
+            return await self._run_async(run, runnable, arguments, convert)
         except (asyncio.CancelledError, CallCancelled, InputRequired):
             raise
         except BaseException as error:
@@ -109,26 +109,26 @@ class PumpUserCode(InvocationPlaces):
 
     def _run_sync(
         self,
-        exchange: Exchange,
+        run: Run,
         runnable: Runnable[Any],
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
-        if exchange.end is not None:
+        if run.end is not None:
             raise CallCancelled("The call ended before it began.")
-        with self.enter_all(exchange, runnable):
+        with self.enter_all(run, runnable):
             return convert(runnable.run(**arguments))
 
     async def _run_async(
         self,
-        exchange: Exchange,
+        run: Run,
         runnable: Runnable[Any],
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
         # What managers set there, the function sees, as in a thread of its own.
         context = contextvars.copy_context()
-        around = self.enter_all(exchange, runnable)
+        around = self.enter_all(run, runnable)
 
         async def run_function() -> object:
             async with ThreadSensitiveContext(executor=self._pump):
@@ -140,7 +140,9 @@ class PumpUserCode(InvocationPlaces):
 
         await self._run_in_context(context, around.__enter__)
         try:
-            task = exchange.adapters.loop.create_task(run_function(), context=context)
+            task = run.request.adapters.loop.create_task(
+                run_function(), context=context
+            )
             output = await task
             if self.needs_thread(runnable):
                 converted = await self._run_in_context(
@@ -160,7 +162,7 @@ class PumpUserCode(InvocationPlaces):
     ) -> Value:
         return await self._pump.run(partial(context.run, function))
 
-    async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
+    async def call(self, run: Run, function: Callable[[], Value]) -> Value:
         return await self._pump.run(function)
 
     def call_here(self, function: Callable[[], Value]) -> Value:

@@ -18,7 +18,7 @@ from mcp_app.pools.database import writer
 from mcp_app.process.loading import Catalogs
 from mcp_app.process.running import RunningCalls
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.run import End, Run
 from mcp_app.streams.listeners import Listeners
 
 Spawn: TypeAlias = Callable[[Awaitable[None]], "asyncio.Future[None]"]
@@ -62,8 +62,9 @@ class Revocation:
                 if await self._is_shut_out(listener.server, listener.principal):
                     listener.end()
             # Other calls are over before long.
-            for call in [each for each in self._running if each.task_run is not None]:
-                slug, tool = call.catalog.server.slug, call.params["name"]
+            for call in [each for each in self._running if each.request.task]:
+                slug = call.request.catalog.server.slug
+                tool = call.request.params["name"]
                 if await self._is_shut_out(slug, call.principal, tool):
                     call.stop(End.STOPPED)
         except (DatabaseError, Unavailable):
@@ -112,20 +113,20 @@ class Revocation:
         for listener in self._listeners:
             if listener.server in stopped and not listener.lasts:
                 listener.end(retry_ms=1_000 * retry_after_s())
-        for exchange in self._running:
-            server, entry = exchange.catalog.server, exchange.entry
+        for run in self._running:
+            server, entry = run.request.catalog.server, run.entry
             halt = next(self._catalogs.cancelling_stops(server, entry), None)
             if halt is not None:
-                exchange.stop(End.STOPPED)
+                run.stop(End.STOPPED)
                 halted[halt.pk] += 1
-            elif exchange.queued and self._would_be_refused(exchange):
+            elif run.is_queued and self._would_be_refused(run):
                 # The stop lets running calls finish, but this one is still queued.
-                exchange.stop(End.STOPPED)
+                run.stop(End.STOPPED)
         for pk, calls in halted.items():
             self._spawn(writer.run(workers.count_cancelled, pk, calls))
 
-    def _would_be_refused(self, exchange: Exchange) -> bool:
-        catalog = self._catalogs.by_slug.get(exchange.catalog.server.slug)
+    def _would_be_refused(self, run: Run) -> bool:
+        catalog = self._catalogs.by_slug.get(run.request.catalog.server.slug)
         return catalog is None or (
-            exchange.entry is not None and catalog.has_switched_off(exchange.entry)
+            run.entry is not None and catalog.has_switched_off(run.entry)
         )

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from mcp_app.catalog.runnable import QUICK_S
 from mcp_app.server.call import look_after
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.run import Run
 from mcp_app.streams.open_session import OpenSession
 
 LASTING_AFTER = 0.005
@@ -64,13 +64,13 @@ class CallsInThreads:
         self.recognition = threading.RLock()
         """Held by a thread that finds out whether it may run a call."""
         self._lock = threading.Lock()
-        self._calls: dict[Exchange, None] = {}
+        self._calls: dict[Run, None] = {}
         self._owned: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._calls)
 
-    def __iter__(self) -> Iterator[Exchange]:
+    def __iter__(self) -> Iterator[Run]:
         with self._lock:
             return iter(tuple(self._calls))
 
@@ -87,17 +87,17 @@ class CallsInThreads:
             if each.entry is not None:
                 each.entry.runnable.pace.note_duration(QUICK_S)
 
-    def begin_call(self, exchange: Exchange) -> None:
-        owner = exchange.principal.owner or exchange.person
-        exchange.began = time.monotonic()
+    def begin_call(self, run: Run) -> None:
+        owner = run.share
+        run.began = time.monotonic()
         with self._lock:
-            self._calls[exchange] = None
+            self._calls[run] = None
             self._owned[owner] += 1
 
-    def end_call(self, exchange: Exchange) -> None:
-        owner = exchange.principal.owner or exchange.person
+    def end_call(self, run: Run) -> None:
+        owner = run.share
         with self._lock:
-            del self._calls[exchange]
+            del self._calls[run]
             self._owned[owner] -= 1
             if not self._owned[owner]:
                 del self._owned[owner]
@@ -109,65 +109,65 @@ class RunningCalls:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.in_threads = CallsInThreads()
-        self._young: dict[Exchange, Waiting] = {}
-        self._lasting: dict[Exchange, Waiting] = {}
+        self._young: dict[Run, Waiting] = {}
+        self._lasting: dict[Run, Waiting] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._owned: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._young) + len(self._lasting) + len(self.in_threads)
 
-    def __iter__(self) -> Iterator[Exchange]:
+    def __iter__(self) -> Iterator[Run]:
         return iter((*self._lasting, *self._young, *self.in_threads))
 
     def call_count_of(self, owner: str) -> int:
         return self._owned.get(owner, 0) + self.in_threads.call_count_of(owner)
 
-    def start_call(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
+    def start_call(self, run: Run, work: Work, waiting: Waiting) -> None:
         """Run a request in a task that outlives the client's connection."""
         task = self._loop.create_task(work)
-        self.begin_call(exchange, waiting, task)
-        task.add_done_callback(partial(self._finish_call, exchange, waiting))
+        self.begin_call(run, waiting, task)
+        task.add_done_callback(partial(self._finish_call, run, waiting))
 
-    def start_at_once(self, exchange: Exchange, work: Work, waiting: Waiting) -> None:
+    def start_at_once(self, run: Run, work: Work, waiting: Waiting) -> None:
         """Run a request as `start_call` does, but begin it here (Python 3.12)."""
-        self.begin_call(exchange, waiting, None)
+        self.begin_call(run, waiting, None)
         task = _start_task(self._loop, work)
         if task.done():
-            self._finish_call(exchange, waiting, task)
+            self._finish_call(run, waiting, task)
             return
-        exchange.task = task
-        if exchange.end is not None:
+        run.task = task
+        if run.end is not None:
             # It was ended while it began.
             task.cancel()
-        task.add_done_callback(partial(self._finish_call, exchange, waiting))
+        task.add_done_callback(partial(self._finish_call, run, waiting))
 
     @contextmanager
-    def expect_call(self, exchange: Exchange, session: OpenSession) -> Iterator[None]:
+    def expect_call(self, run: Run, session: OpenSession) -> Iterator[None]:
         """Count a session's request while its row is written; it can be ended."""
-        running, owner = session.running, exchange.principal.owner or exchange.person
-        first = running.setdefault(exchange.request_id, exchange)
+        running, owner = session.running, run.share
+        first = running.setdefault(run.request_id, run)
         self._add_owned(owner)
         try:
             yield
         finally:
             self._remove_owned(owner)
-            if first is exchange:
-                running.pop(exchange.request_id, None)
+            if first is run:
+                running.pop(run.request_id, None)
 
     def begin_call(
-        self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[Any] | None
+        self, run: Run, waiting: Waiting, task: asyncio.Task[Any] | None
     ) -> None:
         """Register a request; `task` runs it, None if that is not known yet."""
-        exchange.task = task
-        if exchange.end is not None and task is not None:
+        run.task = task
+        if run.end is not None and task is not None:
             # It was ended while its row was written.
             task.cancel()
-        self._young[exchange] = waiting
-        exchange.began = self._loop.time()
-        if exchange.session is not None:
-            exchange.session.running[exchange.request_id] = exchange
-        if owner := exchange.principal.owner or exchange.person:
+        self._young[run] = waiting
+        run.began = self._loop.time()
+        if run.session is not None:
+            run.session.running[run.request_id] = run
+        if owner := run.share:
             self._add_owned(owner)
         if self._timer is None:
             self._timer = self._loop.call_later(LASTING_AFTER, self._find_lasting)
@@ -176,15 +176,15 @@ class RunningCalls:
         for waiting in tuple(self._lasting.values()):
             waiting.beat()
 
-    def end_call(self, exchange: Exchange) -> None:
+    def end_call(self, run: Run) -> None:
         # Otherwise the call is a reference cycle, left to the garbage collector.
-        exchange.task = None
-        if self._young.pop(exchange, None) is None:
-            del self._lasting[exchange]
-        if owner := exchange.principal.owner or exchange.person:
+        run.task = None
+        if self._young.pop(run, None) is None:
+            del self._lasting[run]
+        if owner := run.share:
             self._remove_owned(owner)
-        if exchange.session is not None:
-            exchange.session.running.pop(exchange.request_id, None)
+        if run.session is not None:
+            run.session.running.pop(run.request_id, None)
 
     def _add_owned(self, owner: str) -> None:
         self._owned[owner] = self._owned.get(owner, 0) + 1
@@ -195,9 +195,9 @@ class RunningCalls:
             self._owned[owner] = left
 
     def _finish_call(
-        self, exchange: Exchange, waiting: Waiting, task: asyncio.Task[HttpAnswer]
+        self, run: Run, waiting: Waiting, task: asyncio.Task[HttpAnswer]
     ) -> None:
-        self.end_call(exchange)
+        self.end_call(run)
         waiting.finished(task)
 
     def _find_lasting(self) -> None:
@@ -205,12 +205,12 @@ class RunningCalls:
         now = self._loop.time()
         try:
             # They are in order of start.
-            for exchange, waiting in tuple(self._young.items()):
-                if now - exchange.began < LASTING_AFTER:
+            for run, waiting in tuple(self._young.items()):
+                if now - run.began < LASTING_AFTER:
                     break
-                del self._young[exchange]
-                self._lasting[exchange] = waiting
-                look_after(exchange)
+                del self._young[run]
+                self._lasting[run] = waiting
+                look_after(run)
                 waiting.lasting()
         finally:
             if self._young:

@@ -79,9 +79,10 @@ from mcp_app.protocol.cursors import derived_key, key_fingerprint
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.jsonrpc import ReadLimits
 from mcp_app.server.conversation import QuestionPlaces, StateSealer
-from mcp_app.server.exchange import Adapters, End
 from mcp_app.server.invocation import InvocationPlaces
+from mcp_app.server.ports import Adapters
 from mcp_app.server.request_digests import request_key
+from mcp_app.server.run import End
 from mcp_app.streams.bound_sessions import SseSessions
 from mcp_app.streams.listeners import Deliveries, Listener, Listeners
 from mcp_app.streams.open_session import OpenSession
@@ -160,7 +161,7 @@ class Process:
         self._ticker = Ticker(self)
         self.watch = self._ticker.start_ticking
         self._quotas = Quotas(self.limits, self.listeners, self.running, self.catalogs)
-        self.admit = self._quotas.admit
+        self.check_share = self._quotas.check_share
         self.audit, self.tracing = self._build_call_log(), _build_tracing()
         self.adapters = self._build_adapters()
         self._build_services()
@@ -418,8 +419,8 @@ class Process:
         return await self.announcements.wait_for_first_batch()
 
     def _session_closed(self, session: OpenSession) -> None:
-        for exchange in list(session.running.values()):
-            exchange.stop(End.CANCELLED)
+        for run in list(session.running.values()):
+            run.stop(End.CANCELLED)
         for stream in list(session.streams):
             stream.end()
 
@@ -436,7 +437,7 @@ class Process:
         return Report(
             streams=Counter(each.server for each in self.listeners),
             calls=Counter(
-                each.catalog.server.slug
+                each.request.catalog.server.slug
                 for each in self.running
                 if each.session is None
                 or (each.session.pk, each.request_id) not in answered

@@ -194,7 +194,7 @@ class SharedRates:
         loop: asyncio.AbstractEventLoop,
         secret: bytes,
         living: Callable[[], int],
-        exchange: Callable[[str], Awaitable[list[str]]],
+        run: Callable[[str], Awaitable[list[str]]],
     ) -> None:
         """`living` returns how many processes live, this one included.
 
@@ -202,7 +202,7 @@ class SharedRates:
         """
         self._loop = loop
         self._living = living
-        self._exchange = exchange
+        self._exchange = run
         self.lock = threading.Lock()
         """Held by whoever changes the count of a bucket; `use` is called with it."""
         self._keys = HotKeys(secret[: blake2b.MAX_KEY_SIZE], loop.time())

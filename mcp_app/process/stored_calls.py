@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from mcp_app.auth.permissions import RightsCache
 from mcp_app.auth.token_cache import token_cache
-from mcp_app.process.loading import Catalogs
+from mcp_app.process.admission import NoAccess, Reason, find_caller
 from mcp_app.protocol.errors import InternalError
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
+from mcp_app.server.request import Request
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 LOST_ACCESS: Final = "The caller's access was taken away."
 
@@ -18,35 +20,27 @@ class AccessLost(InternalError):
     """The caller of a row may not call any more."""
 
 
-class CallingProcess(Protocol):
-    """The parts of a process that such calls need."""
-
-    catalogs: Catalogs
-    rights: RightsCache
-    adapters: Adapters
-
-
-async def make_exchange(
-    process: CallingProcess, server: str, revision: str, **members: Any
-) -> Exchange:
-    """Return a call of a caller who was there before, with the rights that it has now.
+async def make_request(
+    process: Process, server: str, revision: str, **members: Any
+) -> Request:
+    """Return a request of a caller who was there before, with the rights of now.
 
     Raise `AccessLost` if it has none at this server.
     """
-    principal = members["principal"]
-    catalog = process.catalogs.find_catalog(server)
-    if catalog is None:
-        raise InternalError(f"There is no server {server!r} any more.")
-    rights = await process.rights.find(principal, server, catalog.demands)
-    gone = await token_cache.has_ended(principal.key)
-    if gone or rights.gone or not rights.meets_demands(catalog.server.demands):
+    principal = members.pop("principal")
+    try:
+        caller = await find_caller(process, server, principal)
+    except NoAccess as error:
+        if error.reason is Reason.NO_SERVER:
+            message = f"There is no server {server!r} any more."
+            raise InternalError(message) from None
+        raise AccessLost(LOST_ACCESS) from None
+    if await token_cache.has_ended(principal.key):
         raise AccessLost(LOST_ACCESS)
-    return Exchange(
-        **members,
-        adapters=process.adapters,
-        catalog=catalog,
+    return Request(
+        process.adapters,
+        *caller,
         revision=REVISIONS[revision],
-        rights=rights,
-        outgoing=NoWayBack(),
         streams=False,
+        **members,
     )

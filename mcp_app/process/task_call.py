@@ -23,10 +23,10 @@ from mcp_app.protocol.tasks import (
     read_json,
 )
 from mcp_app.server.conversation import RequestState
-from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.handlers import tools
 from mcp_app.server.outcome import Encoded
 from mcp_app.server.round_trip import InputRequired
+from mcp_app.server.run import End, Run
 from mcp_app.server.tasks import parked_state, request_state_of, state_members
 from mcp_app.streams.tasks import task_rows
 
@@ -47,11 +47,11 @@ def ending_of_error(error: ProtocolError) -> dict[str, str]:
 
 
 class TaskCall:
-    """One run of a task: a `TaskRun` of its exchange, and what waits for its end."""
+    """One run of a task: a `TaskRun` of its request, and what waits for its end."""
 
     def __init__(self, owner: str, record: TaskRecord) -> None:
         self.record = record
-        self.exchange: Exchange | None = None
+        self.run: Run | None = None
         self.ending: dict[str, str] = {}
         """The columns of the row when it ends; empty where it goes on elsewhere."""
         self.parked: InputRequired | None = None
@@ -73,32 +73,32 @@ class TaskCall:
 
     # -- what the call does ----------------------------------------------------------
 
-    async def call_tool(self, exchange: Exchange) -> Encoded:
+    async def call_tool(self, run: Run) -> Encoded:
         """Call the tool; a question parks the task."""
         try:
-            result, ending = await tools.call_tool(exchange)
+            result, ending = await tools.call_tool(run)
         except InputRequired as needed:
             self.parked = needed
             raise
         # In 2025-11-25 a result with `isError` ends as failed ("Task Status").
         fails = ending.outcome is not Outcome.ANSWERED
-        failed = exchange.revision.task_requests and fails
+        failed = run.request.revision.task_requests and fails
         status = FAILED if failed else COMPLETED
         self.ending = {"status": status, "result": result.decode()}
         return result, ending
 
     def stop(self, end: End) -> None:
         self.is_abandoned = self.is_abandoned or end is End.CANCELLED
-        if self.exchange is not None:
-            self.exchange.stop(end)
+        if self.run is not None:
+            self.run.stop(end)
         else:
             self.done.set()
 
-    def ending_of_answer(self, exchange: Exchange, body: bytes) -> dict[str, str]:
+    def ending_of_answer(self, run: Run, body: bytes) -> dict[str, str]:
         """Return the columns for an answer that is an error; none if it goes on."""
         if self.parked is not None:
             return {}
-        if exchange.end is End.SHUT_DOWN:
+        if run.end is End.SHUT_DOWN:
             if self.record.rerun:
                 return {}
             return ending_of_error(InternalError(SHUT_DOWN, {"retryable": False}))
@@ -129,7 +129,7 @@ class TaskCall:
 
     def _store_progress(self) -> None:
         self._timer = None
-        if self.done.is_set() or self.exchange is None:
+        if self.done.is_set() or self.run is None:
             return
         now = time.monotonic()
         tell = now - self._announced_at >= ANNOUNCED_EVERY_S

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from django.db import Error as DatabaseError
 
 from mcp_app.pools.batching import Batches
 from mcp_app.pools.database import lookups, reader
-from mcp_app.process.callers import RecognisingProcess, may_read_task
+from mcp_app.process.callers import may_read_task
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.protocol.tasks import TaskRecord
 from mcp_app.streams import tasks as rows
 from mcp_app.streams.listeners import Listener
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 LOOK_S: Final = 5.0
 """Who waits for a task reads it again after so long, whatever was told."""
@@ -29,16 +32,10 @@ class TaskListener(Listener, Protocol):
         """Write that a task has changed."""
 
 
-class ChangesProcess(RecognisingProcess, Protocol):
-    """The parts of a process that changes of tasks need."""
-
-    def spawn_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]: ...
-
-
 class TaskChanges:
     """The waiters and streams of a process; used on its loop only."""
 
-    def __init__(self, process: ChangesProcess) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self._waiters: dict[int, set[asyncio.Event]] = {}
         self._listeners: dict[TaskListener, dict[int, int]] = {}

@@ -10,23 +10,18 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from django.db import Error as DatabaseError
 
-from mcp_app.auth.permissions import RightsCache
 from mcp_app.catalog.snapshot import Catalog
-from mcp_app.conf import Limits
 from mcp_app.pools.database import reader, unavailable, writer
-from mcp_app.process.freshness import FreshnessGate
-from mcp_app.process.heartbeat import Heartbeat
-from mcp_app.process.loading import Catalogs
 from mcp_app.process.queues import UnusableQueue, has_queue, tell_queue
-from mcp_app.process.running import HttpAnswer, RunningCalls
-from mcp_app.process.stored_calls import AccessLost, make_exchange
+from mcp_app.process.running import HttpAnswer
+from mcp_app.process.stored_calls import AccessLost, make_request
 from mcp_app.process.task_call import TaskCall, ending_of_error
 from mcp_app.process.task_changes import TaskChanges
 from mcp_app.protocol.errors import (
@@ -45,10 +40,13 @@ from mcp_app.protocol.tasks import (
     is_stranger,
 )
 from mcp_app.server import dispatch
-from mcp_app.server.exchange import Adapters, End, Exchange
-from mcp_app.server.tasks import run_members
+from mcp_app.server.run import End, Run
+from mcp_app.server.tasks import request_members
 from mcp_app.streams import tasks as rows
 from mcp_app.streams.tasks import task_rows
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 logger = logging.getLogger("mcp_app.process")
 
@@ -61,27 +59,10 @@ BATCH_SIZE: Final = 100
 """The site's queue is told of so many tasks at once."""
 
 
-class TaskProcess(Protocol):
-    """The parts of a process that tasks need."""
-
-    generation: int
-    stopping: bool
-    limits: Limits
-    catalogs: Catalogs
-    rights: RightsCache
-    running: RunningCalls
-    gate: FreshnessGate
-    adapters: Adapters
-    heartbeat: Heartbeat
-    watch: Callable[[], None]
-
-    def spawn_task(self, work: Awaitable[Value]) -> asyncio.Future[Value]: ...
-
-
 class TaskRunner:
     """The tasks of a process; used on its loop only."""
 
-    def __init__(self, process: TaskProcess, owner: str) -> None:
+    def __init__(self, process: Process, owner: str) -> None:
         """`owner` is the key of this worker; it runs tasks after `offer_places`."""
         self._process = process
         self._owner = owner
@@ -109,7 +90,7 @@ class TaskRunner:
         """Run so many tasks at a time; with `claims` those of others, too."""
         self._places, self._claims = places, claims
 
-    # -- for the handlers of requests (`server.exchange.Tasks`) ----------------------
+    # -- for the handlers of requests (`server.ports.Tasks`) ----------------------
 
     async def create(self, new: NewTask) -> TaskRecord | str:
         # The client may leave meanwhile: the task is there, and must run.
@@ -188,9 +169,9 @@ class TaskRunner:
             own = await writer.run(rows.owned_keys, self._owner)
         except (DatabaseError, Unavailable):
             return set()
-        for key, run in running.items():
+        for key, task_call in running.items():
             if key not in own:
-                run.stop(End.CANCELLED)
+                task_call.stop(End.CANCELLED)
         return own
 
     def claim_soon(self) -> None:
@@ -301,73 +282,76 @@ class TaskRunner:
     def _start(self, record: TaskRecord) -> asyncio.Future[None]:
         self._busy[record.person] += 1
         self.run_count += 1
-        self._runs[record.pk] = run = TaskCall(self._owner, record)
-        task = self._process.spawn_task(self._run(run))
-        task.add_done_callback(partial(self._finish, run))
+        self._runs[record.pk] = task_call = TaskCall(self._owner, record)
+        task = self._process.spawn_task(self._run(task_call))
+        task.add_done_callback(partial(self._finish, task_call))
         return task
 
-    def _finish(self, run: TaskCall, _: object) -> None:
-        del self._runs[run.record.pk]
-        self._busy -= Counter([run.record.person])
-        self.apply_changes({run.record.pk})
+    def _finish(self, task_call: TaskCall, _: object) -> None:
+        del self._runs[task_call.record.pk]
+        self._busy -= Counter([task_call.record.person])
+        self.apply_changes({task_call.record.pk})
 
-    async def _run(self, run: TaskCall) -> None:
+    async def _run(self, task_call: TaskCall) -> None:
         """Run a task, and store how it ended, until that is stored."""
         process = self._process
         try:
             await process.gate.wait_until_fresh(time.monotonic())
-            exchange = await self._exchange_for(run)
+            run = await self._admit(task_call)
         except (DatabaseError, Unavailable) as error:
             if isinstance(error, SwitchedOff):
-                run.ending = ending_of_error(error)
+                task_call.ending = ending_of_error(error)
             else:
                 # It waits again, until the database is there.
                 await asyncio.sleep(RETRY_S)
         except AccessLost as error:
-            run.ending = {"status": CANCELLED, "message": error.message}
+            task_call.ending = {"status": CANCELLED, "message": error.message}
         except ProtocolError as error:
-            run.ending = ending_of_error(error)
+            task_call.ending = ending_of_error(error)
         except Exception:
             logger.exception("A task could not begin.")
             failed = InternalError("The server failed; its log says why.")
-            run.ending = ending_of_error(failed)
+            task_call.ending = ending_of_error(failed)
         else:
-            run.exchange = exchange
-            process.running.start_call(exchange, self._call(run, exchange), run)
+            task_call.run = run
+            process.running.start_call(run, self._call(task_call, run), task_call)
             process.watch()
-            await run.done.wait()
-        await self._store_ending(run)
+            await task_call.done.wait()
+        await self._store_ending(task_call)
 
-    async def _call(self, run: TaskCall, exchange: Exchange) -> HttpAnswer:
+    async def _call(self, task_call: TaskCall, run: Run) -> HttpAnswer:
         try:
-            _, body = await dispatch.answer_request(exchange, run.call_tool)
+            _, body = await dispatch.answer_request(run, task_call.call_tool)
         except asyncio.CancelledError:
-            if exchange.end is None:
+            if run.end is None:
                 raise
             task = asyncio.current_task()
             assert task is not None  # noqa: S101 - a coroutine runs in one
             task.uncancel()
-            run.is_abandoned = True
+            task_call.is_abandoned = True
             return 200, b""
-        if not run.ending:
-            run.ending = run.ending_of_answer(exchange, body)
+        if not task_call.ending:
+            task_call.ending = task_call.ending_of_answer(run, body)
         return 200, b""
 
-    async def _exchange_for(self, run: TaskCall) -> Exchange:
-        """Return the call that runs a task; raise if its caller may not call now."""
-        record = run.record
-        members = run_members(record)
-        exchange = await make_exchange(
-            self._process, record.server, record.revision, **members
+    async def _admit(self, task_call: TaskCall) -> Run:
+        """Return the run of a task's call; raise if its caller may not call now."""
+        record = task_call.record
+        request = await make_request(
+            self._process,
+            record.server,
+            record.revision,
+            **request_members(record),
+            task=task_call,
+            mirrors_headers=False,
         )
-        exchange.task_run, exchange.renamed = run, True
-        return exchange
+        return Run(request)
 
-    async def _store_ending(self, run: TaskCall) -> None:
+    async def _store_ending(self, task_call: TaskCall) -> None:
         begun, is_logged = time.monotonic(), False
-        while not run.is_abandoned:
+        while not task_call.is_abandoned:
             try:
-                await writer.run(run.store_ending)
+                await writer.run(task_call.store_ending)
                 return
             except (DatabaseError, Unavailable) as error:
                 reason = error.__cause__ or error
@@ -378,5 +362,5 @@ class TaskRunner:
                 if lasts and self._process.heartbeat.is_steady:
                     # All else can be stored, so the database refuses this.
                     failed = InternalError("The result of this task cannot be stored.")
-                    run.parked, run.ending = None, ending_of_error(failed)
+                    task_call.parked, task_call.ending = None, ending_of_error(failed)
                 await asyncio.sleep(RETRY_S)

@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from mcp_app.auth.token_cache import token_cache
-from mcp_app.conf import Limits
 from mcp_app.invalidation.workers import FRESHNESS
-from mcp_app.process.event_delivery import EventDelivery
-from mcp_app.process.freshness import FreshnessGate
-from mcp_app.process.revocation import Revocation
-from mcp_app.process.running import RunningCalls
-from mcp_app.streams.listeners import Listeners
-from mcp_app.streams.session_store import SessionStore
-from mcp_app.streams.sse_reader import SseReader
+
+if TYPE_CHECKING:
+    from mcp_app.process.runtime import Process
 
 AGED = 0.5
 """Seconds between two searches for sessions that are too old."""
-
-
-class TickedProcess(Protocol):
-    """The parts of a process that the ticker needs."""
-
-    loop: asyncio.AbstractEventLoop
-    limits: Limits
-    listeners: Listeners
-    running: RunningCalls
-    sessions: SessionStore
-    gate: FreshnessGate
-
-    @property
-    def sse_reader(self) -> SseReader: ...
-    @property
-    def revocation(self) -> Revocation: ...
-    @property
-    def event_delivery(self) -> EventDelivery: ...
-    async def check_for_changes(self) -> None: ...
-    def spawn_task(self, work: Awaitable[None]) -> asyncio.Future[None]: ...
 
 
 class Ticker:
@@ -47,7 +21,7 @@ class Ticker:
     _answering: asyncio.TimerHandle | None = None
     _watching: asyncio.TimerHandle | None = None
 
-    def __init__(self, process: TickedProcess) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         self._beaten = self._aged = process.loop.time()
 

@@ -36,7 +36,7 @@ ID_BYTES: Final = 16
 
 
 class WebhookStore:
-    """What handlers do with subscriptions (`server.exchange.Webhooks`)."""
+    """What handlers do with subscriptions (`server.ports.Webhooks`)."""
 
     def __init__(self, limits: Limits) -> None:
         self.callbacks = Callbacks()

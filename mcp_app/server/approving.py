@@ -27,7 +27,8 @@ from mcp_app.server.outcome import Failed, time_limit
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import ToolEntry
-    from mcp_app.server.exchange import Exchange
+    from mcp_app.server.request import Request
+    from mcp_app.server.run import Run
 
 logger = logging.getLogger("mcp_app.server")
 
@@ -46,36 +47,36 @@ NOBODY_TO_ASK: Final = (
 )
 
 
-async def find_decision(
-    exchange: Exchange, entry: ToolEntry, arguments: JsonObject
-) -> Decision:
+async def find_decision(run: Run, entry: ToolEntry, arguments: JsonObject) -> Decision:
     """Return what a person must decide before a call runs.
 
     Raise `Failed` if nobody can, or if it was decided about another tool.
     """
-    approval, run = entry.definition.approval, exchange.task_run
-    agreed = None if run is None else run.record.read_state().approval
+    approval, task = entry.definition.approval, run.request.task
+    agreed = None if task is None else task.record.read_state().approval
     if agreed is not None and agreed["tool"] != fingerprint(entry):
         raise Failed(CHANGED, Outcome.TOOL_ERROR)
     if agreed is not None or approval is None:
         return Decision()
     is_needed, text = True, ""
     if approval.when is not None or approval.describe is not None:
-        is_needed, text = await _ask_site(exchange, entry, approval, arguments)
+        is_needed, text = await _ask_site(run, entry, approval, arguments)
     if not is_needed:
         return Decision()
-    if run is not None or not exchange.principal.user_id:
-        raise Failed(SIGN_IN if run is None else NOT_DECIDED, Outcome.TOOL_ERROR)
+    if task is not None or not run.request.principal.user_id:
+        raise Failed(SIGN_IN if task is None else NOT_DECIDED, Outcome.TOOL_ERROR)
     return Decision(STATUSES[approval.by], text)
 
 
 async def _ask_site(
-    exchange: Exchange, entry: ToolEntry, approval: Approval, arguments: JsonObject
+    run: Run, entry: ToolEntry, approval: Approval, arguments: JsonObject
 ) -> tuple[bool, str]:
     """Return whether a call needs a decision, and the sentence that is read first."""
 
+    request = run.request
+
     def ask_functions() -> tuple[bool, str]:
-        user, text = exchange.adapters.users.active_user(exchange.principal), ""
+        user, text = request.adapters.users.active_user(request.principal), ""
         with discard_changes():
             # Only False says that nobody need agree.
             if (
@@ -90,8 +91,8 @@ async def _ask_site(
         return True, visible(line, MAX_SENTENCE)
 
     try:
-        async with asyncio.timeout(time_limit(exchange, entry)):
-            return await exchange.adapters.user_code.call(exchange, ask_functions)
+        async with asyncio.timeout(time_limit(request, entry)):
+            return await request.adapters.user_code.call(run, ask_functions)
     except ProtocolError:
         raise
     except Exception:
@@ -110,11 +111,12 @@ def fingerprint(entry: ToolEntry) -> str:
     return _digest_of(key, entry.version, demand, wire)
 
 
-def call_digest(exchange: Exchange, entry: ToolEntry, arguments: JsonObject) -> str:
+def call_digest(run: Run, entry: ToolEntry, arguments: JsonObject) -> str:
     """Return what two calls have in common that are the same to who decides."""
-    caller, server = exchange.principal.key, exchange.catalog.server.slug
+    request = run.request
+    caller, server = request.principal.key, request.catalog.server.slug
     # A site may tell its tenants apart by them; processes have ports of their own.
-    address = _PORT.sub("", exchange.host), context_headers(exchange)
+    address = _PORT.sub("", request.host), context_headers(request)
     tool = entry.identity, fingerprint(entry)
     return _digest_of(caller, server, address, tool, arguments)
 
@@ -130,12 +132,12 @@ def _digest_of(*parts: object) -> str:
     return sha256(jsonrpc.canonical(parts)).hexdigest()
 
 
-def approval_state(exchange: Exchange, entry: ToolEntry, text: str) -> JsonObject:
+def approval_state(request: Request, entry: ToolEntry, text: str) -> JsonObject:
     """Return what the state of a task has of what a person decides (`TaskState`)."""
     approval = entry.definition.approval
     # In 2025-11-25 a result with `isError` ends as failed ("Task Status").
-    status = FAILED if exchange.revision.task_requests else COMPLETED
-    result = exchange.complete_result({"isError": True})
+    status = FAILED if request.revision.task_requests else COMPLETED
+    result = request.complete_result({"isError": True})
     return {
         "text": text,
         "tool": fingerprint(entry),
@@ -144,12 +146,12 @@ def approval_state(exchange: Exchange, entry: ToolEntry, text: str) -> JsonObjec
     }
 
 
-def waits_for_decision(exchange: Exchange) -> bool:
+def waits_for_decision(run: Run) -> bool:
     """Whether a person must decide before this call runs, as far as is known."""
-    return exchange.decision is not None and exchange.decision.status != ""
+    return run.decision is not None and run.decision.status != ""
 
 
-def ending_as_begun(exchange: Exchange) -> Ending:
+def ending_as_begun(run: Run) -> Ending:
     """Return the ending of a call that has become a task."""
-    status = (exchange.decision or Decision()).status
+    status = (run.decision or Decision()).status
     return Ending(Outcome.TASK, f"Waits for {status}" if status else "")

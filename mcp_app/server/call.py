@@ -18,15 +18,15 @@ from mcp_app.server.context import (
     current_call,
     reset_current_call,
 )
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.outcome import failure_of, time_limit
 from mcp_app.server.round_trip import check_retry
+from mcp_app.server.run import Run
 
 Output = TypeVar("Output")
 
 
 async def run_user_code(
-    exchange: Exchange,
+    run: Run,
     entry: Entry[Any, Any],
     runnable: Runnable[Output],
     arguments: dict[str, object],
@@ -37,70 +37,71 @@ async def run_user_code(
     `convert` replaces the runnable's own conversion.  Raises `asyncio.CancelledError`
     if the call ended without an answer (`exchange.end` says how).
     """
-    converter, user_code = convert or runnable.convert, exchange.adapters.user_code
+    request = run.request
+    converter, user_code = convert or runnable.convert, request.adapters.user_code
     try:
-        if "requestState" in exchange.params or "inputResponses" in exchange.params:
-            check_retry(exchange)
+        if "requestState" in request.params or "inputResponses" in request.params:
+            check_retry(request)
         if runnable.style == "inline":
             return converter(runnable.run(**arguments))
-        exchange.seconds = time_limit(exchange, entry)
+        run.seconds = time_limit(request, entry)
         if runnable.context is not None:
-            arguments[runnable.context] = context_face_of(exchange, runnable)
-        token = current_call.set(exchange)
+            arguments[runnable.context] = context_face_of(run, runnable)
+        token = current_call.set(run)
         try:
             if user_code.nothing_around(runnable):
                 output = converter(await runnable.run(**arguments))  # type: ignore[misc]
             else:
-                output = await user_code.run(exchange, runnable, arguments, converter)
+                output = await user_code.run(run, runnable, arguments, converter)
         except BaseException as error:
             reset_current_call(token)
-            conclude_call(exchange, error)
+            conclude_call(run, error)
             raise
         current_call.reset(token)
-        conclude_call(exchange)
+        conclude_call(run)
     except ProtocolError:
         raise
     except (Exception, asyncio.CancelledError) as error:
-        raise failure_of(exchange, entry, error) from error
+        raise failure_of(run, entry, error) from error
     return output
 
 
-def conclude_call(exchange: Exchange, error: BaseException | None = None) -> None:
+def conclude_call(run: Run, error: BaseException | None = None) -> None:
     """Stop the clock of a call whose user code returned, or raised `error`.
 
     Raises what it ends with instead; returns if `error` is raised as it is.
     """
     try:
         if error is not None:
-            _check_end(exchange, error)
+            _check_end(run, error)
     finally:
-        core, exchange.seconds = exchange.core, None
+        core, run.seconds = run.core, None
         if core is not None:
             core.close()
     if core is not None and error is None:
         _check_answered(core)
 
 
-def look_after(exchange: Exchange) -> None:
+def look_after(run: Run) -> None:
     """Enforce the time limit of a call that lasts for longer than a moment."""
-    if exchange.seconds is not None:
-        call_core_of(exchange).clock.start_timer()
+    if run.seconds is not None:
+        call_core_of(run).clock.start_timer()
 
 
-def _check_end(exchange: Exchange, error: BaseException) -> None:
+def _check_end(run: Run, error: BaseException) -> None:
     """Translate an exception of user code; return if it is raised as it is.
 
     A `SystemExit`, or a cancellation of its own, is a failure like any other.
     """
     cancelled = isinstance(error, asyncio.CancelledError | CallCancelled)
-    core: CallCore | None = exchange.core
-    if core is not None and exchange.end is None and not cancelled:
+    core: CallCore | None = run.core
+    if core is not None and run.end is None and not cancelled:
         _check_answered(core)
-    if isinstance(error, Exception) or not exchange.adapters.loop.is_running():
+    if isinstance(error, Exception) or not run.request.adapters.loop.is_running():
         # A coroutine that is left over at the end of its loop gets a GeneratorExit.
         return
     task = asyncio.current_task()
-    ended = exchange.end is not None or (task is not None and task.cancelling() > 0)
+    ended = run.end is not None or (task is not None and task.cancelling() > 0)
     if not cancelled or not ended:
         raise RuntimeError(f"The function raised {error!r}.") from error
     if isinstance(error, CallCancelled):

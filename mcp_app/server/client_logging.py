@@ -35,12 +35,12 @@ class ClientHandler(logging.Handler):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        exchange = current_call.get()
-        if exchange is None or record.name.partition(".")[0] == "mcp_app":
+        run = current_call.get()
+        if run is None or record.name.partition(".")[0] == "mcp_app":
             return
         try:
             text = self.format(_without_traceback(record))
-            call_core_of(exchange).send_log_message(
+            call_core_of(run).send_log_message(
                 protocol_level(record.levelno), text, record.name
             )
         except Exception:

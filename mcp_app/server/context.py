@@ -36,9 +36,10 @@ from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import notification_message
 from mcp_app.protocol.events import cause_of
 from mcp_app.protocol.negotiation import LOG_LEVEL
-from mcp_app.server.exchange import SEVERITY, End, Exchange
 from mcp_app.server.questions import note_deprecated_use
+from mcp_app.server.request import SEVERITY
 from mcp_app.server.round_trip import CallClock, InputRequired, RoundTrip, TaskStarted
+from mcp_app.server.run import End, Run
 from mcp_app.server.throttle import NotificationThrottle
 
 if TYPE_CHECKING:
@@ -51,19 +52,19 @@ DEFAULT_LEVEL = SEVERITY["info"]
 
 _TIME = {"exchange", "clock"}
 
-current_call: ContextVar[Exchange | None] = ContextVar("mcp_call", default=None)
+current_call: ContextVar[Run | None] = ContextVar("mcp_call", default=None)
 """The current call; its client may get forwarded records of `logging`."""
 
 
 def cause_of_call() -> str:
     """Return the digest of who made the call that runs; "" for nobody in particular."""
-    exchange = current_call.get()
-    if exchange is None or exchange.principal.anonymous:
+    run = current_call.get()
+    if run is None or run.request.principal.anonymous:
         return ""
-    return cause_of(exchange.principal.key)
+    return cause_of(run.request.principal.key)
 
 
-def reset_current_call(token: Token[Exchange | None]) -> None:
+def reset_current_call(token: Token[Run | None]) -> None:
     """Reset `current_call`, also if the call is closed elsewhere than it was begun.
 
     That is what the end of the loop does with a coroutine that is left over.
@@ -72,11 +73,11 @@ def reset_current_call(token: Token[Exchange | None]) -> None:
         current_call.reset(token)
 
 
-def call_core_of(exchange: Exchange) -> CallCore:
+def call_core_of(run: Run) -> CallCore:
     """Return the core of a running call; made on first use."""
-    core: CallCore | None = exchange.core
+    core: CallCore | None = run.core
     if core is None:
-        core = exchange.core = CallCore(exchange)
+        core = run.core = CallCore(run)
     return core
 
 
@@ -87,17 +88,17 @@ class CallCore:
     _last_progress: float | None = None
     _over = False
 
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
+    def __init__(self, run: Run) -> None:
+        self.run = run
 
     @cached_property
     def clock(self) -> CallClock:
         """The clock of the call; made on first use."""
-        exchange = self.exchange
-        expired = partial(exchange.stop, End.TIMED_OUT)
-        loop = exchange.adapters.loop
-        began = exchange.began or loop.time()
-        return CallClock(loop, exchange.seconds, expired, began)
+        run = self.run
+        expired = partial(run.stop, End.TIMED_OUT)
+        loop = run.request.adapters.loop
+        began = run.began or loop.time()
+        return CallClock(loop, run.seconds, expired, began)
 
     @property
     def is_idle(self) -> bool:
@@ -111,18 +112,18 @@ class CallCore:
 
     def close(self) -> None:
         """End the core, and break its reference cycle."""
-        if self._last_progress is not None and self.exchange.end is None:
+        if self._last_progress is not None and self.run.end is None:
             # The rate limit may hold back the last progress: send it now.
-            self._progress_throttle.send_delayed(self.exchange.outgoing.send)
+            self._progress_throttle.send_delayed(self.run.reply.send)
         if "clock" in self.__dict__:
             self.clock.close()
-        self.exchange.core = None
+        self.run.core = None
         self._over = True
 
     @cached_property
     def round_trip(self) -> RoundTrip:
         """The questions and steps of the call."""
-        return RoundTrip(self.exchange, self.clock, self.visits)
+        return RoundTrip(self.run, self.clock, self.visits)
 
     @property
     def needed_input(self) -> InputRequired | TaskStarted | None:
@@ -131,31 +132,31 @@ class CallCore:
 
     @cached_property
     def _progress_throttle(self) -> NotificationThrottle:
-        return NotificationThrottle(self.exchange.adapters.limits)
+        return NotificationThrottle(self.run.request.adapters.limits)
 
     @cached_property
     def _log_throttle(self) -> NotificationThrottle:
-        return NotificationThrottle(self.exchange.adapters.limits)
+        return NotificationThrottle(self.run.request.adapters.limits)
 
     @property
     def _least_level(self) -> int | None:
         """The least severe level that the client wants, None for no message."""
-        exchange = self.exchange
-        if "notifications/message" not in exchange.revision.notifications:
+        run = self.run
+        if "notifications/message" not in run.request.revision.notifications:
             return None
-        if exchange.revision.log_level_per_request:
-            return SEVERITY.get(str(exchange.meta.get(LOG_LEVEL)))
-        level = exchange.session.level if exchange.session is not None else None
+        if run.request.revision.log_level_per_request:
+            return SEVERITY.get(str(run.request.meta.get(LOG_LEVEL)))
+        level = run.request.session.level if run.request.session is not None else None
         return DEFAULT_LEVEL if level is None else level
 
     def is_on_loop(self) -> bool:
         """Whether this is the thread of the process's loop."""
-        return threading.get_ident() == self.exchange.adapters.thread
+        return threading.get_ident() == self.run.request.adapters.thread
 
     def check_running(self) -> None:
         """Raise `CallCancelled` if the call was ended."""
-        if self.exchange.end is not None:
-            raise CallCancelled(f"This call has ended: {self.exchange.end.value}.")
+        if self.run.end is not None:
+            raise CallCancelled(f"This call has ended: {self.run.end.value}.")
 
     def check_open(self) -> None:
         """Raise if the call was ended or is over."""
@@ -176,25 +177,25 @@ class CallCore:
             )
         if self._least_level is None or SEVERITY[level] < self._least_level:
             return
-        note_deprecated_use(self.exchange.revision, "logging")
+        note_deprecated_use(self.run.request.revision, "logging")
         data = log_secrets.remove_secrets(data)
         params: dict[str, object] = {"level": level, "data": data}
         if logger is not None:
             params["logger"] = logger
         message = jsonrpc.write(notification_message("notifications/message", params))
         offer = self._log_throttle.offer_message
-        self._run_on_loop(offer, message, self.exchange.outgoing.send, False)
+        self._run_on_loop(offer, message, self.run.reply.send, False)
 
     def send_progress(
         self, progress: float, total: float | None, message: str | None
     ) -> None:
         """Queue progress; a value that does not increase is left out."""
-        exchange = self.exchange
-        if exchange.task_run is not None:
-            task_run = exchange.task_run
+        run = self.run
+        if run.request.task is not None:
+            task_run = run.request.task
             self._run_on_loop(task_run.offer_progress, progress, total, message)
             return
-        token = exchange.meta.get("progressToken")
+        token = run.request.meta.get("progressToken")
         if token is None or not self._increases(progress):
             return
         self._last_progress = progress
@@ -203,10 +204,10 @@ class CallCore:
             members["total"] = total
         if message is not None:
             members["message"] = message
-        params = exchange.revision.known_members("progress", members)
+        params = run.request.revision.known_members("progress", members)
         encoded = jsonrpc.write(notification_message("notifications/progress", params))
         offer = self._progress_throttle.offer_message
-        self._run_on_loop(offer, encoded, exchange.outgoing.send, True)
+        self._run_on_loop(offer, encoded, run.reply.send, True)
 
     def _increases(self, progress: float) -> bool:
         return self._last_progress is None or progress > self._last_progress
@@ -219,12 +220,12 @@ class CallCore:
         for identifier in filter(None, identifiers):
             params = {"elicitationId": identifier}
             message = jsonrpc.write(notification_message(method, params))
-            self._run_on_loop(self.exchange.outgoing.send, message)
+            self._run_on_loop(self.run.reply.send, message)
 
     def announce_change(self, what: str) -> None:
         """Write and announce a change; returns at once."""
-        server = self.exchange.catalog.server.slug
-        self._run_on_loop(self.exchange.adapters.topics.tell, what, server)
+        server = self.run.request.catalog.server.slug
+        self._run_on_loop(self.run.request.adapters.topics.tell, what, server)
 
     def reconnect(self, after: float) -> None:
         """Ask the client to reconnect later; raise ValueError for a bad time."""
@@ -234,13 +235,13 @@ class CallCore:
                 f" and at most {MAX_RECONNECT_DELAY_S:g}."
             )
         after_ms = math.ceil(after * 1000)
-        self._run_on_loop(self.exchange.outgoing.reconnect, after_ms)
+        self._run_on_loop(self.run.reply.reconnect, after_ms)
 
     def _run_on_loop(self, function: Callable[..., object], *arguments: object) -> None:
         if self.is_on_loop():
             function(*arguments)
         else:
-            self.exchange.adapters.post(function, *arguments)
+            self.run.request.adapters.post(function, *arguments)
 
     def question_key(self, key: str | None) -> str:
         """Return a question's key: as given, or `question_1` and so on."""
@@ -250,19 +251,19 @@ class CallCore:
     @property
     def _asks_by_retry(self) -> bool:
         """Whether a question ends the run of the function, which begins anew."""
-        exchange = self.exchange
-        return exchange.revision.stateless or exchange.task_run is not None
+        run = self.run
+        return run.request.revision.stateless or run.request.task is not None
 
     def become_task(self) -> None:
         """Go on as a task, if the call can be one; see `Context.as_task`."""
         self.check_open()
-        exchange, entry = self.exchange, self.exchange.entry
+        run, entry = self.run, self.run.entry
         if (
-            exchange.task_run is None
-            and exchange.adapters.tasks is not None
+            run.request.task is None
+            and run.request.adapters.tasks is not None
             and entry is not None
             and getattr(entry.definition, "can_be_task", False)
-            and exchange.takes_tasks
+            and run.request.takes_tasks
         ):
             self.round_trip.become_task()
 
@@ -271,7 +272,7 @@ class CallCore:
     ) -> Mapping[str, Answer]:
         """Ask from any loop; wait on the loop of the process."""
         self.check_open()
-        await self.exchange.adapters.user_code.refuse_in_outer_transaction()
+        await self.run.request.adapters.user_code.refuse_in_outer_transaction()
         trip = self.round_trip
         if self._asks_by_retry:
             return await self._read_forms(
@@ -282,7 +283,7 @@ class CallCore:
         )
         on_loop = self.is_on_loop()
         waiting = trip.ask_on_stream(prepared, timeout, in_thread=not on_loop)
-        with self.exchange.adapters.user_code.waiting():
+        with self.run.request.adapters.user_code.waiting():
             if on_loop:
                 results = await waiting
             else:
@@ -302,23 +303,23 @@ class CallCore:
 
     async def in_thread(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread of user code, from any loop."""
-        return await self.exchange.adapters.user_code.call(self.exchange, function)
+        return await self.run.request.adapters.user_code.call(self.run, function)
 
     def ask_blocking(
         self, questions: Mapping[str, Question[Any]], timeout: float | None
     ) -> Mapping[str, Answer]:
         """Ask from a pool thread; another thread may work meanwhile."""
         self.check_open()
-        self.exchange.adapters.user_code.refuse_in_transaction()
+        self.run.request.adapters.user_code.refuse_in_transaction()
         trip = self.round_trip
         if self._asks_by_retry:
             return trip.ask_by_retry(questions)
         prepared = trip.prepare_all(questions)
         waiting = trip.ask_on_stream(prepared, timeout, in_thread=True)
-        with self.exchange.adapters.user_code.waiting():
+        with self.run.request.adapters.user_code.waiting():
             try:
                 future = self._submit_to_loop(waiting)
-                results = self.exchange.adapters.user_code.wait_for(future)
+                results = self.run.request.adapters.user_code.wait_for(future)
             except FutureCancelled:
                 self.check_running()
                 raise
@@ -330,10 +331,10 @@ class CallCore:
         async def until_end() -> Value:
             task = asyncio.current_task()
             if task is not None:
-                self.exchange.add_end_callback(task.cancel)
+                self.run.add_end_callback(task.cancel)
             return await waiting
 
-        loop = self.exchange.adapters.loop
+        loop = self.run.request.adapters.loop
         return asyncio.run_coroutine_threadsafe(until_end(), loop)
 
 
@@ -343,13 +344,13 @@ class _Face:
     _ask_question: Callable[..., Any]
 
     def __init__(self, core: CallCore) -> None:
-        exchange = core.exchange
+        run = core.run
         self._core = core
-        self.principal = exchange.principal
-        self.client = exchange.client
-        self.revision = exchange.revision.version
-        self.server = exchange.catalog.server.slug
-        self.request_id = exchange.request_id
+        self.principal = run.request.principal
+        self.client = run.request.client
+        self.revision = run.request.revision.version
+        self.server = run.request.catalog.server.slug
+        self.request_id = run.request.id
 
     def log(self, level: Level, data: object, logger: str | None = None) -> Queued:
         self._core.check_running()
@@ -380,12 +381,12 @@ class _Face:
 
     @property
     def task_id(self) -> str | None:
-        run = self._core.exchange.task_run
+        run = self._core.run.request.task
         return None if run is None else run.record.public_id
 
     @property
     def cancelled(self) -> bool:
-        return self._core.exchange.end is not None
+        return self._core.run.end is not None
 
     @property
     def deadline(self) -> float | None:
@@ -460,17 +461,15 @@ class SyncFace(_Face, SyncContext):
     ) -> Any:
         self._core.check_open()
         step = self._core.round_trip.step_function(key, function, arguments, named)
-        return self._core.exchange.adapters.user_code.call_here(step)
+        return self._core.run.request.adapters.user_code.call_here(step)
 
     def user(self) -> User | None:
         self._core.check_open()
-        user_code = self._core.exchange.adapters.user_code
+        user_code = self._core.run.request.adapters.user_code
         return user_code.call_here(self._core.round_trip.read_user)
 
 
-def context_face_of(
-    exchange: Exchange, runnable: Runnable[Any]
-) -> SyncFace | AsyncFace:
+def context_face_of(run: Run, runnable: Runnable[Any]) -> SyncFace | AsyncFace:
     """Return the Context that a function takes."""
     face = SyncFace if runnable.style == "sync" else AsyncFace
-    return face(call_core_of(exchange))
+    return face(call_core_of(run))

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from mcp_app.interface.call_record import ANSWERED, Ending
-from mcp_app.protocol import jsonrpc, results
+from mcp_app.protocol import envelope, jsonrpc, results
 from mcp_app.protocol.envelope import error_message
 from mcp_app.protocol.errors import (
     InternalError,
@@ -17,18 +17,18 @@ from mcp_app.protocol.errors import (
     ResourceNotFound,
 )
 from mcp_app.server import recording
-from mcp_app.server.exchange import End
 from mcp_app.server.handlers import HANDLERS, Handler
 from mcp_app.server.handlers.definitions import LISTINGS
 from mcp_app.server.outcome import ending_of, ending_without_answer, error_of_end
 from mcp_app.server.round_trip import InputRequired, now_ms, request_binding
+from mcp_app.server.run import End
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Catalog
     from mcp_app.interface.principal import Principal
-    from mcp_app.protocol.envelope import Request
     from mcp_app.protocol.revisions import Revision
-    from mcp_app.server.exchange import Exchange
+    from mcp_app.server.request import Request
+    from mcp_app.server.run import Run
 
 logger = logging.getLogger("mcp_app.server")
 
@@ -46,98 +46,101 @@ _UNWANTED = frozenset({End.CANCELLED, End.CLIENT_GONE})
 
 
 async def answer_request(
-    exchange: Exchange, handler: Handler | None = None, began: float | None = None
+    run: Run, handler: Handler | None = None, began: float | None = None
 ) -> tuple[int, bytes]:
     """Return the HTTP status and the encoded answer of a request.
 
     `handler` takes the place of its method's; `began` is when it began (monotonic), if
     that was earlier.  Raises `asyncio.CancelledError` if the call ended unanswered.
     """
-    tracing = exchange.adapters.tracing
+    request = run.request
+    tracing = request.adapters.tracing
     if (
         tracing is not None
-        and exchange.span is None
-        and (span := tracing.start_request(exchange)) is not None
+        and run.span is None
+        and (span := tracing.start_request(run)) is not None
     ):
-        with tracing.record_request(exchange, span):
-            return await answer_request(exchange, handler, began)
-    is_logged = exchange.method in recording.KINDS
-    audit = exchange.adapters.audit if is_logged else None
+        with tracing.record_request(run, span):
+            return await answer_request(run, handler, began)
+    is_logged = request.method in recording.KINDS
+    audit = request.adapters.audit if is_logged else None
     began, body = time.monotonic() if began is None else began, b""
     try:
-        if audit is not None and exchange.wide:
-            await recording.write_arguments(audit, exchange)
-        status, encoded, exchange.ending = await _run_handler(exchange, handler)
-        _check_wanted(exchange)
+        if audit is not None and request.is_large:
+            await recording.write_arguments(audit, run)
+        status, encoded, run.ending = await _run_handler(run, handler)
+        _check_wanted(run)
         body = encoded
     except BaseException as error:
-        exchange.ending = ending_without_answer(exchange, error)
+        run.ending = ending_without_answer(run, error)
         raise
     finally:
         if audit is not None:
-            recording.record_call(audit, exchange, began, len(body))
+            recording.record_call(audit, run, began, len(body))
     if audit is not None and audit.strict:
         await audit.wait_until_written()
     return status, body
 
 
-async def _run_handler(
-    exchange: Exchange, handler: Handler | None
-) -> tuple[int, bytes, Ending]:
+async def _run_handler(run: Run, handler: Handler | None) -> tuple[int, bytes, Ending]:
+    request = run.request
     ending = ANSWERED
     try:
-        if exchange.method not in exchange.revision.methods:
-            raise MethodNotFound(f"Method not found: {exchange.method:.200}")
-        session = exchange.session
+        if request.method not in request.revision.methods:
+            raise MethodNotFound(f"Method not found: {request.method:.200}")
+        session = request.session
         # The client can have a stream here, or elsewhere with its session.
-        has_streams = exchange.streams or (session is not None and not session.whole)
-        if exchange.method in NEED_STREAMS and not has_streams:
+        has_streams = request.streams or (session is not None and not session.whole)
+        if request.method in NEED_STREAMS and not has_streams:
             raise MethodNotFound(
-                f"{exchange.method} needs a stream, and this site cannot keep streams"
+                f"{request.method} needs a stream, and this site cannot keep streams"
                 " open (WSGI)."
             )
-        result = await (handler or HANDLERS[exchange.method])(exchange)
+        result = await (handler or HANDLERS[request.method])(run)
         if type(result) is tuple:
             result, ending = result
         encoded = result if type(result) is bytes else jsonrpc.write(result)
     except InputRequired as needed:
-        return _input_required(exchange, needed)
+        return _input_required(request, needed)
     except ProtocolError as error:
-        return _refuse_request(exchange, error)
+        return _refuse_request(request, error)
     except asyncio.CancelledError:
-        return _refuse_request(exchange, error_of_end(exchange))
+        return _refuse_request(request, error_of_end(run))
     except Exception:
-        logger.exception("A handler failed.", extra={"method": exchange.method})
+        logger.exception("A handler failed.", extra={"method": request.method})
         failed = InternalError("The server failed; its log says why.")
-        return _refuse_request(exchange, failed)
-    return 200, result_message(exchange.request_id, encoded), ending
+        return _refuse_request(request, failed)
+    return 200, result_message(request.id, encoded), ending
 
 
 def ready_list_page(
-    catalog: Catalog, revision: Revision, request: Request, principal: Principal
+    catalog: Catalog,
+    revision: Revision,
+    message: envelope.Request,
+    principal: Principal,
 ) -> bytes | None:
     """Return the encoded first page of a list that is the same for all callers.
 
     None for any other request, or if that page has not been made yet.
     """
-    name = LISTINGS.get(request.method)
-    if name is None or "cursor" in request.params or principal.scope is not None:
+    name = LISTINGS.get(message.method)
+    if name is None or "cursor" in message.params or principal.scope is not None:
         return None
     result = catalog.listings[name].first_result(revision)
-    return None if result is None else result_message(request.id, result)
+    return None if result is None else result_message(message.id, result)
 
 
 def _input_required(
-    exchange: Exchange, needed: InputRequired
+    request: Request, needed: InputRequired
 ) -> tuple[int, bytes, Ending]:
     try:
-        state = exchange.adapters.sealer.seal_state(
-            needed.state, request_binding(exchange), now_ms()
+        state = request.adapters.sealer.seal_state(
+            needed.state, request_binding(request), now_ms()
         )
     except ValueError as error:
-        return _refuse_request(exchange, InternalError(str(error)))
-    result = exchange.complete_result(results.input_required(needed.questions, state))
-    encoded = result_message(exchange.request_id, jsonrpc.write(result))
+        return _refuse_request(request, InternalError(str(error)))
+    result = request.complete_result(results.input_required(needed.questions, state))
+    encoded = result_message(request.id, jsonrpc.write(result))
     return 200, encoded, needed.ending
 
 
@@ -155,16 +158,16 @@ def result_envelope(request_id: bytes, result: bytes) -> bytes:
     )
 
 
-def _check_wanted(exchange: Exchange) -> None:
+def _check_wanted(run: Run) -> None:
     """Raise if nobody waits any more: user code may have caught its cancellation."""
-    if exchange.end in _UNWANTED:
+    if run.end in _UNWANTED:
         raise asyncio.CancelledError
 
 
 def _refuse_request(
-    exchange: Exchange, error: ProtocolError
+    request: Request, error: ProtocolError
 ) -> tuple[int, bytes, Ending]:
-    refusal = encoded_refusal(exchange.revision, exchange.request_id, error)
+    refusal = encoded_refusal(request.revision, request.id, error)
     return *refusal, ending_of(error)
 
 

@@ -22,10 +22,10 @@ from mcp_app.server.events import (
     find_subscription,
     first_position,
     read_batch,
-    subscriber_exchange,
 )
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.finding import visible_listing
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
 
 USUAL_WAIT_S: Final = 25
 MAX_EVENTS: Final = 20
@@ -71,14 +71,14 @@ async def _wait_for_event(*, arguments: JsonObject) -> ToolOutput:
     call = current_call.get()
     assert call is not None  # noqa: S101 - `run_user_code` has set it
     # Events are chosen in a call of their own, beside the one that waits.
-    exchange = subscriber_exchange(call)
+    run = Run(call.request._replace(task=None))
     if "name" not in arguments:
-        return ToolOutput((), structured={"types": _visible_types(exchange)})
+        return ToolOutput((), structured={"types": _visible_types(run.request)})
     try:
-        subscription = await find_subscription(exchange, arguments)
+        subscription = await find_subscription(run, arguments)
         if "last" in arguments:
-            return await _latest_events(exchange, subscription, arguments["last"])
-        return await _next_events(call, exchange, subscription, arguments)
+            return await _latest_events(run, subscription, arguments["last"])
+        return await _next_events(call, run, subscription, arguments)
     except ProtocolError as error:
         raise ToolError(error.message) from error
 
@@ -99,8 +99,8 @@ EVENT_TOOL: Final = (
 )
 
 
-def _visible_types(exchange: Exchange) -> list[JsonObject]:
-    listing = visible_listing(exchange, exchange.catalog.listings[LISTING])
+def _visible_types(request: Request) -> list[JsonObject]:
+    listing = visible_listing(request, request.catalog.listings[LISTING])
     return [
         {
             "name": each.identity,
@@ -111,25 +111,23 @@ def _visible_types(exchange: Exchange) -> list[JsonObject]:
     ]
 
 
-async def _latest_events(
-    exchange: Exchange, subscription: Subscription, most: int
-) -> ToolOutput:
-    outbox, entry = exchange.adapters.events, subscription.entry
+async def _latest_events(run: Run, subscription: Subscription, most: int) -> ToolOutput:
+    outbox, entry = run.request.adapters.events, subscription.entry
     newest = (await outbox.current_state(entry.definition.topic)).newest
     rows = await outbox.load_latest(entry.definition.topic, MAX_POLL_EVENTS)
-    chosen = await choose_events(exchange, subscription, rows)
+    chosen = await choose_events(run, subscription, rows)
     events = [each for each in chosen if not each.is_gap][-most:]
     return ToolOutput(
         (),
         structured={
             "events": [event_to_wire(each, entry.identity) for each in events],
-            "cursor": cursor_at(exchange, entry, newest),
+            "cursor": cursor_at(run.request, entry, newest),
         },
     )
 
 
 async def _next_events(
-    call: Exchange, exchange: Exchange, subscription: Subscription, params: JsonObject
+    call: Run, run: Run, subscription: Subscription, params: JsonObject
 ) -> ToolOutput:
     loop, core, entry = (
         asyncio.get_running_loop(),
@@ -137,28 +135,28 @@ async def _next_events(
         subscription.entry,
     )
     began, wait = loop.time(), params.get("wait", USUAL_WAIT_S)
-    position, truncated = await first_position(exchange, entry, params)
+    position, truncated = await first_position(run.request, entry, params)
     if truncated:
         # Whoever has missed something must know it now.
         wait = 0
     while True:
-        batch = await read_batch(exchange, subscription, position, MAX_EVENTS)
+        batch = await read_batch(run, subscription, position, MAX_EVENTS)
         position, left = batch.position, began + wait - loop.time()
         truncated |= batch.truncated
         if batch.events or batch.truncated or left <= 0:
             break
-        goes_on = await exchange.adapters.events.wait(
+        goes_on = await run.request.adapters.events.wait(
             {entry.definition.topic}, 0 if batch.has_more else min(left, LOOK_S)
         )
         if not goes_on:
             break
         core.send_progress(loop.time() - began, wait, None)
         # Rights, or the type, may have changed meanwhile.
-        exchange = await exchange.adapters.events.renew_exchange(exchange)
-        subscription = await find_subscription(exchange, params)
+        run = Run(await run.request.adapters.events.renew_request(run.request))
+        subscription = await find_subscription(run, params)
     answer: JsonObject = {
         "events": [event_to_wire(each, entry.identity) for each in batch.events],
-        "cursor": cursor_at(exchange, entry, position),
+        "cursor": cursor_at(run.request, entry, position),
     }
     if truncated:
         answer["note"] = "Some events are left out: too many, or before the cursor."

@@ -12,9 +12,8 @@ from functools import partial
 from typing import Any, Final
 
 from mcp_app.catalog.runnable import ArgumentsRefused
-from mcp_app.catalog.snapshot import Catalog, EventEntry
+from mcp_app.catalog.snapshot import EventEntry
 from mcp_app.interface.call_record import Outcome
-from mcp_app.interface.principal import Rights
 from mcp_app.protocol import cursors, events, jsonrpc, results
 from mcp_app.protocol.cursors import Cursor
 from mcp_app.protocol.envelope import notification_message
@@ -23,9 +22,10 @@ from mcp_app.protocol.events import Dialect, EventError, Occurred, dialect_of
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
-from mcp_app.server.exchange import Exchange, NoWayBack
 from mcp_app.server.finding import find_entry
 from mcp_app.server.outcome import forbidden_text, with_outcome
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
 
 STREAM: Final = "events/stream"
 LISTING: Final = "events"
@@ -57,22 +57,22 @@ class Batch:
     truncated: bool = False
 
 
-def dialect_for(exchange: Exchange) -> Dialect:
+def dialect_for(request: Request) -> Dialect:
     """Return the dialect in which the client is answered."""
-    return dialect_of(exchange.client.capabilities)
+    return dialect_of(request.client.capabilities)
 
 
-async def find_subscription(exchange: Exchange, params: JsonObject) -> Subscription:
+async def find_subscription(run: Run, params: JsonObject) -> Subscription:
     """Return what a request is about; raise if the caller may not hear of it.
 
     An event type that is hidden from the caller and an unknown one are the same.
     """
-    name, dialect = coercion.string_member(params, "name"), dialect_for(exchange)
+    name, dialect = coercion.string_member(params, "name"), dialect_for(run.request)
     refuse = partial(EventError, dialect, "not_found", kind="event")
-    entry: EventEntry = find_entry(exchange, "events", name, refuse)
+    entry: EventEntry = find_entry(run, "events", name, refuse)
     arguments = coercion.object_member(params, "arguments")
     arguments, violations = coercion.accepted_arguments(
-        entry, arguments, coerce=exchange.adapters.coerce
+        entry, arguments, coerce=run.request.adapters.coerce
     )
     try:
         if violations:
@@ -82,38 +82,18 @@ async def find_subscription(exchange: Exchange, params: JsonObject) -> Subscript
         lines = [f"{each.path}: {each.message}" for each in error.violations]
         text = f"The event {entry.identity}: {'; '.join(lines)}"
         raise with_outcome(InvalidParams(text), Outcome.ARGUMENTS) from None
-    if not await exchange.allows_arguments(entry.definition, arguments):
+    if not await run.request.allows_arguments(entry.definition, arguments):
         text = forbidden_text(entry)
         refusal = EventError(dialect, "forbidden", text, reason="arguments")
         raise with_outcome(refusal, Outcome.FORBIDDEN)
     return Subscription(entry, arguments, bound)
 
 
-def subscriber_exchange(
-    exchange: Exchange, catalog: Catalog | None = None, rights: Rights | None = None
-) -> Exchange:
-    """Return the same request as it would come now, for the choice of events."""
-    return Exchange(
-        adapters=exchange.adapters,
-        catalog=catalog or exchange.catalog,
-        revision=exchange.revision,
-        principal=exchange.principal,
-        rights=rights or exchange.rights,
-        request_id=exchange.request_id,
-        method=exchange.method,
-        params=exchange.params,
-        meta=exchange.meta,
-        outgoing=NoWayBack(),
-        session=exchange.session,
-        person=exchange.person,
-    )
-
-
 # -- positions -------------------------------------------------------------------------
 
 
 async def first_position(
-    exchange: Exchange, entry: EventEntry, params: JsonObject
+    request: Request, entry: EventEntry, params: JsonObject
 ) -> tuple[int, bool]:
     """Return where to begin, and whether what was before has been missed.
 
@@ -121,12 +101,12 @@ async def first_position(
     """
     age_ms = age_member(params)
     cursor = params.get("cursor")
-    outbox, topic = exchange.adapters.events, entry.definition.topic
+    outbox, topic = request.adapters.events, entry.definition.topic
     if cursor is None:
         return (await outbox.current_state(topic)).newest, False
     if type(cursor) is not str:
         raise InvalidParams("params.cursor must be a string.")
-    position = _open_position(exchange, entry, cursor)
+    position = _open_position(request, entry, cursor)
     state = await outbox.current_state(topic, position or 0)
     if position is None or position > state.newest:
         return state.newest, True
@@ -146,8 +126,8 @@ def age_member(params: JsonObject) -> int | None:
     raise InvalidParams("params.maxAgeMs must be a whole number of at least 0.")
 
 
-def _open_position(exchange: Exchange, entry: EventEntry, text: str) -> int | None:
-    slug, keys = exchange.catalog.server.slug, exchange.adapters.cursor_keys
+def _open_position(request: Request, entry: EventEntry, text: str) -> int | None:
+    slug, keys = request.catalog.server.slug, request.adapters.cursor_keys
     try:
         cursor = cursors.open_cursor(text, keys, server=slug, listing=LISTING)
     except InvalidParams:
@@ -155,40 +135,40 @@ def _open_position(exchange: Exchange, entry: EventEntry, text: str) -> int | No
     return cursor.position if cursor.name == entry.identity else None
 
 
-def cursor_at(exchange: Exchange, entry: EventEntry, position: int) -> str:
+def cursor_at(request: Request, entry: EventEntry, position: int) -> str:
     """Return a position as a cursor; it survives restarts."""
-    slug = exchange.catalog.server.slug
+    slug = request.catalog.server.slug
     cursor = Cursor(slug, LISTING, position, entry.identity)
-    return cursors.seal_cursor(cursor, exchange.adapters.cursor_keys[0])
+    return cursors.seal_cursor(cursor, request.adapters.cursor_keys[0])
 
 
 # -- messages of streams ---------------------------------------------------------------
 
 
-def stream_message(exchange: Exchange, name: str, params: JsonObject) -> bytes:
+def stream_message(request: Request, name: str, params: JsonObject) -> bytes:
     """Return a notification of a stream, such as "heartbeat"."""
-    marked = results.subscription_meta(exchange.request_id, params)
+    marked = results.subscription_meta(request.id, params)
     return jsonrpc.write(notification_message(f"notifications/events/{name}", marked))
 
 
-def event_message(exchange: Exchange, entry: EventEntry, event: Occurred) -> bytes:
+def event_message(request: Request, entry: EventEntry, event: Occurred) -> bytes:
     """Return the notification of an event."""
-    cursor = cursor_at(exchange, entry, event.number)
+    cursor = cursor_at(request, entry, event.number)
     wire = events.event_to_wire(event, entry.identity, cursor)
-    return stream_message(exchange, "event", wire)
+    return stream_message(request, "event", wire)
 
 
 # -- reading ---------------------------------------------------------------------------
 
 
 async def read_batch(
-    exchange: Exchange, subscription: Subscription, position: int, most: int
+    run: Run, subscription: Subscription, position: int, most: int
 ) -> Batch:
     """Return what a subscriber is told after a position, `most` events at most.
 
     Without anything new it reads nothing.
     """
-    outbox, topic = exchange.adapters.events, subscription.entry.definition.topic
+    outbox, topic = run.request.adapters.events, subscription.entry.definition.topic
     state = await outbox.current_state(topic)
     if position >= state.last[topic]:
         # Of a type that is forgotten whole nobody knows the last number.
@@ -199,7 +179,7 @@ async def read_batch(
     for _look in range(MAX_LOOK // events.MAX_POLL_EVENTS):
         rows, floor = await outbox.load(topic, position, events.MAX_POLL_EVENTS)
         truncated |= position < floor
-        chosen = await choose_events(exchange, subscription, rows)
+        chosen = await choose_events(run, subscription, rows)
         truncated |= any(each.is_gap for each in chosen)
         told += [each for each in chosen if not each.is_gap]
         if len(told) > most:
@@ -213,20 +193,20 @@ async def read_batch(
 
 
 async def choose_events(
-    exchange: Exchange, subscription: Subscription, rows: Sequence[Occurred]
+    run: Run, subscription: Subscription, rows: Sequence[Occurred]
 ) -> Sequence[Occurred]:
     """Return which of these the subscriber is told of, as it is told of them."""
     entry = subscription.entry
-    addressed = [each for each in rows if _is_addressed(exchange, entry, each)]
+    addressed = [each for each in rows if _is_addressed(run.request, entry, each)]
     if not addressed:
         return ()
     arguments: dict[str, Any] = {**subscription.bound, "occurrences": addressed}
-    return await calls.run_user_code(exchange, entry, entry.runnable, arguments)
+    return await calls.run_user_code(run, entry, entry.runnable, arguments)
 
 
-def _is_addressed(exchange: Exchange, entry: EventEntry, event: Occurred) -> bool:
+def _is_addressed(request: Request, entry: EventEntry, event: Occurred) -> bool:
     """Whether it is for this user, and nothing that the caller has done itself."""
-    principal = exchange.principal
+    principal = request.principal
     if event.audience is not None and principal.user_id not in event.audience:
         return False
     if entry.definition.own or not event.cause:

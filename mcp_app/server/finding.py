@@ -12,8 +12,9 @@ from mcp_app.interface.call_record import Outcome
 from mcp_app.interface.server import GET_TASK_RESULT, READ_SKILL, WAIT_FOR_EVENT
 from mcp_app.protocol.errors import InsufficientScope, InvalidParams, ProtocolError
 from mcp_app.protocol.tasks import OPTIONAL
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.outcome import Failed, error_of_failure, with_outcome
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
 
 _NOUNS: Final = {
     "tools": "tool",
@@ -26,7 +27,7 @@ _NOUNS: Final = {
 
 
 def find_entry(
-    exchange: Exchange,
+    run: Run,
     part: str,
     name: str,
     refuse: Callable[[str], ProtocolError] = InvalidParams,
@@ -36,34 +37,35 @@ def find_entry(
     Raises if it is stopped, and what `refuse` makes of a sentence if it is unknown, or
     hidden from the caller: both get the same, the call log differs.
     """
-    entry: Entry[Any, Any] | None = getattr(exchange.catalog, part).get(name)
-    exchange.entry = entry
+    request = run.request
+    entry: Entry[Any, Any] | None = getattr(request.catalog, part).get(name)
+    run.entry = entry
     if entry is None:
-        check_switched_off(exchange, part, name)
-    elif exchange.sees(entry.definition):
+        check_switched_off(run, part, name)
+    elif request.sees(entry.definition):
         return entry
-    elif part == "tools" and exchange.lacks_scope(entry.definition):
+    elif part == "tools" and request.lacks_scope(entry.definition):
         raise _beyond_scope(entry)
-    raise unknown_error(exchange, refuse(f"Unknown {_NOUNS[part]}: {name:.200}"))
+    raise unknown_error(run, refuse(f"Unknown {_NOUNS[part]}: {name:.200}"))
 
 
-def check_switched_off(exchange: Exchange, part: str, name: str) -> None:
+def check_switched_off(run: Run, part: str, name: str) -> None:
     """Raise if the caller may see this definition, but it is stopped."""
-    exchange.entry = entry = exchange.catalog.switched_off(part, name)
-    if entry is not None and exchange.sees(entry.definition):
-        raise stop_error(exchange, part)
+    run.entry = entry = run.request.catalog.switched_off(part, name)
+    if entry is not None and run.request.sees(entry.definition):
+        raise stop_error(run.request, part)
 
 
-def stop_error(exchange: Exchange, part: str) -> Failed | ProtocolError:
+def stop_error(request: Request, part: str) -> Failed | ProtocolError:
     """Return what the call of a stopped definition ends with."""
     what = "event type" if part == "events" else _NOUNS[part]
     failed = Failed(SWITCHED_OFF.format(what=what), Outcome.SWITCHED_OFF)
-    return failed if part == "tools" else error_of_failure(exchange, failed)
+    return failed if part == "tools" else error_of_failure(request, failed)
 
 
-def unknown_error(exchange: Exchange, error: ProtocolError) -> ProtocolError:
+def unknown_error(run: Run, error: ProtocolError) -> ProtocolError:
     """Return the error for something unknown, or hidden, as the call log tells them."""
-    outcome = Outcome.UNKNOWN if exchange.entry is None else Outcome.FORBIDDEN
+    outcome = Outcome.UNKNOWN if run.entry is None else Outcome.FORBIDDEN
     return with_outcome(error, outcome)
 
 
@@ -77,60 +79,62 @@ def _beyond_scope(entry: Entry[Any, Any]) -> InsufficientScope:
     return with_outcome(InsufficientScope(message), Outcome.FORBIDDEN)
 
 
-async def find_match(exchange: Exchange, uri: str) -> TemplateMatch | None:
+async def find_match(run: Run, uri: str) -> TemplateMatch | None:
     """Return the match of a URI that the caller may use, None if there is none.
 
     An invalid URI has no match, even if a template would fit: the answer repeats
     it.  Stopped resources are found as well.
     """
+    request = run.request
     if rules.URI.fullmatch(uri):
-        for match in exchange.catalog.matches_of_uri(uri):
-            exchange.entry = match.entry
+        for match in request.catalog.matches_of_uri(uri):
+            run.entry = match.entry
             definition = match.entry.definition
-            if exchange.sees(definition) and await exchange.allows_arguments(
+            if request.sees(definition) and await request.allows_arguments(
                 definition, match.variables
             ):
                 return match
     return None
 
 
-async def is_readable(exchange: Exchange, uri: str) -> bool:
+async def is_readable(run: Run, uri: str) -> bool:
     """Whether the caller can read this resource."""
-    match = await find_match(exchange, uri)
+    match = await find_match(run, uri)
     return match is not None and not match.stopped
 
 
-def find_template(exchange: Exchange, uri: str) -> Entry[Any, Any] | None:
+def find_template(run: Run, uri: str) -> Entry[Any, Any] | None:
     """Return the template with this text, else one that the URI matches, if any."""
-    exchange.entry = template = exchange.catalog.templates.get(uri)
-    if template is not None and exchange.sees(template.definition):
+    request = run.request
+    run.entry = template = request.catalog.templates.get(uri)
+    if template is not None and request.sees(template.definition):
         return template
-    check_switched_off(exchange, "templates", uri)
-    for match in exchange.catalog.matches_of_uri(uri):
-        exchange.entry = match.entry
-        if exchange.sees(match.entry.definition):
+    check_switched_off(run, "templates", uri)
+    for match in request.catalog.matches_of_uri(uri):
+        run.entry = match.entry
+        if request.sees(match.entry.definition):
             if match.stopped:
-                raise stop_error(exchange, "templates")
+                raise stop_error(request, "templates")
             return match.entry
     return None
 
 
-def visible_listing(exchange: Exchange, listing: Listing) -> Listing:
+def visible_listing(request: Request, listing: Listing) -> Listing:
     """Return the part of a listing that the caller may see."""
 
     def is_visible(entry: Entry[Any, Any]) -> bool:
         if entry.identity == GET_TASK_RESULT and entry.runnable.ours:
             # For those who see a tool that it fetches the results of.
-            tools = (each.definition for each in exchange.catalog.offered["tools"])
+            tools = (each.definition for each in request.catalog.offered["tools"])
             late = (each for each in tools if each.task_support == OPTIONAL)
-            return any(map(exchange.sees, late))
+            return any(map(request.sees, late))
         if entry.identity == WAIT_FOR_EVENT and entry.runnable.ours:
-            events = exchange.catalog.offered["events"]
-            return any(exchange.sees(each.definition) for each in events)
+            events = request.catalog.offered["events"]
+            return any(request.sees(each.definition) for each in events)
         if entry.identity == READ_SKILL and entry.runnable.ours:
-            skills = exchange.catalog.skills.values()
-            return any(exchange.sees(each.definition) for each in skills)
-        return exchange.sees(entry.definition)
+            skills = request.catalog.skills.values()
+            return any(request.sees(each.definition) for each in skills)
+        return request.sees(entry.definition)
 
-    by = VisibilityKey(exchange.rights.met, exchange.principal.scope)
+    by = VisibilityKey(request.rights.met, request.principal.scope)
     return listing.visible_part(by, is_visible)

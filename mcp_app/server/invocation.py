@@ -55,7 +55,8 @@ from mcp_app.pools.statement_time import limit_transaction
 from mcp_app.pools.turns import Owner, SharedPlaces
 from mcp_app.pools.user_threads import Job, NoPlace, UserThreads
 from mcp_app.server.context import call_core_of, current_call
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
 
 Output = TypeVar("Output")
 Value = TypeVar("Value")
@@ -110,7 +111,7 @@ class InvocationPlaces:
 
     async def run(
         self,
-        exchange: Exchange,
+        run: Run,
         runnable: Runnable[Any],
         arguments: dict[str, object],
         convert: Callable[[object], Output],
@@ -120,47 +121,45 @@ class InvocationPlaces:
         A thread converts its result itself: it may be a queryset.
         """
         if runnable.gate is not None:
-            async with self._hold_gate_place(runnable.gate, exchange):
+            async with self._hold_gate_place(runnable.gate, run):
                 inside = replace(runnable, gate=None)
-                return await self.run(exchange, inside, arguments, convert)
+                return await self.run(run, inside, arguments, convert)
         if runnable.ours:
             return convert(await runnable.run(**arguments))  # type: ignore[misc]
         if runnable.style == "sync" or self.needs_thread(runnable):
             function = partial(
-                self.run_in_this_thread, exchange, runnable, arguments, convert
+                self.run_in_this_thread, run, runnable, arguments, convert
             )
-            name = str(exchange.params.get("name", exchange.method))
-            exchange.queued = True
+            name = "" if run.entry is None else run.entry.identity
+            run.is_queued = True
             try:
-                return await self._run_in_thread(exchange, function, name)
+                return await self._run_in_thread(run.request, function, name)
             except NoPlace:
-                exchange.untouched = True
+                run.ran_nothing = True
                 raise
-        with self._enter_managers(exchange):
+        with self._enter_managers(run.request):
             output = await runnable.run(**arguments)  # type: ignore[misc]
         return convert(output)
 
-    def _turn_owner(self, exchange: Exchange) -> Owner:
+    def _turn_owner(self, request: Request) -> Owner:
         """Return who takes turns; a stranger is one only where others sign in."""
-        stranger = exchange.principal.anonymous and self._halves_for_strangers()
-        return Owner(exchange.turn, stranger)
+        stranger = request.principal.anonymous and self._halves_for_strangers()
+        return Owner(request.turn, stranger)
 
     @asynccontextmanager
-    async def _hold_gate_place(
-        self, gate: Gate, exchange: Exchange
-    ) -> AsyncIterator[None]:
+    async def _hold_gate_place(self, gate: Gate, run: Run) -> AsyncIterator[None]:
         """Hold a place of a gate; raise `NoPlace` if none is free soon."""
         places = self._gates.get(gate)
         if places is None:
             number = gate.places or max(1, self._threads.size // 2)
             places = self._gates[gate] = SharedPlaces(number)
-        owner = self._turn_owner(exchange)
-        exchange.queued = True
+        owner = self._turn_owner(run.request)
+        run.is_queued = True
         try:
             async with asyncio.timeout(GATE_S):
                 await places.occupy_place(owner)
         except TimeoutError:
-            exchange.untouched = True
+            run.ran_nothing = True
             reason = f"Too many calls of “{gate.name}” run already."
             if places.is_crowded_by(owner):
                 reason = (
@@ -168,13 +167,13 @@ class InvocationPlaces:
                     " already, and may not run more at once."
                 )
             raise NoPlace(reason) from None
-        exchange.queued = False
+        run.is_queued = False
         try:
             yield
         finally:
             places.release_place(owner)
 
-    async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
+    async def call(self, run: Run, function: Callable[[], Value]) -> Value:
         """Run a blocking function in a thread.
 
         A call with its own loop has a thread that waits for it, with connections and
@@ -183,7 +182,7 @@ class InvocationPlaces:
         if asyncio.get_running_loop() is not self._loop:
             return await sync_to_async(function)()
         fresh = partial(_with_fresh_connections, function)
-        return await self._run_in_thread(exchange, fresh)
+        return await self._run_in_thread(run.request, fresh)
 
     def call_here(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in this thread.
@@ -219,50 +218,50 @@ class InvocationPlaces:
         return runnable.needs_thread or (not self._plain and self._around_needs_thread)
 
     @contextmanager
-    def enter_all(self, exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]:
+    def enter_all(self, run: Run, runnable: Runnable[Any]) -> Iterator[None]:
         """Enter what is around user code in a thread: managers, then transactions."""
-        with self._enter_managers(exchange), _transactions(exchange, runnable):
+        with self._enter_managers(run.request), _transactions(run, runnable):
             yield
 
     @contextmanager
-    def _enter_managers(self, exchange: Exchange) -> Iterator[None]:
+    def _enter_managers(self, request: Request) -> Iterator[None]:
         with ExitStack() as stack:
-            known = _manager_arguments(exchange) if self._around else {}
+            known = _manager_arguments(request) if self._around else {}
             for manager in self._around:
                 stack.enter_context(manager(**known))
             yield
 
     def run_in_this_thread(
         self,
-        exchange: Exchange,
+        run: Run,
         runnable: Runnable[Any],
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
         """Run it in this thread, take note of its pace, and convert its result."""
-        if exchange.end is not None:
+        if run.end is not None:
             raise CallCancelled("The call ended before a thread was free.")
-        exchange.queued = False
-        run = runnable.run
+        run.is_queued = False
+        function = runnable.run
         if runnable.style == "async":
-            run = _on_own_loop(exchange, run)  # type: ignore[arg-type]
+            function = _on_own_loop(run, function)  # type: ignore[arg-type]
         began = time.monotonic()
         try:
             with without_old_connections:
                 if self._plain and not _atomic_aliases(runnable):
-                    return convert(run(**arguments))
-                with self.enter_all(exchange, runnable):
-                    return convert(run(**arguments))
+                    return convert(function(**arguments))
+                with self.enter_all(run, runnable):
+                    return convert(function(**arguments))
         finally:
             runnable.pace.note_duration(time.monotonic() - began)
 
     async def _run_in_thread(
-        self, exchange: Exchange, function: Callable[[], Value], name: str = ""
+        self, request: Request, function: Callable[[], Value], name: str = ""
     ) -> Value:
         future: asyncio.Future[Value] = self._loop.create_future()
         work = partial(contextvars.copy_context().run, function)
         job = self._threads.submit(
-            partial(self._run_as_job, future, work), name, self._turn_owner(exchange)
+            partial(self._run_as_job, future, work), name, self._turn_owner(request)
         )
         try:
             return await future
@@ -278,23 +277,23 @@ class InvocationPlaces:
         _running.job = None
 
 
-def _manager_arguments(exchange: Exchange) -> dict[str, Any]:
+def _manager_arguments(request: Request) -> dict[str, Any]:
     """Return what a context manager is given; the user is read when it is used."""
-    users, principal = exchange.adapters.users, exchange.principal
+    users, principal = request.adapters.users, request.principal
     return {
-        "host": exchange.host,
-        "path": exchange.path,
+        "host": request.host,
+        "path": request.path,
         "principal": principal,
         "user": SimpleLazyObject(
             lambda: users.active_user(principal) or AnonymousUser()
         ),
-        "headers": CaseInsensitiveMapping(context_headers(exchange)),
+        "headers": CaseInsensitiveMapping(context_headers(request)),
     }
 
 
-def context_headers(exchange: Exchange) -> dict[str, str]:
+def context_headers(request: Request) -> dict[str, str]:
     """Return the headers of a call that `MCP["CALL_CONTEXT_HEADERS"]` names."""
-    headers, present_headers = exchange.headers, dict[str, str]()
+    headers, present_headers = request.headers, dict[str, str]()
     if headers is not None:
         for name in mcp_settings.call_context_headers:
             value = headers.get(name.lower().encode())
@@ -304,7 +303,7 @@ def context_headers(exchange: Exchange) -> dict[str, str]:
 
 
 def _on_own_loop(
-    exchange: Exchange, function: Callable[..., Coroutine[Any, Any, Value]]
+    run: Run, function: Callable[..., Coroutine[Any, Any, Value]]
 ) -> Callable[..., Value]:
     """Return an async function as a blocking one, which is cancelled with its call."""
 
@@ -320,7 +319,7 @@ def _on_own_loop(
                 if task is not None:
                     loop.call_soon_threadsafe(task.cancel)
 
-        exchange.add_end_callback(cancel_task)
+        run.add_end_callback(cancel_task)
         return await function(**arguments)
 
     return async_to_sync(cancellable)
@@ -332,7 +331,7 @@ def _with_fresh_connections(function: Callable[[], Value]) -> Value:
 
 
 @contextmanager
-def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]:
+def _transactions(run: Run, runnable: Runnable[Any]) -> Iterator[None]:
     """Run in transactions; any exception rolls them back, also `ToolError`.
 
     So does the end of the call, because its client gets no result.
@@ -347,7 +346,7 @@ def _transactions(exchange: Exchange, runnable: Runnable[Any]) -> Iterator[None]
                 # PostgreSQL cancels statements that outlast the call.
                 limit_transaction(alias, left)
         yield
-        if exchange.end is not None:
+        if run.end is not None:
             for alias in aliases:
                 transaction.set_rollback(True, using=alias)
 

@@ -38,9 +38,10 @@ from mcp_app.protocol.errors import (
 )
 from mcp_app.protocol.jsonrpc import UnserializableValue
 from mcp_app.protocol.texts import clean_text
-from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.invocation import report_exception
+from mcp_app.server.request import Request
 from mcp_app.server.request_digests import runs_once
+from mcp_app.server.run import End, Run
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import Entry
@@ -117,32 +118,32 @@ def ending_of(error: ProtocolError) -> Ending:
     return ending._replace(code=error.code)
 
 
-def ending_without_answer(exchange: Exchange, error: BaseException) -> Ending:
+def ending_without_answer(run: Run, error: BaseException) -> Ending:
     """Return how a call ends that nobody was told of, whatever it came to."""
     cancelled = isinstance(error, asyncio.CancelledError)
-    outcome = _ENDS[exchange.end] if cancelled else Outcome.FAILED
-    return exchange.ending._replace(outcome=outcome, code=0)
+    outcome = _ENDS[run.end] if cancelled else Outcome.FAILED
+    return run.ending._replace(outcome=outcome, code=0)
 
 
 def failure_of(
-    exchange: Exchange, entry: Entry[Any, Any], error: BaseException
+    run: Run, entry: Entry[Any, Any], error: BaseException
 ) -> Failed | ProtocolError:
     """Return what to raise for an exception of user code; call it in its `except`."""
     if isinstance(error, ProtocolError):
         return error
-    stateless = exchange.revision.stateless
+    stateless = run.request.revision.stateless
     if isinstance(error, ClientCannot) and error.required and stateless:
         return MissingClientCapability(error.message, error.required)
-    failed = _declared_failure(exchange, entry, error)
+    failed = _declared_failure(run, entry, error)
     if failed is None and note_refusal(error):
         logger.warning("A call got no connection to the database.", exc_info=True)
         return unavailable()
-    failed = failed or _log_crash(exchange, entry)
-    return failed if type(entry) is ToolEntry else error_of_failure(exchange, failed)
+    failed = failed or _log_crash(run.request, entry)
+    return failed if type(entry) is ToolEntry else error_of_failure(run.request, failed)
 
 
 def _declared_failure(
-    exchange: Exchange, entry: Entry[Any, Any], error: BaseException
+    run: Run, entry: Entry[Any, Any], error: BaseException
 ) -> Failed | None:
     """Return what an exception says that has a meaning, None for any other."""
     is_tool = type(entry) is ToolEntry
@@ -162,8 +163,8 @@ def _declared_failure(
         case UnserializableValue() if is_tool:
             outcome, message = Outcome.SHAPE, f"The result of {entry.identity}: {error}"
         case asyncio.CancelledError():
-            absorb_cancellation(exchange, End.TIMED_OUT)
-            seconds = time_limit(exchange, entry)
+            absorb_cancellation(run, End.TIMED_OUT)
+            seconds = time_limit(run.request, entry)
             outcome = Outcome.TIMED_OUT
             message = f"{entry.identity} did not finish within {seconds:g} seconds."
         case _:
@@ -171,7 +172,7 @@ def _declared_failure(
     return Failed(message, outcome, detail, content=getattr(error, "content", ()))
 
 
-def _log_crash(exchange: Exchange, entry: Entry[Any, Any]) -> Failed:
+def _log_crash(request: Request, entry: Entry[Any, Any]) -> Failed:
     """Log the current exception; the message has its number in the log."""
     number = secrets.token_hex(4)
     logger.exception(
@@ -180,8 +181,8 @@ def _log_crash(exchange: Exchange, entry: Entry[Any, Any]) -> Failed:
         extra={
             "failure": number,
             "definition": entry.identity,
-            "server": exchange.catalog.server.slug,
-            "principal": exchange.principal.kind,
+            "server": request.catalog.server.slug,
+            "principal": request.principal.kind,
         },
     )
     report_exception()
@@ -189,10 +190,10 @@ def _log_crash(exchange: Exchange, entry: Entry[Any, Any]) -> Failed:
     return Failed(message, Outcome.CRASHED, failure=number)
 
 
-def error_of_failure(exchange: Exchange, failed: Failed) -> ProtocolError:
+def error_of_failure(request: Request, failed: Failed) -> ProtocolError:
     """Return the error of what is no tool and has failed like this."""
     error = _ERRORS.get(failed.ending.outcome, InternalError)(failed.message)
-    if failed.ending.outcome is Outcome.INCAPABLE and not exchange.revision.stateless:
+    if failed.ending.outcome is Outcome.INCAPABLE and not request.revision.stateless:
         # Since 2026-07-28 no client can declare this, so none is at fault.
         error = InvalidRequest(failed.message)
         error.http_status = 200
@@ -200,12 +201,12 @@ def error_of_failure(exchange: Exchange, failed: Failed) -> ProtocolError:
     return error
 
 
-def error_of_run(exchange: Exchange, error: ProtocolError) -> ProtocolError:
+def error_of_run(run: Run, error: ProtocolError) -> ProtocolError:
     """Return the error of a call that may have run when it was refused.
 
     Status 503 says that nothing ran: a proxy sends such a request to another process.
     """
-    may_have_run = runs_once(exchange) and not exchange.untouched
+    may_have_run = runs_once(run.request) and not run.ran_nothing
     if error.http_status != Unavailable.http_status or not may_have_run:
         return error
     refusal = InternalError(error.message)
@@ -213,29 +214,29 @@ def error_of_run(exchange: Exchange, error: ProtocolError) -> ProtocolError:
     return refusal
 
 
-def error_of_end(exchange: Exchange) -> ProtocolError:
+def error_of_end(run: Run) -> ProtocolError:
     """Return the error for a call that was ended; raise if no answer is to be sent."""
-    if exchange.end is End.STOPPED:
-        absorb_cancellation(exchange, End.STOPPED)
+    if run.end is End.STOPPED:
+        absorb_cancellation(run, End.STOPPED)
         return with_outcome(InternalError(STOPPED_CALL), Outcome.CANCELLED)
-    absorb_cancellation(exchange, End.SHUT_DOWN)
+    absorb_cancellation(run, End.SHUT_DOWN)
     error = Unavailable("This process stopped before the call was done.")
-    return error_of_run(exchange, with_outcome(error, Outcome.SHUT_DOWN))
+    return error_of_run(run, with_outcome(error, Outcome.SHUT_DOWN))
 
 
-def absorb_cancellation(exchange: Exchange, end: End) -> None:
+def absorb_cancellation(run: Run, end: End) -> None:
     """Absorb the cancellation that came with this end; raise any other."""
-    if exchange.end is not end:
+    if run.end is not end:
         raise asyncio.CancelledError
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
 
 
-def time_limit(exchange: Exchange, entry: Entry[Any, Any]) -> float:
+def time_limit(request: Request, entry: Entry[Any, Any]) -> float:
     """Return for how many seconds a call may run; a task may run for longer."""
-    limits = exchange.adapters.limits
-    usual = limits.tool_timeout if exchange.task_run is None else limits.task_timeout
+    limits = request.adapters.limits
+    usual = limits.tool_timeout if request.task is None else limits.task_timeout
     return entry.definition.timeout or usual
 
 

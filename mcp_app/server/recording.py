@@ -20,7 +20,7 @@ from mcp_app.protocol.negotiation import CLIENT_INFO
 
 if TYPE_CHECKING:
     from mcp_app.audit.call_log import CallLog
-    from mcp_app.server.exchange import Exchange
+    from mcp_app.server.run import Run
 
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "tools/call": ("tool", "arguments"),
@@ -40,31 +40,31 @@ _IN_VAIN: Final = frozenset({Outcome.UNKNOWN, Outcome.FORBIDDEN, Outcome.INVALID
 """What callers can cause without knowing what there is: nothing ran."""
 
 
-def record_call(audit: CallLog, exchange: Exchange, began: float, size: int) -> None:
+def record_call(audit: CallLog, run: Run, began: float, size: int) -> None:
     """Log a finished call whose answer has `size` bytes."""
     took = time.monotonic() - began
-    arguments = exchange.written or _loggable_arguments(audit, exchange)
-    ending = exchange.ending
+    arguments = run.log_arguments or _loggable_arguments(audit, run)
+    ending = run.ending
     if len(ending.error) > MAX_ERROR_LENGTH:
         ending = ending._replace(error=ending.error[:MAX_ERROR_LENGTH])
-    stranger = exchange.principal.anonymous and ending.outcome in _IN_VAIN
+    stranger = run.request.principal.anonymous and ending.outcome in _IN_VAIN
     add = audit.add_in_vain if stranger else audit.add
-    add((circumstances(exchange), began, took, size, *arguments, ending))
+    add((circumstances(run), began, took, size, *arguments, ending))
 
 
-async def write_arguments(audit: CallLog, exchange: Exchange) -> None:
+async def write_arguments(audit: CallLog, run: Run) -> None:
     """Make what the row of a call has of its arguments, in a thread: they are many."""
-    exchange.written = await large_work.run(
-        exchange.owner, _loggable_arguments, audit, exchange
+    run.log_arguments = await large_work.run(
+        run.request.owner, _loggable_arguments, audit, run
     )
 
 
-def _loggable_arguments(audit: CallLog, exchange: Exchange) -> tuple[bytes, int, str]:
+def _loggable_arguments(audit: CallLog, run: Run) -> tuple[bytes, int, str]:
     """Return the arguments if they are short, else their length and digest."""
-    _, member = KINDS[exchange.method]
-    value = exchange.params.get(member)
+    _, member = KINDS[run.request.method]
+    value = run.request.params.get(member)
     text = b"" if value is None else jsonrpc.canonical(value)
-    entry = exchange.entry
+    entry = run.entry
     return _size_and_digest(audit, text, None if entry is None else entry.hidden_values)
 
 
@@ -88,12 +88,11 @@ def record_answer(
     audit.add((shared, began, took, size, text, length, digest, ANSWERED))
 
 
-def circumstances(
-    exchange: Exchange, outcome: Outcome | None = None
-) -> CircumstancesValues:
+def circumstances(run: Run, outcome: Outcome | None = None) -> CircumstancesValues:
     """Return what a call has in common with others."""
-    kind, _ = KINDS[exchange.method]
-    entry, principal, session = exchange.entry, exchange.principal, exchange.session
+    request = run.request
+    kind, _ = KINDS[request.method]
+    entry, principal, session = run.entry, request.principal, request.session
     name, version, hidden = "", 0, None
     if entry is not None:
         name, version, hidden = entry.identity, entry.version, entry.hidden_values
@@ -104,15 +103,15 @@ def circumstances(
         client_name, client_version = client.name, client.version
         handle = session.digest[:SESSION_HANDLE]
     else:
-        run = exchange.task_run
-        handle = "" if run is None else task_handle(run.record.public_id)
-        client_name, client_version = _client_identity(exchange.meta.get(CLIENT_INFO))
+        task = request.task
+        handle = "" if task is None else task_handle(task.record.public_id)
+        client_name, client_version = _client_identity(request.meta.get(CLIENT_INFO))
     return (
-        exchange.catalog.server.slug,
+        request.catalog.server.slug,
         kind,
         name,
         version,
-        str(outcome or exchange.ending.outcome),
+        str(outcome or run.ending.outcome),
         principal.kind,
         principal.user_id,
         principal.user_name,
@@ -120,7 +119,7 @@ def circumstances(
         client_name,
         client_version,
         handle,
-        exchange.revision.version,
+        request.revision.version,
         hidden,
     )
 

@@ -36,8 +36,9 @@ from mcp_app.server.conversation import (
     RequestState,
     state_binding,
 )
-from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.questions import PreparedQuestion, prepare_question
+from mcp_app.server.request import Request
+from mcp_app.server.run import End, Run
 
 Value = TypeVar("Value")
 
@@ -134,14 +135,14 @@ def target_of(params: JsonObject) -> str:
     return str(params.get("name", params.get("uri", "")))
 
 
-def request_binding(exchange: Exchange) -> bytes:
+def request_binding(request: Request) -> bytes:
     """Return the binding of this request's state."""
     return state_binding(
-        exchange.principal.key,
-        exchange.catalog.server.slug,
-        exchange.method,
-        target_of(exchange.params),
-        exchange.params.get("arguments"),
+        request.principal.key,
+        request.catalog.server.slug,
+        request.method,
+        target_of(request.params),
+        request.params.get("arguments"),
     )
 
 
@@ -149,24 +150,24 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def check_retry(exchange: Exchange) -> None:
+def check_retry(request: Request) -> None:
     """Raise InvalidParams for a bad retry, before any user code runs.
 
     This holds even if the code asks nothing; a session has no retries.
     """
-    params = exchange.params
-    if exchange.session is not None:
+    params = request.params
+    if request.session is not None:
         return
     if type(params.get("inputResponses", {})) is not dict:
         raise InvalidParams("params.inputResponses must be an object.")
     if "requestState" in params:
-        open_state(exchange, params["requestState"])
+        open_state(request, params["requestState"])
 
 
-def open_state(exchange: Exchange, sealed: object) -> RequestState:
+def open_state(request: Request, sealed: object) -> RequestState:
     """Return the state that was sealed for this very request."""
-    sealer = exchange.adapters.sealer
-    return sealer.open_state(sealed, request_binding(exchange), now_ms())
+    sealer = request.adapters.sealer
+    return sealer.open_state(sealed, request_binding(request), now_ms())
 
 
 class TaskStarted(BaseException):
@@ -183,11 +184,9 @@ class TaskStarted(BaseException):
 class RoundTrip:
     """The questions and steps of one call."""
 
-    def __init__(
-        self, exchange: Exchange, clock: CallClock, visits: dict[str, str]
-    ) -> None:
+    def __init__(self, run: Run, clock: CallClock, visits: dict[str, str]) -> None:
         self._visits = visits
-        self._exchange = exchange
+        self._run = run
         self._clock = clock
         self._answered: dict[str, tuple[str, JsonObject]] = {}
         self._used: set[str] = set()
@@ -198,18 +197,18 @@ class RoundTrip:
     @cached_property
     def request_state(self) -> RequestState:
         """The state in the retry, or a new round trip."""
-        exchange = self._exchange
-        if exchange.task_run is not None:
-            return exchange.task_run.request_state
-        session = exchange.session
+        run = self._run
+        if run.request.task is not None:
+            return run.request.task.request_state
+        session = run.request.session
         if session is not None and session.has_row:
-            request = jsonrpc.canonical([session.digest, exchange.request_id])
-            return RequestState(round_trip=sha256(request).hexdigest())
-        sealed = None if session is not None else exchange.params.get("requestState")
+            key = jsonrpc.canonical([session.digest, run.request.id])
+            return RequestState(round_trip=sha256(key).hexdigest())
+        sealed = None if session is not None else run.request.params.get("requestState")
         if sealed is None:
             # Without a row no request is repeated, and ids may be reused.
             return RequestState(round_trip=secrets.token_hex(16))
-        return open_state(exchange, sealed)
+        return open_state(run.request, sealed)
 
     # -- the stateless era ------------------------------------------------------
 
@@ -231,10 +230,10 @@ class RoundTrip:
 
     def _check_may_ask(self) -> None:
         """Raise if a request may not end with questions (basic/patterns/mrtr)."""
-        if self._exchange.task_run is not None:
+        if self._run.request.task is not None:
             return
-        method = self._exchange.method
-        if method not in self._exchange.revision.input_required:
+        method = self._run.request.method
+        if method not in self._run.request.revision.input_required:
             raise ClientCannot(f"{method} cannot ask the client a question.", {})
 
     def _input_required(self, missing: Sequence[PreparedQuestion]) -> InputRequired:
@@ -258,7 +257,7 @@ class RoundTrip:
         earlier = self.request_state.answered.get(question.key)
         if earlier is not None and earlier[0] == question.question_digest:
             return question.parse(earlier[1])
-        reply = self._exchange.params.get("inputResponses", {}).get(question.key)
+        reply = self._run.request.params.get("inputResponses", {}).get(question.key)
         open_digest = self.request_state.open_digests.get(question.key)
         if open_digest is None:
             is_open = question.trusted_without_state
@@ -287,11 +286,11 @@ class RoundTrip:
         `in_thread` tells whether a thread waits with it.
         """
         self._check_way_back(prepared)
-        adapters = self._exchange.adapters
+        adapters = self._run.request.adapters
         deadline = adapters.limits.question_deadline
         until = asyncio.timeout(min(timeout or deadline, deadline))
         place = Place(
-            owner=self._exchange.owner,
+            owner=self._run.request.owner,
             questions=len(prepared),
             # Of several at once the first one stands for the thread.
             in_thread=in_thread and not self._clock.is_question_open,
@@ -314,12 +313,12 @@ class RoundTrip:
     def _record_questions(
         self, prepared: Sequence[PreparedQuestion]
     ) -> AbstractContextManager[None]:
-        exchange = self._exchange
-        tracing = exchange.adapters.tracing
-        if tracing is None or exchange.span is None:
+        run = self._run
+        tracing = run.request.adapters.tracing
+        if tracing is None or run.span is None:
             return nullcontext()
         methods = [each.method for each in prepared]
-        return tracing.record_questions(exchange.span, methods)
+        return tracing.record_questions(run.span, methods)
 
     def parse_results(
         self, prepared: Sequence[PreparedQuestion], results: Sequence[JsonObject]
@@ -341,22 +340,22 @@ class RoundTrip:
     async def _wait_for_results(
         self, prepared: Sequence[PreparedQuestion]
     ) -> list[JsonObject]:
-        exchange, session = self._exchange, self._exchange.own_session
+        run, session = self._run, self._run.request.own_session
         self._look_for_urls(prepared)
-        await exchange.adapters.sessions.wait_for_handshake(session)
+        await run.request.adapters.sessions.wait_for_handshake(session)
         waiting: dict[str, asyncio.Future[JsonObject]] = {}
         # The stream ends with the call: cancel open questions before that.
-        exchange.add_end_callback(partial(self._withdraw_open, waiting))
+        run.add_end_callback(partial(self._withdraw_open, waiting))
         try:
             for each in prepared:
                 identifier = session.next_question_id()
                 instead = _withdrawal(identifier) if each.private else None
-                stored = exchange.adapters.questions.expect_answer(
+                stored = run.request.adapters.questions.expect_answer(
                     session, identifier, instead
                 )
                 waiting[identifier] = stored.answer
                 message = request_message(identifier, each.method, each.params or None)
-                exchange.outgoing.send(jsonrpc.write(message), stored.beside)
+                run.reply.send(jsonrpc.write(message), stored.beside)
             return await asyncio.gather(*waiting.values())
         finally:
             self._withdraw_open(waiting)
@@ -366,21 +365,21 @@ class RoundTrip:
 
         A client that has left is not told.
         """
-        exchange = self._exchange
-        left = exchange.end is End.CLIENT_GONE
+        run = self._run
+        left = run.end is End.CLIENT_GONE
         for identifier, answer in waiting.items():
-            exchange.adapters.questions.forget_question(identifier)
+            run.request.adapters.questions.forget_question(identifier)
             if _is_unanswered(answer) and not left:
-                exchange.outgoing.send(_withdrawal(identifier))
+                run.reply.send(_withdrawal(identifier))
         waiting.clear()
 
     def _check_way_back(self, prepared: Sequence[PreparedQuestion]) -> None:
-        if self._exchange.outgoing.streams:
+        if self._run.reply.streams:
             return
         if urls := _url_elicitations(prepared):
             raise UrlElicitationRequired("This request needs a visit to a URL.", urls)
         why = "This site cannot keep a stream open for a client with a session (WSGI)"
-        if self._exchange.streams:
+        if self._run.request.streams:
             why = "The client accepts a single JSON answer only"
         raise ClientCannot(f"{why}, so it cannot be asked a question.", {})
 
@@ -394,7 +393,7 @@ class RoundTrip:
         Raises `ClientCannot` with all that the client lacks, and ValueError for a key
         that was used: the answer to a question is found by its key.
         """
-        exchange = self._exchange
+        run = self._run
         prepared: list[PreparedQuestion] = []
         refusals: list[ClientCannot] = []
         for key, question in questions.items():
@@ -405,7 +404,9 @@ class RoundTrip:
                 )
             try:
                 prepared.append(
-                    prepare_question(key, question, exchange.revision, exchange.client)
+                    prepare_question(
+                        key, question, run.request.revision, run.request.client
+                    )
                 )
             except ClientCannot as error:
                 refusals.append(error)
@@ -418,14 +419,14 @@ class RoundTrip:
 
     def _look_for_urls(self, prepared: Sequence[PreparedQuestion]) -> None:
         """Log which questions have a URL that a person might click."""
-        entry = self._exchange.entry
+        entry = self._run.entry
         for each in prepared:
             if members := each.members_with_urls():
                 logger.warning(
                     "A form question of %s has a URL in its %s. Clients need not show"
                     " it, and people should not click it: ask for a visit with"
                     " elicit_url().",
-                    self._exchange.method if entry is None else entry.identity,
+                    self._run.request.method if entry is None else entry.identity,
                     " and its ".join(members),
                 )
 
@@ -442,7 +443,7 @@ class RoundTrip:
                 f"once({key!r}) needs a sync function, because its result is stored"
                 " in the transaction of the step."
             )
-        steps = self._exchange.adapters.steps
+        steps = self._run.request.adapters.steps
         work = partial(function, *arguments, **keywords)
         return partial(steps.run_step_once, self.request_state.round_trip, key, work)
 
@@ -452,8 +453,8 @@ class RoundTrip:
 
     @cached_property
     def _user(self) -> User | None:
-        exchange = self._exchange
-        return exchange.adapters.users.active_user(exchange.principal)
+        run = self._run
+        return run.request.adapters.users.active_user(run.request.principal)
 
 
 def _withdrawal(identifier: str) -> bytes:

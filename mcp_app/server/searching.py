@@ -24,8 +24,8 @@ from mcp_app.interface.server import CALL_READING_TOOL, CALL_TOOL, SEARCH_TOOLS
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.coercion import read_strings
 from mcp_app.server.context import current_call
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.finding import visible_listing
+from mcp_app.server.request import Request
 
 NAMES: Final = frozenset({SEARCH_TOOLS, CALL_READING_TOOL, CALL_TOOL})
 USUAL: Final = 8
@@ -72,34 +72,33 @@ _SEARCHED: Final[JsonObject] = {
 }
 
 
-def resolve_called_tool(exchange: Exchange) -> None:
-    """Turn a call of `call_tool` into the call that it means.
+def resolve_called_tool(request: Request) -> Request:
+    """Return the request that a call of `call_tool` means, any other as it is.
 
     A transport does so before it asks whether the request may run twice.
     """
-    if exchange.method != "tools/call" or not exchange.catalog.server.uses_search:
-        return
-    name, wrapped = exchange.params.get("name"), exchange.params.get("arguments")
+    if request.method != "tools/call" or not request.catalog.server.uses_search:
+        return request
+    name, wrapped = request.params.get("name"), request.params.get("arguments")
     if name not in (CALL_TOOL, CALL_READING_TOOL) or not isinstance(wrapped, dict):
-        return
+        return request
     wrapped = read_strings(_CALLED, wrapped)
     meant, arguments = wrapped.get("name"), wrapped.get("arguments", {})
     if not isinstance(meant, str) or not isinstance(arguments, dict):
-        return
-    if meant in NAMES or wrapped.keys() - {"name", "arguments"}:
-        return
-    if not exchange.sees(exchange.catalog.tools[name].definition):
-        return
-    entry = exchange.catalog.tools.get(meant)
+        return request
+    is_callable = request.sees(request.catalog.tools[name].definition)
+    if meant in NAMES or wrapped.keys() - {"name", "arguments"} or not is_callable:
+        return request
+    entry = request.catalog.tools.get(meant)
     if (
         name == CALL_READING_TOOL
         and entry is not None
-        and exchange.sees(entry.definition)
+        and request.sees(entry.definition)
         and not entry.definition.only_reads
     ):
-        return
-    exchange.params = {**exchange.params, "name": meant, "arguments": arguments}
-    exchange.renamed = True
+        return request
+    params = {**request.params, "name": meant, "arguments": arguments}
+    return request._replace(params=params, mirrors_headers=False)
 
 
 async def _refuse_call(own: str, *, arguments: JsonObject) -> ToolOutput:
@@ -111,16 +110,16 @@ async def _refuse_call(own: str, *, arguments: JsonObject) -> ToolOutput:
 
 
 async def _run_search(*, arguments: JsonObject) -> ToolOutput:
-    exchange = current_call.get()
-    assert exchange is not None  # noqa: S101 - `run_user_code` has set it
-    listing = visible_listing(exchange, exchange.catalog.offered["tools"])
+    run = current_call.get()
+    assert run is not None  # noqa: S101 - `run_user_code` has set it
+    listing = visible_listing(run.request, run.request.catalog.offered["tools"])
     if not has_full_text():
         raise ToolError("This server cannot search. Tell the user.")
-    index = await _index_of(exchange.catalog, listing)
+    index = await _index_of(run.request.catalog, listing)
     limit = int(arguments.get("limit", USUAL))
     places, total = index.find_tools(arguments["query"], limit)
     entries = _searched_entries(listing)
-    return _search_output(exchange, [entries[place] for place in places], total)
+    return _search_output(run.request, [entries[place] for place in places], total)
 
 
 _READS: Final = ToolHints(
@@ -172,13 +171,13 @@ def _searched_entries(listing: Listing) -> list[Entry[Any, Any]]:
 
 
 def _search_output(
-    exchange: Exchange, entries: Sequence[Entry[Any, Any]], total: int
+    request: Request, entries: Sequence[Entry[Any, Any]], total: int
 ) -> ToolOutput:
     """Return the found tools as `tools/list` shows them, as many as fit."""
-    left = exchange.adapters.limits.tool_result // 4
+    left = request.adapters.limits.tool_result // 4
     fragments: list[orjson.Fragment] = []
     for entry in entries:
-        text = entry.encoded_text(exchange.revision)
+        text = entry.encoded_text(request.revision)
         left -= len(text)
         if left < 0 and fragments:
             break

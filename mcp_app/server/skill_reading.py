@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from copy import copy
 from typing import Any, Final
 
 from mcp_app.catalog.snapshot import Entry
@@ -17,8 +16,8 @@ from mcp_app.protocol.skills import MAX_PATH_LENGTH, SKILL_FILE, Skill
 from mcp_app.protocol.uri_templates import URI_LENGTH
 from mcp_app.server import recording
 from mcp_app.server.context import current_call
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.finding import find_match, visible_listing
+from mcp_app.server.run import Run
 
 _SKILL: Final = "The skill's address. Leave it out to get all skills."
 _FILE: Final = f"A file of the skill, by its path; by default {SKILL_FILE}."
@@ -38,9 +37,8 @@ _PARAMETERS: Final[JsonObject] = {
 async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
     call = current_call.get()
     assert call is not None  # noqa: S101 - `run_user_code` has set it
-    # The read is found and recorded as one of the resource, beside the call.
-    exchange, began = copy(call), time.monotonic()
-    listing = visible_listing(exchange, exchange.catalog.listings["skills"])
+    began = time.monotonic()
+    listing = visible_listing(call.request, call.request.catalog.listings["skills"])
     uri = arguments.get("skill")
     if uri is None:
         listed = [
@@ -56,11 +54,14 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
     # Models also name a file by its whole address, or as SKILL.md refers to it.
     path = arguments.get("file") or skill.paths.get(uri, SKILL_FILE)
     path = path.removeprefix("./")
-    match = await find_match(exchange, addresses.get(path, ""))
+    # The read is found and recorded as one of the resource, beside the call.
+    params = {"uri": addresses.get(path, "")}
+    read = Run(call.request._replace(method="resources/read", params=params))
+    match = await find_match(read, params["uri"])
     if match is None:
         files = ", ".join(addresses)
         raise ToolError(f"The skill has no file {path}. It has {files}.")
-    _record_read(exchange, skill.read(path), began)
+    _record_read(read, skill.read(path), began)
     content: list[Block] = [_block_of(skill.read(path))]
     if len(addresses) > 1:
         content.append(Text(f"Files of this skill: {', '.join(addresses)}"))
@@ -80,12 +81,11 @@ def _block_of(contents: ResourceContents) -> Block:
     return EmbeddedResource(contents) if contents.text is None else Text(contents.text)
 
 
-def _record_read(exchange: Exchange, contents: ResourceContents, began: float) -> None:
-    exchange.method, exchange.params = "resources/read", {"uri": contents.uri}
-    exchange.written, audit = None, exchange.adapters.audit
+def _record_read(read: Run, contents: ResourceContents, began: float) -> None:
+    audit = read.request.adapters.audit
     if audit is not None:
         size = len(contents.text or contents.blob or "")
-        recording.record_call(audit, exchange, began, size)
+        recording.record_call(audit, read, began, size)
 
 
 SKILL_TOOL: Final = (

@@ -12,12 +12,12 @@ from mcp_app.protocol.negotiation import CLIENT_CAPABILITIES, CLIENT_INFO
 from mcp_app.server.invocation import context_headers
 
 if TYPE_CHECKING:
-    from mcp_app.server.exchange import Exchange
+    from mcp_app.server.request import Request
 
 
-def caller_of(exchange: Exchange) -> JsonObject:
+def caller_of(request: Request) -> JsonObject:
     """Return who calls, with what client, as JSON for the row."""
-    principal, client = exchange.principal, exchange.client
+    principal, client = request.principal, request.client
     scope = principal.scope
     allowed = principal.permissions
     return {
@@ -33,13 +33,13 @@ def caller_of(exchange: Exchange) -> JsonObject:
         },
         "client": {"name": client.name, "version": client.version},
         "capabilities": dict(client.capabilities),
-        "headers": {"Host": exchange.host, **context_headers(exchange)},
-        "path": exchange.path,
+        "headers": {"Host": request.host, **context_headers(request)},
+        "path": request.path,
     }
 
 
-def exchange_members(caller: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `caller_of` knows of an `Exchange` for the same caller."""
+def caller_members(caller: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `caller_of` knows of a `Request` of the same caller."""
     return {
         "principal": _principal_of(caller),
         "meta": {

@@ -19,7 +19,8 @@ from mcp_app.server.tasks import readable_tasks
 
 if TYPE_CHECKING:
     from mcp_app.protocol.json_types import JsonObject
-    from mcp_app.server.exchange import Exchange
+    from mcp_app.server.request import Request
+    from mcp_app.server.run import Run
 
 METHOD = "subscriptions/listen"
 LISTS = {
@@ -40,27 +41,27 @@ class Interest:
     tasks: Sequence[TaskRecord] = ()
 
 
-async def accept_subscription(exchange: Exchange) -> tuple[Interest, JsonObject]:
+async def accept_subscription(run: Run) -> tuple[Interest, JsonObject]:
     """Return the interest of the stream, and the filter as acknowledged.
 
     A resource or task that the caller cannot read is left out, like one that is
     missing.
     """
-    wanted = coercion.object_member(exchange.params, "notifications", required=True)
+    wanted = coercion.object_member(run.request.params, "notifications", required=True)
     honoured: JsonObject = {}
     for member, listing in LISTS.items():
         value = wanted.get(member)
         if value is not None and type(value) is not bool:
             raise InvalidParams(f"params.notifications.{member} must be a boolean.")
-        if value and (listing != "events" or exchange.catalog.has_events):
+        if value and (listing != "events" or run.request.catalog.has_events):
             honoured[member] = True
     requested = _requested_names(wanted, "resourceSubscriptions")
-    uris = [uri for uri in requested if await is_readable(exchange, uri)]
+    uris = [uri for uri in requested if await is_readable(run, uri)]
     if "resourceSubscriptions" in wanted:
         honoured["resourceSubscriptions"] = uris
     tasks: Sequence[TaskRecord] = ()
     if "taskIds" in wanted:
-        tasks = await readable_tasks(exchange, _requested_names(wanted, "taskIds"))
+        tasks = await readable_tasks(run, _requested_names(wanted, "taskIds"))
         honoured["taskIds"] = [each.public_id for each in tasks]
     lists = frozenset(LISTS[member] for member in honoured if member in LISTS)
     return Interest(lists, frozenset(uris), tasks), honoured
@@ -79,19 +80,19 @@ def _requested_names(wanted: JsonObject, member: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def acknowledged_message(exchange: Exchange, honoured: JsonObject) -> bytes:
+def acknowledged_message(request: Request, honoured: JsonObject) -> bytes:
     """Return the first message of the stream."""
-    params = results.subscription_meta(exchange.request_id, {"notifications": honoured})
+    params = results.subscription_meta(request.id, {"notifications": honoured})
     return jsonrpc.write(
         notification_message("notifications/subscriptions/acknowledged", params)
     )
 
 
-def closed_message(exchange: Exchange) -> bytes:
+def closed_message(request: Request) -> bytes:
     """Return the result that tells the client of a graceful end."""
-    meta = {SUBSCRIPTION_ID: exchange.request_id}
-    result = exchange.complete_result({"_meta": meta})
-    return jsonrpc.write(result_message(exchange.request_id, result))
+    meta = {SUBSCRIPTION_ID: request.id}
+    result = request.complete_result({"_meta": meta})
+    return jsonrpc.write(result_message(request.id, result))
 
 
 def cancelled_message(subscription: str | int) -> bytes:

@@ -49,11 +49,13 @@ from mcp_app.server.approving import (
 from mcp_app.server.conversation import RequestState
 from mcp_app.server.outcome import Encoded, Failed, error_of_end, with_outcome
 from mcp_app.server.round_trip import InputRequired, now_ms
-from mcp_app.server.stored_callers import caller_of, exchange_members
+from mcp_app.server.stored_callers import caller_members, caller_of
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import ToolEntry
-    from mcp_app.server.exchange import Exchange, Tasks
+    from mcp_app.server.ports import Tasks
+    from mcp_app.server.request import Request
+    from mcp_app.server.run import Run
 
 AT_ONCE_S: Final = 0.2
 """A client that need not be told of a task gets a result that is there so soon."""
@@ -80,78 +82,79 @@ class Mode(Enum):
     FETCH = "fetch"
     """The tool that fetches the result of a task."""
     DECIDE = "decide"
-    """It is asked first what a person must decide (`Exchange.decision`)."""
+    """It is asked first what a person must decide (`Run.decision`)."""
 
 
-def mode_of(exchange: Exchange, entry: ToolEntry) -> Mode:
+def mode_of(run: Run, entry: ToolEntry) -> Mode:
     """Return how a call is answered; raise if it wants, or lacks, a task wrongly."""
-    definition, is_run = entry.definition, exchange.task_run is not None
-    if exchange.decision is None and (definition.approval is not None or is_run):
+    request = run.request
+    definition, is_run = entry.definition, request.task is not None
+    if run.decision is None and (definition.approval is not None or is_run):
         return Mode.DECIDE
     fetches = entry.runnable.ours and entry.identity == GET_TASK_RESULT
     usual = Mode.FETCH if fetches else Mode.CALL
-    if exchange.adapters.tasks is None or is_run:
+    if request.adapters.tasks is None or is_run:
         mode = usual
-    elif exchange.takes_tasks:
-        mode = _mode_with_tasks(exchange, entry, usual)
+    elif request.takes_tasks:
+        mode = _mode_with_tasks(run, entry, usual)
     else:
-        mode = _mode_without_tasks(exchange, entry, usual)
-    if waits_for_decision(exchange) and mode is Mode.CALL:
+        mode = _mode_without_tasks(run, entry, usual)
+    if waits_for_decision(run) and mode is Mode.CALL:
         raise Failed(NOBODY_TO_ASK, Outcome.TOOL_ERROR)
     return mode
 
 
-def _mode_with_tasks(exchange: Exchange, entry: ToolEntry, usual: Mode) -> Mode:
-    definition, revision = entry.definition, exchange.revision
+def _mode_with_tasks(run: Run, entry: ToolEntry, usual: Mode) -> Mode:
+    definition, revision = entry.definition, run.request.revision
     if not definition.can_be_task:
         if revision.task_requests:
             raise MethodNotFound(f"{entry.identity} does not run as a task.")
         return usual
-    if waits_for_decision(exchange) or not revision.task_extension:
+    if waits_for_decision(run) or not revision.task_extension:
         return Mode.TASK
     at_once = definition.ask_first or definition.task == FORBIDDEN
     return usual if at_once else Mode.TASK
 
 
-def _mode_without_tasks(exchange: Exchange, entry: ToolEntry, usual: Mode) -> Mode:
+def _mode_without_tasks(run: Run, entry: ToolEntry, usual: Mode) -> Mode:
     definition = entry.definition
     if definition.task == REQUIRED:
-        if exchange.revision.task_extension:
+        if run.request.revision.task_extension:
             raise requires_extension(entry.identity)
         raise MethodNotFound(f"{entry.identity} runs as a task: call it with task.")
-    fetching = exchange.catalog.tools.get(GET_TASK_RESULT)
+    fetching = run.request.catalog.tools.get(GET_TASK_RESULT)
     can_fetch = fetching is not None and fetching.runnable.ours
     waits = definition.task == OPTIONAL and not definition.ask_first
-    waits = waits or waits_for_decision(exchange)
+    waits = waits or waits_for_decision(run)
     return Mode.WAIT if can_fetch and waits else usual
 
 
 async def start_task(
-    exchange: Exchange,
+    run: Run,
     entry: ToolEntry,
     arguments: JsonObject,
     earlier: RequestState | None = None,
 ) -> Encoded:
     """Return the answer of a call that becomes a task."""
-    record = await create_task(exchange, entry, arguments, earlier)
-    with ending_as_task(exchange):
-        return await _answer_with_task(exchange, record), ending_as_begun(exchange)
+    record = await create_task(run, entry, arguments, earlier)
+    with ending_as_task(run):
+        return await _answer_with_task(run, record), ending_as_begun(run)
 
 
 @contextmanager
-def ending_as_task(exchange: Exchange) -> Iterator[None]:
+def ending_as_task(run: Run) -> Iterator[None]:
     """Let a call that has become a task end as one, whatever comes of its answer."""
     try:
         yield
     except (Failed, InputRequired, ProtocolError) as error:
-        error.ending = ending_as_begun(exchange)
+        error.ending = ending_as_begun(run)
         raise
     except asyncio.CancelledError:
-        raise with_outcome(error_of_end(exchange), Outcome.TASK) from None
+        raise with_outcome(error_of_end(run), Outcome.TASK) from None
 
 
 async def create_task(
-    exchange: Exchange,
+    run: Run,
     entry: ToolEntry,
     arguments: JsonObject,
     earlier: RequestState | None = None,
@@ -161,23 +164,24 @@ async def create_task(
     `earlier` has the answers that the call had before.  If a person must decide first,
     the same call is the same task, as long as that is open.
     """
-    tasks, decision = exchange.adapters.tasks, exchange.decision or Decision()
+    request = run.request
+    tasks, decision = request.adapters.tasks, run.decision or Decision()
     assert tasks is not None  # noqa: S101 - the callers looked
-    ttl_ms, approval, digest = _lifetime_ms(exchange), None, None
+    ttl_ms, approval, digest = _lifetime_ms(request), None, None
     if decision.status:
-        approval = approval_state(exchange, entry, decision.text)
-        digest = call_digest(exchange, entry, arguments)
+        approval = approval_state(request, entry, decision.text)
+        digest = call_digest(run, entry, arguments)
         # A client that gives it a minute has not asked for a person.
-        limits = exchange.adapters.limits
+        limits = request.adapters.limits
         ttl_ms = int((limits.approval_wait + limits.tasks_kept) * 1_000)
     record = await tasks.create(
         NewTask(
-            server=exchange.catalog.server.slug,
+            server=request.catalog.server.slug,
             tool=entry.identity,
-            holder=holder_of(exchange),
-            person=exchange.payer,
-            caller=jsonrpc.write(caller_of(exchange)).decode(),
-            revision=exchange.revision.version,
+            holder=holder_of(request),
+            person=request.payer,
+            caller=jsonrpc.write(caller_of(request)).decode(),
+            revision=request.revision.version,
             arguments=jsonrpc.write(arguments).decode(),
             state=_first_state(earlier, approval),
             rerun=entry.definition.may_rerun,
@@ -191,10 +195,11 @@ async def create_task(
     return record
 
 
-async def _answer_with_task(exchange: Exchange, record: TaskRecord) -> bytes:
-    tasks, revision = exchange.adapters.tasks, exchange.revision
+async def _answer_with_task(run: Run, record: TaskRecord) -> bytes:
+    request = run.request
+    tasks, revision = request.adapters.tasks, request.revision
     assert tasks is not None  # noqa: S101 - there is a task
-    if revision.task_extension and not waits_for_decision(exchange):
+    if revision.task_extension and not waits_for_decision(run):
         # The server decides: who has the result at once need not ask for it.
         later = None
         with suppress(Unavailable):
@@ -205,62 +210,60 @@ async def _answer_with_task(exchange: Exchange, record: TaskRecord) -> bytes:
             return later.result.encode()
     wire = task_to_wire(record, revision, now_ms())
     if revision.task_requests:
-        return jsonrpc.write(exchange.complete_result({"task": wire}))
-    return jsonrpc.write(exchange.complete_result({**wire, "resultType": "task"}))
+        return jsonrpc.write(request.complete_result({"task": wire}))
+    return jsonrpc.write(request.complete_result({**wire, "resultType": "task"}))
 
 
-def holder_of(exchange: Exchange) -> str:
+def holder_of(request: Request) -> str:
     """Return who may read the tasks of a caller.
 
     Of an anonymous one that is its session; without a session whoever knows the id.
     """
-    if not exchange.principal.anonymous:
-        return exchange.principal.key
-    session = exchange.session
+    if not request.principal.anonymous:
+        return request.principal.key
+    session = request.session
     return f"session:{session.digest}" if session is not None else ""
 
 
-def tasks_of(exchange: Exchange) -> Tasks:
+def tasks_of(request: Request) -> Tasks:
     """Return what keeps tasks; raise if the server or the client has none."""
-    tasks = exchange.adapters.tasks
-    if tasks is None or not exchange.catalog.has_tasks:
-        raise MethodNotFound(f"Method not found: {exchange.method}")
-    if exchange.revision.task_extension and not exchange.takes_tasks:
-        raise requires_extension(exchange.method)
+    tasks = request.adapters.tasks
+    if tasks is None or not request.catalog.has_tasks:
+        raise MethodNotFound(f"Method not found: {request.method}")
+    if request.revision.task_extension and not request.takes_tasks:
+        raise requires_extension(request.method)
     return tasks
 
 
-async def readable_tasks(
-    exchange: Exchange, public_ids: Sequence[str]
-) -> list[TaskRecord]:
+async def readable_tasks(run: Run, public_ids: Sequence[str]) -> list[TaskRecord]:
     """Return the tasks that the caller may read; raise if it can have none."""
-    tasks = tasks_of(exchange)
+    tasks = tasks_of(run.request)
     possible = [each for each in public_ids if len(each) <= MAX_ID_LENGTH]
     records = await asyncio.gather(*map(tasks.find, possible))
-    return [each for each in records if each is not None and may_read(exchange, each)]
+    return [each for each in records if each is not None and may_read(run, each)]
 
 
-def may_read(exchange: Exchange, record: TaskRecord) -> bool:
+def may_read(run: Run, record: TaskRecord) -> bool:
     """Whether the caller may read a task."""
     return (
-        record.server == exchange.catalog.server.slug
-        and record.holder == holder_of(exchange)
-        and sees_task(exchange, record)
+        record.server == run.request.catalog.server.slug
+        and record.holder == holder_of(run.request)
+        and sees_task(run.request, record)
     )
 
 
-def sees_task(exchange: Exchange, record: TaskRecord) -> bool:
+def sees_task(request: Request, record: TaskRecord) -> bool:
     """Whether the tool of a task is gone, stopped, or visible to the caller."""
-    catalog, name = exchange.catalog, record.tool
+    catalog, name = request.catalog, record.tool
     entry = catalog.tools.get(name) or catalog.switched_off("tools", name)
-    return entry is None or exchange.sees(entry.definition)
+    return entry is None or request.sees(entry.definition)
 
 
-def _lifetime_ms(exchange: Exchange) -> int:
+def _lifetime_ms(request: Request) -> int:
     """Return how long the task may live: as the client asks, within our limits."""
-    most = int(exchange.adapters.limits.tasks_kept * 1_000)
-    wanted = exchange.params.get("task")
-    if not exchange.revision.task_requests or wanted is None:
+    most = int(request.adapters.limits.tasks_kept * 1_000)
+    wanted = request.params.get("task")
+    if not request.revision.task_requests or wanted is None:
         return most
     if type(wanted) is not dict:
         raise InvalidParams("params.task must be an object.")
@@ -332,12 +335,12 @@ def parked_state(state: TaskState, needed: InputRequired) -> TaskState:
 # -- runs ------------------------------------------------------------------------------
 
 
-def run_members(record: TaskRecord) -> dict[str, Any]:
-    """Return what the row of a task knows of the `Exchange` that runs it."""
+def request_members(record: TaskRecord) -> dict[str, Any]:
+    """Return what the row of a task knows of the `Request` that runs it."""
     replies = replies_of(record.read_state())
     return {
-        **exchange_members(read_json(record.caller)),
-        "request_id": record.public_id,
+        **caller_members(read_json(record.caller)),
+        "id": record.public_id,
         "method": "tools/call",
         "params": {
             "name": record.tool,

@@ -29,13 +29,14 @@ from mcp_app.interface.call_record import FINE
 from mcp_app.interface.server import VERSION
 from mcp_app.pools.loop_thread import run_apart
 from mcp_app.server import recording
-from mcp_app.server.exchange import IS_DRAWN
+from mcp_app.server.request import IS_DRAWN
 
 if TYPE_CHECKING:
     from mcp_app.egress.requests import SiteRequest
     from mcp_app.egress.sites import Site
     from mcp_app.interface.principal import Principal
-    from mcp_app.server.exchange import Exchange
+    from mcp_app.server.request import Request
+    from mcp_app.server.run import Run
 
 logger = logging.getLogger("mcp_app.server")
 
@@ -133,25 +134,26 @@ class Tracing:
 
     # -- requests --------------------------------------------------------------------
 
-    def start_request(self, exchange: Exchange) -> Span | None:
+    def start_request(self, run: Run) -> Span | None:
         """Start the span of a request, None if it is not recorded.
 
         Its parent is the context in its `_meta` (SEP-414), else in its header, else the
         span that is current.  The others are links.
         """
-        remote = self._remote_contexts(exchange)
+        request = run.request
+        remote = self._remote_contexts(request)
         ambient = trace.get_current_span().get_span_context()
         around = [ambient] if ambient.is_valid else []
         # The first request of a client comes here, whatever is drawn.
         self._has_ambient = self._has_ambient or ambient.is_valid
-        trusted = self._trusts(exchange.principal, remote=exchange.headers is not None)
+        trusted = self._trusts(request.principal, remote=request.headers is not None)
         known = [*(remote if trusted else ()), *around]
         if known:
             is_sampled = known[0].trace_flags.sampled
-        elif exchange.is_drawn is None:
+        elif request.is_drawn is None:
             is_sampled = self._draw()
         else:
-            is_sampled = exchange.is_drawn
+            is_sampled = request.is_drawn
         if not is_sampled:
             return None
         parent = context.Context()
@@ -159,14 +161,14 @@ class Tracing:
             parent = trace.set_span_in_context(NonRecordingSpan(known[0]), parent)
         others = [each for each in (*remote, *around) if each not in known[:1]]
         # What is no method is text of the caller.
-        is_known = exchange.method in exchange.revision.methods
-        method = exchange.method if is_known else OTHER_METHOD
+        is_known = request.method in request.revision.methods
+        method = request.method if is_known else OTHER_METHOD
         try:
             return self._tracer.start_span(
                 method,
                 parent,
                 SpanKind.SERVER,
-                self._request_attributes(exchange, method),
+                self._request_attributes(request, method),
                 [Link(_without_state(each)) for each in others],
                 record_exception=False,
                 set_status_on_exception=False,
@@ -175,25 +177,25 @@ class Tracing:
             _log_fault(error)
             return None
 
-    def _remote_contexts(self, exchange: Exchange) -> list[SpanContext]:
-        meta, headers = exchange.meta, exchange.headers
+    def _remote_contexts(self, request: Request) -> list[SpanContext]:
+        meta, headers = request.meta, request.headers
         pairs = [(meta.get(TRACEPARENT), meta.get(TRACESTATE))]
         if headers is not None:
             pairs.append((headers.get(b"traceparent"), headers.get(b"tracestate")))
         contexts = (_read_context(*each) for each in pairs)
         return [each for each in contexts if each is not None]
 
-    def _request_attributes(self, exchange: Exchange, method: str) -> Attributes:
-        principal, session = exchange.principal, exchange.session
+    def _request_attributes(self, request: Request, method: str) -> Attributes:
+        principal, session = request.principal, request.session
         attributes: Attributes = {
             "mcp.method.name": method,
-            "mcp.protocol.version": exchange.revision.version,
-            "jsonrpc.request.id": str(exchange.request_id)[:MAX_ID_LENGTH],
-            "mcp_app.server": exchange.catalog.server.slug,
+            "mcp.protocol.version": request.revision.version,
+            "jsonrpc.request.id": str(request.id)[:MAX_ID_LENGTH],
+            "mcp_app.server": request.catalog.server.slug,
             "mcp_app.principal": principal.kind,
         }
-        if exchange.task_run is None:
-            transport = _PIPE if exchange.headers is None else _HTTP
+        if request.task is None:
+            transport = _PIPE if request.headers is None else _HTTP
             attributes.update(transport)
         if session is not None:
             handle = session.digest[: recording.SESSION_HANDLE]
@@ -205,16 +207,16 @@ class Tracing:
         return attributes
 
     @contextmanager
-    def record_request(self, exchange: Exchange, span: Span) -> Iterator[None]:
+    def record_request(self, run: Run, span: Span) -> Iterator[None]:
         """Make a span the current one, and end it with what became of the request."""
-        exchange.span = span
+        run.span = span
         token = context.attach(trace.set_span_in_context(span))
         try:
             yield
         finally:
             context.detach(token)
             try:
-                _describe_end(span, exchange)
+                _describe_end(span, run)
                 span.end()
             except Exception as error:
                 _log_fault(error)
@@ -326,17 +328,18 @@ def _without_state(link: SpanContext) -> SpanContext:
     return SpanContext(link.trace_id, link.span_id, link.is_remote, link.trace_flags)
 
 
-def _describe_end(span: Span, exchange: Exchange) -> None:
+def _describe_end(span: Span, run: Run) -> None:
+    request = run.request
     if not span.is_recording():
         return
-    entry, target = exchange.entry, _TARGETS.get(exchange.method)
+    entry, target = run.entry, _TARGETS.get(request.method)
     # A name that nobody has given to anything is text of the caller.
     if entry is not None and target is not None:
         span.set_attribute(target, entry.identity)
         span.set_attribute("mcp_app.version", entry.version)
-        if exchange.method != "resources/read":
-            span.update_name(f"{exchange.method} {entry.identity}")
-    outcome, _error, failure, code = exchange.ending
+        if request.method != "resources/read":
+            span.update_name(f"{request.method} {entry.identity}")
+    outcome, _error, failure, code = run.ending
     if failure:
         span.set_attribute("mcp_app.failure", failure)
     if code:

@@ -42,10 +42,11 @@ from mcp_app.protocol.tasks import (
 from mcp_app.server.approving import ending_as_begun, waits_for_decision
 from mcp_app.server.context import call_core_of
 from mcp_app.server.conversation import RequestState
-from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.outcome import Encoded, Failed
 from mcp_app.server.questions import PreparedQuestion, can_answer
+from mcp_app.server.request import Request
 from mcp_app.server.round_trip import InputRequired, open_state
+from mcp_app.server.run import End, Run
 from mcp_app.server.tasks import (
     CANCELLED_TEXT,
     MAX_ID_LENGTH,
@@ -56,7 +57,7 @@ from mcp_app.server.tasks import (
 )
 
 if TYPE_CHECKING:
-    from mcp_app.server.exchange import Tasks
+    from mcp_app.server.ports import Tasks
 
 OF_TASK: Final = "task:"
 """With this and its id a state names a task in the place of a round trip."""
@@ -119,91 +120,87 @@ RESULT_TOOL: Final = (
 """The tool that fetches results; the mode of its calls answers them."""
 
 
-async def call_and_wait(
-    exchange: Exchange, entry: ToolEntry, arguments: JsonObject
-) -> Encoded:
+async def call_and_wait(run: Run, entry: ToolEntry, arguments: JsonObject) -> Encoded:
     """Run a call as a task; return its answer, or how to get that later."""
-    tasks = exchange.adapters.tasks
+    tasks = run.request.adapters.tasks
     assert tasks is not None  # noqa: S101 - `mode_of` looked
-    is_retry = _is_retry(exchange)
-    creating = asyncio.ensure_future(_task_for(exchange, entry, arguments, tasks))
+    is_retry = _is_retry(run.request)
+    creating = asyncio.ensure_future(_task_for(run, entry, arguments, tasks))
     try:
         # A call that is cancelled must know which task it has made.
         record = await asyncio.shield(creating)
-        with nullcontext() if is_retry else ending_as_task(exchange):
-            record = await _wait(exchange, record, exchange.adapters.limits.task_wait)
+        with nullcontext() if is_retry else ending_as_task(run):
+            record = await _wait(run, record, run.request.adapters.limits.task_wait)
             # The same call may have been told of the task that it shares with this one.
-            if record.has_ended and not waits_for_decision(exchange):
+            if record.has_ended and not waits_for_decision(run):
                 await tasks.let_go(record)
             promises = entry.definition.output_schema is not None
-            answer = _answer_with(exchange, record, promises=promises)
-            return answer, ANSWERED if is_retry else ending_as_begun(exchange)
+            answer = _answer_with(run, record, promises=promises)
+            return answer, ANSWERED if is_retry else ending_as_begun(run)
     except asyncio.CancelledError:
-        if exchange.end is End.CANCELLED:
+        if run.end is End.CANCELLED:
             await tasks.cancel(await creating, CANCELLED_TEXT)
         raise
 
 
 async def _task_for(
-    exchange: Exchange, entry: ToolEntry, arguments: JsonObject, tasks: Tasks
+    run: Run, entry: ToolEntry, arguments: JsonObject, tasks: Tasks
 ) -> TaskRecord:
     """Return the task that a retry goes on with, or a new one."""
-    record = await _earlier_task(exchange, tasks)
-    return record or await create_task(exchange, entry, arguments)
+    record = await _earlier_task(run, tasks)
+    return record or await create_task(run, entry, arguments)
 
 
-async def get_task_result(
-    exchange: Exchange, _: ToolEntry, arguments: JsonObject
-) -> Encoded:
+async def get_task_result(run: Run, _: ToolEntry, arguments: JsonObject) -> Encoded:
     """Return the result of a task, or that it still runs."""
-    tasks = exchange.adapters.tasks
+    tasks = run.request.adapters.tasks
     if tasks is None:
         raise Failed(NO_TASKS, Outcome.TOOL_ERROR)
-    earlier = await _earlier_task(exchange, tasks)
+    earlier = await _earlier_task(run, tasks)
     record = earlier or await tasks.find(arguments["task"])
-    if record is None or not may_read(exchange, record):
+    if record is None or not may_read(run, record):
         raise Failed(UNKNOWN, Outcome.TOOL_ERROR)
-    record = await _wait(exchange, record, arguments.get("wait", USUAL_WAIT_S))
-    return _answer_with(exchange, record), ANSWERED
+    record = await _wait(run, record, arguments.get("wait", USUAL_WAIT_S))
+    return _answer_with(run, record), ANSWERED
 
 
-def _is_retry(exchange: Exchange) -> bool:
-    return exchange.session is None and exchange.params.get("requestState") is not None
+def _is_retry(request: Request) -> bool:
+    return request.session is None and request.params.get("requestState") is not None
 
 
-async def _earlier_task(exchange: Exchange, tasks: Tasks) -> TaskRecord | None:
+async def _earlier_task(run: Run, tasks: Tasks) -> TaskRecord | None:
     """Return the task that a retry goes on with, once it has the answers."""
-    if not _is_retry(exchange):
+    if not _is_retry(run.request):
         return None
-    state = open_state(exchange, exchange.params["requestState"])
+    state = open_state(run.request, run.request.params["requestState"])
     public_id = state.round_trip.removeprefix(OF_TASK)
     record = await tasks.find(public_id)
-    if record is None or not may_read(exchange, record):
+    if record is None or not may_read(run, record):
         raise InvalidParams(UNKNOWN)
-    replies = exchange.params.get("inputResponses", {})
+    replies = run.request.params.get("inputResponses", {})
     if type(replies) is not dict:
         raise InvalidParams("params.inputResponses must be an object.")
     await tasks.answer(record, replies)
     return await tasks.find(public_id) or record
 
 
-async def _wait(exchange: Exchange, record: TaskRecord, seconds: float) -> TaskRecord:
+async def _wait(run: Run, record: TaskRecord, seconds: float) -> TaskRecord:
     """Return the task when it has ended, or after so many seconds.
 
     Its questions go to the client: on the stream of a session, else as the answer.
     """
-    loop, core = asyncio.get_running_loop(), call_core_of(exchange)
+    loop, core = asyncio.get_running_loop(), call_core_of(run)
     until = loop.time() + seconds
     try:
         while not record.has_ended and (left := until - loop.time()) > 0:
             if record.status == INPUT_REQUIRED:
-                if not _can_ask(exchange, record):
+                if not _can_ask(run, record):
                     # Nobody can be asked here, so there is nothing to wait for.
                     break
-                if exchange.revision.stateless:
+                if run.request.revision.stateless:
                     state = RequestState(round_trip=f"{OF_TASK}{record.public_id}")
                     raise InputRequired(record.read_state().open_requests(), state)
-            record = await wait_for_change(exchange, record, left)
+            record = await wait_for_change(run, record, left)
             if record.progress is not None:
                 message = record.message or None
                 core.send_progress(record.progress, record.total, message)
@@ -212,18 +209,17 @@ async def _wait(exchange: Exchange, record: TaskRecord, seconds: float) -> TaskR
     return record
 
 
-def _can_ask(exchange: Exchange, record: TaskRecord) -> bool:
-    has_way = exchange.revision.stateless or exchange.outgoing.streams
-    return has_way and may_ask(exchange, record)
+def _can_ask(run: Run, record: TaskRecord) -> bool:
+    has_way = run.request.revision.stateless or run.reply.streams
+    return has_way and may_ask(run, record)
 
 
-def _answer_with(
-    exchange: Exchange, record: TaskRecord, *, promises: bool = False
-) -> bytes:
+def _answer_with(run: Run, record: TaskRecord, *, promises: bool = False) -> bytes:
     """Return the result of a task, or that there is none yet; raise how it failed.
 
     `promises` says whether the tool that was called has an output schema.
     """
+    request = run.request
     if record.error:
         error = read_json(record.error)
         if error["code"] != InternalError.code:
@@ -233,23 +229,23 @@ def _answer_with(
     if record.status == CANCELLED:
         raise Failed(CANCELLED_TEXT, Outcome.TOOL_ERROR)
     if not record.result:
-        text = _text_meanwhile(exchange, record)
+        text = _text_meanwhile(run, record)
         # No error: agents give up after a few.
         answer: JsonObject = {"content": [{"type": "text", "text": text}]}
-        if promises and exchange.revision.structured_content:
+        if promises and request.revision.structured_content:
             answer["structuredContent"] = {STILL_RUNS_MEMBER: text}
-        return jsonrpc.write(exchange.complete_result(answer))
-    if record.revision == exchange.revision.version:
+        return jsonrpc.write(request.complete_result(answer))
+    if record.revision == request.revision.version:
         return record.result.encode()
     result = read_json(record.result)
     known = {name: result[name] for name in _MEMBERS if name in result}
-    return jsonrpc.write(exchange.complete_result(known))
+    return jsonrpc.write(request.complete_result(known))
 
 
-def _text_meanwhile(exchange: Exchange, record: TaskRecord) -> str:
+def _text_meanwhile(run: Run, record: TaskRecord) -> str:
     if what := DECISION_TEXTS.get(record.status):
         return WAITS_FOR_DECISION.format(what=what, task=record.public_id)
-    if record.status == INPUT_REQUIRED and not _can_ask(exchange, record):
+    if record.status == INPUT_REQUIRED and not _can_ask(run, record):
         return STILL_ASKS
     done = progress_text(record)
     return STILL_RUNS.format(
@@ -258,17 +254,17 @@ def _text_meanwhile(exchange: Exchange, record: TaskRecord) -> str:
 
 
 async def wait_for_change(
-    exchange: Exchange, record: TaskRecord, seconds: float = math.inf
+    run: Run, record: TaskRecord, seconds: float = math.inf
 ) -> TaskRecord:
     """Return the task when it has changed, or after so many seconds.
 
     What it asks meanwhile is asked on the stream of this request.
     """
-    tasks, asking = exchange.adapters.tasks, None
+    tasks, asking = run.request.adapters.tasks, None
     assert tasks is not None  # noqa: S101 - the callers looked
     until = time.monotonic() + seconds
-    if exchange.outgoing.streams and may_ask(exchange, record):
-        asking = asyncio.create_task(_ask_client(exchange, tasks, record))
+    if run.reply.streams and may_ask(run, record):
+        asking = asyncio.create_task(_ask_client(run, tasks, record))
     try:
         later: TaskRecord | None = record
         while later == record:
@@ -285,36 +281,36 @@ async def wait_for_change(
     return later
 
 
-def may_ask(exchange: Exchange, record: TaskRecord) -> bool:
+def may_ask(run: Run, record: TaskRecord) -> bool:
     """Whether a task waits for answers, all of which this client can give."""
-    client, revision = exchange.client, exchange.revision
+    client, revision = run.request.client, run.request.revision
     return record.status == INPUT_REQUIRED and all(
         can_answer(client, revision, each)
         for each in record.read_state().open_requests().values()
     )
 
 
-async def _ask_client(exchange: Exchange, tasks: Tasks, record: TaskRecord) -> None:
+async def _ask_client(run: Run, tasks: Tasks, record: TaskRecord) -> None:
     """Ask the questions of a task on the stream of this request."""
     meta = {RELATED_TASK: {"taskId": record.public_id}}
     questions: list[PreparedQuestion] = []
     requests = record.read_state().open_requests()
     # With the answers to the first the row changes, and the next are asked.
-    for key, request in islice(
-        requests.items(), exchange.adapters.limits.questions_per_person
+    for key, question in islice(
+        requests.items(), run.request.adapters.limits.questions_per_person
     ):
-        params = {**request["params"]}
+        params = {**question["params"]}
         params["_meta"] = {**params.get("_meta", {}), **meta}
         questions.append(
             PreparedQuestion(
                 key=key,
-                method=request["method"],
+                method=question["method"],
                 params=params,
                 parse=_leave_unread,
-                private=request["method"] == "sampling/createMessage",
+                private=question["method"] == "sampling/createMessage",
             )
         )
-    trip = call_core_of(exchange).round_trip
+    trip = call_core_of(run).round_trip
     try:
         replies = await trip.ask_on_stream(questions, None, in_thread=False)
         by_key = zip((each.key for each in questions), replies, strict=True)

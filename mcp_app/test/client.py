@@ -329,9 +329,9 @@ class Client:
 
     def _raise_own_error(self) -> None:
         """Raise what the function raised, unless that is how it says that it failed."""
-        exchange = self._client.exchange
+        run = self._client.run
         error = self._code.error
-        if error is not None and exchange is not None and exchange.ending.failure:
+        if error is not None and run is not None and run.ending.failure:
             raise error
 
     def _params_of(self, method: str) -> list[JsonObject]:

@@ -36,7 +36,7 @@ from mcp_app.conf import mcp_settings
 from mcp_app.interface.context import SyncContext
 from mcp_app.interface.principal import AccessRequest
 from mcp_app.server.context import current_call
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.run import Run
 
 Context: TypeAlias = Mapping[str, Any]
 """What a template gets."""
@@ -253,8 +253,8 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
 
     A digest of the caller, which is good for nothing else, keeps caches apart.
     """
-    exchange = current_call.get()
-    host, scheme = _site_host("" if exchange is None else exchange.host), _site_scheme()
+    run = current_call.get()
+    host, scheme = _site_host("" if run is None else run.request.host), _site_scheme()
     name, port = split_domain_port(host)
     prefix = get_script_prefix().rstrip("/")
     path = unquote_to_bytes(call.path.removeprefix(prefix))
@@ -268,7 +268,7 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
         "SERVER_NAME": name,
         "SERVER_PORT": port or ("443" if scheme == "https" else "80"),
         "SERVER_PROTOCOL": "HTTP/1.1",
-        "REMOTE_ADDR": _address_of(exchange),
+        "REMOTE_ADDR": _address_of(run),
         "HTTP_HOST": host,
         "HTTP_ACCEPT": call.accept,
         "HTTP_USER_AGENT": "django-mcp-app",
@@ -285,9 +285,9 @@ def _environ(call: SiteCall, ctx: SyncContext) -> dict[str, Any]:
     return environ
 
 
-def _address_of(exchange: Exchange | None) -> str:
+def _address_of(run: Run | None) -> str:
     """Return the address of an anonymous caller, as far as it is vouched for."""
-    person = "" if exchange is None else exchange.person
+    person = "" if run is None else run.request.person
     network = person[1:] if person.startswith("@") else ""
     return network.partition("/")[0] or UNKNOWN_ADDRESS
 

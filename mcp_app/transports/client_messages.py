@@ -13,7 +13,8 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.envelope import Message, Notification, Reply
 from mcp_app.protocol.errors import InternalError, InvalidRequest, ProtocolError
 from mcp_app.server import dispatch
-from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.request import Request
+from mcp_app.server.run import End, Run
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.questions import AnswerStatus
 
@@ -36,11 +37,11 @@ class Together:
         self._bodies = refused
         self._size = 0
 
-    async def answer_request(self, exchange: Exchange) -> HttpAnswer:
+    async def answer_request(self, run: Run) -> HttpAnswer:
         """Answer one request; the answers share a size limit."""
-        answer = await self._answer_exchange(exchange)
+        answer = await self._answer_member(run)
         self._size += len(answer[1])
-        most = exchange.adapters.limits.body
+        most = run.request.adapters.limits.body
         if self._size <= most:
             return answer
         self._size -= len(answer[1])
@@ -48,10 +49,10 @@ class Together:
             f"The answers of this batch have more than {most} bytes. Send this"
             " request by itself."
         )
-        return encoded_error(exchange, error)
+        return encoded_error(run.request, error)
 
-    async def _answer_exchange(self, exchange: Exchange) -> HttpAnswer:
-        return await dispatch.answer_request(exchange)
+    async def _answer_member(self, run: Run) -> HttpAnswer:
+        return await dispatch.answer_request(run)
 
     def lasting(self) -> None:
         self._reply.lasting()
@@ -73,9 +74,9 @@ class Together:
             self._reply.finished(task)
 
 
-def encoded_error(exchange: Exchange, error: ProtocolError) -> HttpAnswer:
+def encoded_error(request: Request, error: ProtocolError) -> HttpAnswer:
     """Return the status and the message that answer a request with an error."""
-    return dispatch.encoded_refusal(exchange.revision, exchange.request_id, error)
+    return dispatch.encoded_refusal(request.revision, request.id, error)
 
 
 def encode_array(bodies: list[bytes]) -> bytes:

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from mcp_app.auth.principals import lets_anyone_in
 from mcp_app.catalog.snapshot import Catalog
-from mcp_app.interface.principal import Principal, Rights
+from mcp_app.interface.principal import Principal
+from mcp_app.process.admission import Caller as AdmittedCaller
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.envelope import (
@@ -37,7 +38,8 @@ from mcp_app.protocol.negotiation import (
 from mcp_app.protocol.revisions import Revision
 from mcp_app.protocol.schemas import compile_schema
 from mcp_app.protocol.tasks import Decision
-from mcp_app.server.exchange import Adapters, Exchange
+from mcp_app.server.ports import Adapters
+from mcp_app.server.run import Run
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.stdio.connection import Connection, NotSignedIn
 
@@ -156,7 +158,7 @@ class InProcessClient:
     async def check_served(self) -> None:
         """Wait for fresh caches; raise `NotServed`, or 503 if the server is stopped."""
         await self._connection.current.gate.wait_until_fresh(time.monotonic())
-        await self._connection.catalog_and_rights()
+        await self._connection.find_caller()
 
     @property
     def refusal(self) -> ProtocolError | None:
@@ -164,9 +166,9 @@ class InProcessClient:
         return self._connection.refusal
 
     @property
-    def exchange(self) -> Exchange | None:
+    def run(self) -> Run | None:
         """The last request on its way, or answered; None if there was none."""
-        return self._connection.exchange
+        return self._connection.run
 
     async def send_request(self, method: str, params: JsonObject) -> bytes:
         """Return the message that answers a request: a result or an error.
@@ -303,7 +305,7 @@ class SessionRefused(Exception):
 class _Connection(Connection):
     """The server's side of the client."""
 
-    exchange: Exchange | None = None
+    run: Run | None = None
     """The last one."""
     refusal: ProtocolError | None = None
 
@@ -311,27 +313,27 @@ class _Connection(Connection):
     overlay: Callable[[Catalog], Catalog] | None = None
     approved = False
 
-    def find_catalog(self) -> Catalog | None:
-        catalog = super().find_catalog()
+    def find_catalog(self, slug: str) -> Catalog | None:
+        catalog = super().find_catalog(slug)
         return self.overlay(catalog) if catalog and self.overlay else catalog
 
-    async def catalog_and_rights(self) -> tuple[Catalog, Rights]:
-        catalog = super().find_catalog()
+    async def find_caller(self) -> AdmittedCaller:
+        catalog = super().find_catalog(self.slug)
         if catalog is not None and not lets_anyone_in(catalog.server):
             raise NotSignedIn(f"The MCP server {self.slug!r} lets nobody in.")
-        return await super().catalog_and_rights()
+        return await super().find_caller()
 
-    async def make_exchange(
+    async def admit(
         self,
-        request: Request,
+        message: Request,
         revision: Revision,
         meta: JsonObject,
         session: OpenSession | None,
-    ) -> Exchange:
-        self.exchange = await super().make_exchange(request, revision, meta, session)
+    ) -> Run:
+        self.run = await super().admit(message, revision, meta, session)
         if self.approved:
-            self.exchange.decision = Decision()
-        return self.exchange
+            self.run.decision = Decision()
+        return self.run
 
     def refuse_message(self, error: ProtocolError) -> None:
         self.refusal = error

@@ -17,7 +17,7 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.tasks import TaskRecord
 from mcp_app.server import events, subscriptions
 from mcp_app.server.events import Batch
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.request import Request
 from mcp_app.server.subscriptions import Interest
 from mcp_app.streams.event_ids import EventIds, SeenEvents
 from mcp_app.streams.listeners import SESSION_LISTS, Listeners, digest_of
@@ -342,25 +342,25 @@ MAX_UNREAD_BYTES: Final = 1024 * 1024
 class PushStream(OpenStream):
     """The stream of one `events/stream` request (SEP-3415, "Push Delivery")."""
 
-    __slots__ = ("_failed", "_streams", "entry", "exchange", "position", "topic")
+    __slots__ = ("_failed", "_streams", "entry", "position", "request", "topic")
 
     def __init__(
         self,
         stream: StreamOutput,
         current: Process,
-        exchange: Exchange,
+        request: Request,
         entry: EventEntry,
         position: int,
     ) -> None:
         super().__init__(
             stream,
             current.listeners,
-            server=exchange.catalog.server.slug,
-            principal=exchange.principal,
+            server=request.catalog.server.slug,
+            principal=request.principal,
         )
         self._streams = current.event_streams
         self._failed = ""
-        self.exchange = exchange
+        self.request = request
         self.entry = entry
         self.topic = entry.definition.topic
         self.position = position
@@ -378,10 +378,10 @@ class PushStream(OpenStream):
 
     @property
     def _cursor(self) -> JsonObject:
-        return {"cursor": events.cursor_at(self.exchange, self.entry, self.position)}
+        return {"cursor": events.cursor_at(self.request, self.entry, self.position)}
 
     def _write(self, name: str, params: JsonObject) -> None:
-        message = events.stream_message(self.exchange, name, params)
+        message = events.stream_message(self.request, name, params)
         self._stream.queue_message(message)
 
     def beat(self) -> None:
@@ -399,7 +399,7 @@ class PushStream(OpenStream):
         if batch.truncated:
             self._write("active", {**self._cursor, "truncated": True})
         for event in batch.events:
-            message = events.event_message(self.exchange, self.entry, event)
+            message = events.event_message(self.request, self.entry, event)
             self._stream.queue_message(message)
             self.position = event.number
             if self.is_full:
@@ -422,12 +422,12 @@ class PushStream(OpenStream):
 
     def _write_end(self, retry_ms: int | None) -> None:
         if retry_ms is None:
-            dialect = events.dialect_for(self.exchange)
+            dialect = events.dialect_for(self.request)
             self.terminate(EventError(dialect, "forbidden", REVOKED, reason="revoked"))
         else:
             # The client goes on elsewhere, with its cursor.
             self._end_output()
 
     def _end_output(self) -> None:
-        self._stream.queue_message(subscriptions.closed_message(self.exchange))
+        self._stream.queue_message(subscriptions.closed_message(self.request))
         self._stream.end_output()

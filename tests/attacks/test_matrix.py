@@ -686,4 +686,4 @@ async def test_pipes_are_nobody_elses(process: Process, who: Callers) -> None:
         assert (matrix.STDIO, caller) in matrix.NO_SUCH_CALLER
     channel = Channel(process, "by-token", Principal.ANONYMOUS)
     with pytest.raises(NotServed):
-        await channel.connection.catalog_and_rights()
+        await channel.connection.find_caller()

@@ -51,9 +51,9 @@ from mcp_app.server import (
     context,
     conversation,
     dispatch,
-    exchange,
     finding,
     questions,
+    request,
     round_trip,
     subscriptions,
     waiting,
@@ -245,9 +245,9 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     ),
     Guard(dispatch._check_wanted, "S-CANCEL-010 L-CANCEL-014"),
     Guard(dispatch._status_of_error, "L-HEAD-004 L-TASKS-072"),
-    Guard(exchange.Exchange.allows_arguments, "L-HEAD-059 L-HEAD-060", returns=True),
+    Guard(request.Request.allows_arguments, "L-HEAD-059 L-HEAD-060", returns=True),
     Guard(
-        exchange.Exchange.sees,
+        request.Request.sees,
         "S-TOOLS-047 S-COMPL-018 S-COMPL-019 L-CACHE-009 L-CACHE-017 L-CACHE-018 "
         "L-TOOLS-003 L-TOOLS-049 L-RES-004 L-PROMPT-003 L-COMPL-017 L-COMPL-018 "
         "L-CACHE-020 L-EVENTS-049",
@@ -301,7 +301,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
     Guard(round_trip._url_elicitations, "S-ELICIT-031 S-ELICIT-032 S-ELICIT-033"),
     Guard(round_trip._url_elicitations, "S-ELICIT-030", returns="argument"),
     Guard(
-        exchange.Exchange.takes_tasks,
+        request.Request.takes_tasks,
         "S-TASKS-019 L-TASKS-003 L-TASKS-069 L-TASKS-073",
         returns=True,
     ),

@@ -41,7 +41,7 @@ class Site:
 
     def admits(self, principal: Principal, address: str = "", calls: int = 1) -> bool:
         try:
-            self.quotas.admit(principal, address, calls)
+            self.quotas.check_share(principal, address, calls)
         except Unavailable as error:
             return error.http_status != 429
         return True

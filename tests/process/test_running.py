@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from copy import copy
 from typing import Any
 
 import pytest
@@ -14,9 +13,9 @@ from mcp_app.invalidation.workers import Report
 from mcp_app.pools.database import writer
 from mcp_app.process import running
 from mcp_app.process.runtime import Process
-from mcp_app.server.exchange import End
 from mcp_app.server.outcome import STOPPED_CALL
 from mcp_app.server.request_digests import request_key
+from mcp_app.server.run import End, Run
 from tests.scripting import STATEFUL, STATELESS, Play
 from tests.serving import Connect, until
 
@@ -44,21 +43,21 @@ async def test_a_running_call_is_known_until_it_is_over(
     client = await connect(version, path="/mcp/private", headers=headers)
     visit = play.begin("async", held.script, client)
     await held.entered.wait()
-    (exchange,) = process.running
+    (call,) = process.running
     assert len(process.running) == 1
-    key = exchange.principal.key
+    key = call.principal.key
     assert process.running.call_count_of(key) == 1
     assert process.running.call_count_of("somebody else") == 0
-    if exchange.session is not None:
-        assert list(exchange.session.running.values()) == [exchange]
+    if call.session is not None:
+        assert list(call.session.running.values()) == [call]
     held.go.set()
     assert (await visit.messages())[-1]["result"]["content"][0]["text"] == "over"
     assert list(process.running) == []
     assert process.running.call_count_of(key) == 0
     assert not process.running._owned
-    assert exchange.task is None
-    if exchange.session is not None:
-        assert exchange.session.running == {}
+    assert call.task is None
+    if call.session is not None:
+        assert call.session.running == {}
 
 
 async def test_a_call_of_a_stranger_counts_while_its_row_is_written(
@@ -67,11 +66,10 @@ async def test_a_call_of_a_stranger_counts_while_its_row_is_written(
     held = Held()
     visit = play.begin("async", held.script, await connect(STATEFUL))
     await held.entered.wait()
-    (exchange,) = process.running
-    another = copy(exchange)
-    another.person, session = "203.0.113.9", exchange.own_session
-    with process.running.expect_call(another, session):
-        assert process.running.call_count_of(another.person) == 1
+    (call,) = process.running
+    another = Run(call.request._replace(person="203.0.113.9"))
+    with process.running.expect_call(another, another.request.own_session):
+        assert process.running.call_count_of(another.share) == 1
     held.go.set()
     await visit.messages()
     assert not process.running._owned
@@ -128,11 +126,11 @@ async def test_staff_stop_a_call_and_its_client_is_told(
     client = await connect(STATEFUL)
     visit = play.begin("async", held.script, client)
     await held.entered.wait()
-    (exchange,) = process.running
-    assert exchange.session is not None
-    key = request_key(exchange.request_id)
-    await writer.run(changes.record_stop, exchange.session.pk, "another")
-    await writer.run(changes.record_stop, exchange.session.pk, key)
+    (call,) = process.running
+    assert call.session is not None
+    key = request_key(call.request_id)
+    await writer.run(changes.record_stop, call.session.pk, "another")
+    await writer.run(changes.record_stop, call.session.pk, key)
     (message,) = await visit.messages()
     assert message["error"]["message"] == STOPPED_CALL
     assert list(process.running) == []
@@ -153,9 +151,9 @@ async def test_a_fault_in_looking_after_one_call_does_not_keep_others_from_it(
         begun.append(ctx)
         await asyncio.sleep(60)
 
-    def broken(exchange: object) -> None:
+    def broken(call: object) -> None:
         monkeypatch.undo()
-        raise KeyError(exchange)
+        raise KeyError(call)
 
     monkeypatch.setattr(running, "look_after", broken)
     client = await connect(STATELESS)
@@ -166,6 +164,6 @@ async def test_a_fault_in_looking_after_one_call_does_not_keep_others_from_it(
     await later.leave()
     await until(lambda: begun[1].cancelled)
     assert [type(each) for each in faults] == [KeyError]
-    (exchange,) = process.running
-    exchange.stop(End.CANCELLED)
+    (call,) = process.running
+    call.stop(End.CANCELLED)
     await spoiled.messages()

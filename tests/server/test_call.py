@@ -18,9 +18,10 @@ from mcp_app.interface.rules import AccessRequirements
 from mcp_app.interface.server import ServerDefinition
 from mcp_app.protocol.revisions import LATEST, REVISIONS
 from mcp_app.server.client_logging import ClientHandler, protocol_level
-from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
+from mcp_app.server.ports import Adapters
+from mcp_app.server.request import Request
 from mcp_app.server.request_digests import content_digest, request_key, runs_once
-from mcp_app.server.stored_callers import caller_of, exchange_members
+from mcp_app.server.stored_callers import caller_members, caller_of
 from tests.asgi_client import PREFIX, Client, JsonObject, Outcome
 from tests.marks import NEWEST_FIRST
 from tests.serving import Connect
@@ -192,27 +193,26 @@ CATALOG = Catalog(
 )
 
 
-def exchange(
+def request(
     params: Any = None,
     *,
     method: str = "tools/call",
     meta: Any = None,
     scope: Scope | None = None,
     rights: Rights = Rights(),  # noqa: B008 - never changed
-) -> Exchange:
+) -> Request:
     params = params or {}
-    return Exchange(
+    return Request(
         # Nothing of it is asked.
         adapters=cast("Adapters", None),
         catalog=CATALOG,
         revision=LATEST,
         principal=Principal(kind="user", user_id="7", scope=scope),
         rights=rights,
-        request_id=1,
+        id=1,
         method=method,
         params=params if meta is None else {**params, "_meta": meta},
         meta=meta or {},
-        outgoing=NoWayBack(),
     )
 
 
@@ -227,29 +227,29 @@ def exchange(
     ],
 )
 def test_which_calls_must_run_once(name: Any, once: bool) -> None:
-    assert runs_once(exchange({"name": name})) is once
+    assert runs_once(request({"name": name})) is once
 
 
 def test_only_calls_of_tools_must() -> None:
-    assert not runs_once(exchange({"name": "plain"}, method="prompts/get"))
-    assert not runs_once(exchange())
+    assert not runs_once(request({"name": "plain"}, method="prompts/get"))
+    assert not runs_once(request())
 
 
 def test_rights_and_scope_both_count() -> None:
     rights = Rights(frozenset({VIEW}))
-    assert runs_once(exchange({"name": "rights"}, rights=rights))
+    assert runs_once(request({"name": "rights"}, rights=rights))
     shop = Scope(tags=frozenset({"shop"}))
-    assert not runs_once(exchange({"name": "rights"}, rights=rights, scope=shop))
-    assert runs_once(exchange({"name": "tagged"}, scope=shop))
-    assert not runs_once(exchange({"name": "tagged"}, scope=Scope(read_only=True)))
+    assert not runs_once(request({"name": "rights"}, rights=rights, scope=shop))
+    assert runs_once(request({"name": "tagged"}, scope=shop))
+    assert not runs_once(request({"name": "tagged"}, scope=Scope(read_only=True)))
 
 
 def test_who_called_is_stored_with_every_limit() -> None:
     scope = Scope(read_only=True, tags=frozenset({"a"}), tools=frozenset({"pay"}))
-    stored = json.loads(json.dumps(caller_of(exchange(scope=scope))))
-    assert exchange_members(stored)["principal"].scope == scope
+    stored = json.loads(json.dumps(caller_of(request(scope=scope))))
+    assert caller_members(stored)["principal"].scope == scope
     del stored["principal"]["scope"][2]  # as in an older row
-    assert exchange_members(stored)["principal"].scope.tools == frozenset()
+    assert caller_members(stored)["principal"].scope.tools == frozenset()
 
 
 def test_two_ids_are_two() -> None:
@@ -269,7 +269,7 @@ CALL = {"name": "plain", "arguments": {"a": 1, "b": [1, 2]}}
     ],
 )
 def test_the_order_of_members_says_nothing(other: Any) -> None:
-    assert content_digest(exchange(CALL)) == content_digest(exchange(other))
+    assert content_digest(request(CALL)) == content_digest(request(other))
 
 
 @pytest.mark.parametrize(
@@ -283,29 +283,29 @@ def test_the_order_of_members_says_nothing(other: Any) -> None:
     ],
 )
 def test_all_else_says_something(other: Any) -> None:
-    assert content_digest(exchange(CALL)) != content_digest(exchange(other))
+    assert content_digest(request(CALL)) != content_digest(request(other))
 
 
 def test_the_method_is_a_part() -> None:
-    assert content_digest(exchange(CALL)) != content_digest(
-        exchange(CALL, method="prompts/get")
+    assert content_digest(request(CALL)) != content_digest(
+        request(CALL, method="prompts/get")
     )
 
 
 def test_the_progress_token_is_no_part_and_other_meta_is() -> None:
-    plain = content_digest(exchange(CALL))
-    assert content_digest(exchange(CALL, meta={"progressToken": 1})) == plain
-    assert content_digest(exchange(CALL, meta={})) == plain
-    trace = content_digest(exchange(CALL, meta={"trace": "a"}))
+    plain = content_digest(request(CALL))
+    assert content_digest(request(CALL, meta={"progressToken": 1})) == plain
+    assert content_digest(request(CALL, meta={})) == plain
+    trace = content_digest(request(CALL, meta={"trace": "a"}))
     assert trace != plain
     assert (
-        content_digest(exchange(CALL, meta={"trace": "a", "progressToken": 2})) == trace
+        content_digest(request(CALL, meta={"trace": "a", "progressToken": 2})) == trace
     )
-    assert content_digest(exchange(CALL, meta={"trace": "b"})) != trace
+    assert content_digest(request(CALL, meta={"trace": "b"})) != trace
 
 
 def test_to_look_at_a_request_does_not_change_it() -> None:
-    asked = exchange(CALL, meta={"progressToken": 1, "trace": "a"})
+    asked = request(CALL, meta={"progressToken": 1, "trace": "a"})
     content_digest(asked)
     assert asked.params["_meta"] == {"progressToken": 1, "trace": "a"}
 

@@ -26,7 +26,8 @@ from mcp_app.pools.database import writer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.server import invocation
-from mcp_app.server.exchange import Exchange, NoWayBack
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
 from tests.asgi_client import Visit, outcome
 from tests.drill.models import Ledger
 from tests.scripting import STATEFUL, STATELESS, Play
@@ -479,10 +480,10 @@ async def test_t20_one_caller_holds_half_of_the_places_of_a_gate(
     )
 
     def call(user: str, over: threading.Event) -> asyncio.Future[str]:
-        exchange = _calling(process, Principal(kind="user", user_id=user))
+        called = _calling(process, Principal(kind="user", user_id=user))
         run = process.adapters.user_code.run
         arguments = {"owner": user, "over": over}
-        return asyncio.ensure_future(run(exchange, gated, arguments, str))
+        return asyncio.ensure_future(run(called, gated, arguments, str))
 
     own = [call("ann", first_over if i == 0 else all_over) for i in range(number)]
     for _ in range(max(1, number // 2)):
@@ -497,20 +498,20 @@ async def test_t20_one_caller_holds_half_of_the_places_of_a_gate(
     assert await asyncio.gather(other, *own) == ["ben", *["ann"] * number]
 
 
-def _calling(process: Process, principal: Principal) -> Exchange:
-    return Exchange(
+def _calling(process: Process, principal: Principal) -> Run:
+    request = Request(
         adapters=process.adapters,
         catalog=process.catalogs.serving("default"),
         revision=LATEST,
         principal=principal,
         person=principal.person,
         rights=Rights(frozenset()),
-        request_id=1,
+        id=1,
         method="tools/call",
         params={"name": "gated"},
         meta={},
-        outgoing=NoWayBack(),
     )
+    return Run(request)
 
 
 # -- around ---------------------------------------------------------------------

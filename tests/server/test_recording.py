@@ -20,8 +20,8 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.revisions import LATEST
 from mcp_app.server import dispatch
-from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.handlers import HANDLERS
+from mcp_app.server.run import End, Run
 from tests.asgi_client import Client, JsonObject
 from tests.audit.reading import counted, kept
 from tests.behaviours import Stage
@@ -357,8 +357,8 @@ async def test_a_client_that_leaves(
 async def test_a_stop(stateful: Client, process: Process, stage: Stage) -> None:
     visit = stateful.begin(*tool("waits"))
     await stage.entered.wait()
-    for exchange in process.running:
-        exchange.stop(End.SHUT_DOWN)
+    for run in process.running:
+        run.stop(End.SHUT_DOWN)
     await visit.messages()
     [row] = await kept(process)
     assert (row.outcome, row.name) == ("shut_down", "waits")
@@ -393,16 +393,16 @@ async def test_a_fault_of_ours(
 
 
 async def test_what_breaks_out_of_everything_is_a_fault_of_ours() -> None:
-    async def break_out(_: Exchange) -> JsonObject:
+    async def break_out(_: Run) -> JsonObject:
         raise GeneratorExit
 
-    exchange: Any = Exchange.__new__(Exchange)
-    exchange.adapters = SimpleNamespace(audit=None, tracing=None)
-    exchange.method, exchange.revision = "tools/list", LATEST
-    exchange.session, exchange.streams = None, True
+    parts: Any = SimpleNamespace(audit=None, tracing=None)
+    request: Any = SimpleNamespace(adapters=parts, method="tools/list", revision=LATEST)
+    request.session, request.streams = None, True
+    run = Run(request)
     with pytest.raises(GeneratorExit):
-        await dispatch.answer_request(exchange, break_out)
-    assert exchange.ending.outcome == "failed"
+        await dispatch.answer_request(run, break_out)
+    assert run.ending.outcome == "failed"
 
 
 # -- what is no call ------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from mcp_app.process.running import HttpAnswer
 from mcp_app.protocol.envelope import Notification
 from mcp_app.protocol.revisions import REVISIONS
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.run import Run
 from mcp_app.transports.client_messages import CANCELLED, Together
 
 
@@ -48,19 +48,19 @@ class Reply:
 class Sized(Together):
     """A batch whose requests are answered by a text of so many bytes."""
 
-    async def _answer_exchange(self, exchange: Exchange) -> HttpAnswer:
-        size = cast("int", exchange.params["size"])
+    async def _answer_member(self, run: Run) -> HttpAnswer:
+        size = cast("int", run.request.params["size"])
         return 200, b'"' + b"x" * (size - 2) + b'"'
 
 
-def exchange(size: int = 10, request_id: int = 1) -> Exchange:
+def run_of(size: int = 10, request_id: int = 1) -> Run:
     asked = SimpleNamespace(
         adapters=SimpleNamespace(limits=SimpleNamespace(body=MOST)),
         revision=REVISIONS["2025-03-26"],
-        request_id=request_id,
+        id=request_id,
         params={"size": size},
     )
-    return cast("Exchange", asked)
+    return Run(cast("Any", asked))
 
 
 async def done(work: Any) -> asyncio.Task[HttpAnswer]:
@@ -83,7 +83,7 @@ async def answers(*sizes: int) -> list[Any]:
     """Return what each request of a batch is answered by."""
     batch = Sized(Reply(), len(sizes), [])
     return [
-        json.loads((await batch.answer_request(exchange(size, number)))[1])
+        json.loads((await batch.answer_request(run_of(size, number)))[1])
         for number, size in enumerate(sizes)
     ]
 
@@ -116,7 +116,7 @@ async def test_the_last_answer_sends_them_all_in_their_order() -> None:
     batch = Sized(reply, 2, [b'"refused"'])
     for _ in range(2):
         assert reply.sent == []
-        batch.finished(await done(batch.answer_request(exchange(3))))
+        batch.finished(await done(batch.answer_request(run_of(3))))
     assert reply.sent == [(200, ["refused", "x", "x"])]
     assert reply.silent == 0
 
@@ -125,7 +125,7 @@ async def test_what_was_cancelled_or_broke_has_no_answer() -> None:
     reply = Reply()
     batch = Sized(reply, 3, [])
     batch.finished(await cancelled())
-    batch.finished(await done(batch.answer_request(exchange(3))))
+    batch.finished(await done(batch.answer_request(run_of(3))))
     batch.finished(await done(broken()))
     assert reply.sent == [(200, ["x"])]
 

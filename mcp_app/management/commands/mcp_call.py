@@ -109,7 +109,7 @@ class Command(BaseCommand):
             await _confirm_change(tool)
         params: JsonObject = {"name": options["name"], "arguments": arguments}
         answer = await client.converse("tools/call", params)
-        self._outcome = client.exchange.ending.outcome if client.exchange else ""
+        self._outcome = client.run.ending.outcome if client.run else ""
         return answer
 
     async def _answer_question(self, method: str, params: JsonObject) -> JsonObject:

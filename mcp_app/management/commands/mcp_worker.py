@@ -15,7 +15,7 @@ from mcp_app.conf import MAX_SECONDS, mcp_settings
 from mcp_app.egress.callbacks import event_settings
 from mcp_app.process.current import begin_process
 from mcp_app.protocol.errors import Unavailable
-from mcp_app.server.exchange import End
+from mcp_app.server.run import End
 from mcp_app.transports.stdio.server import stop_at_signals
 
 LOOK_S: Final = 1.0
@@ -103,9 +103,9 @@ async def run_tasks(
         again = asyncio.create_task(stopped.wait())
         await asyncio.wait([drain, again], return_when=asyncio.FIRST_COMPLETED)
         again.cancel()
-        for exchange in current.running:
+        for run in current.running:
             # A second signal: they have no more time.
-            exchange.stop(End.SHUT_DOWN)
+            run.stop(End.SHUT_DOWN)
         await drain
     finally:
         current.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.handlers import (
     definitions,
     event_subscriptions,
@@ -19,8 +18,9 @@ from mcp_app.server.handlers import (
     tools,
 )
 from mcp_app.server.outcome import Encoded
+from mcp_app.server.run import Run
 
-Handler = Callable[[Exchange], Awaitable[JsonObject | bytes | Encoded]]
+Handler = Callable[[Run], Awaitable[JsonObject | bytes | Encoded]]
 
 HANDLERS: Mapping[str, Handler] = {
     "initialize": lifecycle.initialize,

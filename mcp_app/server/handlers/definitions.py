@@ -20,7 +20,6 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.uri_templates import URI_LENGTH
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.finding import (
     find_entry,
     find_match,
@@ -30,6 +29,8 @@ from mcp_app.server.finding import (
     visible_listing,
 )
 from mcp_app.server.outcome import failure_of, forbidden_text, with_outcome
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
 
 if TYPE_CHECKING:
     from mcp_app.catalog.snapshot import PromptEntry
@@ -51,56 +52,58 @@ LISTINGS = {
 """The listing of the catalog that each method shows."""
 
 
-def list_hint(exchange: Exchange, *, restricted: bool) -> results.CacheHint:
+def list_hint(request: Request, *, restricted: bool) -> results.CacheHint:
     """Return a hint, public if all see the same (server/utilities/caching)."""
-    server = exchange.catalog.server
+    server = request.catalog.server
     public = server.is_public and not (restricted or server.demands)
     return results.CacheHint(LIST_TTL_MS, public)
 
 
-async def list_page(exchange: Exchange) -> bytes:
+async def list_page(run: Run) -> bytes:
     """Return a page of the list that the method names."""
-    listing = LISTINGS[exchange.method]
-    entries = visible_listing(exchange, exchange.catalog.listings[listing])
-    token, position = exchange.params.get("cursor"), None
+    request = run.request
+    listing = LISTINGS[request.method]
+    entries = visible_listing(request, request.catalog.listings[listing])
+    token, position = request.params.get("cursor"), None
     if token is not None:
         if type(token) is not str:
             raise InvalidParams("params.cursor must be a string.")
         cursor = cursors.open_cursor(
             token,
-            exchange.adapters.cursor_keys,
-            server=exchange.catalog.server.slug,
+            request.adapters.cursor_keys,
+            server=request.catalog.server.slug,
             listing=listing,
         )
         position = cursor.position, cursor.name
-    page = entries.page_after(exchange.revision, position)
+    page = entries.page_after(request.revision, position)
     if page.result is None:
-        page.result = jsonrpc.write(_page_result(exchange, listing, page))
+        page.result = jsonrpc.write(_page_result(request, listing, page))
     return page.result
 
 
-def _page_result(exchange: Exchange, listing: str, page: Page) -> JsonObject:
-    slug = exchange.catalog.server.slug
+def _page_result(request: Request, listing: str, page: Page) -> JsonObject:
+    slug = request.catalog.server.slug
     member = "resourceTemplates" if listing == "templates" else listing
     result: JsonObject = {member: page.items}
     if page.next is not None:
         position, name = page.next
         result["nextCursor"] = cursors.seal_cursor(
-            Cursor(slug, listing, position, name), exchange.adapters.cursor_keys[0]
+            Cursor(slug, listing, position, name), request.adapters.cursor_keys[0]
         )
-    restricted = exchange.catalog.listings[listing].is_restricted
-    return exchange.complete_result(result, list_hint(exchange, restricted=restricted))
+    restricted = request.catalog.listings[listing].is_restricted
+    return request.complete_result(result, list_hint(request, restricted=restricted))
 
 
 # -- prompts ---------------------------------------------------------------------------
 # prompts/get.
 
 
-async def get_prompt(exchange: Exchange) -> JsonObject:
+async def get_prompt(run: Run) -> JsonObject:
     """Fill a prompt with its arguments."""
-    name = coercion.string_member(exchange.params, "name")
-    entry: PromptEntry = find_entry(exchange, "prompts", name)
-    arguments = coercion.strings_member(exchange.params, "arguments")
+    request = run.request
+    name = coercion.string_member(request.params, "name")
+    entry: PromptEntry = find_entry(run, "prompts", name)
+    arguments = coercion.strings_member(request.params, "arguments")
     try:
         check_arguments(entry, arguments)
         bound = entry.runnable.bind(dict(arguments))
@@ -108,19 +111,19 @@ async def get_prompt(exchange: Exchange) -> JsonObject:
         violations = [f"{each.path}: {each.message}" for each in error.violations]
         text = f"The prompt {name}: {'; '.join(violations)}"
         raise with_outcome(InvalidParams(text), Outcome.ARGUMENTS) from None
-    if not await exchange.allows_arguments(entry.definition, arguments):
+    if not await request.allows_arguments(entry.definition, arguments):
         forbidden = InvalidParams(forbidden_text(entry))
         raise with_outcome(forbidden, Outcome.FORBIDDEN)
-    output = await calls.run_user_code(exchange, entry, entry.runnable, bound)
+    output = await calls.run_user_code(run, entry, entry.runnable, bound)
     messages = [
-        {"role": each.role, "content": block_to_wire(each.content, exchange.revision)}
+        {"role": each.role, "content": block_to_wire(each.content, request.revision)}
         for each in output.messages
     ]
     result: JsonObject = {"messages": messages}
     description = output.description or entry.definition.description
     if description:
         result["description"] = description
-    return exchange.complete_result(result)
+    return request.complete_result(result)
 
 
 def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
@@ -143,14 +146,14 @@ MOST_WATCHED = 1_000
 """Resources that a session may watch: each is a row."""
 
 
-async def read_resource(exchange: Exchange) -> JsonObject:
+async def read_resource(run: Run) -> JsonObject:
     """Return the contents of a resource."""
-    uri = requested_uri(exchange)
-    matched = await find_match(exchange, uri)
+    uri = requested_uri(run.request)
+    matched = await find_match(run, uri)
     if matched is None:
-        raise unknown_error(exchange, ResourceNotFound(uri))
+        raise unknown_error(run, ResourceNotFound(uri))
     if matched.stopped:
-        raise stop_error(exchange, "templates")
+        raise stop_error(run.request, "templates")
     entry = matched.entry
     mime_type = entry.definition.mime_type
     # Hosts take the policy of a page from its contents.
@@ -161,25 +164,25 @@ async def read_resource(exchange: Exchange) -> JsonObject:
     except ArgumentsRefused:
         # The URI fits the template, but its variables do not fit the function.
         raise with_outcome(ResourceNotFound(uri), Outcome.ARGUMENTS) from None
-    output = await calls.run_user_code(exchange, entry, entry.runnable, bound, convert)
-    contents = [each.to_wire(exchange.revision) for each in output.contents]
-    hint = _resource_hint(exchange, matched)
-    return exchange.complete_result({"contents": contents}, hint)
+    output = await calls.run_user_code(run, entry, entry.runnable, bound, convert)
+    contents = [each.to_wire(run.request.revision) for each in output.contents]
+    hint = _resource_hint(run.request, matched)
+    return run.request.complete_result({"contents": contents}, hint)
 
 
-def _resource_hint(exchange: Exchange, matched: TemplateMatch) -> results.CacheHint:
+def _resource_hint(request: Request, matched: TemplateMatch) -> results.CacheHint:
     """Return the cache hint; results that depend on answers must not be cached."""
-    if "inputResponses" in exchange.params or "requestState" in exchange.params:
+    if "inputResponses" in request.params or "requestState" in request.params:
         return results.CacheHint(0, public=False)
-    definition, server = matched.entry.definition, exchange.catalog.server
+    definition, server = matched.entry.definition, request.catalog.server
     open_to_all = not (definition.demands or server.demands)
     public = definition.public and server.is_public and open_to_all
     return results.CacheHint(definition.ttl_ms, public)
 
 
-def requested_uri(exchange: Exchange) -> str:
+def requested_uri(request: Request) -> str:
     """Return `params.uri`; raise if it is no text, or too long."""
-    uri = coercion.string_member(exchange.params, "uri")
+    uri = coercion.string_member(request.params, "uri")
     if len(uri) > URI_LENGTH:
         raise InvalidParams(
             f"params.uri has {len(uri)} characters; {URI_LENGTH} are allowed."
@@ -187,16 +190,16 @@ def requested_uri(exchange: Exchange) -> str:
     return uri
 
 
-async def subscribe(exchange: Exchange) -> JsonObject:
+async def subscribe(run: Run) -> JsonObject:
     """Subscribe the session to a URI."""
-    uri = requested_uri(exchange)
-    match = await find_match(exchange, uri)
+    uri = requested_uri(run.request)
+    match = await find_match(run, uri)
     if match is None:
         raise ResourceNotFound(uri)
     if match.stopped:
-        raise stop_error(exchange, "templates")
-    sessions = exchange.adapters.sessions
-    if not await sessions.subscribe(exchange.own_session, uri, MOST_WATCHED):
+        raise stop_error(run.request, "templates")
+    sessions = run.request.adapters.sessions
+    if not await sessions.subscribe(run.request.own_session, uri, MOST_WATCHED):
         raise InvalidParams(
             f"This session already watches {MOST_WATCHED} resources, which is the"
             " limit."
@@ -204,10 +207,10 @@ async def subscribe(exchange: Exchange) -> JsonObject:
     return {}
 
 
-async def unsubscribe(exchange: Exchange) -> JsonObject:
+async def unsubscribe(run: Run) -> JsonObject:
     """End the session's subscription to a URI, if there is one."""
-    await exchange.adapters.sessions.unsubscribe(
-        exchange.own_session, requested_uri(exchange)
+    await run.request.adapters.sessions.unsubscribe(
+        run.request.own_session, requested_uri(run.request)
     )
     return {}
 
@@ -218,36 +221,37 @@ async def unsubscribe(exchange: Exchange) -> JsonObject:
 MAX_VALUES = 100
 
 
-async def complete_argument(exchange: Exchange) -> JsonObject:
+async def complete_argument(run: Run) -> JsonObject:
     """Suggest values for an argument of a prompt or a variable of a template.
 
     A completer in code replaces the suggestions of staff.
     """
-    reference = coercion.object_member(exchange.params, "ref", required=True)
-    argument = coercion.object_member(exchange.params, "argument", required=True)
-    context = coercion.object_member(exchange.params, "context")
-    entry = _referenced_entry(exchange, reference)
+    request = run.request
+    reference = coercion.object_member(request.params, "ref", required=True)
+    argument = coercion.object_member(request.params, "argument", required=True)
+    context = coercion.object_member(request.params, "context")
+    entry = _referenced_entry(run, reference)
     name = coercion.string_member(argument, "name", "params.argument")
     bound: JsonObject = {
         "value": coercion.string_member(argument, "value", "params.argument"),
         "arguments": coercion.strings_member(context, "arguments", "params.context"),
     }
-    completion = await _run_completer(exchange, entry, name, bound)
-    return exchange.complete_result({"completion": _completion_to_wire(completion)})
+    completion = await _run_completer(run, entry, name, bound)
+    return request.complete_result({"completion": _completion_to_wire(completion)})
 
 
-def _referenced_entry(exchange: Exchange, reference: JsonObject) -> Entry[Any, Any]:
+def _referenced_entry(run: Run, reference: JsonObject) -> Entry[Any, Any]:
     kind = reference.get("type")
     if kind == "ref/prompt":
         name = coercion.string_member(reference, "name", "params.ref")
         refuse = partial(_nothing_to_complete, name)
-        prompt: PromptEntry = find_entry(exchange, "prompts", name, refuse)
+        prompt: PromptEntry = find_entry(run, "prompts", name, refuse)
         return prompt
     if kind == "ref/resource":
         uri = coercion.string_member(reference, "uri", "params.ref")
-        entry = find_template(exchange, uri)
+        entry = find_template(run, uri)
         if entry is None:
-            raise unknown_error(exchange, _nothing_to_complete(uri))
+            raise unknown_error(run, _nothing_to_complete(uri))
         return entry
     raise InvalidParams(
         f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
@@ -260,9 +264,9 @@ def _nothing_to_complete(identity: str, _: str = "") -> InvalidParams:
 
 
 async def _run_completer(
-    exchange: Exchange, entry: Entry[Any, Any], name: str, bound: JsonObject
+    run: Run, entry: Entry[Any, Any], name: str, bound: JsonObject
 ) -> Completion:
-    runnable = exchange.catalog.completers.get((entry.identity, name))
+    runnable = run.request.catalog.completers.get((entry.identity, name))
     runnable = runnable or entry.completers.get(name)
     if runnable is None:
         suggestions = suggestions_of(entry.definition).get(name, ())
@@ -270,8 +274,8 @@ async def _run_completer(
     try:
         arguments = runnable.bind(bound)
     except Exception as error:
-        raise failure_of(exchange, entry, error) from error
-    return await calls.run_user_code(exchange, entry, runnable, arguments)
+        raise failure_of(run, entry, error) from error
+    return await calls.run_user_code(run, entry, runnable, arguments)
 
 
 def _completion_to_wire(completion: Completion) -> JsonObject:

@@ -25,10 +25,12 @@ from mcp_app.server.events import (
     find_subscription,
     first_position,
 )
-from mcp_app.server.exchange import Exchange, Webhooks
 from mcp_app.server.handlers.events import require_events
 from mcp_app.server.outcome import with_outcome
+from mcp_app.server.ports import Webhooks
+from mcp_app.server.request import Request
 from mcp_app.server.round_trip import now_ms
+from mcp_app.server.run import Run
 from mcp_app.server.stored_callers import caller_of
 from mcp_app.streams.event_deliveries import Pace
 from mcp_app.streams.event_subscriptions import Refusal
@@ -37,32 +39,33 @@ MAX_STORED: Final = 16 * 1024
 """Characters of arguments and caller: rows stay for days."""
 
 
-async def subscribe_events(exchange: Exchange) -> JsonObject:
+async def subscribe_events(run: Run) -> JsonObject:
     """Post events of a type to a receiver from now on, or refresh that."""
-    webhooks, dialect = _find_webhooks(exchange), dialect_for(exchange)
-    subscription = await find_subscription(exchange, exchange.params)
+    request = run.request
+    webhooks, dialect = _find_webhooks(request), dialect_for(request)
+    subscription = await find_subscription(run, request.params)
     entry = subscription.entry
-    delivery = _delivery_member(exchange)
+    delivery = _delivery_member(request)
     mode = coercion.string_member(delivery, "mode", "params.delivery")
     if mode != WEBHOOK:
-        _refuse_mode(exchange, mode[:80])
-    url = _url_member(exchange)
+        _refuse_mode(request, mode[:80])
+    url = _url_member(request)
     callback = _read_callback(url)
     secret = check_secret(delivery.get("secret"))
-    ttl_ms = lifetime_ms(exchange.params)
-    position, truncated = await first_position(exchange, entry, exchange.params)
+    ttl_ms = lifetime_ms(request.params)
+    position, truncated = await first_position(request, entry, request.params)
     caller = {
-        **caller_of(exchange),
+        **caller_of(request),
         "dialect": dialect.name,
-        "revision": exchange.revision.version,
+        "revision": request.revision.version,
     }
     new = NewWebhook(
-        public_id=_id_of(exchange, subscription.arguments),
-        server=exchange.catalog.server.slug,
+        public_id=_id_of(request, subscription.arguments),
+        server=request.catalog.server.slug,
         event_type=entry.identity,
         topic=entry.definition.topic,
-        principal=exchange.principal.key,
-        person=exchange.principal.person,
+        principal=request.principal.key,
+        person=request.principal.person,
         caller=jsonrpc.write(caller).decode(),
         arguments=jsonrpc.write(subscription.arguments).decode(),
         url=url,
@@ -78,66 +81,67 @@ async def subscribe_events(exchange: Exchange) -> JsonObject:
         )
     stored = await webhooks.subscribe(callback, new)
     if isinstance(stored, Refusal):
-        _refuse_more(exchange, stored)
+        _refuse_more(request, stored)
     if isinstance(stored, str):
         message = f"The receiver did not agree to be called: {stored}."
         error = EventError(dialect, "callback", message, reason=stored)
         raise with_outcome(error, Outcome.OTHER_SITE)
     record, before = stored
-    wait_ms = Pace(exchange.adapters.limits).wait_ms(record.paced_ms, now_ms())
+    wait_ms = Pace(request.adapters.limits).wait_ms(record.paced_ms, now_ms())
     result: JsonObject = {
         "id": record.public_id,
         "refreshBefore": iso_time(record.expires_ms),
-        "cursor": cursor_at(exchange, entry, record.watermark),
+        "cursor": cursor_at(request, entry, record.watermark),
         "truncated": truncated if before is None else before.truncated,
         "deliveryStatus": delivery_status(before or record, wait_ms),
     }
-    return exchange.complete_result(result)
+    return request.complete_result(result)
 
 
-async def unsubscribe_events(exchange: Exchange) -> JsonObject:
+async def unsubscribe_events(run: Run) -> JsonObject:
     """End a subscription, whether its type is still there or not."""
-    webhooks, dialect = _find_webhooks(exchange), dialect_for(exchange)
-    name = coercion.string_member(exchange.params, "name")
-    arguments = coercion.object_member(exchange.params, "arguments")
-    entry = exchange.catalog.events.get(name)
+    request = run.request
+    webhooks, dialect = _find_webhooks(request), dialect_for(request)
+    name = coercion.string_member(request.params, "name")
+    arguments = coercion.object_member(request.params, "arguments")
+    entry = request.catalog.events.get(name)
     if entry is not None:
-        exchange.entry = entry if exchange.sees(entry.definition) else None
-        coerce = exchange.adapters.coerce
+        run.entry = entry if request.sees(entry.definition) else None
+        coerce = request.adapters.coerce
         arguments, _ = coercion.accepted_arguments(entry, arguments, coerce=coerce)
-    ended = await webhooks.end(_id_of(exchange, arguments))
+    ended = await webhooks.end(_id_of(request, arguments))
     if not ended and dialect.unsubscribe_must_find:
         message = "There is no such subscription."
         error = EventError(dialect, "not_found", message, kind="subscription")
         raise with_outcome(error, Outcome.UNKNOWN)
-    return exchange.complete_result({})
+    return request.complete_result({})
 
 
-def _find_webhooks(exchange: Exchange) -> Webhooks:
+def _find_webhooks(request: Request) -> Webhooks:
     """Return where subscriptions are; raise if there can be none for the caller."""
-    require_events(exchange)
-    webhooks = exchange.adapters.webhooks
+    require_events(request)
+    webhooks = request.adapters.webhooks
     if webhooks is None:
-        _refuse_mode(exchange, WEBHOOK)
-    if exchange.principal.anonymous:
+        _refuse_mode(request, WEBHOOK)
+    if request.principal.anonymous:
         message = "Nobody is told where to post events without signing in."
-        dialect = dialect_for(exchange)
+        dialect = dialect_for(request)
         error = EventError(dialect, "forbidden", message, reason="anonymous")
         raise with_outcome(error, Outcome.FORBIDDEN)
     return webhooks
 
 
-def _delivery_member(exchange: Exchange) -> JsonObject:
-    return coercion.object_member(exchange.params, "delivery", required=True)
+def _delivery_member(request: Request) -> JsonObject:
+    return coercion.object_member(request.params, "delivery", required=True)
 
 
-def _url_member(exchange: Exchange) -> str:
-    return coercion.string_member(_delivery_member(exchange), "url", "params.delivery")
+def _url_member(request: Request) -> str:
+    return coercion.string_member(_delivery_member(request), "url", "params.delivery")
 
 
-def _id_of(exchange: Exchange, arguments: JsonObject) -> str:
-    principal, slug = exchange.principal.key, exchange.catalog.server.slug
-    name, url = exchange.params["name"], _url_member(exchange)
+def _id_of(request: Request, arguments: JsonObject) -> str:
+    principal, slug = request.principal.key, request.catalog.server.slug
+    name, url = request.params["name"], _url_member(request)
     return subscription_id(principal, slug, url, name, arguments)
 
 
@@ -148,9 +152,9 @@ def _read_callback(url: str) -> Callback:
         raise InvalidParams(f"params.delivery.url {error}") from None
 
 
-def _refuse_more(exchange: Exchange, refusal: Refusal) -> NoReturn:
+def _refuse_more(request: Request, refusal: Refusal) -> NoReturn:
     error = EventError(
-        dialect_for(exchange),
+        dialect_for(request),
         "exhausted",
         refusal.message,
         limit=refusal.limit,
@@ -159,10 +163,10 @@ def _refuse_more(exchange: Exchange, refusal: Refusal) -> NoReturn:
     raise with_outcome(error, Outcome.LIMITED)
 
 
-def _refuse_mode(exchange: Exchange, mode: str) -> NoReturn:
+def _refuse_mode(request: Request, mode: str) -> NoReturn:
     message = f"This server does not deliver events by {mode!r} to subscriptions."
     raise EventError(
-        dialect_for(exchange),
+        dialect_for(request),
         "unsupported",
         message,
         feature="delivery.mode",

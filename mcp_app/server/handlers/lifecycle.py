@@ -15,9 +15,10 @@ from mcp_app.protocol.revisions import SUPPORTED_VERSIONS
 from mcp_app.protocol.skills import SKILL_CAPABILITIES
 from mcp_app.protocol.tasks import task_capabilities
 from mcp_app.server import coercion
-from mcp_app.server.exchange import SEVERITY, Exchange, described_client
 from mcp_app.server.finding import visible_listing
 from mcp_app.server.handlers.definitions import list_hint
+from mcp_app.server.request import SEVERITY, Request, described_client
+from mcp_app.server.run import Run
 from mcp_app.streams.open_session import Opening
 
 SKILLS_HEADING = "Skills of this server, to be read before such work:"
@@ -28,9 +29,10 @@ MAX_DESCRIPTION_BYTES = 16 * 1024
 """Bytes of a session's row that a client may fill; its icons are not stored."""
 
 
-async def initialize(exchange: Exchange) -> JsonObject:
+async def initialize(run: Run) -> JsonObject:
     """Open a session in the revision that was agreed on (basic/lifecycle)."""
-    params = exchange.params
+    request = run.request
+    params = request.params
     requested = coercion.string_member(params, "protocolVersion")
     capabilities = coercion.object_member(params, "capabilities", required=True)
     info = coercion.object_member(params, "clientInfo", required=True)
@@ -39,21 +41,21 @@ async def initialize(exchange: Exchange) -> JsonObject:
     client = described_client(info, capabilities)
     _check_description(client)
     revision = negotiation.negotiate(requested)
-    exchange.revision = revision
+    request = request._replace(revision=revision)
     opening = Opening(
-        exchange.principal,
-        exchange.catalog.server.slug,
+        request.principal,
+        request.catalog.server.slug,
         revision,
         client,
-        streams=exchange.streams,
+        streams=request.streams,
     )
-    exchange.opened_session = await exchange.adapters.handshakes.create(opening)
+    run.session_id = await request.adapters.handshakes.create(opening)
     result: JsonObject = {
         "protocolVersion": revision.version,
-        "capabilities": _capabilities(exchange),
-        "serverInfo": exchange.catalog.server_info(revision),
+        "capabilities": _capabilities(request),
+        "serverInfo": request.catalog.server_info(revision),
     }
-    return _with_instructions(exchange, result)
+    return _with_instructions(request, result)
 
 
 def _check_description(client: Client) -> None:
@@ -71,45 +73,46 @@ def _check_description(client: Client) -> None:
         )
 
 
-async def answer_ping(_: Exchange) -> JsonObject:
+async def answer_ping(_: Run) -> JsonObject:
     return {}
 
 
-async def discover_server(exchange: Exchange) -> JsonObject:
+async def discover_server(run: Run) -> JsonObject:
     """Return revisions and capabilities (2026-07-28, server/discover)."""
+    request = run.request
     result: JsonObject = {
         "supportedVersions": list(SUPPORTED_VERSIONS),
-        "capabilities": _capabilities(exchange),
+        "capabilities": _capabilities(request),
     }
-    result = _with_instructions(exchange, result)
-    restricted = exchange.catalog.listings["skills"].is_restricted
-    return exchange.complete_result(result, list_hint(exchange, restricted=restricted))
+    result = _with_instructions(request, result)
+    restricted = request.catalog.listings["skills"].is_restricted
+    return request.complete_result(result, list_hint(request, restricted=restricted))
 
 
-def _capabilities(exchange: Exchange) -> JsonObject:
-    revision, more = exchange.revision, list[JsonObject]()
-    if exchange.catalog.has_tasks and exchange.adapters.tasks is not None:
-        lists = not exchange.principal.anonymous
+def _capabilities(request: Request) -> JsonObject:
+    revision, more = request.revision, list[JsonObject]()
+    if request.catalog.has_tasks and request.adapters.tasks is not None:
+        lists = not request.principal.anonymous
         more.append(task_capabilities(revision, lists=lists))
-    if exchange.catalog.has_events:
-        more.append(event_capabilities(revision, streams=exchange.streams))
-    if exchange.catalog.has_apps and revision.stateless:
+    if request.catalog.has_events:
+        more.append(event_capabilities(revision, streams=request.streams))
+    if request.catalog.has_apps and revision.stateless:
         more.append(app_capabilities())
-    if exchange.catalog.has_skills:
+    if request.catalog.has_skills:
         more.append(SKILL_CAPABILITIES)
-    return results.capabilities(revision, *more, streams=exchange.streams)
+    return results.capabilities(revision, *more, streams=request.streams)
 
 
-def _with_instructions(exchange: Exchange, result: JsonObject) -> JsonObject:
-    texts = exchange.catalog.server.instructions, _skill_lines(exchange)
+def _with_instructions(request: Request, result: JsonObject) -> JsonObject:
+    texts = request.catalog.server.instructions, _skill_lines(request)
     if any(texts):
         result["instructions"] = "\n\n".join(filter(None, texts))
     return result
 
 
-def _skill_lines(exchange: Exchange) -> str:
+def _skill_lines(request: Request) -> str:
     """Name the skills that the caller sees (skills, "Pointer from …Instructions")."""
-    listing = visible_listing(exchange, exchange.catalog.listings["skills"])
+    listing = visible_listing(request, request.catalog.listings["skills"])
     lines = [
         one_line(f"{each.identity}: {each.definition.description}", MAX_SKILL_LINE)
         for each in islice(listing, MAX_SKILL_LINES)
@@ -117,12 +120,13 @@ def _skill_lines(exchange: Exchange) -> str:
     return "\n".join([SKILLS_HEADING, *lines]) if lines else ""
 
 
-async def set_level(exchange: Exchange) -> JsonObject:
+async def set_level(run: Run) -> JsonObject:
     """Set the least severe log message that the session wants."""
-    level = coercion.string_member(exchange.params, "level")
+    request = run.request
+    level = coercion.string_member(request.params, "level")
     if level not in SEVERITY:
         raise InvalidParams(
             f"params.level is {level!r}: it must be one of {', '.join(SEVERITY)}."
         )
-    await exchange.adapters.sessions.set_level(exchange.own_session, SEVERITY[level])
+    await request.adapters.sessions.set_level(request.own_session, SEVERITY[level])
     return {}

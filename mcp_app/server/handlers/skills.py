@@ -8,50 +8,52 @@ from __future__ import annotations
 from mcp_app.protocol import results
 from mcp_app.protocol.errors import InvalidParams, MethodNotFound
 from mcp_app.protocol.json_types import JsonObject
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.finding import find_entry
 from mcp_app.server.handlers.definitions import list_hint, list_page, requested_uri
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
 
 
-async def list_skills(exchange: Exchange) -> bytes:
+async def list_skills(run: Run) -> bytes:
     """Return a page of the skills that the caller sees."""
-    _require_skills(exchange)
-    return await list_page(exchange)
+    _require_skills(run.request)
+    return await list_page(run)
 
 
-async def get_skill(exchange: Exchange) -> JsonObject:
+async def get_skill(run: Run) -> JsonObject:
     """Return the entry of a skill."""
-    _require_skills(exchange)
-    uri = requested_uri(exchange)
-    entry = find_entry(exchange, "skills", uri)
-    if not await exchange.allows_arguments(entry.definition, {}):
+    _require_skills(run.request)
+    uri = requested_uri(run.request)
+    entry = find_entry(run, "skills", uri)
+    if not await run.request.allows_arguments(entry.definition, {}):
         raise InvalidParams(f"Unknown skill: {uri:.200}")
-    return _complete_result(exchange, {"skill": entry.runnable.skill.entry})
+    return _complete_result(run.request, {"skill": entry.runnable.skill.entry})
 
 
-async def read_directory(exchange: Exchange) -> JsonObject:
+async def read_directory(run: Run) -> JsonObject:
     """Return what is directly in a folder of a skill, all on one page."""
-    _require_skills(exchange)
-    uri = requested_uri(exchange)
-    if exchange.params.get("cursor") is not None:
+    request = run.request
+    _require_skills(request)
+    uri = requested_uri(request)
+    if request.params.get("cursor") is not None:
         raise InvalidParams("params.cursor is none: all children are on one page.")
-    for entry, skill, is_stopped in exchange.catalog.skills_around(uri):
+    for entry, skill, is_stopped in request.catalog.skills_around(uri):
         children = skill.children(uri)
-        if not children or is_stopped or not exchange.sees(entry.definition):
+        if not children or is_stopped or not request.sees(entry.definition):
             continue
-        if await exchange.allows_arguments(entry.definition, {}):
-            own = results.resource_to_wire(entry.definition, exchange.revision)
+        if await request.allows_arguments(entry.definition, {}):
+            own = results.resource_to_wire(entry.definition, request.revision)
             resources = [own if each["uri"] == skill.uri else each for each in children]
-            return _complete_result(exchange, {"resources": resources})
+            return _complete_result(request, {"resources": resources})
     raise InvalidParams(f"There is no directory {uri:.200}")
 
 
-def _require_skills(exchange: Exchange) -> None:
+def _require_skills(request: Request) -> None:
     """Raise if the server has no skill: then it lacks the extension."""
-    if not exchange.catalog.has_skills:
-        raise MethodNotFound(f"Method not found: {exchange.method}")
+    if not request.catalog.has_skills:
+        raise MethodNotFound(f"Method not found: {request.method}")
 
 
-def _complete_result(exchange: Exchange, result: JsonObject) -> JsonObject:
-    restricted = exchange.catalog.listings["skills"].is_restricted
-    return exchange.complete_result(result, list_hint(exchange, restricted=restricted))
+def _complete_result(request: Request, result: JsonObject) -> JsonObject:
+    restricted = request.catalog.listings["skills"].is_restricted
+    return request.complete_result(result, list_hint(request, restricted=restricted))

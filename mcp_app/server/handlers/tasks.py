@@ -25,8 +25,8 @@ from mcp_app.protocol.tasks import (
     task_to_wire,
 )
 from mcp_app.server import coercion
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.round_trip import now_ms
+from mcp_app.server.run import Run
 from mcp_app.server.tasks import (
     CANCELLED_TEXT,
     UNKNOWN,
@@ -40,48 +40,53 @@ CANCELLED_BY_CLIENT: Final = "The client cancelled this task."
 PAGE_SIZE: Final = 50
 
 
-async def get_task(exchange: Exchange) -> JsonObject:
+async def get_task(run: Run) -> JsonObject:
     """Return a task as it is now."""
-    record = await _find_task(exchange)
-    if exchange.revision.task_requests:
-        return task_to_wire(record, exchange.revision, now_ms())
-    return exchange.complete_result(detailed_task(record, exchange.revision, now_ms()))
+    request = run.request
+    record = await _find_task(run)
+    if request.revision.task_requests:
+        return task_to_wire(record, request.revision, now_ms())
+    return request.complete_result(detailed_task(record, request.revision, now_ms()))
 
 
-async def update_task(exchange: Exchange) -> JsonObject:
+async def update_task(run: Run) -> JsonObject:
     """Take answers to the questions of a task; others are ignored."""
-    record = await _find_task(exchange)
-    replies = coercion.object_member(exchange.params, "inputResponses", required=True)
-    await tasks_of(exchange).answer(record, replies)
-    return exchange.complete_result({})
+    record = await _find_task(run)
+    replies = coercion.object_member(
+        run.request.params, "inputResponses", required=True
+    )
+    await tasks_of(run.request).answer(record, replies)
+    return run.request.complete_result({})
 
 
-async def cancel_task(exchange: Exchange) -> JsonObject:
+async def cancel_task(run: Run) -> JsonObject:
     """End a task; of one that has ended 2025-11-25 says so with an error."""
-    record, tasks = await _find_task(exchange), tasks_of(exchange)
+    request = run.request
+    record, tasks = await _find_task(run), tasks_of(request)
     cancelled = not record.has_ended and await tasks.cancel(record, CANCELLED_BY_CLIENT)
-    if exchange.revision.task_extension:
-        return exchange.complete_result({})
-    record = await _find_task(exchange)
+    if request.revision.task_extension:
+        return request.complete_result({})
+    record = await _find_task(run)
     if not cancelled:
         raise InvalidParams(f"The task has ended already: {record.status}.")
-    return task_to_wire(record, exchange.revision, now_ms())
+    return task_to_wire(record, request.revision, now_ms())
 
 
-async def list_tasks(exchange: Exchange) -> JsonObject:
+async def list_tasks(run: Run) -> JsonObject:
     """Return a page of the caller's tasks, the newest first."""
-    tasks, slug = tasks_of(exchange), exchange.catalog.server.slug
-    if exchange.principal.anonymous:
+    request = run.request
+    tasks, slug = tasks_of(request), request.catalog.server.slug
+    if request.principal.anonymous:
         raise MethodNotFound("tasks/list needs a caller with a user.")
-    token, before = exchange.params.get("cursor"), None
-    keys = exchange.adapters.cursor_keys
+    token, before = request.params.get("cursor"), None
+    keys = request.adapters.cursor_keys
     if token is not None:
         if type(token) is not str:
             raise InvalidParams("params.cursor must be a string.")
         before = cursors.open_cursor(token, keys, server=slug, listing="tasks").position
-    page = await tasks.list_of(slug, exchange.person, before, PAGE_SIZE + 1)
-    readable = [each for each in page[:PAGE_SIZE] if may_read(exchange, each)]
-    wires = [task_to_wire(each, exchange.revision, now_ms()) for each in readable]
+    page = await tasks.list_of(slug, request.person, before, PAGE_SIZE + 1)
+    readable = [each for each in page[:PAGE_SIZE] if may_read(run, each)]
+    wires = [task_to_wire(each, request.revision, now_ms()) for each in readable]
     result: JsonObject = {"tasks": wires}
     if len(page) > PAGE_SIZE:
         cursor = Cursor(slug, "tasks", page[PAGE_SIZE - 1].pk, "")
@@ -89,14 +94,14 @@ async def list_tasks(exchange: Exchange) -> JsonObject:
     return result
 
 
-async def wait_for_result(exchange: Exchange) -> bytes:
+async def wait_for_result(run: Run) -> bytes:
     """Return what the call of a task would have, once it has ended (2025-11-25).
 
     While the task waits for answers, its questions are asked on this stream.
     """
-    record = await _find_task(exchange)
+    record = await _find_task(run)
     while not record.has_ended:
-        record = await wait_for_change(exchange, record)
+        record = await wait_for_change(run, record)
     if record.status == CANCELLED:
         raise InternalError(CANCELLED_TEXT)
     if record.error:
@@ -107,10 +112,10 @@ async def wait_for_result(exchange: Exchange) -> bytes:
     return jsonrpc.write(result)
 
 
-async def _find_task(exchange: Exchange) -> TaskRecord:
-    tasks_of(exchange)
-    public_id = coercion.string_member(exchange.params, "taskId")
-    records = await readable_tasks(exchange, [public_id])
+async def _find_task(run: Run) -> TaskRecord:
+    tasks_of(run.request)
+    public_id = coercion.string_member(run.request.params, "taskId")
+    records = await readable_tasks(run, [public_id])
     if not records:
         raise InvalidParams(UNKNOWN)
     return records[0]

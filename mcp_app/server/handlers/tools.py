@@ -19,12 +19,12 @@ from mcp_app.protocol.errors import InvalidParams, ProtocolError
 from mcp_app.protocol.headers import check_mirrored
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.jsonrpc import UnserializableValue
+from mcp_app.protocol.results import complete_result
 from mcp_app.protocol.schemas import Violation
 from mcp_app.protocol.texts import CleanBlocks, clean_text, json_text
 from mcp_app.server import call as calls
 from mcp_app.server import coercion
 from mcp_app.server.approving import find_decision
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.finding import find_entry
 from mcp_app.server.outcome import (
     Encoded,
@@ -36,11 +36,14 @@ from mcp_app.server.outcome import (
     logger,
     with_outcome,
 )
+from mcp_app.server.request import Request
 from mcp_app.server.round_trip import TaskStarted
+from mcp_app.server.run import Run
 from mcp_app.server.tasks import Mode, mode_of, start_task
 from mcp_app.server.waiting import call_and_wait, get_task_result
 
 if TYPE_CHECKING:
+    from mcp_app.catalog.snapshot import Catalog
     from mcp_app.protocol.revisions import Revision
 
 _TASK_MODES: Final[Mapping[Mode, Callable[..., Awaitable[Encoded]]]] = {
@@ -51,46 +54,47 @@ _TASK_MODES: Final[Mapping[Mode, Callable[..., Awaitable[Encoded]]]] = {
 """What answers a call in the place of the tool's function."""
 
 
-async def call_tool(exchange: Exchange) -> Encoded:
+async def call_tool(run: Run) -> Encoded:
     """Run a tool; errors for the model are results with `isError`."""
+    request = run.request
     try:
-        name = coercion.string_member(exchange.params, "name")
-        entry: ToolEntry = find_entry(exchange, "tools", name)
-        if exchange.task_run is None:
-            _charge_caller(exchange, entry)
-        arguments, bound = await _bind_arguments(exchange, entry)
-        if not await exchange.allows_arguments(entry.definition, arguments):
+        name = coercion.string_member(request.params, "name")
+        entry: ToolEntry = find_entry(run, "tools", name)
+        if request.task is None:
+            _charge_caller(request, entry)
+        arguments, bound = await _bind_arguments(run, entry)
+        if not await request.allows_arguments(entry.definition, arguments):
             raise Failed(forbidden_text(entry), Outcome.FORBIDDEN)
         try:
-            if (mode := mode_of(exchange, entry)) is Mode.DECIDE:
-                exchange.decision = await find_decision(exchange, entry, arguments)
-                mode = mode_of(exchange, entry)
+            if (mode := mode_of(run, entry)) is Mode.DECIDE:
+                run.decision = await find_decision(run, entry, arguments)
+                mode = mode_of(run, entry)
             if mode is Mode.CALL:
-                return await _call_function(exchange, entry, arguments, bound)
-            return await _TASK_MODES[mode](exchange, entry, arguments)
+                return await _call_function(run, entry, arguments, bound)
+            return await _TASK_MODES[mode](run, entry, arguments)
         except ProtocolError as error:
-            raise error_of_run(exchange, error) from error.__cause__
+            raise error_of_run(run, error) from error.__cause__
     except ArgumentsRefused as error:
-        return _refuse_arguments(exchange, error.violations)
+        return _refuse_arguments(run, error.violations)
     except Failed as failed:
-        return _encode_failure(exchange, failed)
+        return _encode_failure(run, failed)
 
 
 async def _call_function(
-    exchange: Exchange,
+    run: Run,
     entry: ToolEntry,
     arguments: JsonObject,
     bound: dict[str, object],
 ) -> Encoded:
     try:
-        output = await calls.run_user_code(exchange, entry, entry.runnable, bound)
+        output = await calls.run_user_code(run, entry, entry.runnable, bound)
     except TaskStarted as started:
-        return await start_task(exchange, entry, arguments, started.state)
-    return check_and_encode(exchange, entry, output)
+        return await start_task(run, entry, arguments, started.state)
+    return _check_and_encode(run.request, entry, output)
 
 
 async def finish_tool_call(
-    exchange: Exchange, entry: ToolEntry, outputs: list[ToolOutput | BaseException]
+    run: Run, entry: ToolEntry, outputs: list[ToolOutput | BaseException]
 ) -> Encoded:
     """Return the result of a plain call whose function has returned, or raised.
 
@@ -101,21 +105,21 @@ async def finish_tool_call(
     try:
         try:
             if isinstance(output, BaseException):
-                calls.conclude_call(exchange, output)
+                calls.conclude_call(run, output)
                 raise output
-            calls.conclude_call(exchange)
+            calls.conclude_call(run)
         except ProtocolError as error:
-            raise error_of_run(exchange, error) from error.__cause__
+            raise error_of_run(run, error) from error.__cause__
         except (Exception, asyncio.CancelledError) as error:
-            raise failure_of(exchange, entry, error) from error
-        return check_and_encode(exchange, entry, output)
+            raise failure_of(run, entry, error) from error
+        return _check_and_encode(run.request, entry, output)
     except Failed as failed:
-        return _encode_failure(exchange, failed)
+        return _encode_failure(run, failed)
     finally:
         del output
 
 
-async def refuse_tool_call(exchange: Exchange, errors: list[BaseException]) -> Encoded:
+async def refuse_tool_call(run: Run, errors: list[BaseException]) -> Encoded:
     """Return the result of a call whose arguments do not fit, or raise the error.
 
     It is taken out of its list, as in `finish_tool_call`.
@@ -123,74 +127,90 @@ async def refuse_tool_call(exchange: Exchange, errors: list[BaseException]) -> E
     try:
         raise errors.pop()
     except ArgumentsRefused as error:
-        return _refuse_arguments(exchange, error.violations)
+        return _refuse_arguments(run, error.violations)
 
 
 async def _bind_arguments(
-    exchange: Exchange, entry: ToolEntry
+    run: Run, entry: ToolEntry
 ) -> tuple[JsonObject, dict[str, object]]:
     """Return what `_bind` returns; a thread does it if the arguments are many."""
-    if exchange.wide:
-        return await large_work.run(exchange.owner, _bind, exchange, entry)
-    return _bind(exchange, entry)
+    if run.request.is_large:
+        return await large_work.run(run.request.owner, _bind, run, entry)
+    return _bind(run, entry)
 
 
-def _bind(exchange: Exchange, entry: ToolEntry) -> tuple[JsonObject, dict[str, object]]:
+def _bind(run: Run, entry: ToolEntry) -> tuple[JsonObject, dict[str, object]]:
     """Return arguments that fit, as they came and as the function takes them.
 
     Raise `ArgumentsRefused` with every violation.
     """
-    arguments = coercion.object_member(exchange.params, "arguments")
-    headers = None if exchange.renamed else exchange.headers
+    request = run.request
+    arguments = coercion.object_member(request.params, "arguments")
+    headers = request.headers if request.mirrors_headers else None
     mirrored = entry.header_parameters
-    if mirrored and headers is not None and exchange.revision.routing_headers:
+    if mirrored and headers is not None and request.revision.routing_headers:
         check_mirrored(mirrored, headers, arguments)
     accepted, violations = coercion.accepted_arguments(
-        entry, arguments, coerce=exchange.adapters.coerce
+        entry, arguments, coerce=request.adapters.coerce
     )
     if violations:
         raise ArgumentsRefused(violations)
     return accepted, entry.runnable.bind(accepted)
 
 
-def _charge_caller(exchange: Exchange, entry: ToolEntry) -> None:
+def _charge_caller(request: Request, entry: ToolEntry) -> None:
     """Charge the caller for the call; raise what a model reads if it must wait."""
-    rates = exchange.adapters.rates
-    if wait := rates.wait_for_tool(exchange.payer, entry):
+    rates = request.adapters.rates
+    if wait := rates.wait_for_tool(request.payer, entry):
         raise Failed(rates.sentence(entry, wait), Outcome.LIMITED)
 
 
-def _refuse_arguments(exchange: Exchange, violations: list[Violation]) -> Encoded:
+def _refuse_arguments(run: Run, violations: list[Violation]) -> Encoded:
     lines = [f"- {each.path} ({each.rule}): {each.message}" for each in violations]
-    heading = f"Invalid arguments for {_called_entry(exchange).identity}:"
+    heading = f"Invalid arguments for {_called_entry(run).identity}:"
     text = "\n".join([heading, *lines])
-    if exchange.revision.argument_errors_as_results:
+    if run.request.revision.argument_errors_as_results:
         # Whatever its size, a model needs it to mend the arguments.
         output = ToolOutput([Text(text)], is_error=True)
-        return _encode_output(exchange, output), Ending(Outcome.ARGUMENTS, text)
+        encoded = _encode_output(run.request.catalog, run.request.revision, output)
+        return encoded, Ending(Outcome.ARGUMENTS, text)
     details = [asdict(each) for each in violations]
     # The message of an error is one line; this client reads the rest in `data`.
     error = InvalidParams(f"{heading} {' '.join(lines)}", {"violations": details})
     raise with_outcome(error, Outcome.ARGUMENTS, text)
 
 
-def _called_entry(exchange: Exchange) -> ToolEntry:
-    assert isinstance(exchange.entry, ToolEntry)  # noqa: S101 - `find_entry` noted it
-    return exchange.entry
+def _called_entry(run: Run) -> ToolEntry:
+    assert isinstance(run.entry, ToolEntry)  # noqa: S101 - `find_entry` noted it
+    return run.entry
 
 
-def _encode_failure(exchange: Exchange, failed: Failed) -> Encoded:
+def _encode_failure(run: Run, failed: Failed) -> Encoded:
     output = ToolOutput(failed.content, is_error=True)
-    return check_and_encode(exchange, _called_entry(exchange), output, failed.ending)
+    return _check_and_encode(run.request, _called_entry(run), output, failed.ending)
 
 
-def check_and_encode(
-    exchange: Exchange,
+def _check_and_encode(
+    request: Request,
     entry: ToolEntry,
     output: ToolOutput,
     ending: Ending = ANSWERED,
 ) -> Encoded:
-    """Encode an output, or an error if it breaks its schema or the size limit.
+    limit = request.adapters.limits.tool_result
+    return check_and_encode(
+        request.catalog, request.revision, limit, entry, output, ending
+    )
+
+
+def check_and_encode(
+    catalog: Catalog,
+    revision: Revision,
+    limit: int,
+    entry: ToolEntry,
+    output: ToolOutput,
+    ending: Ending = ANSWERED,
+) -> Encoded:
+    """Encode an output, or an error if it breaks its schema, or has `limit` bytes.
 
     The first ending counts: that of a failure, or of an output that is an error.
     """
@@ -199,26 +219,26 @@ def check_and_encode(
         failed = _shape_failure(entry, output)
     if failed is None:
         try:
-            encoded = _encode_output(exchange, output)
+            encoded = _encode_output(catalog, revision, output)
         except UnserializableValue as error:
             failed = Failed(f"The result of {entry.identity}: {error}", Outcome.SHAPE)
         else:
             if output.is_error and ending is ANSWERED:
                 content = output.content or [Text(json_text(output.structured or {}))]
                 ending = Ending(Outcome.TOOL_ERROR, first_text(content))
-            if len(encoded) > exchange.adapters.limits.tool_result:
-                failed = _size_failure(exchange, entry, output, len(encoded))
+            if len(encoded) > limit:
+                failed = _size_failure(revision, limit, entry, output, len(encoded))
     if failed is None:
         return encoded, ending
-    encoded = _encode_output(exchange, ToolOutput(failed.content, is_error=True))
+    refusal = ToolOutput(failed.content, is_error=True)
+    encoded = _encode_output(catalog, revision, refusal)
     return encoded, failed.ending if ending is ANSWERED else ending
 
 
 def _size_failure(
-    exchange: Exchange, entry: ToolEntry, output: ToolOutput, size: int
+    revision: Revision, limit: int, entry: ToolEntry, output: ToolOutput, size: int
 ) -> Failed | None:
-    limit = exchange.adapters.limits.tool_result
-    if output.structured and exchange.revision.structured_content:
+    if output.structured and revision.structured_content:
         # It is there once more, as text.
         size -= len(jsonrpc.write(output.structured))
     if size <= limit:
@@ -260,10 +280,9 @@ def _shape_failure(entry: ToolEntry, output: ToolOutput) -> Failed | None:
     )
 
 
-def _encode_output(exchange: Exchange, output: ToolOutput) -> bytes:
-    revision = exchange.revision
+def _encode_output(catalog: Catalog, revision: Revision, output: ToolOutput) -> bytes:
     if type(output) is ScalarOutput and revision.structured_content:
-        return output.encoded_members() + exchange.catalog.result_end(revision)
+        return output.encoded_members() + catalog.result_end(revision)
     wire = block_to_wire if type(output.content) is CleanBlocks else _clean_block
     result: JsonObject = {
         "content": [wire(block, revision) for block in output.content]
@@ -274,9 +293,10 @@ def _encode_output(exchange: Exchange, output: ToolOutput) -> bytes:
         result["isError"] = True
     if output.meta is None:
         # The rest is the same for every call: it was encoded once.
-        return jsonrpc.write(result)[:-1] + exchange.catalog.result_end(revision)
+        return jsonrpc.write(result)[:-1] + catalog.result_end(revision)
     result["_meta"] = dict(output.meta)
-    return jsonrpc.write(exchange.complete_result(result))
+    info = catalog.server_info(revision)
+    return jsonrpc.write(complete_result(result, revision, info))
 
 
 def _clean_block(block: Block, revision: Revision) -> JsonObject:

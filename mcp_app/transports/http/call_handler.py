@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from django.db import IntegrityError
 
 from mcp_app.pools.database import unavailable
+from mcp_app.process.admission import admit
 from mcp_app.process.running import HttpAnswer
 from mcp_app.process.runtime import Process
-from mcp_app.protocol.envelope import Request
+from mcp_app.protocol import envelope
 from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefused
 from mcp_app.protocol.revisions import Revision
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.events import STREAM
-from mcp_app.server.exchange import IS_DRAWN, End, Exchange
 from mcp_app.server.handlers import events
 from mcp_app.server.outcome import error_of_end
+from mcp_app.server.request import IS_DRAWN, Request
 from mcp_app.server.request_digests import digest_of, request_key, runs_once
+from mcp_app.server.run import End, Run
 from mcp_app.streams.event_ids import storage_error
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import OpenSession
@@ -48,14 +50,18 @@ PATIENCE_S: Final = 10.0
 """In an outage of the database a request is refused after so long."""
 
 
+Renew: TypeAlias = Callable[[Request], Awaitable[Request]]
+"""Returns a request that has waited as it would come now; raises if it may not."""
+
+
 async def begin_and_serve(
-    current: Process, exchange: Exchange, session: OpenSession
+    current: Process, run: Run, session: OpenSession, renew: Renew
 ) -> OwnedStream | None:
-    """Call `begin`, then renew the exchange, which may be refused by now."""
-    stream = await begin(current.log, exchange, session)
-    if stream is not None and exchange.renew is not None:
+    """Call `begin`, then renew the request, which may be refused by now."""
+    stream = await begin(current.log, run.request, session)
+    if stream is not None:
         try:
-            await exchange.renew(exchange)
+            run.request = await renew(run.request)
         except BaseException:
             stream.withdraw_request()
             raise
@@ -63,7 +69,7 @@ async def begin_and_serve(
 
 
 async def begin(
-    log: RequestLog, exchange: Exchange, session: OpenSession
+    log: RequestLog, request: Request, session: OpenSession
 ) -> OwnedStream | None:
     """Return the stream of a request once its row exists.
 
@@ -73,10 +79,10 @@ async def begin(
     stream = open_stream(
         log,
         session,
-        exchange.request_id,
-        tool=exchange.params["name"],
-        request_key=request_key(exchange.request_id),
-        request_digest=await digest_of(exchange),
+        request.id,
+        tool=request.params["name"],
+        request_key=request_key(request.id),
+        request_digest=await digest_of(request),
     )
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -96,22 +102,22 @@ class CallHandler(HttpRequestHandler):
     """A request whose answer is its response."""
 
     def _stateless(
-        self, request: Request, revision: Revision, meta: dict[str, Any]
+        self, message: envelope.Request, revision: Revision, meta: dict[str, Any]
     ) -> Awaitable[None]:
         self.process.refuse_if_stopping()
         if self.accepts.json and not self._is_recorded(meta):
             ready = dispatch.ready_list_page(
-                self._catalog, revision, request, self._principal
+                self._catalog, revision, message, self._principal
             )
             if ready is not None:
                 self.started = True
                 return send_json(self.send, HTTPStatus.OK, ready, self.cors)
-        exchange = self._build_exchange(request, revision, meta)
+        request = self._make_request(message, revision, meta)
         if request.method == subscriptions.METHOD and self._streams:
-            return self._listen_for_changes(exchange)
+            return self._listen_for_changes(Run(request))
         if request.method == STREAM and self._streams:
-            return self._push_events(exchange)
-        return self._run_call(exchange)
+            return self._push_events(Run(request))
+        return self._run_call(admit(self.process, request))
 
     def _is_recorded(self, meta: dict[str, Any]) -> bool:
         tracing, principal = self.process.tracing, self._principal
@@ -123,51 +129,51 @@ class CallHandler(HttpRequestHandler):
             is_drawn = tracing.wants_headers(raw, principal, self._scope)
         return is_drawn or tracing.wants_meta(meta, principal)
 
-    def _run_call(self, exchange: Exchange) -> Awaitable[None]:
+    def _run_call(self, run: Run) -> Awaitable[None]:
         """Run a call; in the stateless era here, else in its own task."""
-        self.process.admit(exchange.principal, exchange.person, 1)
-        session = exchange.session
-        if session is not None and runs_once(exchange):
-            return self._call_once(exchange, session)
+        request = run.request
+        session = request.session
+        if session is not None and runs_once(request):
+            return self._call_once(run, session)
         self.started = True
-        exchange.outgoing = reply = self._reply_for(exchange, exchange.request_id)
-        running, call = self.process.running, dispatch.answer_request(exchange)
-        if exchange.revision.disconnect_cancels:
+        run.reply = reply = self._reply_for(run, request.id)
+        running, call = self.process.running, dispatch.answer_request(run)
+        if request.revision.disconnect_cancels:
             return reply.run_call(call, running, self._task)
-        running.start_call(exchange, call, reply)
+        running.start_call(run, call, reply)
         return reply.deliver_answer()
 
-    async def _call_once(self, exchange: Exchange, session: OpenSession) -> None:
+    async def _call_once(self, run: Run, session: OpenSession) -> None:
         """Run a call that must not run twice, or repeat its first answer."""
         log, running = self.process.log, self.process.running
-        with running.expect_call(exchange, session):
-            stream = await begin_and_serve(self.process, exchange, session)
+        with running.expect_call(run, session):
+            stream = await begin_and_serve(self.process, run, session, self._renew)
         if stream is None:
-            await self.returning().repeat_answer(exchange, session)
+            await self.returning().repeat_answer(run, session)
             return
         if self.process.stopping:
             stream.withdraw_request()
             self.process.refuse_if_stopping()
         self.started = True
-        reply = LoggedReply(self, exchange, session, log, exchange.request_id)
+        reply = LoggedReply(self, run, session, log, run.request.id)
         reply.use_stream(stream)
-        exchange.outgoing = reply
-        running.start_call(exchange, dispatch.answer_request(exchange), reply)
+        run.reply = reply
+        running.start_call(run, dispatch.answer_request(run), reply)
         await reply.deliver_answer()
 
     def returning(self) -> Returning:
         return Returning(self, self.process, self._principal)
 
-    def _reply_for(self, exchange: Exchange, requests: Requests) -> Reply:
-        session = exchange.session
+    def _reply_for(self, run: Run, requests: Requests) -> Reply:
+        session = run.request.session
         if session is None:
-            return Reply(self, exchange)
-        return LoggedReply(self, exchange, session, self.process.log, requests)
+            return Reply(self, run)
+        return LoggedReply(self, run, session, self.process.log, requests)
 
-    async def _listen_for_changes(self, exchange: Exchange) -> None:
+    async def _listen_for_changes(self, run: Run) -> None:
         if not self.accepts.events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
-        interest, honoured = await subscriptions.accept_subscription(exchange)
+        interest, honoured = await subscriptions.accept_subscription(run)
         current = self.process
         stream = EventStream(self.send, self.cors, current.queues)
         listening = ListenStream(
@@ -176,26 +182,26 @@ class CallHandler(HttpRequestHandler):
             server=self._slug,
             principal=self._principal,
             interest=interest,
-            subscription=exchange.request_id,
-            closing=subscriptions.closed_message(exchange),
+            subscription=run.request.id,
+            closing=subscriptions.closed_message(run.request),
         )
         current.add_listener(listening, self._person)
         with listening:
             async with current.stream_opener.store_watched_uris(interest.uris):
                 self.started = True
                 listening.open_with_message(
-                    subscriptions.acknowledged_message(exchange, honoured)
+                    subscriptions.acknowledged_message(run.request, honoured)
                 )
                 with current.tasks.listen(listening, interest.tasks):
                     await listening.serve_until_end(self.receive)
 
-    async def _push_events(self, exchange: Exchange) -> None:
+    async def _push_events(self, run: Run) -> None:
         if not self.accepts.events:
             raise RequestRefused(406, "Accept must allow text/event-stream.")
-        entry, position, truncated = await events.open_stream(exchange)
+        entry, position, truncated = await events.open_stream(run)
         current = self.process
         stream = EventStream(self.send, self.cors, current.queues)
-        push = PushStream(stream, current, exchange, entry, position)
+        push = PushStream(stream, current, run.request, entry, position)
         current.add_listener(push, self._person)
         with push:
             self.started = True
@@ -212,35 +218,38 @@ class LoggedTogether(Together):
     """Answers a batch, and logs each call that must run once."""
 
     def __init__(
-        self, reply: AnsweredRequest, current: Process, count: int, refused: list[bytes]
+        self,
+        reply: AnsweredRequest,
+        current: Process,
+        count: int,
+        refused: list[bytes],
+        renew: Renew,
     ) -> None:
         super().__init__(reply, count, refused)
-        self._current = current
+        self._current, self._renew = current, renew
         self._followers = current.followers
 
-    async def _answer_exchange(self, exchange: Exchange) -> HttpAnswer:
-        session = exchange.session
-        if session is not None and runs_once(exchange):
-            return await self._answered_once(exchange, session)
-        return await dispatch.answer_request(exchange)
+    async def _answer_member(self, run: Run) -> HttpAnswer:
+        session = run.request.session
+        if session is not None and runs_once(run.request):
+            return await self._answered_once(run, session)
+        return await dispatch.answer_request(run)
 
-    async def _answered_once(
-        self, exchange: Exchange, session: OpenSession
-    ) -> HttpAnswer:
+    async def _answered_once(self, run: Run, session: OpenSession) -> HttpAnswer:
         """Answer a request that has its own row, which keeps the answer."""
         try:
-            stream = await self._begin_stream(exchange, session)
+            stream = await self._begin_stream(run, session)
         except ProtocolError as error:
-            return encoded_error(exchange, error)
-        stream.lost = partial(_cancel_exchange, exchange)
+            return encoded_error(run.request, error)
+        stream.lost = partial(_cancel_run, run)
         try:
-            answer = await dispatch.answer_request(exchange)
+            answer = await dispatch.answer_request(run)
         except asyncio.CancelledError:
             if isinstance(stream.failure, StreamFenced):
-                return await self._answered_elsewhere(exchange, stream)
+                return await self._answered_elsewhere(run.request, stream)
             stream.end(None, ABORTED)
             raise
-        if exchange.untouched:
+        if run.ran_nothing:
             stream.withdraw_request()
             return answer
         stream.lost = None
@@ -248,36 +257,34 @@ class LoggedTogether(Together):
         try:
             await stream.wait_until_committed()
         except StreamFenced:
-            return await self._answered_elsewhere(exchange, stream)
+            return await self._answered_elsewhere(run.request, stream)
         except Exception as error:
-            return encoded_error(exchange, storage_error(error))
+            return encoded_error(run.request, storage_error(error))
         return answer
 
-    async def _begin_stream(
-        self, exchange: Exchange, session: OpenSession
-    ) -> OwnedStream:
+    async def _begin_stream(self, run: Run, session: OpenSession) -> OwnedStream:
         try:
-            stream = await begin_and_serve(self._current, exchange, session)
+            stream = await begin_and_serve(self._current, run, session, self._renew)
         except asyncio.CancelledError:
             # A stop also ends calls of the batch that still wait for their rows.
-            raise error_of_end(exchange) from None
+            raise error_of_end(run) from None
         if stream is None:
             raise InvalidRequest(
-                f"The id {exchange.request_id!r} was used before in this session."
+                f"The id {run.request.id!r} was used before in this session."
                 " Give each request an id of its own."
             )
         return stream
 
     async def _answered_elsewhere(
-        self, exchange: Exchange, stream: OwnedStream
+        self, request: Request, stream: OwnedStream
     ) -> HttpAnswer:
         """Return the answer of the process that took this one for dead."""
         place = place_after(stream)
         body = None if place is None else await self._followers.wait_for_last(place)
         if body is None:
-            return encoded_error(exchange, storage_error(StreamFenced()))
+            return encoded_error(request, storage_error(StreamFenced()))
         return HTTPStatus.OK, body
 
 
-def _cancel_exchange(exchange: Exchange, _: bytes | None) -> None:
-    exchange.stop(End.CANCELLED)
+def _cancel_run(run: Run, _: bytes | None) -> None:
+    run.stop(End.CANCELLED)

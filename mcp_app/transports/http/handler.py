@@ -21,6 +21,7 @@ from mcp_app.protocol.headers import (
 )
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL
 from mcp_app.server import conversation, dispatch
+from mcp_app.server.run import Run
 from mcp_app.streams import event_ids
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports import client_messages
@@ -113,7 +114,7 @@ class EndpointHandler(CallHandler):
         session = self._known_session()
         if session is None:
             return self._stateful_slow_path(message)
-        return self._run_call(self._session_exchange(session, message))
+        return self._run_call(self._admit_in_session(session, message))
 
     async def _stateful_slow_path(self, message: envelope.Message) -> None:
         """Take a message for which a session must be opened, or looked up."""
@@ -123,7 +124,7 @@ class EndpointHandler(CallHandler):
         session = await self._find_session()
         await self._refresh_catalog()
         if type(message) is Request:
-            await self._run_call(self._session_exchange(session, message))
+            await self._run_call(self._admit_in_session(session, message))
         else:
             current, person = self.process, self._person
             await client_messages.take_in_order(current, session, [message], person)
@@ -163,11 +164,11 @@ class EndpointHandler(CallHandler):
         conversation.check_turn(request.method, revision)
         self.process.refuse_if_stopping()
         meta = negotiation.meta_of(request.params) or {}
-        exchange = self._build_exchange(request, LATEST_STATEFUL, meta)
-        status, body = await dispatch.answer_request(exchange)
+        run = Run(self._make_request(request, LATEST_STATEFUL, meta))
+        status, body = await dispatch.answer_request(run)
         headers = with_retry(status, self.cors)
-        if exchange.opened_session is not None:
-            session_id = exchange.opened_session.encode("ascii")
+        if run.session_id:
+            session_id = run.session_id.encode("ascii")
             headers = [(SESSION_HEADER, session_id), *headers]
         if self.accepts.json or status != HTTPStatus.OK:
             await send_json(self.send, status, body, headers)
@@ -195,25 +196,25 @@ class EndpointHandler(CallHandler):
     async def _call_requests(
         self, session: OpenSession, requests: list[Request]
     ) -> None:
-        self.process.admit(self._principal, self._person, len(requests))
-        exchanges, refused = [], []
+        self.process.check_share(self._principal, self._person, len(requests))
+        runs, refused = [], []
         # From here to the start of the calls nothing waits, so no id can come twice.
         for each in requests:
             try:
-                exchanges.append(self._session_exchange(session, each))
+                runs.append(self._admit_in_session(session, each))
             except (InvalidParams, InvalidRequest) as error:
                 refusal = dispatch.encoded_refusal(session.revision, each.id, error)
                 refused.append(refusal[1])
         self.started = True
-        if not exchanges:
+        if not runs:
             await send_json(self.send, HTTPStatus.OK, encode_array(refused), self.cors)
             return
-        reply = self._reply_for(exchanges[0], [each.request_id for each in exchanges])
-        together = LoggedTogether(reply, self.process, len(exchanges), refused)
-        for exchange in exchanges:
-            exchange.outgoing = reply
-            work = together.answer_request(exchange)
-            self.process.running.start_call(exchange, work, together)
+        reply = self._reply_for(runs[0], [each.request.id for each in runs])
+        together = LoggedTogether(reply, self.process, len(runs), refused, self._renew)
+        for run in runs:
+            run.reply = reply
+            work = together.answer_request(run)
+            self.process.running.start_call(run, work, together)
         await reply.deliver_answer()
 
     async def get(self) -> None:

@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from mcp_app.process.running import HttpAnswer
-from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.request import Request
+from mcp_app.server.run import End, Run
 from mcp_app.streams.event_ids import EXPECTED, final_message, storage_error
 from mcp_app.streams.log_writer import Beside, StreamFenced
 from mcp_app.streams.open_session import OpenSession
@@ -36,10 +37,10 @@ LAST_WORDS_S: Final = 1.0
 """Seconds that a cancelled call's end waits for the database."""
 
 
-def called_tool(exchange: Exchange) -> str:
+def called_tool(request: Request) -> str:
     """Return the called tool, "" if there is none or a row cannot hold its name."""
     # PostgreSQL takes no NUL in a text.
-    name = exchange.params.get("name") if exchange.method == "tools/call" else ""
+    name = request.params.get("name") if request.method == "tools/call" else ""
     if not isinstance(name, str) or "\0" in name:
         return ""
     return name[:MAX_NAME_LENGTH]
@@ -72,12 +73,12 @@ class LoggedReply(Reply):
     def __init__(
         self,
         connection: SessionConnection,
-        exchange: Exchange,
+        run: Run,
         session: OpenSession,
         log: RequestLog,
         requests: Requests,
     ) -> None:
-        super().__init__(connection, exchange)
+        super().__init__(connection, run)
         self._session = session
         self._log = log
         self._requests = requests
@@ -108,9 +109,9 @@ class LoggedReply(Reply):
             self._last = (OK, words)
         requests = self._requests
         for each in requests if isinstance(requests, list) else [requests]:
-            exchange = self._session.running.get(each)
-            if exchange is not None and exchange.outgoing is self:
-                exchange.stop(End.CANCELLED)
+            run = self._session.running.get(each)
+            if run is not None and run.reply is self:
+                run.stop(End.CANCELLED)
 
     def reconnect(self, after_ms: int) -> None:
         able = self._session.revision.priming and self.streams
@@ -134,9 +135,9 @@ class LoggedReply(Reply):
 
     def _logged_stream(self) -> OwnedStream:
         if self._stream is None:
-            exchange, requests, tool = self._exchange, self._requests, ""
-            if exchange is not None and not isinstance(requests, list):
-                tool = called_tool(exchange)
+            run, requests, tool = self._run, self._requests, ""
+            if run is not None and not isinstance(requests, list):
+                tool = called_tool(run.request)
             self.use_stream(open_stream(self._log, self._session, requests, tool=tool))
         return self._stream  # type: ignore[return-value]
 
@@ -170,7 +171,7 @@ class LoggedReply(Reply):
     @property
     def _is_untouched(self) -> bool:
         alone = not isinstance(self._requests, list)
-        return alone and self._exchange is not None and self._exchange.untouched
+        return alone and self._run is not None and self._run.ran_nothing
 
     def _end_unanswered(self, stream: OwnedStream) -> None:
         """End without an answer, after at most `LAST_WORDS_S`."""

@@ -26,10 +26,10 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final
 
-from mcp_app.catalog.snapshot import Catalog, ToolEntry
+from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.catalog.type_hints import scalar_members
 from mcp_app.interface.call_record import ANSWERED
-from mcp_app.interface.principal import Rights
+from mcp_app.interface.principal import Principal
 from mcp_app.pools.turns import GUESS
 from mcp_app.process.current import process
 from mcp_app.process.running import HttpAnswer
@@ -38,10 +38,13 @@ from mcp_app.protocol import jsonrpc, negotiation
 from mcp_app.protocol.errors import ParseError, Unavailable
 from mcp_app.protocol.headers import MOST_HEADER_BYTES, MOST_HEADERS, Accepts, Headers
 from mcp_app.protocol.json_types import JsonObject
+from mcp_app.protocol.revisions import Revision
 from mcp_app.server import dispatch, recording
 from mcp_app.server.context import context_face_of
-from mcp_app.server.exchange import UNKNOWN_ADDRESS, Adapters, Exchange
 from mcp_app.server.handlers import Handler, tools
+from mcp_app.server.request import UNKNOWN_ADDRESS, Request, is_visible
+from mcp_app.server.run import NO_WAY_BACK, Run
+from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.asgi_types import Message, RawHeaders, Receive, Scope, Send
 from mcp_app.transports.http.bodies import exceeds_limit, is_large_body, too_slow
 from mcp_app.transports.http.handler import EndpointHandler
@@ -54,7 +57,6 @@ from mcp_app.transports.http.plain_headers import (
 )
 from mcp_app.transports.http.request_handler import (
     LATE_AFTER_S,
-    NO_WAY_BACK,
     UNREAD,
     connection_name,
     peer_address,
@@ -66,16 +68,16 @@ logger = logging.getLogger("mcp_app.transports")
 METHOD: Final = "tools/call"
 
 
-class PlainCall(Exchange):
+class PlainCall(Run):
     """The call, its connection, and what waits for its answer, in one object.
 
-    The `Reply`, the `Headers` and the `Context` are made if something needs them.
+    The `Request`, the `Reply` and the `Context` are made if something needs them.
     """
 
-    method = METHOD
     started = True
     """Nothing else can be sent once it runs."""
-    is_drawn = False
+    streams = True
+    """Whether the transport can keep streams open, for this or another request."""
     value: object = UNREAD
     sign = b""
     """What the body has if it is worth reading; headers may describe it, too."""
@@ -87,6 +89,9 @@ class PlainCall(Exchange):
     _number: bytes | None
     """The id as text, if the body has the form of a template."""
 
+    session: OpenSession | None = None
+    principal = Principal.ANONYMOUS
+    revision: Revision
     known: PlainHeaders
     process: Process
     _tool: KnownTool
@@ -275,7 +280,7 @@ class PlainCall(Exchange):
         """Whether the caller may call the tool now; raise `Unavailable` if many run."""
         limited = self.process.limits.rates
         if limited:
-            self.process.admit(self.principal, self.person, 1)
+            self.process.check_share(self.principal, self.person, 1)
         plain, bound = tool.plain, arguments
         if (
             tuple(arguments) != plain.names
@@ -313,20 +318,20 @@ class PlainCall(Exchange):
     def _find_tool(
         self, known_tools: KnownTools, key: ToolKey, name: str
     ) -> KnownTool | None:
-        entry = self.catalog.tools.get(name)
+        entry = self.caller.catalog.tools.get(name)
         if (
             entry is None
             or not self._may_serve(entry)
-            or self.catalog.server.demands.rules
-            or not self.sees(entry.definition)
+            or self.caller.catalog.server.demands.rules
+            or not is_visible(entry.definition, self.principal, self.caller.rights)
             or (self.process.audit is not None and self.process.audit.strict)
         ):
             return None
         plain = entry.as_plain_tool(self.revision)
         if plain is None:
             return None
-        direct = self.adapters.user_code.nothing_around(entry.runnable)
-        end = self.catalog.result_end(self.revision)
+        direct = self.process.adapters.user_code.nothing_around(entry.runnable)
+        end = self.caller.catalog.result_end(self.revision)
         tool = KnownTool(entry, plain, end, direct)
         known_tools.keep_tool(key, tool)
         return tool
@@ -374,7 +379,13 @@ class PlainCall(Exchange):
         return dispatch.result_envelope(self._number, result)
 
     def _encode_checked(self, output: Any) -> bytes:
-        result, ending = tools.check_and_encode(self, self.entry, output)
+        result, ending = tools.check_and_encode(
+            self.caller.catalog,
+            self.revision,
+            self.process.limits.tool_result,
+            self.entry,
+            output,
+        )
         if ending is not ANSWERED:
             self.ending = ending
         return result
@@ -415,7 +426,9 @@ class PlainCall(Exchange):
             self._log_failure(error)
 
     def _log_failure(self, error: Exception) -> None:
-        logger.error("A request failed.", extra={"path": self.path}, exc_info=error)
+        logger.error(
+            "A request failed.", extra={"path": self.scope["path"]}, exc_info=error
+        )
 
     def _forget_reply(self) -> None:
         """Drop what would make the call hold itself, by its reply or its Context."""
@@ -424,12 +437,33 @@ class PlainCall(Exchange):
     # -- what others need of it -----------------------------------------------------
 
     @cached_property
-    def request_id(self) -> str | int:  # type: ignore[override]
+    def request(self) -> Request:  # type: ignore[override]
+        return Request(
+            self.process.adapters,
+            self.caller.catalog,
+            self.principal,
+            self.caller.rights,
+            self.revision,
+            self.request_id,
+            METHOD,
+            self.params,
+            self.meta,
+            session=self.session,
+            headers=Headers(self.scope["headers"]),
+            path=str(self.scope["path"]),
+            person=self.person,
+            connection=connection_name(self.scope),
+            streams=self.streams,
+            is_drawn=False,
+        )
+
+    @cached_property
+    def request_id(self) -> str | int:
         """The id; made here if the body has the form of a template."""
         return int(self._number or 0)
 
     @cached_property
-    def meta(self) -> JsonObject:  # type: ignore[override]
+    def meta(self) -> JsonObject:
         """The `_meta`; made here if the body has the form of a template."""
         template = self._tool.template
         return {} if template is None else dict(template.copy_of_meta())
@@ -438,32 +472,8 @@ class PlainCall(Exchange):
     # between the objects of a class: with more, each call takes 4 % longer.
 
     @property
-    def adapters(self) -> Adapters:  # type: ignore[override]
-        return self.process.adapters
-
-    @property
-    def catalog(self) -> Catalog:  # type: ignore[override]
-        return self.caller.catalog
-
-    @property
-    def rights(self) -> Rights:  # type: ignore[override]
-        return self.caller.rights
-
-    @property
     def entry(self) -> ToolEntry:  # type: ignore[override]
         return self._tool.entry
-
-    @property
-    def headers(self) -> Headers:  # type: ignore[override]
-        return Headers(self.scope["headers"])
-
-    @property
-    def path(self) -> str:  # type: ignore[override]
-        return str(self.scope["path"])
-
-    @property
-    def connection(self) -> str:  # type: ignore[override]
-        return connection_name(self.scope)
 
     @property
     def turn(self) -> str:
@@ -482,8 +492,12 @@ class PlainCall(Exchange):
         return self.known.accepts
 
     @property
+    def share(self) -> str:
+        return self.principal.owner or self.person
+
+    @property
     @abstractmethod
-    def outgoing(self) -> Any:  # type: ignore[override]
+    def reply(self) -> Any:  # type: ignore[override]
         """The way back for messages before the answer; made when it is asked for."""
 
     def error_headers(self, status: int) -> RawHeaders:
@@ -492,10 +506,10 @@ class PlainCall(Exchange):
 
     def lasting(self) -> None:
         """Watch for the client to leave: the call takes its time."""
-        self.outgoing.lasting()
+        self.reply.lasting()
 
     def beat(self) -> None:
-        self.outgoing.beat()
+        self.reply.beat()
 
 
 def _receiving_again(first: Message | Exception, receive: Receive) -> Receive:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from mcp_app.process.quotas import Queues
 from mcp_app.process.running import HttpAnswer, RunningCalls
 from mcp_app.protocol import framing
-from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.run import End, Run
 from mcp_app.streams.log_writer import Beside
 from mcp_app.transports.asgi_types import RawHeaders, Send
 from mcp_app.transports.http.responses import OK, Connection, send_json
@@ -194,9 +194,9 @@ class Reply:
     _over = False
     _left = False
 
-    def __init__(self, connection: Connection, exchange: Exchange) -> None:
+    def __init__(self, connection: Connection, run: Run) -> None:
         self._connection = connection
-        self._exchange: Exchange | None = exchange
+        self._run: Run | None = run
         self.streams = connection.accepts.events
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
@@ -220,17 +220,17 @@ class Reply:
         task: asyncio.Task[Any] | None,
     ) -> None:
         """Run the call here, send its answer; it is cancelled if the client leaves."""
-        exchange = self._require_exchange()
-        running.begin_call(exchange, self, task)
+        run = self._require_exchange()
+        running.begin_call(run, self, task)
         answer: HttpAnswer | None
         try:
             answer = await call
         except asyncio.CancelledError:
-            if not was_cancelled_by_end(exchange):
+            if not was_cancelled_by_end(run):
                 raise
             answer = None
         finally:
-            running.end_call(exchange)
+            running.end_call(run)
             self.over()
         await self.conclude(answer)
 
@@ -240,14 +240,14 @@ class Reply:
 
     def over(self) -> None:
         # Else exchange and reply would hold each other.
-        self._exchange = None
+        self._run = None
         if self._watching is not None:
             self._stop_watching()
 
     async def deliver_answer(self) -> None:
         """Send the answer of the call, which goes on if the client leaves."""
-        exchange = self._require_exchange()
-        self._finished = exchange.adapters.loop.create_future()
+        run = self._require_exchange()
+        self._finished = run.request.adapters.loop.create_future()
         try:
             await self.conclude(await self._finished)
         except asyncio.CancelledError:
@@ -256,10 +256,10 @@ class Reply:
         finally:
             self._stop_watching()
 
-    def _require_exchange(self) -> Exchange:
-        if self._exchange is None:
+    def _require_exchange(self) -> Run:
+        if self._run is None:
             raise RuntimeError("This reply was already sent.")
-        return self._exchange
+        return self._run
 
     def conclude(self, answer: HttpAnswer | None) -> Awaitable[object]:
         """Send the answer, or end the stream of a call that has none."""
@@ -320,7 +320,7 @@ class Reply:
             # Another call of its batch did.
             return
         self._connection.process.watch()
-        if self._exchange is None:
+        if self._run is None:
             # The connection is closed already, and the call goes on.
             return
         loop = asyncio.get_running_loop()
@@ -344,25 +344,25 @@ class Reply:
 
     def gone(self) -> None:
         """Send nothing more: the client left.  This may cancel the call."""
-        if self._over or self._exchange is None:
+        if self._over or self._run is None:
             return
         if self._events is not None:
             self._events.abandon_output()
         self.streams = False
         self._left = True
-        if self._exchange.revision.disconnect_cancels:
-            self._exchange.stop(End.CLIENT_GONE)
+        if self._run.request.revision.disconnect_cancels:
+            self._run.stop(End.CLIENT_GONE)
         self._resolve_answer(None)
 
     def _stop_watching(self) -> None:
-        self._exchange = None
+        self._run = None
         if self._timer is not None:
             self._timer.cancel()
         if self._watching is not None:
             self._watching.cancel()
 
 
-def was_cancelled_by_end(exchange: Exchange) -> bool:
+def was_cancelled_by_end(run: Run) -> bool:
     """Whether a cancellation was the end of this exchange, and nothing else."""
     task = asyncio.current_task()
-    return exchange.end is not None and task is not None and task.uncancel() == 0
+    return run.end is not None and task is not None and task.uncancel() == 0

@@ -25,11 +25,12 @@ from mcp_app.interface.principal import (
     Rights,
 )
 from mcp_app.pools.turns import Owner
+from mcp_app.process.admission import NoAccess, admit, check_rights
 from mcp_app.process.current import process
 from mcp_app.process.quotas import NoRoom, Reader
 from mcp_app.process.runtime import Process
-from mcp_app.protocol import jsonrpc, negotiation
-from mcp_app.protocol.envelope import Request, RequestId
+from mcp_app.protocol import envelope, jsonrpc, negotiation
+from mcp_app.protocol.envelope import RequestId
 from mcp_app.protocol.errors import (
     InternalError,
     InvalidRequest,
@@ -41,8 +42,10 @@ from mcp_app.protocol.headers import Accepts, Headers, check_singletons
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, STATEFUL, Revision
 from mcp_app.server import conversation, dispatch
 from mcp_app.server.conversation import Batch, MixedEras
-from mcp_app.server.exchange import IS_DRAWN, UNKNOWN_ADDRESS, Exchange, NoWayBack
+from mcp_app.server.ports import Adapters
+from mcp_app.server.request import IS_DRAWN, UNKNOWN_ADDRESS, Request
 from mcp_app.server.request_digests import runs_once
+from mcp_app.server.run import Run
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports import client_messages
@@ -86,7 +89,6 @@ BROWSER_STATUSES: Final = (401, 405, 406)
 LATE_AFTER_S = 0.005
 """A request that took longer to arrive is checked again before it is served."""
 ANYTHING = Accepts(json=True, events=True)
-NO_WAY_BACK = NoWayBack()
 UNREAD: Final = object()
 """In place of the JSON of a body."""
 
@@ -163,10 +165,11 @@ class HttpRequestHandler:
 
     async def answer_admitted(self, admitted: Any) -> None:
         """Serve a `PlainCall`: its headers and principal were checked already."""
-        self._arrived, self._headers = admitted.arrived, admitted.headers
+        self._arrived, self._headers = admitted.arrived, Headers(self._scope["headers"])
         self.cors, self.process = admitted.cors, admitted.process
-        self._catalog, self._generation = admitted.catalog, admitted.generation
-        self._principal, self._rights = admitted.principal, admitted.rights
+        self._generation, caller = admitted.generation, admitted.caller
+        self._catalog, self._rights = caller.catalog, caller.rights
+        self._principal = caller.principal
         self._identified, self._value = True, admitted.value
         try:
             await self.post()
@@ -211,8 +214,10 @@ class HttpRequestHandler:
             rights = self.process.rights
             key = self._principal, self._slug, catalog.demands
             self._rights = rights.cached_value(key) or await rights.find(*key)
-            if not self._rights.meets_demands(catalog.server.demands):
-                raise RequestRefused(403, MAY_NOT)
+            try:
+                check_rights(catalog, self._rights)
+            except NoAccess:
+                raise RequestRefused(403, MAY_NOT) from None
 
     async def _refuse_method(self) -> None:
         raise self._not_allowed()
@@ -411,10 +416,12 @@ class HttpRequestHandler:
                 words = "The access rules of this server have changed."
                 raise Unavailable(f"{words} Send the request again.")
 
-    async def _renew(self, exchange: Exchange) -> None:
+    async def _renew(self, request: Request) -> Request:
+        """Return a request that has waited as it would come now, or raise."""
         await self._revalidate()
-        exchange.catalog, exchange.rights = self._catalog, self._rights
-        exchange.principal = self._principal
+        return request._replace(
+            catalog=self._catalog, principal=self._principal, rights=self._rights
+        )
 
     def _check_upload_timeout(self, task: Reader) -> None:
         """Raise 408 for a late body, and 503 if the process stops."""
@@ -425,46 +432,43 @@ class HttpRequestHandler:
     async def _send_accepted(self) -> None:
         await send_empty(self.send, 202, self.cors)
 
-    def _build_exchange(
+    def _make_request(
         self,
-        request: Request,
+        message: envelope.Request,
         revision: Revision,
         meta: dict[str, Any],
         session: OpenSession | None = None,
-    ) -> Exchange:
-        exchange = Exchange(
-            adapters=self.process.adapters,
-            catalog=self._catalog,
-            revision=revision,
-            principal=self._principal,
-            rights=self._rights,
-            request_id=request.id,
-            method=request.method,
-            params=request.params,
-            meta=meta,
-            outgoing=NO_WAY_BACK,
+        adapters: Adapters | None = None,
+    ) -> Request:
+        request = Request(
+            adapters or self.process.adapters,
+            self._catalog,
+            self._principal,
+            self._rights,
+            revision,
+            message.id,
+            message.method,
+            message.params,
+            meta,
             session=session,
             headers=self._headers,
             path=self._scope["path"],
             person=self._person,
             connection=connection_name(self._scope),
             streams=self._streams,
-            renew=self._renew,
+            is_large=self._is_wide,
+            is_drawn=self._scope.get(IS_DRAWN),
         )
-        exchange.wide = self._is_wide
-        exchange.is_drawn = self._scope.get(IS_DRAWN)
-        resolve_called_tool(exchange)
-        return exchange
+        return resolve_called_tool(request)
 
-    def _session_exchange(self, session: OpenSession, request: Request) -> Exchange:
-        self.process.refuse_if_stopping()
-        meta = negotiation.meta_of(request.params) or {}
-        exchange = self._build_exchange(request, session.revision, meta, session)
-        same = session.running.get(request.id)
+    def _admit_in_session(self, session: OpenSession, message: envelope.Request) -> Run:
+        """Return the run of a request in a session; raise if its id is taken."""
+        meta = negotiation.meta_of(message.params) or {}
+        request = self._make_request(message, session.revision, meta, session)
+        same = session.running.get(message.id)
         # The log tells whether a call that runs once is the same one.
-        if same is not None and not (runs_once(same) and runs_once(exchange)):
-            conversation.check_request_id(request.id, session.running)
-        return exchange
+        is_free = same is None or (runs_once(same.request) and runs_once(request))
+        return admit(self.process, request, () if is_free else session.running)
 
     def _read_batch(
         self, value: list[object], session: OpenSession, revision: Revision | None

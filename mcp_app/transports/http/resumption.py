@@ -10,8 +10,8 @@ from mcp_app.interface.principal import Principal
 from mcp_app.pools.database import unavailable
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.request_digests import digest_of, request_key
+from mcp_app.server.run import Run
 from mcp_app.streams import event_ids
 from mcp_app.streams.event_ids import final_message, is_answer
 from mcp_app.streams.open_session import OpenSession
@@ -128,19 +128,17 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         continue
 
 
-async def earlier_one(
-    current: Process, exchange: Exchange, session: OpenSession
-) -> Earlier:
+async def earlier_one(current: Process, run: Run, session: OpenSession) -> Earlier:
     """Return the request whose id came before; raise if that was another one."""
-    key = request_key(exchange.request_id)
+    key = request_key(run.request.id)
     earlier = await current.followers.earlier_request(session.pk, key)
     if earlier is None:
         # The session is gone, or another process withdrew the request.
         await current.sessions.client_position(session)
         raise unavailable()
-    if earlier.digest != await digest_of(exchange):
+    if earlier.digest != await digest_of(run.request):
         raise InvalidRequest(
-            f"The id {exchange.request_id!r} was used before in this session, for a"
+            f"The id {run.request.id!r} was used before in this session, for a"
             f" call of {earlier.tool}. Give each request an id of its own."
         )
     return earlier
@@ -210,9 +208,9 @@ class Returning:
         way.started = True
         await send_events(way.send, way.cors, self._current.queues, *messages)
 
-    async def repeat_answer(self, exchange: Exchange, session: OpenSession) -> None:
+    async def repeat_answer(self, run: Run, session: OpenSession) -> None:
         """Answer a request whose id came before; raise if that was another one."""
-        earlier = await earlier_one(self._current, exchange, session)
+        earlier = await earlier_one(self._current, run, session)
         accepts, place = self._connection.accepts, earlier.place
         if accepts.json and (earlier.whole or not accepts.events):
             await self._send_as_json(session, place)

@@ -12,12 +12,12 @@ from mcp_app.protocol import negotiation
 from mcp_app.protocol.headers import SESSION_HEADER
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.context import current_call, reset_current_call
+from mcp_app.server.run import NO_WAY_BACK
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.http.logged_replies import LoggedReply
 from mcp_app.transports.http.plain_call import METHOD, PlainCall
 from mcp_app.transports.http.plain_headers import KnownTool, ToolKey, known_headers
 from mcp_app.transports.http.replies import Reply, was_cancelled_by_end
-from mcp_app.transports.http.request_handler import NO_WAY_BACK
 from mcp_app.transports.http.responses import OK, json_start
 from mcp_app.transports.http.resumption import Returning
 
@@ -90,7 +90,7 @@ class StatelessCall(PlainCall):
             answer = None
         finally:
             self._unregister_call()
-            reply = self.outgoing
+            reply = self.reply
             self._forget_reply()
             reply.over()
         await reply.conclude(answer)
@@ -127,7 +127,7 @@ class StatelessCall(PlainCall):
         )
 
     @property
-    def outgoing(self) -> Any:  # type: ignore[override]
+    def reply(self) -> Any:  # type: ignore[override]
         if self._reply is None:
             self._reply = Reply(self, self)
         return self._reply
@@ -177,7 +177,7 @@ class SessionCall(PlainCall):
         try:
             answer = self._answer or await self._answer_future()
             if answer is None or answer[0] != OK or self._reply is not None:
-                await self.outgoing.conclude(answer)
+                await self.reply.conclude(answer)
             else:
                 # Whoever still has the call sends nothing more.
                 self._reply, body = NO_WAY_BACK, answer[1]
@@ -185,7 +185,7 @@ class SessionCall(PlainCall):
                 await self.send({"type": "http.response.body", "body": body})
         except asyncio.CancelledError:
             if self._reply is not NO_WAY_BACK:
-                self.outgoing.gone()
+                self.reply.gone()
             raise
         except Exception as error:
             self._log_unsent(error)
@@ -217,7 +217,7 @@ class SessionCall(PlainCall):
 
     def _note_connection_end(self) -> None:
         if self._reply is not NO_WAY_BACK:
-            self.outgoing.over()
+            self.reply.over()
         if self.task is None:
             self._forget_reply()
         else:
@@ -260,7 +260,7 @@ class SessionCall(PlainCall):
         return entry.definition.hints.repeatable
 
     @property
-    def outgoing(self) -> Any:  # type: ignore[override]
+    def reply(self) -> Any:  # type: ignore[override]
         if self._reply is None:
             log, request = self.process.log, self.request_id
             self._reply = LoggedReply(self, self, self.session, log, request)
@@ -289,5 +289,5 @@ class SessionCall(PlainCall):
 
     def _answer_future(self) -> asyncio.Future[HttpAnswer | None]:
         if self._waiting is None:
-            self._waiting = self.adapters.loop.create_future()
+            self._waiting = self.process.adapters.loop.create_future()
         return self._waiting

@@ -32,8 +32,8 @@ from mcp_app.protocol.errors import InternalError, ProtocolError, RequestRefused
 from mcp_app.protocol.headers import Accepts
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.context import current_call
-from mcp_app.server.exchange import End
 from mcp_app.server.invocation import InvocationPlaces
+from mcp_app.server.run import NO_WAY_BACK, End
 from mcp_app.transports.addresses import endpoint as served
 from mcp_app.transports.asgi_types import Scope
 from mcp_app.transports.http.bridge import (
@@ -47,7 +47,6 @@ from mcp_app.transports.http.bridge import (
 from mcp_app.transports.http.handler import WHOLE
 from mcp_app.transports.http.plain_headers import KnownTool
 from mcp_app.transports.http.probe import NAME as PROBE
-from mcp_app.transports.http.request_handler import NO_WAY_BACK
 from mcp_app.transports.http.responses import json_start
 from mcp_app.transports.http.stateless_call import ENCODED_METHOD, StatelessCall
 

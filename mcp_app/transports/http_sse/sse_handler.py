@@ -19,6 +19,7 @@ from django.db import IntegrityError
 
 from mcp_app.interface.server import MESSAGES_PART
 from mcp_app.pools.database import unavailable
+from mcp_app.process.admission import admit
 from mcp_app.protocol import envelope, negotiation
 from mcp_app.protocol.envelope import Message, Request, RequestId
 from mcp_app.protocol.envelope import Reply as ClientReply
@@ -26,8 +27,8 @@ from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefuse
 from mcp_app.protocol.headers import accepted_content, parse_accept
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch
-from mcp_app.server.exchange import End, Exchange
 from mcp_app.server.request_digests import runs_once
+from mcp_app.server.run import End, Run
 from mcp_app.streams.bound_sessions import Negotiation
 from mcp_app.streams.log_writer import StreamFenced
 from mcp_app.streams.open_session import OpenSession, SessionNotFound
@@ -193,21 +194,18 @@ class MessagesHandler(Address):
             await client_messages.take_in_order(current, session, [message], person)
             return
         await self._refresh_catalog()
-        exchange = self._begin_exchange(session, message)
-        current.admit(self._principal, person, 1)
-        await self._run_request(session, exchange)
+        await self._run_request(session, self._admit(session, message))
 
-    def _begin_exchange(self, session: OpenSession, request: Request) -> Exchange:
-        """Return the exchange of a request; raise if it is not its turn."""
+    def _admit(self, session: OpenSession, message: Request) -> Run:
+        """Return the run of a request; raise if it is not its turn."""
         _refuse_if_closed(session)
-        conversation.check_turn(request.method, _agreed_revision(session))
+        conversation.check_turn(message.method, _agreed_revision(session))
         if session.negotiated:
-            return self._session_exchange(session, request)
-        self.process.refuse_if_stopping()
-        meta = negotiation.meta_of(request.params) or {}
-        exchange = self._build_exchange(request, LATEST_STATEFUL, meta)
-        exchange.adapters = replace(exchange.adapters, handshakes=Negotiation(session))
-        return exchange
+            return self._admit_in_session(session, message)
+        meta = negotiation.meta_of(message.params) or {}
+        adapters = replace(self.process.adapters, handshakes=Negotiation(session))
+        request = self._make_request(message, LATEST_STATEFUL, meta, adapters=adapters)
+        return admit(self.process, request)
 
     async def _take_batch(self, value: list[object]) -> None:
         """Take a batch; each request is answered by itself (2025-03-26, transports)."""
@@ -219,36 +217,38 @@ class MessagesHandler(Address):
         person = self._person
         await client_messages.take_in_order(current, session, batch.others, person)
         await self._refresh_catalog()
-        current.admit(self._principal, person, len(batch.requests))
+        current.check_share(self._principal, person, len(batch.requests))
         for each in batch.requests:
             try:
-                await self._run_request(session, self._begin_exchange(session, each))
+                await self._run_request(session, self._admit(session, each))
             except ProtocolError as error:
                 await self._send_error(session, each.id, error)
 
-    async def _run_request(self, session: OpenSession, exchange: Exchange) -> None:
+    async def _run_request(self, session: OpenSession, run: Run) -> None:
         """Run a request; return when its row is written."""
-        if exchange.session is not None and runs_once(exchange):
-            await self._run_call_once(session, exchange)
+        if run.request.session is not None and runs_once(run.request):
+            await self._run_call_once(session, run)
             return
-        log, tool = self.process.log, called_tool(exchange)
-        stream = open_stream(log, session, exchange.request_id, tool=tool)
-        call = self._start_call(session, exchange, stream)
+        log, tool = self.process.log, called_tool(run.request)
+        stream = open_stream(log, session, run.request.id, tool=tool)
+        call = self._start_call(session, run, stream)
         try:
             await self._wait_for_row(stream, session)
         except ProtocolError:
             # A refused request gets this error, and no other answer.
             call.over = True
-            exchange.stop(End.CANCELLED)
+            run.stop(End.CANCELLED)
             raise
 
-    async def _run_call_once(self, session: OpenSession, exchange: Exchange) -> None:
+    async def _run_call_once(self, session: OpenSession, run: Run) -> None:
         """Run a call that must not run twice; ignore the same one again."""
         current = self.process
-        with current.running.expect_call(exchange, session):
-            stream = await call_handler.begin_and_serve(current, exchange, session)
+        with current.running.expect_call(run, session):
+            stream = await call_handler.begin_and_serve(
+                current, run, session, self._renew
+            )
         if stream is None:
-            await earlier_one(current, exchange, session)
+            await earlier_one(current, run, session)
             return
         try:
             current.refuse_if_stopping()
@@ -256,14 +256,14 @@ class MessagesHandler(Address):
         except ProtocolError:
             stream.withdraw_request()
             raise
-        self._start_call(session, exchange, stream)
+        self._start_call(session, run, stream)
 
     def _start_call(
-        self, session: OpenSession, exchange: Exchange, stream: OwnedStream
+        self, session: OpenSession, run: Run, stream: OwnedStream
     ) -> PostedCall:
         current = self.process
-        exchange.outgoing = call = PostedCall(current, session, exchange, stream)
-        current.running.start_call(exchange, dispatch.answer_request(exchange), call)
+        run.reply = call = PostedCall(current, session, run, stream)
+        current.running.start_call(run, dispatch.answer_request(run), call)
         return call
 
     async def _wait_for_row(self, stream: OwnedStream, session: OpenSession) -> None:

@@ -13,7 +13,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.process.running import HttpAnswer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import ProtocolError, RequestRefused
-from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.run import End, Run
 from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.streams.request_log import ABORTED, OwnedStream
@@ -188,12 +188,12 @@ class PostedCall:
         self,
         current: Process,
         session: OpenSession,
-        exchange: Exchange,
+        run: Run,
         stream: OwnedStream,
     ) -> None:
         self._current = current
         self._session = session
-        self._exchange: Exchange | None = exchange
+        self._run: Run | None = run
         self._stream = stream
         stream.lost = self._stop_call
         stream.readers.append(self)
@@ -219,7 +219,7 @@ class PostedCall:
 
     def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Log the answer; a call that was cancelled has none."""
-        self._exchange = None
+        self._run = None
         stream = self._stream
         if self.over or stream.ends or stream.failure is not None:
             return
@@ -229,8 +229,8 @@ class PostedCall:
             stream.end(task.result()[1])
 
     def _stop_call(self, _: bytes | None) -> None:
-        if self._exchange is not None:
-            self._exchange.stop(End.CANCELLED)
+        if self._run is not None:
+            self._run.stop(End.CANCELLED)
 
     # -- what the log has committed ---------------------------------------------------
 

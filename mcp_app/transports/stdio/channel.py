@@ -15,7 +15,8 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError, ProtocolError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import subscriptions
-from mcp_app.server.exchange import End, Exchange
+from mcp_app.server.request import Request
+from mcp_app.server.run import End, Run
 from mcp_app.server.subscriptions import Interest
 from mcp_app.streams.listeners import SESSION_LISTS
 from mcp_app.streams.log_writer import Beside
@@ -88,18 +89,18 @@ class RunningCall:
     _message_at = float("-inf")
 
     def __init__(
-        self, channel: Channel, exchange: Exchange, answers: Waiting, *, streams: bool
+        self, channel: Channel, run: Run, answers: Waiting, *, streams: bool
     ) -> None:
         """Drop what comes before the answer, unless the channel `streams`."""
         self.streams = streams
         self._channel = channel
-        self._request_id = exchange.request_id
-        self._exchange: Exchange | None = exchange
+        self._request_id = run.request.id
+        self._run: Run | None = run
         self._answers = answers
 
     @property
     def _may_send_more(self) -> bool:
-        return self._exchange is not None
+        return self._run is not None
 
     def send(self, message: bytes, beside: Beside | None = None) -> None:
         if self._may_send_more and self.streams:
@@ -111,10 +112,10 @@ class RunningCall:
 
     def cancel(self) -> None:
         """Cancel open questions, then stop the call without an answer."""
-        exchange = self._exchange
-        if exchange is not None:
-            exchange.stop(End.CANCELLED)
-            self._exchange = None
+        run = self._run
+        if run is not None:
+            run.stop(End.CANCELLED)
+            self._run = None
             self._channel.free_request_id(self._request_id, self)
 
     def lasting(self) -> None:
@@ -125,7 +126,7 @@ class RunningCall:
 
     def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
         """Send the answer of a finished call."""
-        self._exchange = None
+        self._run = None
         loop = self._channel.current.loop
         if loop.time() - self._message_at < APART_S:
             loop.call_later(APART_S, self._write_answer, task)
@@ -217,17 +218,17 @@ class SessionChanges(OpenStream):
 class Listening:
     """One `subscriptions/listen` or `events/stream` request, as long as it lasts."""
 
-    def __init__(self, channel: Channel, exchange: Exchange) -> None:
+    def __init__(self, channel: Channel, request: Request) -> None:
         self._channel = channel
-        self._exchange = exchange
+        self._request = request
         self._task: asyncio.Task[None] | None = None
         self._entered = ExitStack()
 
     def begin_listening(self, interest: Interest, honoured: JsonObject) -> None:
         """Let it listen from now on; raise 503 or 429 if it may not."""
-        channel, exchange = self._channel, self._exchange
+        channel, request = self._channel, self._request
         stream = SharedChannel(
-            channel.write, subscriptions.cancelled_message(exchange.request_id)
+            channel.write, subscriptions.cancelled_message(request.id)
         )
         listening = ListenStream(
             stream,
@@ -235,22 +236,22 @@ class Listening:
             server=channel.slug,
             principal=channel.principal,
             interest=interest,
-            subscription=exchange.request_id,
-            closing=subscriptions.closed_message(exchange),
+            subscription=request.id,
+            closing=subscriptions.closed_message(request),
         )
-        first = subscriptions.acknowledged_message(exchange, honoured)
+        first = subscriptions.acknowledged_message(request, honoured)
         work = self._wait_until_closed(listening, interest, first, stream.closed)
         self._begin(listening, work)
 
     def begin_pushing(self, entry: EventEntry, position: int, truncated: bool) -> None:
         """Push events from now on; raise 503 or 429 if it may not."""
-        channel, exchange = self._channel, self._exchange
+        channel, request = self._channel, self._request
         stream = SharedChannel(
             channel.write,
-            subscriptions.cancelled_message(exchange.request_id),
+            subscriptions.cancelled_message(request.id),
             channel.count_waiting,
         )
-        push = PushStream(stream, channel.current, exchange, entry, position)
+        push = PushStream(stream, channel.current, request, entry, position)
         self._begin(push, self._push_until_closed(push, truncated, stream.closed))
 
     async def _push_until_closed(
@@ -267,7 +268,7 @@ class Listening:
         except ProtocolError:
             work.close()
             raise
-        channel.running[self._exchange.request_id] = self
+        channel.running[self._request.id] = self
         # A task that is cancelled before it begins enters nothing, and leaves nothing.
         self._entered.enter_context(stream)
         self._task = asyncio.get_running_loop().create_task(work)
@@ -288,17 +289,17 @@ class Listening:
 
     def cancel(self) -> None:
         """End the subscription without a message."""
-        self._channel.free_request_id(self._exchange.request_id, self)
+        self._channel.free_request_id(self._request.id, self)
         if self._task is not None:
             self._task.cancel()
 
     def _close_subscription(self, task: asyncio.Task[None]) -> None:
         self._entered.close()
-        self._channel.free_request_id(self._exchange.request_id, self)
+        self._channel.free_request_id(self._request.id, self)
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
         if not isinstance(error, ProtocolError):
             logger.error("A subscription failed.", exc_info=error)
             error = InternalError("The server failed; its log says why.")
-        self._channel.write(encoded_error(self._exchange, error)[1])
+        self._channel.write(encoded_error(self._request, error)[1])

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from mcp_app.catalog.snapshot import Catalog
-from mcp_app.interface.principal import Principal, Rights
+from mcp_app.interface.principal import Principal
 from mcp_app.pools.turns import STRANGER
+from mcp_app.process.admission import Caller, NoAccess, Reason, admit, find_caller
 from mcp_app.process.running import Waiting
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import envelope, negotiation
-from mcp_app.protocol.envelope import Notification, Reply, Request
+from mcp_app.protocol.envelope import Notification, Reply
 from mcp_app.protocol.errors import (
     InternalError,
     InvalidParams,
@@ -26,8 +27,10 @@ from mcp_app.protocol.json_types import JsonObject
 from mcp_app.protocol.revisions import LATEST, LATEST_STATEFUL, Revision
 from mcp_app.server import conversation, dispatch, subscriptions
 from mcp_app.server.events import STREAM
-from mcp_app.server.exchange import Adapters, Exchange, NoWayBack
 from mcp_app.server.handlers import events
+from mcp_app.server.ports import Adapters
+from mcp_app.server.request import Request
+from mcp_app.server.run import Run
 from mcp_app.server.searching import resolve_called_tool
 from mcp_app.streams.bound_sessions import MemoryQuestions, MemorySessions
 from mcp_app.streams.open_session import OpenSession
@@ -49,8 +52,6 @@ from mcp_app.transports.stdio.channel import (
 )
 
 logger = logging.getLogger("mcp_app.transports")
-
-NO_WAY_BACK: Final = NoWayBack()
 
 
 class NotServed(InvalidRequest):
@@ -102,27 +103,30 @@ class Connection(Channel):
         self._request_id: str | int | None = None
         self._revision: Revision = LATEST_STATEFUL
 
-    def find_catalog(self) -> Catalog | None:
+    def find_catalog(self, slug: str) -> Catalog | None:
         """Return what the server offers now, if it is there; raise 503 if stopped."""
-        return self.current.catalogs.find_catalog(self.slug)
+        return self.current.catalogs.find_catalog(slug)
 
-    async def catalog_and_rights(self) -> tuple[Catalog, Rights]:
-        """Return the catalog and the caller's rights; raise `NotServed`, or 503."""
-        catalog = self.find_catalog()
-        if catalog is None:
-            raise NotServed(f"There is no MCP server {self.slug!r} here.")
-        principal, server = self.principal, f"MCP server {self.slug!r}"
-        if principal.anonymous and not catalog.public:
-            raise NotSignedIn(f"The {server} is not public. {self.sign_in}")
-        rights = await self.current.rights.find(principal, self.slug, catalog.demands)
-        user = f"The user {principal.user_name!r}"
-        if rights.gone:
-            raise Forbidden(f"{user} is no longer active.")
-        # While the rights were read, something may have been published or stopped.
-        catalog = self.find_catalog() or catalog
-        if not rights.meets_demands(catalog.server.demands):
-            raise Forbidden(f"{user} lacks the rights that the {server} requires.")
-        return catalog, rights
+    async def find_caller(self) -> Caller:
+        """Return the caller with its rights; raise `NotServed`, or 503 if stopped."""
+        try:
+            return await find_caller(
+                self.current, self.slug, self.principal, self.find_catalog
+            )
+        except NoAccess as error:
+            raise self._refusal_for(error.reason) from None
+
+    def _refusal_for(self, reason: Reason) -> NotServed:
+        server = f"MCP server {self.slug!r}"
+        user = f"The user {self.principal.user_name!r}"
+        match reason:
+            case Reason.NO_SERVER:
+                return NotServed(f"There is no {server} here.")
+            case Reason.NOT_SIGNED_IN:
+                return NotSignedIn(f"The {server} is not public. {self.sign_in}")
+            case Reason.USER_GONE:
+                return Forbidden(f"{user} is no longer active.")
+        return Forbidden(f"{user} lacks the rights that the {server} requires.")
 
     def cancel_subscriptions(self) -> None:
         """End the subscriptions of a client that has left, without a message."""
@@ -167,7 +171,7 @@ class Connection(Channel):
             words = "A message was ignored, because it is not valid: %s"
             logger.info(words, error.message)
             return
-        if type(message) is Request:
+        if type(message) is envelope.Request:
             self._request_id = message.id
             await self._wait_until_fresh(arrived)
             await self._take_request(message)
@@ -179,83 +183,72 @@ class Connection(Channel):
         if not gate.fresh(arrived):
             await gate.wait_until_fresh(arrived)
 
-    async def _take_request(self, request: Request) -> None:
-        if negotiation.is_stateless(request.params, None):
+    async def _take_request(self, message: envelope.Request) -> None:
+        if negotiation.is_stateless(message.params, None):
             self._revision = LATEST
-            self._revision, meta = negotiation.check_in_body(request)
-            exchange = await self.make_exchange(request, self._revision, meta, None)
-            self._check_admission(exchange)
-            await self._stateless(exchange, request)
+            self._revision, meta = negotiation.check_in_body(message)
+            run = await self.admit(message, self._revision, meta, None)
+            await self._stateless(run, message)
             return
         session = self.sessions.session
-        conversation.check_turn(request.method, session.revision if session else None)
-        meta = negotiation.meta_of(request.params) or {}
-        exchange = await self.make_exchange(request, self._revision, meta, session)
-        self._check_admission(exchange)
-        if request.method != "initialize":
-            self._run_request(exchange)
+        conversation.check_turn(message.method, session.revision if session else None)
+        meta = negotiation.meta_of(message.params) or {}
+        run = await self.admit(message, self._revision, meta, session)
+        if message.method != "initialize":
+            self._run_request(run)
             return
         # Later messages wait for the session.
-        _, body = await dispatch.answer_request(exchange)
+        _, body = await dispatch.answer_request(run)
         self.write(body)
-        if exchange.opened_session is not None:
+        if run.session_id:
             self.announce_changes()
 
-    async def make_exchange(
+    async def admit(
         self,
-        request: Request,
+        message: envelope.Request,
         revision: Revision,
         meta: JsonObject,
         session: OpenSession | None,
-    ) -> Exchange:
-        catalog, rights = await self.catalog_and_rights()
-        exchange = Exchange(
-            adapters=self._adapters,
-            catalog=catalog,
-            revision=revision,
-            principal=self.principal,
-            rights=rights,
-            request_id=request.id,
-            method=request.method,
-            params=request.params,
-            meta=meta,
-            outgoing=NO_WAY_BACK,
+    ) -> Run:
+        """Return the run of a request; raise if it may not begin."""
+        request = Request(
+            self._adapters,
+            *await self.find_caller(),
+            revision,
+            message.id,
+            message.method,
+            message.params,
+            meta,
             session=session,
             person=self.person,
             streams=self.streams,
         )
-        resolve_called_tool(exchange)
-        return exchange
+        return admit(self.current, resolve_called_tool(request), self.running)
 
-    def _check_admission(self, exchange: Exchange) -> None:
-        """Raise if the id is taken, the process stops, or too much runs."""
-        conversation.check_request_id(exchange.request_id, self.running)
-        self.current.refuse_if_stopping()
-        self.current.admit(self.principal, self.person, 1)
-
-    async def _stateless(self, exchange: Exchange, request: Request) -> None:
+    async def _stateless(self, run: Run, message: envelope.Request) -> None:
+        request = run.request
         ready = dispatch.ready_list_page(
-            exchange.catalog, exchange.revision, request, exchange.principal
+            request.catalog, request.revision, message, request.principal
         )
         if ready is not None and self._adapters.tracing is None:
             self.write(ready)
-        elif exchange.method == subscriptions.METHOD:
-            accepted = await subscriptions.accept_subscription(exchange)
-            Listening(self, exchange).begin_listening(*accepted)
-        elif exchange.method == STREAM and self.streams:
-            opened = await events.open_stream(exchange)
-            Listening(self, exchange).begin_pushing(*opened)
+        elif request.method == subscriptions.METHOD:
+            accepted = await subscriptions.accept_subscription(run)
+            Listening(self, request).begin_listening(*accepted)
+        elif request.method == STREAM and self.streams:
+            opened = await events.open_stream(run)
+            Listening(self, request).begin_pushing(*opened)
         else:
-            self._run_request(exchange)
+            self._run_request(run)
 
-    def _run_request(self, exchange: Exchange) -> None:
-        self._start_call(exchange, dispatch.answer_request(exchange), Alone(self.write))
+    def _run_request(self, run: Run) -> None:
+        self._start_call(run, dispatch.answer_request(run), Alone(self.write))
 
-    def _start_call(self, exchange: Exchange, work: Any, answers: Waiting) -> None:
-        call = RunningCall(self, exchange, answers, streams=self.streams)
-        exchange.outgoing = call
-        self.running[exchange.request_id] = call
-        self.current.running.start_call(exchange, work, call)
+    def _start_call(self, run: Run, work: Any, answers: Waiting) -> None:
+        call = RunningCall(self, run, answers, streams=self.streams)
+        run.reply = call
+        self.running[run.request.id] = call
+        self.current.running.start_call(run, work, call)
 
     def announce_changes(self) -> None:
         """Announce changes to the session."""
@@ -289,10 +282,10 @@ class Connection(Channel):
             await self._call_requests(session, batch.requests)
 
     async def _call_requests(
-        self, session: OpenSession, requests: list[Request]
+        self, session: OpenSession, requests: list[envelope.Request]
     ) -> None:
-        self.current.admit(self.principal, self.person, len(requests))
-        exchanges, refused = [], []
+        self.current.check_share(self.principal, self.person, len(requests))
+        runs, refused = [], []
         for each in requests:
             try:
                 meta = negotiation.meta_of(each.params) or {}
@@ -300,15 +293,13 @@ class Connection(Channel):
                 refusal = dispatch.encoded_refusal(session.revision, each.id, error)
                 refused.append(refusal[1])
                 continue
-            exchange = await self.make_exchange(each, session.revision, meta, session)
-            self._check_admission(exchange)
-            exchanges.append(exchange)
-        if not exchanges:
+            runs.append(await self.admit(each, session.revision, meta, session))
+        if not runs:
             self.write(encode_array(refused))
             return
-        together = Together(Alone(self.write), len(exchanges), refused)
-        for exchange in exchanges:
-            self._start_call(exchange, together.answer_request(exchange), together)
+        together = Together(Alone(self.write), len(runs), refused)
+        for run in runs:
+            self._start_call(run, together.answer_request(run), together)
 
     # -- what has no answer -----------------------------------------------------------
 
@@ -331,7 +322,7 @@ class Connection(Channel):
     async def _take_replies(self, replies: Sequence[Reply]) -> None:
         session = self.sessions.session
         try:
-            await self.catalog_and_rights()
+            await self.find_caller()
         except NotServed as error:
             logger.info("An answer was refused: %s", error.message)
             return

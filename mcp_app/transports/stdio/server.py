@@ -14,7 +14,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.process.current import begin_process
 from mcp_app.protocol.errors import SwitchedOff
 from mcp_app.protocol.framing import Lines
-from mcp_app.server.exchange import End
+from mcp_app.server.run import End
 from mcp_app.transports.stdio.connection import Connection, NotServed
 from mcp_app.transports.stdio.pipes import Input, Output
 
@@ -64,7 +64,7 @@ async def serve_client(
 
 async def _check_served(connection: Connection) -> None:
     try:
-        await connection.catalog_and_rights()
+        await connection.find_caller()
     except SwitchedOff:
         # Each message is answered with that, until it is on again.
         return

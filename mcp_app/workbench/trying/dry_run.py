@@ -31,7 +31,8 @@ from mcp_app.interface.errors import CallCancelled
 from mcp_app.pools.connections import cut_connections
 from mcp_app.protocol.errors import Unavailable
 from mcp_app.server.call import look_after
-from mcp_app.server.exchange import Adapters, Exchange, UserCode
+from mcp_app.server.ports import Adapters, UserCode
+from mcp_app.server.run import Run
 from mcp_app.workbench.trying.dry_run_outcome import (
     DryRunOutcome,
     Ending,
@@ -91,7 +92,7 @@ class DryRunUserCode:
 
     async def run(
         self,
-        exchange: Exchange,
+        run: Run,
         runnable: Runnable[Any],
         arguments: dict[str, object],
         convert: Callable[[object], Value],
@@ -101,19 +102,19 @@ class DryRunUserCode:
         Raises `Unavailable` if a database cannot be reached; nothing is run then.
         """
         if runnable.ours:
-            return await self._user_code.run(exchange, runnable, arguments, convert)
+            return await self._user_code.run(run, runnable, arguments, convert)
         self.topics.clear()
         limit = self._limits.dry_run
-        exchange.seconds = seconds = min(exchange.seconds or limit, limit)
-        self._run = run = _Run(exchange, seconds)
-        places = self._user_code.inside(run.transactions_around)
-        look_after(exchange)
-        exchange.add_end_callback(run.stop_running)
+        run.seconds = seconds = min(run.seconds or limit, limit)
+        self._run = trial_run = _Run(run, seconds)
+        places = self._user_code.inside(trial_run.transactions_around)
+        look_after(run)
+        run.add_end_callback(trial_run.stop_running)
         try:
-            return await places.run(exchange, runnable, arguments, convert)
+            return await places.run(run, runnable, arguments, convert)
         except asyncio.CancelledError:
-            run.stop_running()
-            await run.wait_until_settled()
+            trial_run.stop_running()
+            await trial_run.wait_until_settled()
             raise
 
     def inside(
@@ -125,8 +126,8 @@ class DryRunUserCode:
         """Whether it may be awaited directly: never, it needs its transactions."""
         return False
 
-    async def call(self, exchange: Exchange, function: Callable[[], Value]) -> Value:
-        return await self._user_code.call(exchange, function)
+    async def call(self, run: Run, function: Callable[[], Value]) -> Value:
+        return await self._user_code.call(run, function)
 
     def call_here(self, function: Callable[[], Value]) -> Value:
         return self._user_code.call_here(function)
@@ -147,10 +148,10 @@ class DryRunUserCode:
 class _Run:
     """One function that runs: what its thread does, and what the loop may ask."""
 
-    def __init__(self, exchange: Exchange, limit: float) -> None:
-        self._exchange = exchange
+    def __init__(self, run: Run, limit: float) -> None:
+        self._run = run
         self._limit = limit
-        self._loop = exchange.adapters.loop
+        self._loop = run.request.adapters.loop
         self._statements = Statements()
         self._transactions: list[TrialTransaction] = []
         self._opening = ""
@@ -207,7 +208,7 @@ class _Run:
                     "A dry run could not reach the database %r: %r", alias, error
                 )
                 self._missing = alias
-                self._exchange.untouched = True
+                self._run.ran_nothing = True
                 raise Unavailable(unreachable(alias)) from error
             self._opening = ""
             self._check_is_wanted()

@@ -235,7 +235,7 @@ class _Run:
         # What is refused before it runs has no outcome of its own.
         refusal = client.refusal
         status = 0 if refusal is None else status_of(refusal)
-        exchange = client.exchange if refusal is None else None
+        run = client.run if refusal is None else None
         return Trial(
             # A fault has no status with which clients are turned away.
             refused=status if status >= HTTPStatus.BAD_REQUEST else 0,
@@ -244,8 +244,8 @@ class _Run:
             answer=answer,
             size=len(text),
             took_ms=took * 1_000,
-            outcome=exchange.ending.outcome if exchange else Outcome.FAILED,
-            failure=exchange.ending.failure if exchange else "",
+            outcome=run.ending.outcome if run else Outcome.FAILED,
+            failure=run.ending.failure if run else "",
             questions=(*self._open_questions, *required),
             state=result.get("requestState", ""),
             occurrences=len(latest),

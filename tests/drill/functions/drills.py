@@ -60,7 +60,7 @@ async def count(ctx: Context, n: int, delay_ms: int, payload_bytes: int = 0) -> 
 def _client_follows() -> bool:
     """Whether a progress token came, which user code need not know elsewhere."""
     call = current_call.get()
-    return call is not None and "progressToken" in call.meta
+    return call is not None and "progressToken" in call.request.meta
 
 
 @mcp.function("drill.sleep")

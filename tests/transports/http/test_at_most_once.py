@@ -16,8 +16,8 @@ from mcp_app.models import Event, Stop, Stream
 from mcp_app.models.stops import By, Scope
 from mcp_app.pools.database import reader, writer
 from mcp_app.process.runtime import Process
-from mcp_app.server.exchange import Exchange
 from mcp_app.server.outcome import STOPPED_CALL
+from mcp_app.server.request import Request
 from mcp_app.streams import replay
 from mcp_app.transports.http import call_handler
 from mcp_app.transports.http.handler import EndpointHandler
@@ -271,11 +271,11 @@ async def start(
     """People stop everything as soon as a call has its row; it starts all again."""
     renew = EndpointHandler._renew
 
-    async def stop(handler: EndpointHandler, exchange: Exchange) -> None:
+    async def stop(handler: EndpointHandler, request: Request) -> Request:
         monkeypatch.setattr(EndpointHandler, "_renew", renew)
         await writer.run(partial(workers.stop, Scope.EVERYTHING, by=BY))
         await process.gate.wait_for_check()
-        await renew(handler, exchange)
+        return await renew(handler, request)
 
     async def started() -> None:
         on = Stop.objects.on().values_list("pk", flat=True)

@@ -21,7 +21,7 @@ from mcp_app.models import Call
 from mcp_app.process import current
 from mcp_app.process.background import background
 from mcp_app.process.runtime import Process
-from mcp_app.server.exchange import End
+from mcp_app.server.run import End
 from mcp_app.transports.http import view
 from mcp_app.transports.http.view import ThreadCall
 from tests.behaviours import stage

@@ -20,7 +20,7 @@ from mcp_app.process import lifecycle
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import RequestRefused
 from mcp_app.protocol.revisions import STATEFUL
-from mcp_app.server.exchange import Exchange
+from mcp_app.server.request import Request
 from mcp_app.streams import request_log, sse_reader
 from mcp_app.streams.log_writer import Batch, write
 from mcp_app.streams.open_session import OpenSession, SessionNotFound
@@ -617,9 +617,9 @@ async def test_no_call_runs_whose_stream_ended_while_its_row_was_written(
     begun = call_handler.begin
 
     async def ending(
-        log: RequestLog, exchange: Exchange, session: OpenSession
+        log: RequestLog, request: Request, session: OpenSession
     ) -> OwnedStream | None:
-        stream = await begun(log, exchange, session)
+        stream = await begun(log, request, session)
         process.sessions.close_here(session)
         return stream
 

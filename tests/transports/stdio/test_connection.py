@@ -513,7 +513,7 @@ async def test_a_server_that_is_not_public_needs_a_user(channel_of: Open) -> Non
     channel = channel_of("private")
     await channel.connection.current.gate.wait_until_fresh(time.monotonic())
     with pytest.raises(NotServed, match="MCP_USER"):
-        await channel.connection.catalog_and_rights()
+        await channel.connection.find_caller()
     await channel.send(request("ping"))
     assert code(await channel.next()) == -32600
     user = Principal(kind="user", user_id="7", user_name="eve", permissions=frozenset())

@@ -1,4 +1,4 @@
-"""The ends of an exchange, and the client as it describes itself."""
+"""The ends of a run, and what a request says of its caller and its client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InvalidRequest
 from mcp_app.protocol.headers import Headers
 from mcp_app.protocol.revisions import LATEST
-from mcp_app.server.exchange import End, Exchange, NoWayBack, client_of
+from mcp_app.server.request import Request, client_of
+from mcp_app.server.run import End, Run
 from mcp_app.server.throttle import NotificationThrottle
 from tests.asgi_client import CLIENT, PREFIX, JsonObject
 
@@ -37,47 +38,51 @@ def needs(*permissions: str) -> AccessRequirements:
 
 
 @pytest.fixture
-async def exchange(process: Process) -> Exchange:
+async def listing(process: Process) -> Request:
     await process.gate.wait_until_fresh(asyncio.get_running_loop().time())
-    return Exchange(
+    return Request(
         adapters=process.adapters,
         catalog=process.catalogs.serving("default"),
         revision=LATEST,
         principal=Principal.ANONYMOUS,
         rights=Rights(frozenset({needs("shop.view_order")})),
-        request_id=1,
+        id=1,
         method="resources/subscribe",
         params={},
         meta=META,
-        outgoing=NoWayBack(),
     )
 
 
-async def test_the_first_end_counts(exchange: Exchange) -> None:
+@pytest.fixture
+def run(listing: Request) -> Run:
+    return Run(listing)
+
+
+async def test_the_first_end_counts(run: Run) -> None:
     told: list[str] = []
-    exchange.add_end_callback(lambda: told.append("first"))
-    exchange.stop(End.TIMED_OUT)
-    exchange.stop(End.CANCELLED)
-    assert exchange.end is End.TIMED_OUT
-    exchange.add_end_callback(lambda: told.append("late"))
+    run.add_end_callback(lambda: told.append("first"))
+    run.stop(End.TIMED_OUT)
+    run.stop(End.CANCELLED)
+    assert run.end is End.TIMED_OUT
+    run.add_end_callback(lambda: told.append("late"))
     assert told == ["first", "late"]
 
 
-async def test_the_end_cancels_the_task(exchange: Exchange) -> None:
-    exchange.task = asyncio.create_task(asyncio.sleep(60))
-    exchange.stop(End.CLIENT_GONE)
-    await asyncio.wait([exchange.task])
-    assert exchange.task.cancelled()
+async def test_the_end_cancels_the_task(run: Run) -> None:
+    run.task = asyncio.create_task(asyncio.sleep(60))
+    run.stop(End.CLIENT_GONE)
+    await asyncio.wait([run.task])
+    assert run.task.cancelled()
 
 
-async def test_a_method_that_needs_a_session(exchange: Exchange) -> None:
+async def test_a_method_that_needs_a_session(listing: Request) -> None:
     with pytest.raises(InvalidRequest, match="resources/subscribe"):
-        _ = exchange.own_session
+        _ = listing.own_session
 
 
-async def test_rights(exchange: Exchange) -> None:
+async def test_rights(listing: Request) -> None:
     def sees(demands: AccessRequirements = NO_REQUIREMENTS) -> bool:
-        return exchange.sees(ToolDefinition(name="t", demands=demands))
+        return listing.sees(ToolDefinition(name="t", demands=demands))
 
     assert sees()
     assert sees(needs("shop.view_order"))
@@ -103,32 +108,25 @@ READS = ToolHints(read_only=True)
     ],
 )  # fmt: skip
 async def test_what_a_credential_reaches(
-    exchange: Exchange, scope: Scope, definition: Definition, sees: bool
+    listing: Request, scope: Scope, definition: Definition, sees: bool
 ) -> None:
-    exchange.principal = replace(Principal.ANONYMOUS, scope=scope)
-    assert exchange.sees(definition) is sees
-    exchange.rights = NOTHING
+    asked = listing._replace(principal=replace(Principal.ANONYMOUS, scope=scope))
+    assert asked.sees(definition) is sees
     needing = replace(definition, demands=needs("shop.view_order"))
-    assert not exchange.sees(needing)
+    assert not asked._replace(rights=NOTHING).sees(needing)
 
 
-async def test_the_host(exchange: Exchange) -> None:
-    assert exchange.host == ""
-    exchange.headers = Headers([(b"host", b"mcp.example:8000")])
-    assert exchange.host == "mcp.example:8000"
-    exchange.headers = Headers([])
-    assert exchange.host == ""
+async def test_the_host(listing: Request) -> None:
+    assert listing.host == ""
+    headers = Headers([(b"host", b"mcp.example:8000")])
+    assert listing._replace(headers=headers).host == "mcp.example:8000"
+    assert listing._replace(headers=Headers([])).host == ""
 
 
-async def test_the_client_is_read_once(exchange: Exchange) -> None:
-    assert exchange.client is exchange.client
-    assert exchange.client.name == CLIENT["name"]
-
-
-async def test_nobody_is_there_to_be_told(exchange: Exchange) -> None:
-    exchange.outgoing.send(b"{}")
-    exchange.outgoing.reconnect(1_000)
-    assert not exchange.outgoing.streams
+async def test_nobody_is_there_to_be_told(run: Run) -> None:
+    run.reply.send(b"{}")
+    run.reply.reconnect(1_000)
+    assert not run.reply.streams
 
 
 CLIENTS: Final[list[tuple[JsonObject, tuple[Any, ...]]]] = [

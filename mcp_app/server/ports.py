@@ -1,0 +1,267 @@
+"""What the server room asks of the rooms above it, and the parts that it is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from mcp_app.protocol.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+    from mcp_app.audit.call_log import CallLog
+    from mcp_app.auth.permissions import RightsCache
+    from mcp_app.auth.users import UserRows
+    from mcp_app.catalog.runnable import Runnable
+    from mcp_app.catalog.snapshot import ToolEntry
+    from mcp_app.conf import Limits
+    from mcp_app.egress.callbacks import Callback
+    from mcp_app.protocol.events import Occurred
+    from mcp_app.protocol.tasks import NewTask, TaskRecord
+    from mcp_app.protocol.webhooks import NewWebhook
+    from mcp_app.server.conversation import QuestionPlaces, RequestState, StateSealer
+    from mcp_app.server.request import Request
+    from mcp_app.server.run import Run
+    from mcp_app.streams.event_subscriptions import Refusal, Stored
+    from mcp_app.streams.log_writer import Beside
+    from mcp_app.streams.occurrences import OutboxState, Portion
+    from mcp_app.streams.open_session import Opening, OpenSession
+    from mcp_app.streams.questions import OpenQuestions
+    from mcp_app.streams.steps import StoredSteps
+
+Value = TypeVar("Value")
+
+
+class Outgoing(Protocol):
+    """The way back to the client, while its request runs; used on the loop only."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the client takes messages before the answer."""
+
+    def send(self, message: bytes, beside: Beside | None = None) -> None:
+        """Queue a notification or a question, encoded.
+
+        `beside` writes rows that belong to it, if it is logged.
+        """
+
+    def reconnect(self, after_ms: int) -> None:
+        """Close the connection if the client can fetch the rest after so many ms.
+
+        Earlier messages are sent first.
+        """
+
+
+class ToolRates(Protocol):
+    """Limits how often a person calls a tool."""
+
+    def wait_for_tool(self, person: str, entry: ToolEntry) -> int:
+        """Charge a person for a call; return how many seconds to wait instead, or 0."""
+
+    def sentence(self, entry: ToolEntry, wait: int) -> str:
+        """Return what a model reads if it has to wait."""
+
+
+class Handshakes(Protocol):
+    """Opens sessions for `initialize`."""
+
+    async def create(self, opening: Opening) -> str:
+        """Open a session and return its id."""
+
+
+class Sessions(Handshakes, Protocol):
+    """Keeps sessions: in rows, or as long as a connection lasts."""
+
+    async def wait_for_handshake(self, session: OpenSession) -> None:
+        """Wait until the client has finished its side of the handshake."""
+
+    async def set_level(self, session: OpenSession, level: int) -> None:
+        """Keep the least severe level that the client wants."""
+
+    async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
+        """Subscribe the session to a URI; return False if it has too many."""
+
+    async def unsubscribe(self, session: OpenSession, uri: str) -> None:
+        """End the session's subscription to a URI."""
+
+
+class Topics(Protocol):
+    """Announces changes that calls report."""
+
+    def tell(self, what: str, server: str) -> None:
+        """Write the change and announce it; returns at once."""
+
+
+class Tasks(Protocol):
+    """Keeps calls that run in the background."""
+
+    async def create(self, new: NewTask) -> TaskRecord | str:
+        """Store a task, and run it; return why not if the caller has too many."""
+
+    async def find(self, public_id: str) -> TaskRecord | None:
+        """Return a task that has not expired."""
+
+    async def list_of(
+        self, server: str, person: str, before: int | None, most: int
+    ) -> Sequence[TaskRecord]:
+        """Return the tasks of a person, the newest first, before a key."""
+
+    async def wait(self, record: TaskRecord, seconds: float) -> TaskRecord | None:
+        """Return the task when it has changed, or after so many seconds."""
+
+    async def answer(self, record: TaskRecord, replies: JsonObject) -> None:
+        """Store answers to its questions; after the last it goes on."""
+
+    async def cancel(self, record: TaskRecord, message: str) -> bool:
+        """End it, and return whether it had not ended; its code is stopped."""
+
+    async def let_go(self, record: TaskRecord) -> None:
+        """Keep no result whose client has it, and was told of no task."""
+
+
+class Events(Protocol):
+    """Reads the outbox."""
+
+    async def current_state(self, topic: str, least: int = 0) -> OutboxState:
+        """Return how far the numbers go, `last` of this topic alone.
+
+        If another process has told of the number `least`, they go so far.
+        """
+
+    async def load(self, topic: str, after: int, most: int) -> Portion:
+        """Return what happened after a number, `most` occurrences at most."""
+
+    async def load_latest(self, topic: str, most: int) -> Sequence[Occurred]:
+        """Return what happened last, in the order of numbers."""
+
+    async def last_before(self, topic: str, after: int, age_ms: int) -> int:
+        """Return the last number after another one that is older, 0 if none."""
+
+    async def wait(self, topics: Collection[str], seconds: float) -> bool:
+        """Return when something happened of these topics, or after so long.
+
+        That is False if nobody should wait here any more.
+        """
+
+    async def renew_request(self, request: Request) -> Request:
+        """Return a request as it would come now; raise `EventError` if it may not."""
+
+
+class Webhooks(Protocol):
+    """Keeps webhook subscriptions."""
+
+    async def subscribe(
+        self, callback: Callback, new: NewWebhook
+    ) -> Stored | Refusal | str:
+        """Insert or refresh it, once its receiver has agreed; else return why not."""
+
+    async def end(self, public_id: str) -> bool:
+        """Delete it; return whether there was one."""
+
+
+class Tracing(Protocol):
+    """Records requests, and what they wait for, as spans."""
+
+    def start_request(self, run: Run) -> Span | None:
+        """Start the span of a request, None if it is not recorded."""
+
+    def record_request(self, run: Run, span: Span) -> AbstractContextManager[None]:
+        """Make a span the current one, and end it with what became of the request."""
+
+    def record_questions(
+        self, request: Span, methods: Sequence[str]
+    ) -> AbstractContextManager[None]:
+        """Record questions to the client, from their sending to their answers."""
+
+
+class TaskRun(Protocol):
+    """A run of a task, for the call that is made for it."""
+
+    record: TaskRecord
+
+    @property
+    def request_state(self) -> RequestState:
+        """The questions and answers so far."""
+
+    def offer_progress(
+        self, progress: float, total: float | None, message: str | None
+    ) -> None:
+        """Store how far it is, or drop that; used on the loop."""
+
+
+class UserCode(Protocol):
+    """Runs user code."""
+
+    def inside(
+        self, manager: Callable[..., AbstractContextManager[object]]
+    ) -> UserCode:
+        """Return the same with a manager more around it, which needs a thread."""
+
+    def nothing_around(self, runnable: Runnable[Any]) -> bool:
+        """Whether an async function may be awaited directly."""
+
+    async def run(
+        self,
+        run: Run,
+        runnable: Runnable[Any],
+        arguments: dict[str, object],
+        convert: Callable[[object], Value],
+    ) -> Value:
+        """Run it as declared, on the loop or in a thread, and convert there."""
+
+    async def call(self, run: Run, function: Callable[[], Value]) -> Value:
+        """Run a blocking function in a thread: the call's own if it has one."""
+
+    def call_here(self, function: Callable[[], Value]) -> Value:
+        """Run a blocking function in this thread."""
+
+    def wait_for(self, future: Future[Value]) -> Value:
+        """Block this thread until a future of the loop is done; return its result."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Let another thread work while this one waits for an answer."""
+
+    def refuse_in_transaction(self) -> None:
+        """Raise `QuestionInTransaction` if a database transaction is open."""
+
+    async def refuse_in_outer_transaction(self) -> None:
+        """Do the same for a coroutine, whose transaction is its thread's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """The parts that the server room uses without knowing rows or threads."""
+
+    loop: asyncio.AbstractEventLoop
+    thread: int
+    """The loop's thread (`threading.get_ident`)."""
+    handshakes: Handshakes
+    sessions: Sessions
+    questions: OpenQuestions
+    places: QuestionPlaces
+    steps: StoredSteps
+    users: UserRows
+    rights: RightsCache
+    topics: Topics
+    user_code: UserCode
+    post: Callable[..., object]
+    """Call a function on the loop, from any thread, in the order of posting."""
+    sealer: StateSealer
+    cursor_keys: Sequence[bytes]
+    events: Events
+    limits: Limits
+    rates: ToolRates
+    coerce: bool
+    audit: CallLog | None = None
+    """None if the call log is off."""
+    tasks: Tasks | None = None
+    """None where calls do not run in the background, such as in *Try it*."""
+    webhooks: Webhooks | None = None
+    """None there, too, and where nothing can be posted."""
+    tracing: Tracing | None = None
+    """None if nothing is recorded."""

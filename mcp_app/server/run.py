@@ -1,0 +1,126 @@
+"""What becomes of a request: its way back, how far it is, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from mcp_app.interface.call_record import ANSWERED, Ending
+from mcp_app.interface.principal import Principal
+from mcp_app.server.request import Request
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+    from mcp_app.catalog.snapshot import Entry
+    from mcp_app.protocol.tasks import Decision
+    from mcp_app.server.ports import Outgoing
+    from mcp_app.streams.log_writer import Beside
+    from mcp_app.streams.open_session import OpenSession
+
+
+class End(Enum):
+    """The ways in which a call can end without its answer."""
+
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed out"
+    CLIENT_GONE = "client gone"
+    SHUT_DOWN = "shut down"
+    STOPPED = "stopped"
+    """By staff of the site; the client gets an error."""
+
+
+class NoWayBack:
+    """A way back that drops all messages."""
+
+    streams = False
+
+    def send(self, message: bytes, beside: Beside | None = None) -> None:
+        """Drop the message."""
+
+    def reconnect(self, after_ms: int) -> None:
+        """Do nothing."""
+
+
+NO_WAY_BACK: Final = NoWayBack()
+
+
+class Run:
+    """A request while it is served.
+
+    What most calls never set has class defaults, so that a new one sets few members.
+    """
+
+    end: End | None = None
+    task: asyncio.Task[Any] | None = None
+    began = 0.0
+    """When the call began, on the loop's clock."""
+    seconds: float | None = None
+    """Time limit of the user code that runs; None if none does."""
+    is_queued = False
+    """The call waits for a thread."""
+    ran_nothing = False
+    """No thread was free, so no user code has run."""
+    log_arguments: tuple[bytes, int, str] | None = None
+    """What the call log has of its arguments, if they are large."""
+    core: Any = None
+    """Its `context.CallCore`; None for a call that needed nothing so far."""
+    decision: Decision | None = None
+    """What a person must decide before the call runs; None until that is known."""
+    entry: Entry[Any, Any] | None = None
+    """The called definition, once it is found."""
+    ending: Ending = ANSWERED
+    """How it ended; `dispatch` alone says so, and a plain call for itself."""
+    session_id = ""
+    """The id of the session that `initialize` opened, for its header."""
+    span: Span | None = None
+    """Its span if it is recorded."""
+    _on_end: tuple[Callable[[], object], ...] = ()
+
+    def __init__(self, request: Request, reply: Outgoing = NO_WAY_BACK) -> None:
+        self.request = request
+        self.reply = reply
+
+    # A plain call answers these without a `Request`.
+
+    @property
+    def session(self) -> OpenSession | None:
+        """The session of the request."""
+        return self.request.session
+
+    @property
+    def request_id(self) -> str | int:
+        """The id of the request."""
+        return self.request.id
+
+    @property
+    def principal(self) -> Principal:
+        """The caller."""
+        return self.request.principal
+
+    @property
+    def share(self) -> str:
+        """The key under which the running calls of its caller are counted."""
+        return self.request.principal.owner or self.request.person
+
+    @property
+    def turn(self) -> str:
+        """Whose turn it is for threads and places (`Request.turn`)."""
+        return self.request.turn
+
+    def stop(self, end: End) -> None:
+        """End the call without its answer; the first end counts."""
+        if self.end is None:
+            self.end = end
+            for tell in self._on_end:
+                tell()
+            if self.task is not None:
+                self.task.cancel()
+
+    def add_end_callback(self, tell: Callable[[], object]) -> None:
+        """Call a function when the call is ended; at once if it is."""
+        self._on_end = (*self._on_end, tell)
+        if self.end is not None:
+            tell()
