@@ -186,7 +186,7 @@ class RoundTrip:
 
     def __init__(self, run: Run, clock: CallClock, visits: dict[str, str]) -> None:
         self._visits = visits
-        self._run = run
+        self._run, self._request = run, run.request
         self._clock = clock
         self._answered: dict[str, tuple[str, JsonObject]] = {}
         self._used: set[str] = set()
@@ -197,18 +197,18 @@ class RoundTrip:
     @cached_property
     def request_state(self) -> RequestState:
         """The state in the retry, or a new round trip."""
-        run = self._run
-        if run.request.task is not None:
-            return run.request.task.request_state
-        session = run.request.session
+        request = self._request
+        if request.task is not None:
+            return request.task.request_state
+        session = request.session
         if session is not None and session.has_row:
-            key = jsonrpc.canonical([session.digest, run.request.id])
+            key = jsonrpc.canonical([session.digest, request.id])
             return RequestState(round_trip=sha256(key).hexdigest())
-        sealed = None if session is not None else run.request.params.get("requestState")
+        sealed = None if session is not None else request.params.get("requestState")
         if sealed is None:
             # Without a row no request is repeated, and ids may be reused.
             return RequestState(round_trip=secrets.token_hex(16))
-        return open_state(run.request, sealed)
+        return open_state(request, sealed)
 
     # -- the stateless era ------------------------------------------------------
 
@@ -230,10 +230,10 @@ class RoundTrip:
 
     def _check_may_ask(self) -> None:
         """Raise if a request may not end with questions (basic/patterns/mrtr)."""
-        if self._run.request.task is not None:
+        if self._request.task is not None:
             return
-        method = self._run.request.method
-        if method not in self._run.request.revision.input_required:
+        method = self._request.method
+        if method not in self._request.revision.input_required:
             raise ClientCannot(f"{method} cannot ask the client a question.", {})
 
     def _input_required(self, missing: Sequence[PreparedQuestion]) -> InputRequired:
@@ -257,7 +257,7 @@ class RoundTrip:
         earlier = self.request_state.answered.get(question.key)
         if earlier is not None and earlier[0] == question.question_digest:
             return question.parse(earlier[1])
-        reply = self._run.request.params.get("inputResponses", {}).get(question.key)
+        reply = self._request.params.get("inputResponses", {}).get(question.key)
         open_digest = self.request_state.open_digests.get(question.key)
         if open_digest is None:
             is_open = question.trusted_without_state
@@ -286,11 +286,11 @@ class RoundTrip:
         `in_thread` tells whether a thread waits with it.
         """
         self._check_way_back(prepared)
-        adapters = self._run.request.adapters
+        adapters = self._request.adapters
         deadline = adapters.limits.question_deadline
         until = asyncio.timeout(min(timeout or deadline, deadline))
         place = Place(
-            owner=self._run.request.owner,
+            owner=self._request.owner,
             questions=len(prepared),
             # Of several at once the first one stands for the thread.
             in_thread=in_thread and not self._clock.is_question_open,
@@ -314,7 +314,7 @@ class RoundTrip:
         self, prepared: Sequence[PreparedQuestion]
     ) -> AbstractContextManager[None]:
         run = self._run
-        tracing = run.request.adapters.tracing
+        tracing = self._request.adapters.tracing
         if tracing is None or run.span is None:
             return nullcontext()
         methods = [each.method for each in prepared]
@@ -340,9 +340,9 @@ class RoundTrip:
     async def _wait_for_results(
         self, prepared: Sequence[PreparedQuestion]
     ) -> list[JsonObject]:
-        run, session = self._run, self._run.request.own_session
+        run, session = self._run, self._request.own_session
         self._look_for_urls(prepared)
-        await run.request.adapters.sessions.wait_for_handshake(session)
+        await self._request.adapters.sessions.wait_for_handshake(session)
         waiting: dict[str, asyncio.Future[JsonObject]] = {}
         # The stream ends with the call: cancel open questions before that.
         run.add_end_callback(partial(self._withdraw_open, waiting))
@@ -350,7 +350,7 @@ class RoundTrip:
             for each in prepared:
                 identifier = session.next_question_id()
                 instead = _withdrawal(identifier) if each.private else None
-                stored = run.request.adapters.questions.expect_answer(
+                stored = self._request.adapters.questions.expect_answer(
                     session, identifier, instead
                 )
                 waiting[identifier] = stored.answer
@@ -368,7 +368,7 @@ class RoundTrip:
         run = self._run
         left = run.end is End.CLIENT_GONE
         for identifier, answer in waiting.items():
-            run.request.adapters.questions.forget_question(identifier)
+            self._request.adapters.questions.forget_question(identifier)
             if _is_unanswered(answer) and not left:
                 run.reply.send(_withdrawal(identifier))
         waiting.clear()
@@ -379,7 +379,7 @@ class RoundTrip:
         if urls := _url_elicitations(prepared):
             raise UrlElicitationRequired("This request needs a visit to a URL.", urls)
         why = "This site cannot keep a stream open for a client with a session (WSGI)"
-        if self._run.request.streams:
+        if self._request.streams:
             why = "The client accepts a single JSON answer only"
         raise ClientCannot(f"{why}, so it cannot be asked a question.", {})
 
@@ -393,7 +393,6 @@ class RoundTrip:
         Raises `ClientCannot` with all that the client lacks, and ValueError for a key
         that was used: the answer to a question is found by its key.
         """
-        run = self._run
         prepared: list[PreparedQuestion] = []
         refusals: list[ClientCannot] = []
         for key, question in questions.items():
@@ -405,7 +404,7 @@ class RoundTrip:
             try:
                 prepared.append(
                     prepare_question(
-                        key, question, run.request.revision, run.request.client
+                        key, question, self._request.revision, self._request.client
                     )
                 )
             except ClientCannot as error:
@@ -426,7 +425,7 @@ class RoundTrip:
                     "A form question of %s has a URL in its %s. Clients need not show"
                     " it, and people should not click it: ask for a visit with"
                     " elicit_url().",
-                    self._run.request.method if entry is None else entry.identity,
+                    self._request.method if entry is None else entry.identity,
                     " and its ".join(members),
                 )
 
@@ -443,7 +442,7 @@ class RoundTrip:
                 f"once({key!r}) needs a sync function, because its result is stored"
                 " in the transaction of the step."
             )
-        steps = self._run.request.adapters.steps
+        steps = self._request.adapters.steps
         work = partial(function, *arguments, **keywords)
         return partial(steps.run_step_once, self.request_state.round_trip, key, work)
 
@@ -453,8 +452,7 @@ class RoundTrip:
 
     @cached_property
     def _user(self) -> User | None:
-        run = self._run
-        return run.request.adapters.users.active_user(run.request.principal)
+        return self._request.adapters.users.active_user(self._request.principal)
 
 
 def _withdrawal(identifier: str) -> bytes:

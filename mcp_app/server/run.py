@@ -79,11 +79,21 @@ class Run:
     """Its span if it is recorded."""
     _on_end: tuple[Callable[[], object], ...] = ()
 
-    def __init__(self, request: Request, reply: Outgoing = NO_WAY_BACK) -> None:
-        self.request = request
-        self.reply = reply
+    _reply: Outgoing | None = NO_WAY_BACK
 
-    # A plain call answers these without a `Request`.
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    def answer_through(self, reply: Outgoing) -> None:
+        """Take the way back to the client; without one all messages are dropped."""
+        self._reply = reply
+
+    # A plain call answers these in its own way, without a `Request`.
+
+    @property
+    def reply(self) -> Outgoing:
+        """The way back for messages before the answer."""
+        return self._reply or NO_WAY_BACK
 
     @property
     def session(self) -> OpenSession | None:

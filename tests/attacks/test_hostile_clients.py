@@ -193,8 +193,8 @@ async def test_in_a_session_the_call_goes_on_without_its_reader(
     await stage.begun()
     # The server is done with the request, and can close the connection.
     await visit.done()
-    (call,) = process.running
-    assert call.end is None
+    (run,) = process.running
+    assert run.end is None
     stage.released.set()
     again = client.begin(*call, id="seven")
     assert (await again.messages())[-1]["result"]["content"][0]["text"] == "talked"

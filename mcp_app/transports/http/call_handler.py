@@ -136,7 +136,8 @@ class CallHandler(HttpRequestHandler):
         if session is not None and runs_once(request):
             return self._call_once(run, session)
         self.started = True
-        run.reply = reply = self._reply_for(run, request.id)
+        reply = self._reply_for(run, request.id)
+        run.answer_through(reply)
         running, call = self.process.running, dispatch.answer_request(run)
         if request.revision.disconnect_cancels:
             return reply.run_call(call, running, self._task)
@@ -157,7 +158,7 @@ class CallHandler(HttpRequestHandler):
         self.started = True
         reply = LoggedReply(self, run, session, log, run.request.id)
         reply.use_stream(stream)
-        run.reply = reply
+        run.answer_through(reply)
         running.start_call(run, dispatch.answer_request(run), reply)
         await reply.deliver_answer()
 

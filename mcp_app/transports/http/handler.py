@@ -212,7 +212,7 @@ class EndpointHandler(CallHandler):
         reply = self._reply_for(runs[0], [each.request.id for each in runs])
         together = LoggedTogether(reply, self.process, len(runs), refused, self._renew)
         for run in runs:
-            run.reply = reply
+            run.answer_through(reply)
             work = together.answer_request(run)
             self.process.running.start_call(run, work, together)
         await reply.deliver_answer()

@@ -92,6 +92,7 @@ class PlainCall(Run):
     session: OpenSession | None = None
     principal = Principal.ANONYMOUS
     revision: Revision
+    entry: ToolEntry
     known: PlainHeaders
     process: Process
     _tool: KnownTool
@@ -295,7 +296,7 @@ class PlainCall(Run):
             except (Exception, asyncio.CancelledError) as error:
                 # The code of its types is not run again to find out.
                 self._raised = [error]
-        self._tool = tool
+        self._tool, self.entry = tool, tool.entry
         self.seconds = plain.timeout or self.process.limits.tool_timeout
         if plain.context is not None:
             bound = {**bound, plain.context: context_face_of(self, tool.entry.runnable)}
@@ -472,10 +473,6 @@ class PlainCall(Run):
     # between the objects of a class: with more, each call takes 4 % longer.
 
     @property
-    def entry(self) -> ToolEntry:  # type: ignore[override]
-        return self._tool.entry
-
-    @property
     def turn(self) -> str:
         # Most calls need neither an object for their headers nor a session.
         names = [name for name, _value in self.scope["headers"]]
@@ -497,7 +494,7 @@ class PlainCall(Run):
 
     @property
     @abstractmethod
-    def reply(self) -> Any:  # type: ignore[override]
+    def reply(self) -> Any:
         """The way back for messages before the answer; made when it is asked for."""
 
     def error_headers(self, status: int) -> RawHeaders:

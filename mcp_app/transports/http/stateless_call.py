@@ -127,7 +127,7 @@ class StatelessCall(PlainCall):
         )
 
     @property
-    def reply(self) -> Any:  # type: ignore[override]
+    def reply(self) -> Any:
         if self._reply is None:
             self._reply = Reply(self, self)
         return self._reply
@@ -260,7 +260,7 @@ class SessionCall(PlainCall):
         return entry.definition.hints.repeatable
 
     @property
-    def reply(self) -> Any:  # type: ignore[override]
+    def reply(self) -> Any:
         if self._reply is None:
             log, request = self.process.log, self.request_id
             self._reply = LoggedReply(self, self, self.session, log, request)

@@ -262,7 +262,8 @@ class MessagesHandler(Address):
         self, session: OpenSession, run: Run, stream: OwnedStream
     ) -> PostedCall:
         current = self.process
-        run.reply = call = PostedCall(current, session, run, stream)
+        call = PostedCall(current, session, run, stream)
+        run.answer_through(call)
         current.running.start_call(run, dispatch.answer_request(run), call)
         return call
 

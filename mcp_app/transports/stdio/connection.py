@@ -246,7 +246,7 @@ class Connection(Channel):
 
     def _start_call(self, run: Run, work: Any, answers: Waiting) -> None:
         call = RunningCall(self, run, answers, streams=self.streams)
-        run.reply = call
+        run.answer_through(call)
         self.running[run.request.id] = call
         self.current.running.start_call(run, work, call)
 
