@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from mcp_app.catalog.runnable import QUICK_S
 from mcp_app.server.call import look_after
+from mcp_app.server.outcome import Response
 from mcp_app.server.run import Run
 from mcp_app.streams.open_session import OpenSession
 
@@ -21,8 +22,7 @@ LASTING_AFTER = 0.005
 """Seconds after which a call gets a timer for its time limit and its client is watched.
 Most calls are over by then."""
 
-HttpAnswer: TypeAlias = tuple[int, bytes]
-Work: TypeAlias = Coroutine[Any, Any, HttpAnswer]
+Work: TypeAlias = Coroutine[Any, Any, Response]
 
 
 class Waiting(Protocol):
@@ -34,7 +34,7 @@ class Waiting(Protocol):
     def beat(self) -> None:
         """Called when a heartbeat is due."""
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         """Called when the task of the call is done or was cancelled."""
 
 
@@ -42,7 +42,7 @@ if sys.version_info >= (3, 12):
 
     def _start_task(
         loop: asyncio.AbstractEventLoop, work: Work
-    ) -> asyncio.Task[HttpAnswer]:
+    ) -> asyncio.Task[Response]:
         if loop.get_task_factory() is not None:
             # The site makes its tasks itself, perhaps to watch them.
             return loop.create_task(work)
@@ -53,7 +53,7 @@ else:
 
     def _start_task(
         loop: asyncio.AbstractEventLoop, work: Work
-    ) -> asyncio.Task[HttpAnswer]:
+    ) -> asyncio.Task[Response]:
         return loop.create_task(work)
 
 
@@ -195,7 +195,7 @@ class RunningCalls:
             self._owned[owner] = left
 
     def _finish_call(
-        self, run: Run, waiting: Waiting, task: asyncio.Task[HttpAnswer]
+        self, run: Run, waiting: Waiting, task: asyncio.Task[Response]
     ) -> None:
         self.end_call(run)
         waiting.finished(task)

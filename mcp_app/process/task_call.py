@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from mcp_app.interface.call_record import Outcome
 from mcp_app.pools.database import writer
-from mcp_app.process.running import HttpAnswer
 from mcp_app.protocol import jsonrpc
 from mcp_app.protocol.errors import InternalError, ProtocolError
 from mcp_app.protocol.json_types import JsonObject
@@ -24,7 +23,7 @@ from mcp_app.protocol.tasks import (
 )
 from mcp_app.server.conversation import RequestState
 from mcp_app.server.handlers import tools
-from mcp_app.server.outcome import Encoded
+from mcp_app.server.outcome import Encoded, Response
 from mcp_app.server.round_trip import InputRequired
 from mcp_app.server.run import End, Run
 from mcp_app.server.tasks import parked_state, request_state_of, state_members
@@ -155,7 +154,7 @@ class TaskCall:
     def beat(self) -> None:
         """Do nothing."""
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         if task.cancelled() or task.exception() is not None:
             # The loop ends; the row says who had it.
             self.is_abandoned = True

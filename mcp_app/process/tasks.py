@@ -20,7 +20,6 @@ from django.db import Error as DatabaseError
 from mcp_app.catalog.snapshot import Catalog
 from mcp_app.pools.database import reader, unavailable, writer
 from mcp_app.process.queues import UnusableQueue, has_queue, tell_queue
-from mcp_app.process.running import HttpAnswer
 from mcp_app.process.stored_calls import AccessLost, make_request
 from mcp_app.process.task_call import TaskCall, ending_of_error
 from mcp_app.process.task_changes import TaskChanges
@@ -40,6 +39,7 @@ from mcp_app.protocol.tasks import (
     is_stranger,
 )
 from mcp_app.server import dispatch
+from mcp_app.server.outcome import Response
 from mcp_app.server.run import End, Run
 from mcp_app.server.tasks import request_members
 from mcp_app.streams import tasks as rows
@@ -319,7 +319,7 @@ class TaskRunner:
             await task_call.done.wait()
         await self._store_ending(task_call)
 
-    async def _call(self, task_call: TaskCall, run: Run) -> HttpAnswer:
+    async def _call(self, task_call: TaskCall, run: Run) -> Response:
         try:
             _, body = await dispatch.answer_request(run, task_call.call_tool)
         except asyncio.CancelledError:
@@ -329,10 +329,10 @@ class TaskRunner:
             assert task is not None  # noqa: S101 - a coroutine runs in one
             task.uncancel()
             task_call.is_abandoned = True
-            return 200, b""
+            return Response(200, b"")
         if not task_call.ending:
             task_call.ending = task_call.ending_of_answer(run, body)
-        return 200, b""
+        return Response(200, b"")
 
     async def _admit(self, task_call: TaskCall) -> Run:
         """Return the run of a task's call; raise if its caller may not call now."""

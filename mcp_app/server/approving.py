@@ -111,9 +111,8 @@ def fingerprint(entry: ToolEntry) -> str:
     return _digest_of(key, entry.version, demand, wire)
 
 
-def call_digest(run: Run, entry: ToolEntry, arguments: JsonObject) -> str:
+def call_digest(request: Request, entry: ToolEntry, arguments: JsonObject) -> str:
     """Return what two calls have in common that are the same to who decides."""
-    request = run.request
     caller, server = request.principal.key, request.catalog.server.slug
     # A site may tell its tenants apart by them; processes have ports of their own.
     address = _PORT.sub("", request.host), context_headers(request)

@@ -19,7 +19,12 @@ from mcp_app.protocol.errors import (
 from mcp_app.server import recording
 from mcp_app.server.handlers import HANDLERS, Handler
 from mcp_app.server.handlers.definitions import LISTINGS
-from mcp_app.server.outcome import ending_of, ending_without_answer, error_of_end
+from mcp_app.server.outcome import (
+    Response,
+    ending_of,
+    ending_without_answer,
+    error_of_end,
+)
 from mcp_app.server.round_trip import InputRequired, now_ms, request_binding
 from mcp_app.server.run import End
 
@@ -47,7 +52,7 @@ _UNWANTED = frozenset({End.CANCELLED, End.CLIENT_GONE})
 
 async def answer_request(
     run: Run, handler: Handler | None = None, began: float | None = None
-) -> tuple[int, bytes]:
+) -> Response:
     """Return the HTTP status and the encoded answer of a request.
 
     `handler` takes the place of its method's; `began` is when it began (monotonic), if
@@ -79,7 +84,7 @@ async def answer_request(
             recording.record_call(audit, run, began, len(body))
     if audit is not None and audit.strict:
         await audit.wait_until_written()
-    return status, body
+    return Response(status, body)
 
 
 async def _run_handler(run: Run, handler: Handler | None) -> tuple[int, bytes, Ending]:
@@ -173,14 +178,14 @@ def _refuse_request(
 
 def encoded_refusal(
     revision: Revision, request_id: str | int | None, error: ProtocolError
-) -> tuple[int, bytes]:
+) -> Response:
     """Return the status and the encoded error as the revision wants them."""
     missing = isinstance(error, ResourceNotFound)
     code = revision.missing_resource_code if missing else None
     message = error_message(
         request_id, error, null_id=revision.null_error_id, code=code
     )
-    return _status_of_error(revision, error), jsonrpc.write(message)
+    return Response(_status_of_error(revision, error), jsonrpc.write(message))
 
 
 def _status_of_error(revision: Revision, error: ProtocolError) -> int:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from mcp_app.catalog.snapshot import ToolEntry
 from mcp_app.interface.call_record import Ending, Outcome
@@ -79,6 +79,13 @@ _ENDS: Final[Mapping[End | None, Outcome]] = {
     End.CLIENT_GONE: Outcome.CLIENT_GONE,
     End.SHUT_DOWN: Outcome.SHUT_DOWN,
 }
+
+
+class Response(NamedTuple):
+    """The encoded answer of a request, and its HTTP status."""
+
+    status: int
+    body: bytes
 
 
 class Failed(Exception):

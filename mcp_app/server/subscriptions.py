@@ -61,7 +61,7 @@ async def accept_subscription(run: Run) -> tuple[Interest, JsonObject]:
         honoured["resourceSubscriptions"] = uris
     tasks: Sequence[TaskRecord] = ()
     if "taskIds" in wanted:
-        tasks = await readable_tasks(run, _requested_names(wanted, "taskIds"))
+        tasks = await readable_tasks(run.request, _requested_names(wanted, "taskIds"))
         honoured["taskIds"] = [each.public_id for each in tasks]
     lists = frozenset(LISTS[member] for member in honoured if member in LISTS)
     return Interest(lists, frozenset(uris), tasks), honoured

@@ -170,7 +170,7 @@ async def create_task(
     ttl_ms, approval, digest = _lifetime_ms(request), None, None
     if decision.status:
         approval = approval_state(request, entry, decision.text)
-        digest = call_digest(run, entry, arguments)
+        digest = call_digest(run.request, entry, arguments)
         # A client that gives it a minute has not asked for a person.
         limits = request.adapters.limits
         ttl_ms = int((limits.approval_wait + limits.tasks_kept) * 1_000)
@@ -235,20 +235,22 @@ def tasks_of(request: Request) -> Tasks:
     return tasks
 
 
-async def readable_tasks(run: Run, public_ids: Sequence[str]) -> list[TaskRecord]:
+async def readable_tasks(
+    request: Request, public_ids: Sequence[str]
+) -> list[TaskRecord]:
     """Return the tasks that the caller may read; raise if it can have none."""
-    tasks = tasks_of(run.request)
+    tasks = tasks_of(request)
     possible = [each for each in public_ids if len(each) <= MAX_ID_LENGTH]
     records = await asyncio.gather(*map(tasks.find, possible))
-    return [each for each in records if each is not None and may_read(run, each)]
+    return [each for each in records if each is not None and may_read(request, each)]
 
 
-def may_read(run: Run, record: TaskRecord) -> bool:
+def may_read(request: Request, record: TaskRecord) -> bool:
     """Whether the caller may read a task."""
     return (
-        record.server == run.request.catalog.server.slug
-        and record.holder == holder_of(run.request)
-        and sees_task(run.request, record)
+        record.server == request.catalog.server.slug
+        and record.holder == holder_of(request)
+        and sees_task(request, record)
     )
 
 

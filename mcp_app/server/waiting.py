@@ -158,7 +158,7 @@ async def get_task_result(run: Run, _: ToolEntry, arguments: JsonObject) -> Enco
         raise Failed(NO_TASKS, Outcome.TOOL_ERROR)
     earlier = await _earlier_task(run, tasks)
     record = earlier or await tasks.find(arguments["task"])
-    if record is None or not may_read(run, record):
+    if record is None or not may_read(run.request, record):
         raise Failed(UNKNOWN, Outcome.TOOL_ERROR)
     record = await _wait(run, record, arguments.get("wait", USUAL_WAIT_S))
     return _answer_with(run, record), ANSWERED
@@ -175,7 +175,7 @@ async def _earlier_task(run: Run, tasks: Tasks) -> TaskRecord | None:
     state = open_state(run.request, run.request.params["requestState"])
     public_id = state.round_trip.removeprefix(OF_TASK)
     record = await tasks.find(public_id)
-    if record is None or not may_read(run, record):
+    if record is None or not may_read(run.request, record):
         raise InvalidParams(UNKNOWN)
     replies = run.request.params.get("inputResponses", {})
     if type(replies) is not dict:
@@ -211,7 +211,7 @@ async def _wait(run: Run, record: TaskRecord, seconds: float) -> TaskRecord:
 
 def _can_ask(run: Run, record: TaskRecord) -> bool:
     has_way = run.request.revision.stateless or run.reply.streams
-    return has_way and may_ask(run, record)
+    return has_way and may_ask(run.request, record)
 
 
 def _answer_with(run: Run, record: TaskRecord, *, promises: bool = False) -> bytes:
@@ -263,7 +263,7 @@ async def wait_for_change(
     tasks, asking = run.request.adapters.tasks, None
     assert tasks is not None  # noqa: S101 - the callers looked
     until = time.monotonic() + seconds
-    if run.reply.streams and may_ask(run, record):
+    if run.reply.streams and may_ask(run.request, record):
         asking = asyncio.create_task(_ask_client(run, tasks, record))
     try:
         later: TaskRecord | None = record
@@ -281,9 +281,9 @@ async def wait_for_change(
     return later
 
 
-def may_ask(run: Run, record: TaskRecord) -> bool:
+def may_ask(request: Request, record: TaskRecord) -> bool:
     """Whether a task waits for answers, all of which this client can give."""
-    client, revision = run.request.client, run.request.revision
+    client, revision = request.client, request.revision
     return record.status == INPUT_REQUIRED and all(
         can_answer(client, revision, each)
         for each in record.read_state().open_requests().values()

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
-from mcp_app.process.running import HttpAnswer, Waiting
+from mcp_app.process.running import Waiting
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.envelope import Message, Notification, Reply
 from mcp_app.protocol.errors import InternalError, InvalidRequest, ProtocolError
 from mcp_app.server import dispatch
+from mcp_app.server.outcome import Response
 from mcp_app.server.request import Request
 from mcp_app.server.run import End, Run
 from mcp_app.streams.open_session import OpenSession
@@ -37,21 +38,21 @@ class Together:
         self._bodies = refused
         self._size = 0
 
-    async def answer_request(self, run: Run) -> HttpAnswer:
+    async def answer_request(self, run: Run) -> Response:
         """Answer one request; the answers share a size limit."""
         answer = await self._answer_member(run)
-        self._size += len(answer[1])
+        self._size += len(answer.body)
         most = run.request.adapters.limits.body
         if self._size <= most:
             return answer
-        self._size -= len(answer[1])
+        self._size -= len(answer.body)
         error = InternalError(
             f"The answers of this batch have more than {most} bytes. Send this"
             " request by itself."
         )
         return encoded_error(run.request, error)
 
-    async def _answer_member(self, run: Run) -> HttpAnswer:
+    async def _answer_member(self, run: Run) -> Response:
         return await dispatch.answer_request(run)
 
     def lasting(self) -> None:
@@ -60,11 +61,11 @@ class Together:
     def beat(self) -> None:
         self._reply.beat()
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         """Note one answer; the last one sends them all."""
         self._open -= 1
         if not task.cancelled() and task.exception() is None:
-            self._bodies.append(task.result()[1])
+            self._bodies.append(task.result().body)
         if self._open > 0:
             return
         if self._bodies:
@@ -74,7 +75,7 @@ class Together:
             self._reply.finished(task)
 
 
-def encoded_error(request: Request, error: ProtocolError) -> HttpAnswer:
+def encoded_error(request: Request, error: ProtocolError) -> Response:
     """Return the status and the message that answer a request with an error."""
     return dispatch.encoded_refusal(request.revision, request.id, error)
 

@@ -232,9 +232,7 @@ async def test_a_call_that_ends_while_it_waits_has_become_a_task(
     visit = caller.client.post(caller.client.message("tools/call", params))
     async with asyncio.timeout(60):
         # It has a core from the moment when it waits.
-        while not (
-            calls := [c for c in process.running if c.core]
-        ):
+        while not (calls := [c for c in process.running if c.core]):
             await asyncio.sleep(0.01)
     [call] = calls
     call.stop(end)

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from mcp_app.process.running import HttpAnswer
 from mcp_app.protocol.envelope import Notification
 from mcp_app.protocol.revisions import REVISIONS
+from mcp_app.server.outcome import Response
 from mcp_app.server.run import Run
 from mcp_app.transports.client_messages import CANCELLED, Together
 
@@ -41,16 +41,16 @@ class Reply:
     def beat(self) -> None:
         self.told.append("beat")
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         self.silent += 1
 
 
 class Sized(Together):
     """A batch whose requests are answered by a text of so many bytes."""
 
-    async def _answer_member(self, run: Run) -> HttpAnswer:
+    async def _answer_member(self, run: Run) -> Response:
         size = cast("int", run.request.params["size"])
-        return 200, b'"' + b"x" * (size - 2) + b'"'
+        return Response(200, b'"' + b"x" * (size - 2) + b'"')
 
 
 def run_of(size: int = 10, request_id: int = 1) -> Run:
@@ -63,19 +63,21 @@ def run_of(size: int = 10, request_id: int = 1) -> Run:
     return Run(cast("Any", asked))
 
 
-async def done(work: Any) -> asyncio.Task[HttpAnswer]:
-    task: asyncio.Task[HttpAnswer] = asyncio.ensure_future(work)
+async def done(work: Any) -> asyncio.Task[Response]:
+    task: asyncio.Task[Response] = asyncio.ensure_future(work)
     await asyncio.wait([task])
     return task
 
 
-async def cancelled() -> asyncio.Task[HttpAnswer]:
-    task: asyncio.Task[HttpAnswer] = asyncio.create_task(asyncio.sleep(60, (200, b"1")))
+async def cancelled() -> asyncio.Task[Response]:
+    task: asyncio.Task[Response] = asyncio.create_task(
+        asyncio.sleep(60, Response(200, b"1"))
+    )
     task.cancel()
     return await done(task)
 
 
-async def broken() -> HttpAnswer:
+async def broken() -> Response:
     raise ZeroDivisionError
 
 

@@ -85,7 +85,7 @@ async def list_tasks(run: Run) -> JsonObject:
             raise InvalidParams("params.cursor must be a string.")
         before = cursors.open_cursor(token, keys, server=slug, listing="tasks").position
     page = await tasks.list_of(slug, request.person, before, PAGE_SIZE + 1)
-    readable = [each for each in page[:PAGE_SIZE] if may_read(run, each)]
+    readable = [each for each in page[:PAGE_SIZE] if may_read(run.request, each)]
     wires = [task_to_wire(each, request.revision, now_ms()) for each in readable]
     result: JsonObject = {"tasks": wires}
     if len(page) > PAGE_SIZE:
@@ -115,7 +115,7 @@ async def wait_for_result(run: Run) -> bytes:
 async def _find_task(run: Run) -> TaskRecord:
     tasks_of(run.request)
     public_id = coercion.string_member(run.request.params, "taskId")
-    records = await readable_tasks(run, [public_id])
+    records = await readable_tasks(run.request, [public_id])
     if not records:
         raise InvalidParams(UNKNOWN)
     return records[0]

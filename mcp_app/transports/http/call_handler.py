@@ -12,7 +12,6 @@ from django.db import IntegrityError
 
 from mcp_app.pools.database import unavailable
 from mcp_app.process.admission import admit
-from mcp_app.process.running import HttpAnswer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import envelope
 from mcp_app.protocol.errors import InvalidRequest, ProtocolError, RequestRefused
@@ -20,7 +19,7 @@ from mcp_app.protocol.revisions import Revision
 from mcp_app.server import dispatch, subscriptions
 from mcp_app.server.events import STREAM
 from mcp_app.server.handlers import events
-from mcp_app.server.outcome import error_of_end
+from mcp_app.server.outcome import Response, error_of_end
 from mcp_app.server.request import IS_DRAWN, Request
 from mcp_app.server.request_digests import digest_of, request_key, runs_once
 from mcp_app.server.run import End, Run
@@ -230,13 +229,13 @@ class LoggedTogether(Together):
         self._current, self._renew = current, renew
         self._followers = current.followers
 
-    async def _answer_member(self, run: Run) -> HttpAnswer:
+    async def _answer_member(self, run: Run) -> Response:
         session = run.request.session
         if session is not None and runs_once(run.request):
             return await self._answered_once(run, session)
         return await dispatch.answer_request(run)
 
-    async def _answered_once(self, run: Run, session: OpenSession) -> HttpAnswer:
+    async def _answered_once(self, run: Run, session: OpenSession) -> Response:
         """Answer a request that has its own row, which keeps the answer."""
         try:
             stream = await self._begin_stream(run, session)
@@ -254,7 +253,7 @@ class LoggedTogether(Together):
             stream.withdraw_request()
             return answer
         stream.lost = None
-        stream.end(answer[1])
+        stream.end(answer.body)
         try:
             await stream.wait_until_committed()
         except StreamFenced:
@@ -278,13 +277,13 @@ class LoggedTogether(Together):
 
     async def _answered_elsewhere(
         self, request: Request, stream: OwnedStream
-    ) -> HttpAnswer:
+    ) -> Response:
         """Return the answer of the process that took this one for dead."""
         place = place_after(stream)
         body = None if place is None else await self._followers.wait_for_last(place)
         if body is None:
             return encoded_error(request, storage_error(StreamFenced()))
-        return HTTPStatus.OK, body
+        return Response(HTTPStatus.OK, body)
 
 
 def _cancel_run(run: Run, _: bytes | None) -> None:

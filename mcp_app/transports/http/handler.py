@@ -204,7 +204,7 @@ class EndpointHandler(CallHandler):
                 runs.append(self._admit_in_session(session, each))
             except (InvalidParams, InvalidRequest) as error:
                 refusal = dispatch.encoded_refusal(session.revision, each.id, error)
-                refused.append(refusal[1])
+                refused.append(refusal.body)
         self.started = True
         if not runs:
             await send_json(self.send, HTTPStatus.OK, encode_array(refused), self.cors)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Final, Protocol
 
-from mcp_app.process.running import HttpAnswer
+from mcp_app.server.outcome import Response
 from mcp_app.server.request import Request
 from mcp_app.server.run import End, Run
 from mcp_app.streams.event_ids import EXPECTED, final_message, storage_error
@@ -67,7 +67,7 @@ class LoggedReply(Reply):
     """Ends the connection."""
     _rest: Place | None = None
     """The place from which another process goes on."""
-    _last: HttpAnswer | None = None
+    _last: Response | None = None
     """The answer, while it is being logged."""
 
     def __init__(
@@ -106,7 +106,7 @@ class LoggedReply(Reply):
     def _stop_unanswered(self, words: bytes | None) -> None:
         """Stop calls that have no answer, except perhaps `words`."""
         if words is not None:
-            self._last = (OK, words)
+            self._last = Response(OK, words)
         requests = self._requests
         for each in requests if isinstance(requests, list) else [requests]:
             run = self._session.running.get(each)
@@ -149,7 +149,7 @@ class LoggedReply(Reply):
         if self._logged_stream().key is not None:
             self.began()
 
-    def _take_answer(self, answer: HttpAnswer | None) -> None:
+    def _take_answer(self, answer: Response | None) -> None:
         stream = self._stream
         if stream is None and (
             answer is None or self._left or self._is_json_answer(answer)
@@ -166,7 +166,7 @@ class LoggedReply(Reply):
             self._end_unanswered(self._logged_stream())
         else:
             self._last = answer
-            self._logged_stream().end(answer[1], COMPLETED)
+            self._logged_stream().end(answer.body, COMPLETED)
 
     @property
     def _is_untouched(self) -> bool:
@@ -183,9 +183,9 @@ class LoggedReply(Reply):
         # Earlier messages may be of use, such as cancelled questions.
         asyncio.get_running_loop().call_later(LAST_WORDS_S, self._resolve_answer, None)
 
-    def _is_json_answer(self, answer: HttpAnswer) -> bool:
+    def _is_json_answer(self, answer: Response) -> bool:
         """Whether an answer is sent as JSON, if nothing was streamed before."""
-        return self._connection.accepts.json or answer[0] != OK
+        return self._connection.accepts.json or answer.status != OK
 
     def gone(self) -> None:
         self._stop_reading()
@@ -210,7 +210,7 @@ class LoggedReply(Reply):
         if (
             self._events is None
             and last
-            and payload is last[1]
+            and payload is last.body
             and self._is_json_answer(last)
         ):
             self._resolve_answer(last)
@@ -226,7 +226,7 @@ class LoggedReply(Reply):
         if stream is None or stream.failure is None or self._rest is not None:
             self._resolve_answer(None)
         elif self._events is None:
-            self._resolve_answer((OK, self._doubtful_answer(stream)))
+            self._resolve_answer(Response(OK, self._doubtful_answer(stream)))
         else:
             if not isinstance(stream.failure, EXPECTED):
                 # It is not in the log, and so it has no id.
@@ -237,7 +237,7 @@ class LoggedReply(Reply):
         error = storage_error(stream.failure or StreamFenced())
         return final_message(stream.requests, error)
 
-    def conclude(self, answer: HttpAnswer | None) -> Awaitable[object]:
+    def conclude(self, answer: Response | None) -> Awaitable[object]:
         if self._rest is None or self._left:
             return super().conclude(answer)
         self._over = True

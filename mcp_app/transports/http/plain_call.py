@@ -32,7 +32,6 @@ from mcp_app.interface.call_record import ANSWERED
 from mcp_app.interface.principal import Principal
 from mcp_app.pools.turns import GUESS
 from mcp_app.process.current import process
-from mcp_app.process.running import HttpAnswer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import jsonrpc, negotiation
 from mcp_app.protocol.errors import ParseError, Unavailable
@@ -42,6 +41,7 @@ from mcp_app.protocol.revisions import Revision
 from mcp_app.server import dispatch, recording
 from mcp_app.server.context import context_face_of
 from mcp_app.server.handlers import Handler, tools
+from mcp_app.server.outcome import Response
 from mcp_app.server.request import UNKNOWN_ADDRESS, Request, is_visible
 from mcp_app.server.run import NO_WAY_BACK, Run
 from mcp_app.streams.open_session import OpenSession
@@ -408,7 +408,7 @@ class PlainCall(Run):
             audit, tool.circumstances, written(arguments), self._began, len(body)
         )
 
-    def _answer_of(self, output: Any) -> Coroutine[Any, Any, HttpAnswer]:
+    def _answer_of(self, output: Any) -> Coroutine[Any, Any, Response]:
         """Return the answer of any call whose function has returned, or raised."""
         handler: Handler
         if self._raised is not None:

@@ -9,8 +9,9 @@ from collections.abc import Awaitable
 from typing import Any, Final
 
 from mcp_app.process.quotas import Queues
-from mcp_app.process.running import HttpAnswer, RunningCalls
+from mcp_app.process.running import RunningCalls
 from mcp_app.protocol import framing
+from mcp_app.server.outcome import Response
 from mcp_app.server.run import End, Run
 from mcp_app.streams.log_writer import Beside
 from mcp_app.transports.asgi_types import RawHeaders, Send
@@ -190,7 +191,7 @@ class Reply:
     _events: EventStream | None = None
     _timer: asyncio.TimerHandle | None = None
     _watching: asyncio.Future[Any] | None = None
-    _finished: asyncio.Future[HttpAnswer | None] | None = None
+    _finished: asyncio.Future[Response | None] | None = None
     _over = False
     _left = False
 
@@ -215,14 +216,14 @@ class Reply:
 
     async def run_call(
         self,
-        call: Awaitable[HttpAnswer],
+        call: Awaitable[Response],
         running: RunningCalls,
         task: asyncio.Task[Any] | None,
     ) -> None:
         """Run the call here, send its answer; it is cancelled if the client leaves."""
         run = self._require_exchange()
         running.begin_call(run, self, task)
-        answer: HttpAnswer | None
+        answer: Response | None
         try:
             answer = await call
         except asyncio.CancelledError:
@@ -234,7 +235,7 @@ class Reply:
             self.over()
         await self.conclude(answer)
 
-    def expected(self, finished: asyncio.Future[HttpAnswer | None]) -> None:
+    def expected(self, finished: asyncio.Future[Response | None]) -> None:
         """Give the answer to a future: somebody else than `deliver_answer` sends it."""
         self._finished = finished
 
@@ -261,7 +262,7 @@ class Reply:
             raise RuntimeError("This reply was already sent.")
         return self._run
 
-    def conclude(self, answer: HttpAnswer | None) -> Awaitable[object]:
+    def conclude(self, answer: Response | None) -> Awaitable[object]:
         """Send the answer, or end the stream of a call that has none."""
         self._over = True
         if answer is None:
@@ -274,18 +275,18 @@ class Reply:
         self._open_events().queue_message(body)
         return self._end_events()
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         """Take the answer; a cancelled or failed call has none."""
         broken = task.cancelled() or task.exception() is not None
         self._take_answer(None if broken else task.result())
 
     def send_answer(self, status: int, body: bytes) -> None:
-        self._take_answer((status, body))
+        self._take_answer(Response(status, body))
 
-    def _take_answer(self, answer: HttpAnswer | None) -> None:
+    def _take_answer(self, answer: Response | None) -> None:
         self._resolve_answer(answer)
 
-    def _resolve_answer(self, answer: HttpAnswer | None) -> None:
+    def _resolve_answer(self, answer: Response | None) -> None:
         if self._finished is not None and not self._finished.done():
             self._finished.set_result(answer)
 

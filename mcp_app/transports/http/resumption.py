@@ -10,6 +10,7 @@ from mcp_app.interface.principal import Principal
 from mcp_app.pools.database import unavailable
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError, InvalidRequest, Unavailable
+from mcp_app.server.request import Request
 from mcp_app.server.request_digests import digest_of, request_key
 from mcp_app.server.run import Run
 from mcp_app.streams import event_ids
@@ -128,17 +129,19 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         continue
 
 
-async def earlier_one(current: Process, run: Run, session: OpenSession) -> Earlier:
+async def earlier_one(
+    current: Process, request: Request, session: OpenSession
+) -> Earlier:
     """Return the request whose id came before; raise if that was another one."""
-    key = request_key(run.request.id)
+    key = request_key(request.id)
     earlier = await current.followers.earlier_request(session.pk, key)
     if earlier is None:
         # The session is gone, or another process withdrew the request.
         await current.sessions.client_position(session)
         raise unavailable()
-    if earlier.digest != await digest_of(run.request):
+    if earlier.digest != await digest_of(request):
         raise InvalidRequest(
-            f"The id {run.request.id!r} was used before in this session, for a"
+            f"The id {request.id!r} was used before in this session, for a"
             f" call of {earlier.tool}. Give each request an id of its own."
         )
     return earlier
@@ -210,7 +213,7 @@ class Returning:
 
     async def repeat_answer(self, run: Run, session: OpenSession) -> None:
         """Answer a request whose id came before; raise if that was another one."""
-        earlier = await earlier_one(self._current, run, session)
+        earlier = await earlier_one(self._current, run.request, session)
         accepts, place = self._connection.accepts, earlier.place
         if accepts.json and (earlier.whole or not accepts.events):
             await self._send_as_json(session, place)

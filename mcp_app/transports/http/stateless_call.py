@@ -7,11 +7,11 @@ from collections.abc import Awaitable
 from typing import Any, Final
 
 from mcp_app.catalog.snapshot import ToolEntry
-from mcp_app.process.running import HttpAnswer
 from mcp_app.protocol import negotiation
 from mcp_app.protocol.headers import SESSION_HEADER
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server.context import current_call, reset_current_call
+from mcp_app.server.outcome import Response
 from mcp_app.server.run import NO_WAY_BACK
 from mcp_app.streams.open_session import OpenSession
 from mcp_app.transports.http.logged_replies import LoggedReply
@@ -80,8 +80,8 @@ class StatelessCall(PlainCall):
         except Exception as error:
             self._log_failure(error)
 
-    async def _conclude_call(self, answering: Awaitable[HttpAnswer]) -> None:
-        answer: HttpAnswer | None
+    async def _conclude_call(self, answering: Awaitable[Response]) -> None:
+        answer: Response | None
         try:
             answer = await answering
         except asyncio.CancelledError:
@@ -132,7 +132,7 @@ class StatelessCall(PlainCall):
             self._reply = Reply(self, self)
         return self._reply
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         """Do nothing: the call has no task of its own."""
 
 
@@ -154,8 +154,8 @@ class SessionCall(PlainCall):
 
     sign = f'"{METHOD}"'.encode()
     session: OpenSession
-    _waiting: asyncio.Future[HttpAnswer | None] | None = None
-    _answer: HttpAnswer | None = None
+    _waiting: asyncio.Future[Response | None] | None = None
+    _answer: Response | None = None
     _left = False
     """The connection is over, and the call goes on."""
 
@@ -176,11 +176,11 @@ class SessionCall(PlainCall):
     async def _deliver_answer(self) -> None:
         try:
             answer = self._answer or await self._answer_future()
-            if answer is None or answer[0] != OK or self._reply is not None:
+            if answer is None or answer.status != OK or self._reply is not None:
                 await self.reply.conclude(answer)
             else:
                 # Whoever still has the call sends nothing more.
-                self._reply, body = NO_WAY_BACK, answer[1]
+                self._reply, body = NO_WAY_BACK, answer.body
                 await self.send(json_start(body, self.known.cors))
                 await self.send({"type": "http.response.body", "body": body})
         except asyncio.CancelledError:
@@ -192,7 +192,7 @@ class SessionCall(PlainCall):
         finally:
             self._note_connection_end()
 
-    async def _run_call(self) -> HttpAnswer:
+    async def _run_call(self) -> Response:
         # `StatelessCall.serve` has the same lines: a coroutine that both await would
         # add 2 % to each call.
         if self._raised is not None:
@@ -213,7 +213,7 @@ class SessionCall(PlainCall):
         if body is None:
             return await self._answer_of(output)
         self._record(body)
-        return OK, body
+        return Response(OK, body)
 
     def _note_connection_end(self) -> None:
         if self._reply is not NO_WAY_BACK:
@@ -270,7 +270,7 @@ class SessionCall(PlainCall):
     def returning(self) -> Returning:
         return Returning(self, self.process, self.principal)
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         """Take the answer of the call; one that was cancelled has none."""
         if self._reply is not None:
             self._reply.finished(task)
@@ -283,11 +283,11 @@ class SessionCall(PlainCall):
         if self._left:
             self._forget_reply()
 
-    def _resolve_answer(self, answer: HttpAnswer | None) -> None:
+    def _resolve_answer(self, answer: Response | None) -> None:
         if not self._answer_future().done():
             self._answer_future().set_result(answer)
 
-    def _answer_future(self) -> asyncio.Future[HttpAnswer | None]:
+    def _answer_future(self) -> asyncio.Future[Response | None]:
         if self._waiting is None:
             self._waiting = self.process.adapters.loop.create_future()
         return self._waiting

@@ -248,7 +248,7 @@ class MessagesHandler(Address):
                 current, run, session, self._renew
             )
         if stream is None:
-            await earlier_one(current, run, session)
+            await earlier_one(current, run.request, session)
             return
         try:
             current.refuse_if_stopping()

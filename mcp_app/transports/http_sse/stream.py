@@ -10,9 +10,9 @@ from typing import Final
 from django.db import Error as DatabaseError
 
 from mcp_app.interface.principal import Principal
-from mcp_app.process.running import HttpAnswer
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import ProtocolError, RequestRefused
+from mcp_app.server.outcome import Response
 from mcp_app.server.run import End, Run
 from mcp_app.streams.log_writer import Beside
 from mcp_app.streams.open_session import OpenSession
@@ -217,7 +217,7 @@ class PostedCall:
     def beat(self) -> None:
         """The session's stream has its own heartbeats."""
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         """Log the answer; a call that was cancelled has none."""
         self._run = None
         stream = self._stream
@@ -226,7 +226,7 @@ class PostedCall:
         if task.cancelled() or task.exception() is not None:
             stream.end(None, ABORTED)
         else:
-            stream.end(task.result()[1])
+            stream.end(task.result().body)
 
     def _stop_call(self, _: bytes | None) -> None:
         if self._run is not None:

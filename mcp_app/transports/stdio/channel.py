@@ -10,11 +10,12 @@ from typing import Any, Protocol
 
 from mcp_app.catalog.snapshot import EventEntry
 from mcp_app.interface.principal import Principal
-from mcp_app.process.running import HttpAnswer, Waiting
+from mcp_app.process.running import Waiting
 from mcp_app.process.runtime import Process
 from mcp_app.protocol.errors import InternalError, ProtocolError
 from mcp_app.protocol.json_types import JsonObject
 from mcp_app.server import subscriptions
+from mcp_app.server.outcome import Response
 from mcp_app.server.request import Request
 from mcp_app.server.run import End, Run
 from mcp_app.server.subscriptions import Interest
@@ -77,10 +78,10 @@ class Alone:
     def send_answer(self, status: int, body: bytes) -> None:
         self._write(body)
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         """Write the answer; a call that was cancelled has none."""
         if not task.cancelled() and task.exception() is None:
-            self._write(task.result()[1])
+            self._write(task.result().body)
 
 
 class RunningCall:
@@ -124,7 +125,7 @@ class RunningCall:
     def beat(self) -> None:
         """A pipe needs no heartbeat."""
 
-    def finished(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def finished(self, task: asyncio.Task[Response]) -> None:
         """Send the answer of a finished call."""
         self._run = None
         loop = self._channel.current.loop
@@ -133,7 +134,7 @@ class RunningCall:
         else:
             self._write_answer(task)
 
-    def _write_answer(self, task: asyncio.Task[HttpAnswer]) -> None:
+    def _write_answer(self, task: asyncio.Task[Response]) -> None:
         self._channel.free_request_id(self._request_id, self)
         self._answers.finished(task)
 
@@ -302,4 +303,4 @@ class Listening:
         if not isinstance(error, ProtocolError):
             logger.error("A subscription failed.", exc_info=error)
             error = InternalError("The server failed; its log says why.")
-        self._channel.write(encoded_error(self._request, error)[1])
+        self._channel.write(encoded_error(self._request, error).body)

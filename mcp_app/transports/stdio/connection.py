@@ -152,7 +152,7 @@ class Connection(Channel):
         request_id = error.request_id
         if request_id is None:
             request_id = self._request_id
-        self.write(dispatch.encoded_refusal(self._revision, request_id, error)[1])
+        self.write(dispatch.encoded_refusal(self._revision, request_id, error).body)
 
     async def _process_line(self, line: bytes | Broken, arrived: float) -> None:
         limits = self.current.limits
@@ -291,7 +291,7 @@ class Connection(Channel):
                 meta = negotiation.meta_of(each.params) or {}
             except InvalidParams as error:
                 refusal = dispatch.encoded_refusal(session.revision, each.id, error)
-                refused.append(refusal[1])
+                refused.append(refusal.body)
                 continue
             runs.append(await self.admit(each, session.revision, meta, session))
         if not runs:
