@@ -59,9 +59,9 @@ current_call: ContextVar[Run | None] = ContextVar("mcp_call", default=None)
 def cause_of_call() -> str:
     """Return the digest of who made the call that runs; "" for nobody in particular."""
     run = current_call.get()
-    if run is None or run.request.principal.anonymous:
+    if run is None or run.principal.anonymous:
         return ""
-    return cause_of(run.request.principal.key)
+    return cause_of(run.principal.key)
 
 
 def reset_current_call(token: Token[Run | None]) -> None:
@@ -191,8 +191,8 @@ class CallCore:
     ) -> None:
         """Queue progress; a value that does not increase is left out."""
         run = self.run
-        if run.request.task is not None:
-            task_run = run.request.task
+        task_run = run.request.task
+        if task_run is not None:
             self._run_on_loop(task_run.offer_progress, progress, total, message)
             return
         token = run.request.meta.get("progressToken")
@@ -344,13 +344,13 @@ class _Face:
     _ask_question: Callable[..., Any]
 
     def __init__(self, core: CallCore) -> None:
-        run = core.run
+        request = core.run.request
         self._core = core
-        self.principal = run.request.principal
-        self.client = run.request.client
-        self.revision = run.request.revision.version
-        self.server = run.request.catalog.server.slug
-        self.request_id = run.request.id
+        self.principal = request.principal
+        self.client = request.client
+        self.revision = request.revision.version
+        self.server = request.catalog.server.slug
+        self.request_id = request.id
 
     def log(self, level: Level, data: object, logger: str | None = None) -> Queued:
         self._core.check_running()
@@ -381,8 +381,8 @@ class _Face:
 
     @property
     def task_id(self) -> str | None:
-        run = self._core.run.request.task
-        return None if run is None else run.record.public_id
+        task = self._core.run.request.task
+        return None if task is None else task.record.public_id
 
     @property
     def cancelled(self) -> bool:

@@ -70,9 +70,10 @@ async def answer_request(
     is_logged = request.method in recording.KINDS
     audit = request.adapters.audit if is_logged else None
     began, body = time.monotonic() if began is None else began, b""
+    arguments = None
     try:
         if audit is not None and request.is_large:
-            await recording.write_arguments(audit, run)
+            arguments = await recording.write_arguments(audit, run)
         status, encoded, run.ending = await _run_handler(run, handler)
         _check_wanted(run)
         body = encoded
@@ -81,7 +82,7 @@ async def answer_request(
         raise
     finally:
         if audit is not None:
-            recording.record_call(audit, run, began, len(body))
+            recording.record_call(audit, run, began, len(body), arguments)
     if audit is not None and audit.strict:
         await audit.wait_until_written()
     return Response(status, body)

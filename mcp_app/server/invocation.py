@@ -133,18 +133,18 @@ class InvocationPlaces:
             name = "" if run.entry is None else run.entry.identity
             run.is_queued = True
             try:
-                return await self._run_in_thread(run.request, function, name)
+                return await self._run_in_thread(run, function, name)
             except NoPlace:
                 run.ran_nothing = True
                 raise
-        with self._enter_managers(run.request):
+        with self._enter_managers(run):
             output = await runnable.run(**arguments)  # type: ignore[misc]
         return convert(output)
 
-    def _turn_owner(self, request: Request) -> Owner:
+    def _turn_owner(self, run: Run) -> Owner:
         """Return who takes turns; a stranger is one only where others sign in."""
-        stranger = request.principal.anonymous and self._halves_for_strangers()
-        return Owner(request.turn, stranger)
+        stranger = run.principal.anonymous and self._halves_for_strangers()
+        return Owner(run.turn, stranger)
 
     @asynccontextmanager
     async def _hold_gate_place(self, gate: Gate, run: Run) -> AsyncIterator[None]:
@@ -153,7 +153,7 @@ class InvocationPlaces:
         if places is None:
             number = gate.places or max(1, self._threads.size // 2)
             places = self._gates[gate] = SharedPlaces(number)
-        owner = self._turn_owner(run.request)
+        owner = self._turn_owner(run)
         run.is_queued = True
         try:
             async with asyncio.timeout(GATE_S):
@@ -182,7 +182,7 @@ class InvocationPlaces:
         if asyncio.get_running_loop() is not self._loop:
             return await sync_to_async(function)()
         fresh = partial(_with_fresh_connections, function)
-        return await self._run_in_thread(run.request, fresh)
+        return await self._run_in_thread(run, fresh)
 
     def call_here(self, function: Callable[[], Value]) -> Value:
         """Run a blocking function in this thread.
@@ -220,13 +220,13 @@ class InvocationPlaces:
     @contextmanager
     def enter_all(self, run: Run, runnable: Runnable[Any]) -> Iterator[None]:
         """Enter what is around user code in a thread: managers, then transactions."""
-        with self._enter_managers(run.request), _transactions(run, runnable):
+        with self._enter_managers(run), _transactions(run, runnable):
             yield
 
     @contextmanager
-    def _enter_managers(self, request: Request) -> Iterator[None]:
+    def _enter_managers(self, run: Run) -> Iterator[None]:
         with ExitStack() as stack:
-            known = _manager_arguments(request) if self._around else {}
+            known = _manager_arguments(run.request) if self._around else {}
             for manager in self._around:
                 stack.enter_context(manager(**known))
             yield
@@ -256,12 +256,12 @@ class InvocationPlaces:
             runnable.pace.note_duration(time.monotonic() - began)
 
     async def _run_in_thread(
-        self, request: Request, function: Callable[[], Value], name: str = ""
+        self, run: Run, function: Callable[[], Value], name: str = ""
     ) -> Value:
         future: asyncio.Future[Value] = self._loop.create_future()
         work = partial(contextvars.copy_context().run, function)
         job = self._threads.submit(
-            partial(self._run_as_job, future, work), name, self._turn_owner(request)
+            partial(self._run_as_job, future, work), name, self._turn_owner(run)
         )
         try:
             return await future

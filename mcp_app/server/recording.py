@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from mcp_app.audit.writing import (
     MAX_CLIENT_NAME_LENGTH,
@@ -40,10 +40,23 @@ _IN_VAIN: Final = frozenset({Outcome.UNKNOWN, Outcome.FORBIDDEN, Outcome.INVALID
 """What callers can cause without knowing what there is: nothing ran."""
 
 
-def record_call(audit: CallLog, run: Run, began: float, size: int) -> None:
-    """Log a finished call whose answer has `size` bytes."""
+LogArguments: TypeAlias = tuple[bytes, int, str]
+"""The arguments that a row has; their length and digest if they are long."""
+
+
+def record_call(
+    audit: CallLog,
+    run: Run,
+    began: float,
+    size: int,
+    arguments: LogArguments | None = None,
+) -> None:
+    """Log a finished call whose answer has `size` bytes.
+
+    `arguments` is what `write_arguments` made of them, if they are many.
+    """
     took = time.monotonic() - began
-    arguments = run.log_arguments or _loggable_arguments(audit, run)
+    arguments = arguments or _loggable_arguments(audit, run)
     ending = run.ending
     if len(ending.error) > MAX_ERROR_LENGTH:
         ending = ending._replace(error=ending.error[:MAX_ERROR_LENGTH])
@@ -52,14 +65,12 @@ def record_call(audit: CallLog, run: Run, began: float, size: int) -> None:
     add((circumstances(run), began, took, size, *arguments, ending))
 
 
-async def write_arguments(audit: CallLog, run: Run) -> None:
-    """Make what the row of a call has of its arguments, in a thread: they are many."""
-    run.log_arguments = await large_work.run(
-        run.request.owner, _loggable_arguments, audit, run
-    )
+async def write_arguments(audit: CallLog, run: Run) -> LogArguments:
+    """Return what the row of a call has of its many arguments; a thread makes it."""
+    return await large_work.run(run.request.owner, _loggable_arguments, audit, run)
 
 
-def _loggable_arguments(audit: CallLog, run: Run) -> tuple[bytes, int, str]:
+def _loggable_arguments(audit: CallLog, run: Run) -> LogArguments:
     """Return the arguments if they are short, else their length and digest."""
     _, member = KINDS[run.request.method]
     value = run.request.params.get(member)
@@ -70,7 +81,7 @@ def _loggable_arguments(audit: CallLog, run: Run) -> tuple[bytes, int, str]:
 
 def _size_and_digest(
     audit: CallLog, text: bytes, hidden: Collection[str] | None
-) -> tuple[bytes, int, str]:
+) -> LogArguments:
     """Return arguments that wait for their digest, else their length and digest."""
     if len(text) > (SHORT_ARGUMENTS if hidden is None else VALUES_BYTES):
         return b"", len(text), audit.digest_arguments(text)

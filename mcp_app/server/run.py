@@ -63,8 +63,6 @@ class Run:
     """The call waits for a thread."""
     ran_nothing = False
     """No thread was free, so no user code has run."""
-    log_arguments: tuple[bytes, int, str] | None = None
-    """What the call log has of its arguments, if they are large."""
     core: Any = None
     """Its `context.CallCore`; None for a call that needed nothing so far."""
     decision: Decision | None = None

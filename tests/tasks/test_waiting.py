@@ -11,7 +11,7 @@ from mcp_app.models import Task
 from mcp_app.process.runtime import Process
 from mcp_app.protocol import schemas
 from mcp_app.protocol.errors import InternalError, InvalidParams, ProtocolError
-from mcp_app.server.run import End
+from mcp_app.server.run import End, Run
 from mcp_app.server.waiting import STILL_ASKS
 from tests.asgi_client import Client, JsonObject, Outcome
 from tests.scripting import STATEFUL, STATELESS, Play
@@ -223,6 +223,10 @@ async def test_a_call_that_is_cancelled_cancels_its_task(caller: Caller) -> None
     await visit.leave()
 
 
+def _waits_for_task(run: Run) -> bool:
+    return run.core is not None and run.request.task is None
+
+
 @pytest.mark.parametrize("version", [STATEFUL, STATELESS])
 @pytest.mark.parametrize("end", [End.STOPPED, End.SHUT_DOWN])
 async def test_a_call_that_ends_while_it_waits_has_become_a_task(
@@ -232,7 +236,7 @@ async def test_a_call_that_ends_while_it_waits_has_become_a_task(
     visit = caller.client.post(caller.client.message("tools/call", params))
     async with asyncio.timeout(60):
         # It has a core from the moment when it waits.
-        while not (calls := [c for c in process.running if c.core]):
+        while not (calls := [c for c in process.running if _waits_for_task(c)]):
             await asyncio.sleep(0.01)
     [call] = calls
     call.stop(end)

@@ -76,7 +76,7 @@ async def test_a_list_that_nobody_has_read_is_not_empty(
     def refuse(*_: object) -> None:
         raise RequestRefused(429, "Too many requests.")
 
-    monkeypatch.setattr(process, "admit", refuse)
+    monkeypatch.setattr(process, "check_share", refuse)
     seen = await read_lists("default", caller())
     assert (seen.items, seen.reason) == ({}, "Too many requests.")
 

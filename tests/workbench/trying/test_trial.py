@@ -144,7 +144,7 @@ async def test_what_is_refused_before_it_runs_is_not_answered(
         raise refusal
 
     ran: list[object] = []
-    monkeypatch.setattr(process, "admit", refuse)
+    monkeypatch.setattr(process, "check_share", refuse)
     trial: Trial = await tried(ran.append, version)
     assert (trial.refused, trial.reason) == (status, refusal.message)
     assert trial.outcome is Outcome.FAILED
