@@ -256,6 +256,10 @@ test-all: check docs node-if-possible projects-if-possible coverage ## Run every
 	python -m tests.conformance.proving --all -j $(JOBS)
 	python -m tests.reliability --rounds 5 --seed 1
 
+.PHONY: release
+release: $(VENV_STAMP) ## Check a version, build it into dist/, and tag it (VERSION=0.1.0).
+	@.ci/release "$(VERSION)"
+
 .PHONY: coverage
 coverage: $(VENV_STAMP) ## Measure the branches that the tests without programs take, with all cases.
 	rm -rf results/secrecy
@@ -266,4 +270,4 @@ coverage: $(VENV_STAMP) ## Measure the branches that the tests without programs 
 
 .PHONY: clean
 clean: ## Remove everything that was made here, but not the database.
-	rm -rf .venv .venv-docs .projects .clients .nox node_modules results site staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*
+	rm -rf .venv .venv-docs .projects .clients .nox node_modules results dist site staticfiles .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .coverage.*
