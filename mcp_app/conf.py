@@ -195,8 +195,8 @@ SECRET = frozenset({"state_keys", "http", "metrics"})
 """Keys whose values no message may show."""
 CREDENTIALS = ("authorization", "proxy-authorization", "cookie", "mcp-session-id")
 """Headers that no user code gets."""
-RENAMED = {"AROUND": "CALL_CONTEXT_MANAGERS"}
-"""Keys that had another name once."""
+RENAMED: dict[str, str] = {}
+"""Keys that had another name in the minor version before, and those of now."""
 LIMITS: tuple[str, ...] = tuple(each.name for each in fields(Limits))
 RATES = {
     "tool_burst": "tool_rate",

@@ -7,12 +7,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from django.utils.module_loading import import_string
 
 from mcp_app import authentication, conf, kind_forms, logs
 from mcp_app.auth.authenticators import django_session
 from mcp_app.auth.token_cache import access_token
-from mcp_app.checks.settings import MOVED
 from tests.apart import ROOT
 
 PUBLIC = {
@@ -52,9 +50,6 @@ def test_what_they_offer_is_there(module: ModuleType) -> None:
     assert all(hasattr(module, name) for name in module.__all__)
 
 
-def test_the_new_path_of_each_old_one_is_public() -> None:
+def test_paths_of_settings_name_what_is_deeper() -> None:
     assert authentication.access_token is access_token
     assert authentication.django_session is django_session
-    for old, new in MOVED.items():
-        assert new.rpartition(".")[2] == old.rpartition(".")[2]
-        assert callable(import_string(new))

@@ -115,13 +115,8 @@ def check_settings(app_configs: object, **_: Any) -> Messages:
     ]
 
 
-MOVED: Final = {
-    "mcp_app.auth.sessions.django_session": "mcp_app.authentication.django_session",
-    "mcp_app.auth.tokens.access_token": "mcp_app.authentication.access_token",
-    "mcp_app.interface.access_logs.WithoutSessionIds": "mcp_app.logs.WithoutSessionIds",
-    "mcp_app.interface.json_logs.JsonFormatter": "mcp_app.logs.JsonFormatter",
-}
-"""Paths that settings had, and those that they have now."""
+MOVED: Final[dict[str, str]] = {}
+"""Paths that settings had in the minor version before, and those of now."""
 
 
 def _moved_path_errors() -> Iterator[checks.CheckMessage]:

@@ -15,10 +15,26 @@ from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.models.fields.reverse_related import ForeignObjectRel
 
-from mcp_app.kinds.old_words import MEMBERS, VALUES
 from mcp_app.models.fields import digest, parse_json
 from mcp_app.protocol import jsonrpc
 
+MEMBERS: Final[Mapping[str, Mapping[str, str]]] = {
+    "query": {
+        **{"is": "lookup", "do": "aggregate", "as": "name", "by": "group_by"},
+        **{"each": "unit", "most": "limit"},
+    },
+    "http": {"as": "style", "most": "limit"},
+}
+"""What members are called now, by the kind."""
+VALUES: Final[Mapping[str, Mapping[str, str]]] = {
+    "lookup": {
+        **{"is": "exact", "is_any_case": "iexact", "one_of": "in"},
+        **{"begins": "istartswith", "contains": "icontains"},
+        **{"least": "gte", "most": "lte", "empty": "isempty"},
+    },
+    "aggregate": {"average": "avg", "least": "min", "greatest": "max"},
+}
+"""What values are called now, by the new name of their member."""
 FREE: Final = ("value", "default", "json")
 """They hold any JSON."""
 DEFINITIONS: Final = ("Tool", "Resource", "ResourceTemplate", "Prompt")

@@ -12,7 +12,7 @@ from django.urls import path
 from django.views.generic import TemplateView
 
 from mcp_app.checks.deployment import check_deployment
-from mcp_app.checks.settings import advising_check, check_settings, check_sign_in
+from mcp_app.checks.settings import MOVED, advising_check, check_settings, check_sign_in
 from mcp_app.egress.callbacks import EventSettings, event_settings
 from mcp_app.interface import errors
 from mcp_app.process import queues
@@ -235,13 +235,16 @@ def test_a_path_that_has_a_new_one_is_told_with_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     old = "mcp_app.auth.tokens.access_token"
+    new = "mcp_app.authentication.access_token"
     log = {"()": "mcp_app.interface.json_logs.JsonFormatter"}
+    monkeypatch.setitem(MOVED, old, new)
+    monkeypatch.setitem(MOVED, log["()"], "mcp_app.logs.JsonFormatter")
     given = {"AUTHENTICATION": {"token": {"path": old}}}
     # Not overridden: Django 6.1 would set up logging anew.
     monkeypatch.setattr(settings, "LOGGING", {"formatters": {"json": log}})
     with override_settings(MCP=given):
         way, formatter = check_settings(None)
-    assert way.msg == f"MCP names {old!r}: write 'mcp_app.authentication.access_token'."
+    assert way.msg == f"MCP names {old!r}: write {new!r}."
     assert formatter.msg.endswith(": write 'mcp_app.logs.JsonFormatter'.")
     assert {way.id, formatter.id} == {"mcp_app.E010"}
 

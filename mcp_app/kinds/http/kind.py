@@ -48,7 +48,6 @@ from mcp_app.kinds.kind import (
     Missing,
     Uploads,
 )
-from mcp_app.kinds.old_words import hint_new_words
 from mcp_app.kinds.other_sites import (
     UNTRUSTED,
     access_request_of,
@@ -180,7 +179,7 @@ class HttpKind(Kind):
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
         if wrong := list(super()._config_errors(definition, config, uploads)):
-            yield from hint_new_words(wrong, config)
+            yield from wrong
             return
         call, problems = read_http_config(config, *allowed_names(definition))
         yield from problems

@@ -41,7 +41,6 @@ from mcp_app.kinds.kind import (
     Missing,
     Uploads,
 )
-from mcp_app.kinds.old_words import hint_new_words
 from mcp_app.kinds.query import shapes
 from mcp_app.kinds.query.comparisons import Unfit, is_reversed
 from mcp_app.kinds.query.config import (
@@ -180,7 +179,7 @@ class QueryKind(Kind):
         self, definition: Definition, config: JsonObject, uploads: Uploads
     ) -> Iterator[KindError]:
         if wrong := list(super()._config_errors(definition, config, uploads)):
-            yield from hint_new_words(wrong, config)
+            yield from wrong
             return
         query, problems = self._read_config(config)
         yield from problems

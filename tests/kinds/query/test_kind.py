@@ -377,11 +377,6 @@ def test_what_depends_on_who_asks_is_not_shared() -> None:
             {**ONE, "filters": [{**ONE["filters"][0], "lookup": "istartswith"}]},
             ["The variable {number} can be asked by “exact” or “iexact” alone."],
         ),
-        (
-            tool(),
-            {"most": 5, "by": [], "measures": [{"aggregate": "least", "name": "a"}]},
-            ["“most” is now “limit”. “by” is now “group_by”.", "“least” is now “min”."],
-        ),
         (PromptDefinition(name="a"), ORDERS, ["is not for this kind of"]),
     ],
 )
