@@ -221,8 +221,8 @@ class Tool(DefinitionRow):
     calls_per_minute = models.PositiveIntegerField(
         null=True, blank=True, validators=[MinValueValidator(1)]
     )
-    keeps_values = models.BooleanField(default=False)
-    hidden_values = models.TextField(blank=True)
+    keeps_values = models.BooleanField(default=False, db_default=False)
+    hidden_values = models.TextField(blank=True, default="", db_default="")
     """Parameters whose values are not kept, one in each line."""
     app = models.CharField(max_length=255, blank=True, default="", db_default="")
     """The URI of the page that shows its answers, "" for none."""

@@ -101,9 +101,14 @@ class Server(PublishedRow, CheckedRow):
     )
     tags = models.CharField(max_length=500, blank=True)
     listing = models.CharField(
-        max_length=8, choices=ToolList.choices, default=ToolList.ALL
+        max_length=8,
+        choices=ToolList.choices,
+        default=ToolList.ALL,
+        db_default=ToolList.ALL.value,
     )
-    listed_tags = models.CharField(max_length=500, blank=True)
+    listed_tags = models.CharField(
+        max_length=500, blank=True, default="", db_default=""
+    )
 
     tools = models.ManyToManyField(Tool, blank=True, related_name="servers")
     resources = models.ManyToManyField(Resource, blank=True, related_name="servers")

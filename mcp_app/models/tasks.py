@@ -319,7 +319,7 @@ class Task(models.Model):
         editable=False,
         related_name="+",
     )
-    send_ms = models.BigIntegerField(default=0)
+    send_ms = models.BigIntegerField(default=0, db_default=0)
     created_ms = models.BigIntegerField()
     updated_ms = models.BigIntegerField()
     ended_ms = models.BigIntegerField(null=True)

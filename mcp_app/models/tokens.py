@@ -437,7 +437,7 @@ class IssuedToken(models.Model):
     )
     created = models.DateTimeField()
     expires = models.DateTimeField(db_index=True)
-    only_reads = models.BooleanField(default=False)
+    only_reads = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         default_permissions = ()
