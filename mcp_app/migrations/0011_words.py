@@ -13,6 +13,7 @@ from django.apps import apps as site_apps
 from django.apps.registry import Apps
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.exceptions import IrreversibleError
 from django.db.models.fields.reverse_related import ForeignObjectRel
 
 from mcp_app.models.fields import digest, parse_json
@@ -42,13 +43,25 @@ DEFINITIONS: Final = ("Tool", "Resource", "ResourceTemplate", "Prompt")
 
 def new_config(kind: str, old: Any) -> Any:
     """Return a config in the new words; a draft of another shape stays as it is."""
+    if kind not in MEMBERS or _has_new_words(kind, old):
+        return old
     try:
         new = deepcopy(old)
         if kind == "query":
             _keep_meaning(new)
-        return _rename(new, MEMBERS[kind]) if kind in MEMBERS else old
+        return _rename(new, MEMBERS[kind])
     except (AttributeError, KeyError, TypeError):
         return old
+
+
+def _has_new_words(kind: str, value: Any) -> bool:
+    if isinstance(value, list):
+        return any(_has_new_words(kind, each) for each in value)
+    return isinstance(value, dict) and any(
+        name in MEMBERS[kind].values()
+        or (name not in FREE and _has_new_words(kind, each))
+        for name, each in value.items()
+    )
 
 
 def _rename(value: Any, words: Mapping[str, str]) -> Any:
@@ -174,7 +187,18 @@ def _new_offer(offer: Any) -> Any:
     return {**offer, "config": new_config("http", offer.get("config", {}))}
 
 
+def refuse_old_words(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Raise IrreversibleError if there is a config that older code cannot read."""
+    for name in DEFINITIONS:
+        rows = apps.get_model("mcp_app", name).objects.filter(kind__in=[*MEMBERS])
+        if row := rows.using(schema_editor.connection.alias).first():
+            raise IrreversibleError(
+                f"0011_words cannot be undone: older code does not read the config of"
+                f" {row.name!r} ({name}). Restore a backup of before the upgrade."
+            )
+
+
 class Migration(migrations.Migration):
     dependencies = [("mcp_app", "0010_issued_scope")]
 
-    operations = [migrations.RunPython(write_new_words, migrations.RunPython.noop)]
+    operations = [migrations.RunPython(write_new_words, refuse_old_words)]

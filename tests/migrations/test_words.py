@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 from django.db import connection
+from django.db.migrations.exceptions import IrreversibleError
 from django.db.migrations.loader import MigrationLoader
 
 from mcp_app.models import State, Tool
@@ -73,6 +74,10 @@ def test_each_word_has_a_new_one() -> None:
     pair = {"name": "a", "value": "b", "style": "commas"}
     call = {"site": "a", "query": [pair], "body": {"form": [pair]}, "limit": 5}
     assert words.new_config("http", CALL) == call
+    # What has the new words is left as it is: in them a relation is itself.
+    of_rows = {**rows, "order": ["customer"]}
+    for kind, new in ("query", of_rows), ("query", groups), ("http", call):
+        assert words.new_config(kind, new) == new
 
 
 @pytest.mark.parametrize(
@@ -120,3 +125,14 @@ def test_rows_keep_their_states() -> None:
             assert row.published.read()["config"] == json.loads(row.config)
             assert '"most"' not in row.config
     assert versions.objects.get(pk=odd.pk).content == "[1]"
+
+
+@pytest.mark.django_db
+def test_there_is_no_way_back_with_configs_in_the_new_words() -> None:
+    Tool.objects.create(name="shown", kind="text")
+    apps = MigrationLoader(connection).project_state(("mcp_app", "0011_words")).apps
+    (operation,) = words.Migration.operations
+    operation.reverse_code(apps, connection.schema_editor())
+    Tool.objects.create(name="rows", kind="query")
+    with pytest.raises(IrreversibleError, match="of 'rows'"):
+        operation.reverse_code(apps, connection.schema_editor())
