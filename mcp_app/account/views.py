@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final
 
 from django.contrib import messages
@@ -18,6 +18,7 @@ from django.db import models
 from django.db.models import Case, Count, F, Q, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.cache import patch_cache_control
 from django.utils.translation import gettext as _
@@ -34,6 +35,7 @@ from mcp_app.account.forms import (
     AppForm,
     NameForm,
     NewTokenForm,
+    OnceForm,
     ReplaceForm,
     visible_tag_counts,
 )
@@ -101,7 +103,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
         {**connected_app_line(row), "calls": calls.count_words(row)}
         for row in apps.object_list
     ]
-    lines = [_token_line(row) for row in page.object_list]
+    lines = [token_line(row) for row in page.object_list]
     shown = {"apps": apps, "app_lines": app_lines, "page": page, "lines": lines}
     waiting = len(calls_to_confirm(user))
     return _render_page(request, "tokens", **shown, waiting=waiting)
@@ -125,15 +127,8 @@ def add_token(request: HttpRequest) -> HttpResponse:
     form = NewTokenForm(data, user=request.user, servers=presentation.open_servers())  # type: ignore[arg-type]
     if not form.is_valid():
         return _render_page(request, "add", form=form)
-    try:
-        row, token = token_issuance.issue_token(
-            request.user,  # type: ignore[arg-type]
-            idempotency_key=form.idempotency_key(request.user),  # type: ignore[arg-type]
-            **form.token_arguments(),
-        )
-    except AlreadyShown as already:
-        return _already_page(request, already)
-    return _reveal_page(request, row, token)
+    issue = partial(token_issuance.issue_token, **form.token_arguments())
+    return show_once(request, form, issue, partial(_render_page, request))
 
 
 @own_page
@@ -149,7 +144,8 @@ def take_token(request: HttpRequest) -> HttpResponse:
         code = request.POST.get("code", "").rpartition("#")[2]
         try:
             row, token = token_issuance.take_token(request.user, code)  # type: ignore[arg-type]
-            return _reveal_page(request, row, token)
+            shown = presentation.reveal_token(request, row, token)
+            return _render_page(request, "shown", shown=shown, row=row)
         except ValidationError as refused:
             problem = str(refused.message)
     return _render_page(request, "take", problem=problem)
@@ -169,7 +165,7 @@ def token_page(request: HttpRequest, key: int) -> HttpResponse:
     if form.errors:
         # The form has put the invalid name into the row: show the stored one.
         row = get_object_or_404(own_tokens(request), pk=key)
-    return _render_page(request, "token", form=form, row=row, line=_token_line(row))
+    return _render_page(request, "token", form=form, row=row, line=token_line(row))
 
 
 @own_page
@@ -177,24 +173,8 @@ def token_page(request: HttpRequest, key: int) -> HttpResponse:
 def replace_token(request: HttpRequest, key: int) -> HttpResponse:
     """Ask when the old token ends, make the new one, and show it once."""
     row = get_object_or_404(own_tokens(request), pk=key)
-    if row.is_app:
-        messages.error(request, str(NO_REPLACEMENT), fail_silently=True)
-        return redirect("mcp_account:app", key)
-    form = ReplaceForm(request.POST if request.method == "POST" else None)
-    if not form.is_valid():
-        line = _token_line(row)
-        return _render_page(request, "replace", form=form, row=row, line=line)
-    page_id = form.idempotency_key(row.user)
-    try:
-        new, token = token_issuance.replace_token(
-            row.user, row, form.overlap_time(), idempotency_key=page_id
-        )
-    except AlreadyShown as already:
-        return _already_page(request, already)
-    except Irreplaceable as reason:
-        messages.error(request, str(reason), fail_silently=True)
-        return redirect("mcp_account:token", key)
-    return _reveal_page(request, new, token, old=row)
+    url = reverse(f"mcp_account:{'app' if row.is_app else 'token'}", args=[key])
+    return replace_once(request, row, url, partial(_render_page, request))
 
 
 @own_page
@@ -219,7 +199,56 @@ def forget_token(request: HttpRequest, key: int) -> HttpResponse:
     return redirect("mcp_account:tokens")
 
 
-def _token_line(row: AccessToken, servers: str = "") -> dict[str, object]:
+@sensitive_variables()
+def show_once(
+    request: HttpRequest,
+    form: OnceForm,
+    issue: Callable[..., tuple[AccessToken, Secret]],
+    render_page: View,
+    old: AccessToken | None = None,
+) -> HttpResponse:
+    """Make a token by a valid form, and show it; if the form made one before, say so.
+
+    `render_page` takes the name of a page and what it shows; `old` is replaced.
+    """
+    by: Any = request.user
+    try:
+        row, token = issue(by, idempotency_key=form.idempotency_key(by))
+    except AlreadyShown as already:
+        title, said = _("Access token"), str(already)
+        return render_page("already", title=title, row=already.row, said=said)
+    if row.maker_id is not None:
+        page = request.build_absolute_uri(reverse("mcp_account:take"))
+        link, title = Secret(f"{page}#{token}"), _("A link for a colleague")
+        return render_page("link", title=title, row=row, link=link)
+    shown = presentation.reveal_token(request, row, token)
+    line, title = old and token_line(old), _("Your token")
+    return render_page("shown", title=title, row=row, shown=shown, old=line)
+
+
+def replace_once(
+    request: HttpRequest, row: AccessToken, url: str, render_page: View
+) -> HttpResponse:
+    """Ask when a token ends, make the next one, and show it; `url` shows the token."""
+    problem = str(NO_REPLACEMENT)
+    if not row.is_app:
+        form = ReplaceForm(request.POST if request.method == "POST" else None)
+        if not form.is_valid():
+            title = _("Replace %(token)s") % {"token": row}
+            line = token_line(row)
+            return render_page("replace", title=title, form=form, row=row, line=line)
+        replace = partial(
+            token_issuance.replace_token, row=row, overlap=form.overlap_time()
+        )
+        try:
+            return show_once(request, form, replace, render_page, row)
+        except Irreplaceable as reason:
+            problem = str(reason)
+    messages.error(request, problem, fail_silently=True)
+    return redirect(url)
+
+
+def token_line(row: AccessToken, servers: str = "") -> dict[str, object]:
     return {
         "row": row,
         "name": str(row),
@@ -235,28 +264,11 @@ def connected_app_line(row: AccessToken, server: str = "") -> dict[str, Any]:
     """Return what a page shows of a connected app."""
     connection = row.connection
     return {
-        **_token_line(row, server),
+        **token_line(row, server),
         "host": presentation.program_host(connection),
         "may": presentation.permission_words(row.may),
         "until": presentation.until_words(connection),
     }
-
-
-def _reveal_page(
-    request: HttpRequest,
-    row: AccessToken,
-    token: Secret,
-    old: AccessToken | None = None,
-) -> HttpResponse:
-    shown, line = (
-        presentation.reveal_token(request, row, token),
-        old and _token_line(old),
-    )
-    return _render_page(request, "shown", shown=shown, row=row, old=line)
-
-
-def _already_page(request: HttpRequest, already: AlreadyShown) -> HttpResponse:
-    return _render_page(request, "already", said=str(already), row=already.row)
 
 
 def _render_page(request: HttpRequest, name: str, **context: object) -> HttpResponse:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from django.contrib import messages
 from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.forms.widgets import Media, Script
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseNotAllowed,
-    HttpResponseRedirect,
-)
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 from django.utils import timezone
@@ -23,16 +17,15 @@ from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_POST
 
 from mcp_app.account import connected_apps, presentation, token_issuance
-from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm, ReplaceForm
-from mcp_app.account.token_issuance import NO_REPLACEMENT, AlreadyShown, Irreplaceable
-from mcp_app.account.views import forbid_caching
+from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm
+from mcp_app.account.views import forbid_caching, replace_once, show_once
 from mcp_app.admin.page.concurrency import SettledAdmin
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.page.unfold import FORM_STYLES
 from mcp_app.models import AccessToken, Server
-from mcp_app.models.tokens import Secret
 
 NOT_YOURS: Final = gettext_lazy("Only its owner can replace a token.")
 TOKEN_MEDIA: Final = Media(
@@ -58,9 +51,9 @@ class TokenPages(SettledAdmin[AccessToken]):
         wrap, name = self.admin_site.admin_view, "mcp_app_accesstoken"
         pages = {
             "replace": self.replace_view,
-            "revoke": self.revoke_view,
-            "narrow": self.narrow_view,
-            "forget": self.forget_view,
+            "revoke": require_POST(self.revoke_view),
+            "narrow": require_POST(self.narrow_view),
+            "forget": require_POST(self.forget_view),
         }
         own = [
             path(f"<int:key>/{page}/", wrap(view), name=f"{name}_{page}")
@@ -80,32 +73,22 @@ class TokenPages(SettledAdmin[AccessToken]):
         if not form.is_valid():
             return self._form_page(request, form)
         maker = request.user if form.cleaned_data.get("colleague") else None
-        try:
-            row, token = token_issuance.issue_token(
-                request.user,  # type: ignore[arg-type]
-                idempotency_key=form.idempotency_key(request.user),  # type: ignore[arg-type]
-                maker=maker,
-                **form.token_arguments(),
-            )
-        except AlreadyShown as already:
-            return self._duplicate_page(request, already)
-        if maker is not None:
-            page = request.build_absolute_uri(reverse("mcp_account:take"))
-            link, title = Secret(f"{page}#{token}"), _("A link for a colleague")
-            context = {"title": title, "row": row, "link": link}
-            return self._render_page(request, "token_link", **context)
-        return self._show_token(request, row, token)
+        issue = partial(
+            token_issuance.issue_token, maker=maker, **form.token_arguments()
+        )
+        return show_once(request, form, issue, partial(self._render_page, request))
 
     def _new_token_form(self, request: HttpRequest) -> NewTokenForm:
         """Return the form; superusers can also choose a service user.
 
         Whoever manages tokens can make a link, if the site has the page for it.
         """
-        form = AnyonesTokenForm(
-            request.POST if request.method == "POST" else None,
-            user=request.user,  # type: ignore[arg-type]
-            servers=_choosable(request),
-        )
+        servers = presentation.open_servers()
+        if request.user.has_perm("mcp_app.view_server"):
+            # Drafts, too.
+            servers = Server.objects.defer("published__content")
+        data = request.POST if request.method == "POST" else None
+        form = AnyonesTokenForm(data, user=request.user, servers=servers)  # type: ignore[arg-type]
         if not getattr(request.user, "is_superuser", False):
             del form.fields["service_user"]
         if not (may_manage_tokens(request) and own_tokens_url(request)):
@@ -122,7 +105,7 @@ class TokenPages(SettledAdmin[AccessToken]):
                 fieldsets.append((None, {"fields": [name]}))
         return self._render_page(
             request,
-            "token_add",
+            "add",
             title=_("Make an access token"),
             form=form,
             errors=AdminErrorList(form, []),
@@ -137,38 +120,11 @@ class TokenPages(SettledAdmin[AccessToken]):
         if not self.is_owner_or_superuser(request, row):
             # The new token authenticates as its owner, so nobody else may see it.
             raise PermissionDenied(NOT_YOURS)
-        if row.is_app:
-            self.message_user(request, str(NO_REPLACEMENT), messages.ERROR)
-            return HttpResponseRedirect(_change_url(row))
-        form = ReplaceForm(request.POST if request.method == "POST" else None)
-        if not form.is_valid():
-            return self._render_page(
-                request,
-                "token_replace",
-                title=_("Replace %(token)s") % {"token": row},
-                form=form,
-                row=row,
-                state=presentation.token_state(row),
-                line={"ends": presentation.end_or_reason(row)},
-            )
-        try:
-            new, token = token_issuance.replace_token(
-                request.user,  # type: ignore[arg-type]
-                row,
-                form.overlap_time(),
-                idempotency_key=form.idempotency_key(request.user),  # type: ignore[arg-type]
-            )
-        except AlreadyShown as already:
-            return self._duplicate_page(request, already)
-        except Irreplaceable as reason:
-            self.message_user(request, str(reason), messages.ERROR)
-            return HttpResponseRedirect(_change_url(row))
-        return self._show_token(request, new, token, old=row)
+        render_page = partial(self._render_page, request)
+        return replace_once(request, row, _change_url(row), render_page)
 
     def revoke_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Revoke a token or end an app; no worker accepts it once this has answered."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         row = self._find_token(request, key)
         token_issuance.end_token(request.user, row)  # type: ignore[arg-type]
         message = presentation.end_words(row)
@@ -177,8 +133,6 @@ class TokenPages(SettledAdmin[AccessToken]):
 
     def narrow_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Let an app only look things up; its owner alone may let it do more again."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         row = self._find_token(request, key)
         if not row.is_app:
             raise Http404(_("This is no connected app."))
@@ -196,8 +150,6 @@ class TokenPages(SettledAdmin[AccessToken]):
 
     def forget_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Delete the row of a token that has ended."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
         row = self._find_token(request, key)
         if not row.has_ended(timezone.now()):
             message = _("“%(token)s” has not ended. Delete it first.") % {"token": row}
@@ -228,30 +180,6 @@ class TokenPages(SettledAdmin[AccessToken]):
             raise Http404(_("This access token does not exist any more."))
         return row
 
-    def _show_token(
-        self,
-        request: HttpRequest,
-        row: AccessToken,
-        token: Secret,
-        old: AccessToken | None = None,
-    ) -> HttpResponse:
-        return self._render_page(
-            request,
-            "token_shown",
-            title=_("Your token"),
-            row=row,
-            shown=presentation.reveal_token(request, row, token),
-            old=old,
-            old_ends=old and presentation.end_or_reason(old),
-        )
-
-    def _duplicate_page(
-        self, request: HttpRequest, already: AlreadyShown
-    ) -> HttpResponse:
-        context = {"row": already.row, "said": str(already)}
-        title = _("Access token")
-        return self._render_page(request, "token_already", title=title, **context)
-
     def _render_page(
         self, request: HttpRequest, name: str, **context: object
     ) -> HttpResponse:
@@ -262,7 +190,7 @@ class TokenPages(SettledAdmin[AccessToken]):
             "media": TOKEN_MEDIA,
             **context,
         }
-        response = render(request, f"admin/mcp_app/{name}.html", both)
+        response = render(request, f"admin/mcp_app/token_{name}.html", both)
         forbid_caching(response)
         return response
 
@@ -282,10 +210,3 @@ def own_tokens_url(request: HttpRequest) -> str:
 
 def _change_url(row: AccessToken) -> str:
     return reverse("admin:mcp_app_accesstoken_change", args=[row.pk])
-
-
-def _choosable(request: HttpRequest) -> QuerySet[Server]:
-    """Return the servers to choose from; drafts only for users who may view them."""
-    if request.user.has_perm("mcp_app.view_server"):
-        return Server.objects.defer("published__content")
-    return presentation.open_servers()
