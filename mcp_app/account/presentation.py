@@ -52,50 +52,39 @@ class State:
 
 def token_state(row: AccessToken) -> State:
     """Return the state of a token or an app, and the reason if it is not good."""
-    if row.is_app:
-        return _state_of_app(row)
-    if row.revoked is not None:
-        message = format_html(_("Revoked: {}"), time_html(row.revoked))
-        return State("stopped", _("Revoked"), message, has_ended=True)
-    if row.expires is not None and row.expires <= timezone.now():
-        message = format_html(_("Expired: {}"), time_html(row.expires))
-        return State("stopped", _("Expired"), message, has_ended=True)
+    ended = row.revoked or row.expires
+    if ended is not None and row.has_ended(timezone.now()):
+        word, why = _end_reason(row)
+        message = format_html("{} {}", why, time_html(ended))
+        return State("stopped", word, message, has_ended=True)
     if not row.user.is_active:
         return State("bad", _("Stopped"), str(OWNER_STOPPED))
     if row.maker_id is not None:
         return State("", _("Offered"), _("Nobody has used its link yet."))
-    return State("good", _("Good"), _("A program with this token can connect."))
-
-
-def _state_of_app(row: AccessToken) -> State:
-    connection = row.connection
-    if row.revoked is not None:
-        message = format_html("{} {}", _why_ended(connection), time_html(row.revoked))
-        return State("stopped", _("Ended"), message, has_ended=True)
-    if row.expires is not None and row.expires <= timezone.now():
-        message = format_html("{} {}", _why_expired(connection), time_html(row.expires))
-        return State("stopped", _("Ended"), message, has_ended=True)
-    if not row.user.is_active:
-        return State("bad", _("Stopped"), str(OWNER_STOPPED))
-    if not connection.code_used:
+    if not row.is_app:
+        return State("good", _("Good"), _("A program with this token can connect."))
+    if not row.connection.code_used:
         waits = _("The program has not finished signing in.")
         return State("stopped", _("Signing in"), waits)
     return State("good", _("Good"), _("This program can connect."))
 
 
-def _why_ended(connection: Connection) -> str:
-    ended = Connection.Ended
-    if connection.ended in (ended.CODE, ended.REFRESH):
-        return _("Its sign-in was used twice. Somebody else may have had it.")
-    return connection.get_ended_display() or _("It was ended.")
-
-
-def _why_expired(connection: Connection) -> str:
-    if not connection.code_used:
-        return _("It did not finish signing in.")
-    if connection.until is not None and connection.until <= timezone.now():
-        return _("Its time is over.")
-    return _("It was not used for too long.")
+def _end_reason(row: AccessToken) -> tuple[str, str]:
+    """Return the word for the state of a token or an app that has ended, and why."""
+    if not row.is_app and row.revoked is not None:
+        return _("Revoked"), _("Revoked:")
+    if not row.is_app:
+        return _("Expired"), _("Expired:")
+    connection, why = row.connection, _("It was not used for too long.")
+    if row.revoked is not None:
+        why = connection.get_ended_display() or _("It was ended.")
+        if connection.ended in (Connection.Ended.CODE, Connection.Ended.REFRESH):
+            why = _("Its sign-in was used twice. Somebody else may have had it.")
+    elif not connection.code_used:
+        why = _("It did not finish signing in.")
+    elif connection.until is not None and connection.until <= timezone.now():
+        why = _("Its time is over.")
+    return _("Ended"), why
 
 
 def end_or_reason(row: AccessToken) -> str:
