@@ -281,12 +281,8 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
             *("name", "servers", "may", "networks", "tags", "tools", "public_key")
         ]
         labels = {
-            "name": gettext_lazy("Name"),
             "public_key": gettext_lazy("How does the program prove itself?"),
-            "servers": gettext_lazy("Servers"),
-            "may": gettext_lazy("May"),
             "networks": gettext_lazy("Allowed networks"),
-            "tags": gettext_lazy("Tags"),
         }
         help_texts = {
             "name": gettext_lazy(
@@ -436,7 +432,6 @@ class NameForm(TokenForm):
     class Meta:
         model = AccessToken
         fields = ["name"]
-        labels = {"name": gettext_lazy("Name")}
 
     def save(self, commit: bool = True) -> AccessToken:
         """Store only the name, so that a concurrent revocation is not undone."""
