@@ -99,14 +99,6 @@ def python_program(url: str, token: str, expression: str) -> str:
     return PYTHON % (*_url_and_headers(url, token), expression)
 
 
-def _python_example(_name: str, url: str, token: str) -> str:
-    return python_program(url, token, LISTING)
-
-
-def _typescript_example(_name: str, url: str, token: str) -> str:
-    return TYPESCRIPT % _url_and_headers(url, token)
-
-
 def _url_and_headers(url: str, token: str) -> tuple[str, str]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     return quoted_literal(url), json.dumps(headers, ensure_ascii=False)
@@ -264,7 +256,7 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
         check=_("It must print the names of the tools."),
         verified=NOVEMBER_2026,
         elsewhere="first_look.py",
-        write=_python_example,
+        write=lambda _name, url, token: python_program(url, token, LISTING),
     ),
     "typescript": ClientProgram(
         title="TypeScript",
@@ -275,7 +267,7 @@ CLIENTS: Final[Mapping[str, ClientProgram]] = {
         check=_("It must print the names of the tools."),
         verified=NOVEMBER_2026,
         elsewhere="first-look.mjs",
-        write=_typescript_example,
+        write=lambda _name, *ways: TYPESCRIPT % _url_and_headers(*ways),
     ),
     "curl": ClientProgram(
         title="curl",
