@@ -136,24 +136,17 @@ class CallAdmin(SettledAdmin[Call]):
         return render_page(self, request, template, title, shown)
 
 
-def _by_error_number(text: str) -> Call | None:
-    """Return the newest call with an error number; case, `-` and blanks are ignored."""
-    number = text.lower().replace("-", "").replace(" ", "")
-    if not ERROR_NUMBER.fullmatch(number):
-        return None
-    calls = Call.objects.page(CallQuery(0, ways=[("failure", "=", number)]), 1)
-    return calls[0] if calls else None
-
-
 def calls_page(
     request: HttpRequest,
     wanted: CallFilter,
     render: Callable[[Mapping[str, object]], HttpResponse],
 ) -> HttpResponse:
-    """Render the calls that match a filter; an error number opens its call."""
-    if call := _by_error_number(wanted.q):
-        page = reverse("admin:mcp_app_call_change", args=[call.pk])
-        return HttpResponseRedirect(page)
+    """Render the calls that match a filter; an error number opens its newest call."""
+    number = wanted.q.lower().replace("-", "").replace(" ", "")
+    if ERROR_NUMBER.fullmatch(number):
+        for call in Call.objects.page(CallQuery(0, ways=[("failure", "=", number)]), 1):
+            page = reverse("admin:mcp_app_call_change", args=[call.pk])
+            return HttpResponseRedirect(page)
     for problem in wanted.problems:
         messages.warning(request, problem, fail_silently=True)
     return render(_list_context(request, wanted))
