@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, cast
 
@@ -120,16 +120,11 @@ class ServerFilter(admin.SimpleListFilter):
             return queryset
         if server.selection == Server.Selection.CHOSEN:
             return queryset.filter(servers=server)
-        return queryset.filter(_tag_condition(split_words(server.tags)))
-
-
-def _tag_condition(tags: Iterable[str]) -> Q:
-    """Return the condition for rows that have one of these tags."""
-    condition = Q(pk__in=())
-    for tag in tags:
-        escaped = "".join(f"[{character}]" for character in tag)
-        condition |= Q(tags__regex=rf"(^|[ ,]){escaped}($|[ ,])")
-    return condition
+        condition = Q(pk__in=())
+        for tag in split_words(server.tags):
+            escaped = "".join(f"[{character}]" for character in tag)
+            condition |= Q(tags__regex=rf"(^|[ ,]){escaped}($|[ ,])")
+        return queryset.filter(condition)
 
 
 @admin.display(description=gettext_lazy("state"))
