@@ -49,9 +49,14 @@ def preview_of(
     if query is None:
         return {"problem": str(problems[0])}
     needed = query.demands.permissions
+    codenames = [each.partition(".")[2] for each in needed]
+    permissions = Permission.objects.filter(codename__in=codenames)
+    columns = permissions.values_list("content_type__app_label", "codename", "name")
+    names = {f"{app}.{codename}": name for app, codename, name in columns}
     context = {
         "sentence": QueryText(config, opened).sentence(),
-        "needs": _permission_names(needed),
+        # What has no name is said as it is written.
+        "needs": [names.get(each, each) for each in needed],
         "scopes": [*query.models.values()],
     }
     if user is None or not may_read:
@@ -111,13 +116,3 @@ def _first_rows(query: Query, scopes: Scopes) -> list[JsonObject]:
         query=query, scopes=scopes, values=defaults, today=today, **limits
     )
     return list(reader.page_at_place(None).rows)
-
-
-def _permission_names(permissions: tuple[str, ...]) -> list[str]:
-    """Return what permissions are called; as they are written if there are none."""
-    codenames = [each.partition(".")[2] for each in permissions]
-    found = Permission.objects.filter(codename__in=codenames).values_list(
-        "content_type__app_label", "codename", "name"
-    )
-    names = {f"{app}.{codename}": name for app, codename, name in found}
-    return [names.get(each, each) for each in permissions]
