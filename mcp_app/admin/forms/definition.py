@@ -312,7 +312,11 @@ class FunctionForm(DefinitionForm[AnyRow]):
         super().__init__(*args, **options)
         self.initial["function"] = self._stored_key()
         if "function" in self.fields:
-            self.fields["function"].widget.choices = self._function_choices()
+            keys, stored = sorted(mcp.functions), self.initial["function"]
+            keys += [stored] if stored and stored not in keys else []
+            none = "---------" if keys else _("Developers have registered no function")
+            choices = [("", none), *((key, function_label(key)) for key in keys)]
+            self.fields["function"].widget.choices = choices
         if "from_code" in self.fields:
             panel = cast("PanelField", self.fields["from_code"])
             panel.shows(**declared_values(self.function_key(), mcp))
@@ -335,14 +339,6 @@ class FunctionForm(DefinitionForm[AnyRow]):
     def _stored_key(self) -> str:
         config = self.instance.json("config") or {}
         return str(config.get("function", ""))
-
-    def _function_choices(self) -> list[tuple[str, Label]]:
-        keys = sorted(mcp.functions)
-        chosen = self.initial["function"]
-        if chosen and chosen not in keys:
-            keys.append(chosen)
-        none = "---------" if keys else _("Developers have registered no function")
-        return [("", none), *((key, function_label(key)) for key in keys)]
 
 
 def function_label(key: str) -> str:
