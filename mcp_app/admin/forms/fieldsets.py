@@ -52,12 +52,15 @@ def values_of(function: RegisteredFunction) -> Mapping[str, Any]:
     """Return what `mcp_app/widgets/function.html` shows of a function."""
     parameters = summaries(function.signature.input_schema)
     returned = function.inspected.returns
+    innermost = inspect.unwrap(function.function)
+    # What is written in C has none.
+    code = getattr(getattr(innermost, "__func__", innermost), "__code__", None)
     return {
         "description": visible(function.description, None),
         "parameters": [(each, type_label(each.type)) for each in parameters],
         "result": "" if returned is MISSING else _annotation(returned),
         "name": visible(function.qualified_name),
-        "place": _source_location(function),
+        "place": f"{code.co_filename}:{code.co_firstlineno}" if code else "",
     }
 
 
@@ -90,13 +93,6 @@ def _annotation(annotation: Annotation) -> str:
     if annotation is None or annotation is type(None):
         return "None"
     return visible(str(inspect.formatannotation(annotation)), None)
-
-
-def _source_location(function: RegisteredFunction) -> str:
-    """Return the file and line of a function; "" if it has no Python code."""
-    innermost = inspect.unwrap(function.function)
-    code = getattr(getattr(innermost, "__func__", innermost), "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code else ""
 
 
 def own_json(model: type[Tool | Prompt], key: str, registry: Registry) -> str:
