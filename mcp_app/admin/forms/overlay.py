@@ -93,7 +93,12 @@ class OverlayForm(WatchedForm[DefinitionRow]):
             field.tool = lambda: definition
         approval = getattr(definition, "approval", None)
         if "approval" in self.fields and approval is not None:
-            self._offer_stricter(approval)
+            # Nobody weaker than the code's may agree, but who is stored.
+            stricter = APPROVERS[APPROVERS.index(approval.by) :]
+            offered = {*stricter, self.initial["approval"]} - {""}
+            choices = [each for each in ApprovalChoice.choices if each[0] in offered]
+            choice_field = cast(ChoiceField, self.fields["approval"])
+            choice_field.choices = [("", _("As in the code")), *choices]
         app_field = self.fields.get("app")
         if isinstance(app_field, AppField):
             app_field.offer_stored(self.initial["app"], _("As in the code"))
@@ -108,14 +113,6 @@ class OverlayForm(WatchedForm[DefinitionRow]):
         for name, text in code_values.items():
             if name in self.fields:
                 self.fields[name].help_text = self._help_text(name, text)
-
-    def _offer_stricter(self, approval: Approval) -> None:
-        """Offer who may agree: nobody weaker than the code's, but what is stored."""
-        stricter = APPROVERS[APPROVERS.index(approval.by) :]
-        offered = {*stricter, self.initial["approval"]} - {""}
-        field = cast(ChoiceField, self.fields["approval"])
-        choices = [each for each in ApprovalChoice.choices if each[0] in offered]
-        field.choices = [("", _("As in the code")), *choices]
 
     def _help_text(self, name: str, text: str) -> str:
         short_text = visible(text, MAX_CODE_TEXT_LENGTH)
