@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from django.contrib import admin, messages
-from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -113,8 +112,12 @@ class ImportPages(PublishedAdmin[Row]):
         try:
             if "file" in request.POST:
                 return self._import_file(request)
-            content, name = _read_upload(request.FILES.get("bundle"))
-            return self._preview_file(request, content, name)
+            if (file := request.FILES.get("bundle")) is None:
+                raise BundleRefused([_("Choose a file first.")])
+            if (size := file.size or 0) > bundle.MOST_BYTES:
+                raise BundleRefused([bundle.too_large(size)])
+            name = visible(str(file.name or ""))
+            return self._preview_file(request, file.read(), name)
         except BundleRefused as refused:
             return self._import_page(request, {"problems": refused.problems})
 
@@ -213,15 +216,6 @@ class ImportPages(PublishedAdmin[Row]):
         self, request: HttpRequest, context: Mapping[str, Any]
     ) -> HttpResponse:
         return render_page(self, request, "import", _("Import a bundle"), context)
-
-
-def _read_upload(file: UploadedFile[Any] | None) -> tuple[bytes, str]:
-    """Return the bytes and name of an uploaded file; raise `BundleRefused`."""
-    if file is None:
-        raise BundleRefused([_("Choose a file first.")])
-    if (size := file.size or 0) > bundle.MOST_BYTES:
-        raise BundleRefused([bundle.too_large(size)])
-    return file.read(), visible(str(file.name or ""))
 
 
 def _refusal_reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
