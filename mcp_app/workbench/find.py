@@ -6,7 +6,7 @@ What a person may not view is not looked for, so nothing here tells that it exis
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -178,7 +178,11 @@ def _similar_rows(model: type[PublishedRow], text: str) -> QuerySet[Any, Any]:
     alike = [_contains_text(each, text) for each in lowered]
     if issubclass(model, DefinitionRow):
         exact.append(Q(published_identity=model.identity_hash(text)))
-        titles = _titles_in_code(model, letters)
+        declared = declarations(mcp)[str(model._meta.model_name)].items()
+        in_code = (
+            (key, (each.definition.title or "").lower()) for key, each in declared
+        )
+        titles = dict([each for each in in_code if letters in each[1]][:MAX_TITLES])
         same = [each for each, title in titles.items() if title == letters]
         exact.append(Q(**{f"{identity}__in": same}))
         alike.append(Q(**{f"{identity}__in": list(titles)}))
@@ -218,14 +222,6 @@ def _contains_text(column: str, text: str) -> Q:
     return reduce(or_, each_spelling)
 
 
-def _titles_in_code(model: type[PublishedRow], letters: str) -> dict[str, str]:
-    declared = declarations(mcp)[str(model._meta.model_name)]
-    titles = (
-        (key, (each.definition.title or "").lower()) for key, each in declared.items()
-    )
-    return dict([each for each in titles if letters in each[1]][:MAX_TITLES])
-
-
 # -- people ---------------------------------------------------------------------------
 
 
@@ -243,7 +239,10 @@ def _person_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
 
 
 def _user_hits(text: str) -> Iterator[Hit]:
-    columns = _name_columns()
+    model = get_user_model()
+    fields = {each.name for each in model._meta.get_fields()}
+    names = (model.USERNAME_FIELD, getattr(model, "EMAIL_FIELD", ""), *FULL_NAME)
+    columns = [each for each in dict.fromkeys(names) if each in fields]
     lowered = {f"low_{each}": Lower(each) for each in columns}
     each_word = [
         reduce(or_, (_contains_text(column, word) for column in lowered))
@@ -257,15 +256,6 @@ def _user_hits(text: str) -> Iterator[Hit]:
         name, full = str(user.get_username()), f"{first} {last}".strip()
         is_exact = text.lower() in {each.lower() for each in (full, *own)}
         yield Hit(PERSON, name, visible(name), visible(full), is_exact)
-
-
-def _name_columns() -> Sequence[str]:
-    """Return the columns that name users, the user name first, then the address."""
-    model = get_user_model()
-    there = {each.name for each in model._meta.get_fields()}
-    address = getattr(model, "EMAIL_FIELD", "")
-    columns = (model.USERNAME_FIELD, address, *FULL_NAME)
-    return [each for each in dict.fromkeys(columns) if each in there]
 
 
 # -- tokens ---------------------------------------------------------------------------
