@@ -433,12 +433,6 @@ class NameForm(TokenForm):
         model = AccessToken
         fields = ["name"]
 
-    def save(self, commit: bool = True) -> AccessToken:
-        """Store only the name, so that a concurrent revocation is not undone."""
-        if commit:
-            self.instance.save(update_fields=["name"])
-        return self.instance
-
 
 KEEP: Final = "keep"
 

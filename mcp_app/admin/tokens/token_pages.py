@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.forms.widgets import Media, Script
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.urls import NoReverseMatch, URLPattern, path, reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
@@ -22,7 +22,7 @@ from django.views.decorators.http import require_POST
 from mcp_app.account import connected_apps, presentation, token_issuance
 from mcp_app.account.forms import AnyonesTokenForm, NewTokenForm
 from mcp_app.account.views import forbid_caching, replace_once, show_once
-from mcp_app.admin.page.concurrency import SettledAdmin
+from mcp_app.admin.page.concurrency import PageViews, SettledAdmin
 from mcp_app.admin.page.rights import has_right
 from mcp_app.admin.page.unfold import FORM_STYLES
 from mcp_app.models import AccessToken, Server
@@ -47,19 +47,14 @@ class TokenPages(SettledAdmin[AccessToken]):
     class Media:
         css = {"all": ["mcp_app/admin.css"]}
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap, name = self.admin_site.admin_view, "mcp_app_accesstoken"
-        pages = {
-            "replace": self.replace_view,
-            "revoke": require_POST(self.revoke_view),
-            "narrow": require_POST(self.narrow_view),
-            "forget": require_POST(self.forget_view),
+    def page_views(self) -> PageViews:
+        return {
+            "<int:key>/replace/": ("replace", self.replace_view),
+            "<int:key>/revoke/": ("revoke", require_POST(self.revoke_view)),
+            "<int:key>/narrow/": ("narrow", require_POST(self.narrow_view)),
+            "<int:key>/forget/": ("forget", require_POST(self.forget_view)),
+            **super().page_views(),
         }
-        own = [
-            path(f"<int:key>/{page}/", wrap(view), name=f"{name}_{page}")
-            for page, view in pages.items()
-        ]
-        return [*own, *super().get_urls()]
 
     @sensitive_variables()
     @method_decorator(sensitive_post_parameters("public_key"))
