@@ -8,15 +8,10 @@ from typing import Final
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import connections, router, transaction
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseNotAllowed,
-    HttpResponseRedirect,
-)
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
 
 from mcp_app.admin.operations.live_parts import LIVE_PARTS, Look, call_name
 from mcp_app.admin.page.concurrency import PageViews, SettledAdmin
@@ -42,8 +37,8 @@ class LivePages(SettledAdmin[Session]):
     def page_views(self) -> PageViews:
         return {
             "live/": ("live", self.live_view),
-            "<int:key>/close/": ("close", self.close_view),
-            "call/<int:key>/cancel/": ("cancel", self.cancel_view),
+            "<int:key>/close/": ("close", require_POST(self.close_view)),
+            "call/<int:key>/cancel/": ("cancel", require_POST(self.cancel_view)),
             **super().page_views(),
         }
 
@@ -69,8 +64,7 @@ class LivePages(SettledAdmin[Session]):
 
     def close_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Close a session in every process, as if its client had closed it."""
-        if refused := self._refusal_response(request):
-            return refused
+        self._demand_right(request)
         session = Session.objects.filter(pk=key).first()
         _total, gone = Session.objects.filter(pk=key).delete()
         if session is None or not gone.get(Session._meta.label):
@@ -83,8 +77,7 @@ class LivePages(SettledAdmin[Session]):
 
     def cancel_view(self, request: HttpRequest, key: int) -> HttpResponse:
         """Cancel a call in whichever process runs it; that process tells its client."""
-        if refused := self._refusal_response(request):
-            return refused
+        self._demand_right(request)
         rows = Stream.objects.open().filter(pk=key).select_related("session")
         stream = rows.first()
         if stream is None:
@@ -123,13 +116,9 @@ class LivePages(SettledAdmin[Session]):
             time.sleep(LOOK_S)
         return True
 
-    def _refusal_response(self, request: HttpRequest) -> HttpResponse | None:
-        """Return 405 unless it is a POST, else None; raise 403 if not allowed."""
+    def _demand_right(self, request: HttpRequest) -> None:
         if not (self.has_view_permission(request) and has_right(request, CLOSE)):
             raise PermissionDenied(lacking_sentence(CLOSE))
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        return None
 
     def _redirect_back(
         self, request: HttpRequest, message: str, level: int
