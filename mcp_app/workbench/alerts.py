@@ -59,7 +59,7 @@ def tell_alerts(now: datetime) -> None:
         text = _("%(name)s fails: %(failed)d of %(calls)d calls in 15 minutes.")
         _mail(text % {"name": visible(each.name), **counts}, hour)
     rows = row_counts(MODELS, lambda _model: Q(pk__in=[])).values()
-    tokens = token_counts(Viewer(key=None, tokens=True), now).ending
+    tokens = token_counts(Viewer(key=None, tokens=True), now)["ending"]
     for what, label, count in (
         ("drafts", _("Drafts"), sum(each.states[State.UNPUBLISHED] for each in rows)),
         (

@@ -91,14 +91,6 @@ class RowCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenCounts:
-    """How many access tokens that the viewer sees end soon; how many let anybody in."""
-
-    ending: int
-    usable: int
-
-
-@dataclass(frozen=True, slots=True)
 class Hour:
     """How many calls began in the hour from `start_ms`, by how they ended."""
 
@@ -153,7 +145,8 @@ class Overview:
     """How the site does, as somebody may view it.
 
     `rows` also counts tools and servers that may not be viewed: it says what was done.
-    The calls are those since `since_ms`; `connected` says whether a client ever was.
+    `tokens` are the counts of `token_counts`.  The calls are those since `since_ms`;
+    `connected` says whether a client ever was.
     `undecided` says when each call began that waits for the viewer, the oldest first.
     `upstreams` are the other MCP servers whose tools differ from what was taken over.
     """
@@ -161,7 +154,7 @@ class Overview:
     rows: Mapping[type[PublishedRow], RowCounts]
     processes: int
     clients: Clients
-    tokens: TokenCounts
+    tokens: Mapping[str, int]
     since_ms: int
     hours: Sequence[Hour]
     paces: Paces
@@ -302,8 +295,11 @@ def calling_clients(now_ms: int) -> list[CallingClient]:
     return [each for each in clients if each.principal != CONSOLE]
 
 
-def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
-    """Count the access tokens, without connected apps, that end soon; and all good."""
+def token_counts(viewer: Viewer, now: datetime) -> dict[str, int]:
+    """Count access tokens that the viewer sees and that end soon, `ending`; no apps.
+
+    All that let anybody in, apps too, are `usable`.
+    """
     usable = Q(revoked=None) & (Q(expires=None) | Q(expires__gt=now))
     ending = usable & Q(
         ends_soon(now),
@@ -312,10 +308,9 @@ def token_counts(viewer: Viewer, now: datetime) -> TokenCounts:
     )
     if not viewer.tokens:
         ending &= Q(user=viewer.key)
-    counted = AccessToken.objects.aggregate(
+    return AccessToken.objects.aggregate(
         ending=Count("pk", filter=ending), usable=Count("pk", filter=usable)
     )
-    return TokenCounts(**counted)
 
 
 # -- calls ----------------------------------------------------------------------------

@@ -289,7 +289,7 @@ def _state_concerns(
 
 
 def _token_concerns(viewer: Viewer, overview: Overview) -> Iterator[Concern]:
-    count = overview.tokens.ending
+    count = overview.tokens["ending"]
     if not count:
         return
     sentence = ngettext(

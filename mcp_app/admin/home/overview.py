@@ -88,7 +88,7 @@ def home_context(request: HttpRequest, models: str = "") -> dict[str, object]:
     lines = attention.server_lines(request)
     done = (
         bool(overview.rows[Tool].begun),
-        bool(overview.tokens.usable or overview.rows[Server].begun),
+        bool(overview.tokens["usable"] or overview.rows[Server].begun),
         overview.connected,
     )
     concerns = attention.list_concerns(request, viewer, overview)
