@@ -18,7 +18,7 @@ from django.db import router
 from django.http.request import split_domain_port, validate_host
 from django.utils.translation import gettext as _
 
-from mcp_app.auth.authenticators import Unusable, authenticators_of, issuers_of
+from mcp_app.account.presentation import lets_sign_in
 from mcp_app.auth.connections import allows_sign_in
 from mcp_app.auth.resources import oauth_settings, site_origin
 from mcp_app.catalog.registry import mcp
@@ -66,7 +66,8 @@ def site_at_address(url: str, server: Server) -> Site:
         trusts_proxies=bool(mcp_settings.trusted_proxies),
         body=mcp_settings.limits.body,
         heartbeat=mcp_settings.limits.heartbeat,
-        signs_in=_has_issuers(parts.scheme, parts.netloc, server),
+        signs_in=site_origin(parts.scheme, parts.netloc) is not None
+        and lets_sign_in(server, f"{parts.scheme}://{parts.netloc}"),
     )
 
 
@@ -76,16 +77,6 @@ def _with_host(setting: str, domain: str, hosts: list[str]) -> str:
         return ""
     # Those that are there by another setting would be lost with this one.
     return f"{setting} = {json.dumps([*map(str, hosts), domain])}"
-
-
-def _has_issuers(scheme: str, netloc: str, server: Server) -> bool:
-    origin = site_origin(scheme, netloc)
-    try:
-        ways = authenticators_of(server.access_names)
-    except Unusable:
-        # The system checks tell.
-        return False
-    return origin is not None and bool(issuers_of(ways or (), origin))
 
 
 def server_findings(server: Server) -> list[Finding]:
