@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from mcp_app.account import call_views, views
+from mcp_app.account import call_presentation, views
 
 app_name = "mcp_account"
 
@@ -16,8 +16,8 @@ urlpatterns = [
     path("", views.token_list, name="tokens"),
     path("add/", views.add_token, name="add"),
     path("link/", views.take_token, name="take"),
-    path("calls/", call_views.call_list, name="calls"),
-    path("calls/<int:key>/", call_views.call_page, name="call"),
+    path("calls/", call_presentation.call_list, name="calls"),
+    path("calls/<int:key>/", call_presentation.call_page, name="call"),
     path("apps/<int:key>/", views.connected_app_page, name="app"),
     path("apps/<int:key>/watches/<int:pk>/end/", views.end_watch, name="end_watch"),
     path("apps/end/", views.end_all_apps, name="end_all"),
