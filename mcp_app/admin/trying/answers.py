@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -110,11 +110,6 @@ def text_of_questions(questions: Iterable[Question]) -> str:
         for each in questions
     ]
     return jsonrpc.write(entries).decode()
-
-
-def text_of_answers(answers: Mapping[str, JsonObject]) -> str:
-    """Return the text of the input that brings the answers back."""
-    return jsonrpc.write(answers).decode()
 
 
 def read_questions(data: QueryDict) -> list[Question]:

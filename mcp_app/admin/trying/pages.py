@@ -26,6 +26,7 @@ from mcp_app.admin.forms.arguments import (
     with_errors,
     with_values,
 )
+from mcp_app.admin.forms.definition import written_text
 from mcp_app.admin.page.header import page_url
 from mcp_app.admin.page.rights import has_right, whom_to_ask
 from mcp_app.admin.trying import answers, examples, presentation, preview, wire
@@ -370,7 +371,7 @@ class TryPage:
             "forms": self._forms,
             "state": Secret(state),
             "asked": Secret(answers.text_of_questions(questions)),
-            "answered": Secret(answers.text_of_answers(results)),
+            "answered": Secret(written_text(results)),
             "stateless": stateless,
             "is_task": setup.is_task,
             "can_decline": not stateless
