@@ -79,7 +79,7 @@ class TextPromptForm(PromptForm):
         is_new = self.instance.json("config") in (None, {})
         self.set_stored_value("config", "" if is_new else self.instance.config)
         if not self.is_bound:
-            self._show_preview()
+            self.show_typed()
 
     def clean_config(self) -> str:
         config = str(self.cleaned_data["config"])
@@ -92,9 +92,6 @@ class TextPromptForm(PromptForm):
         forms = [] if rows is None else rows.forms
         files = [form.new_file for form in forms if isinstance(form, MessageForm)]
         return [file for file in files if file is not None]
-
-    def show_typed(self) -> None:
-        self._show_preview()
 
     def _post_clean(self) -> None:
         super()._post_clean()
@@ -116,7 +113,7 @@ class TextPromptForm(PromptForm):
                 if problem.field == "config":
                     form.add_error(field, problem.message)
 
-    def _show_preview(self) -> None:
+    def show_typed(self) -> None:
         if "preview" in self.fields:
             field = cast("PanelField", self.fields["preview"])
             field.shows(**self._preview_context())
