@@ -1,24 +1,83 @@
-"""The forms of event types."""
+"""The forms of event types: when, on what conditions, and what is told."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django import forms
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-from mcp_app.admin.editors.lookup_changes import ChangeSheet
+from mcp_app.admin.editors.lookup import LookupForm, LookupSheet
+from mcp_app.admin.editors.lookup_lines import put_columns, usual_columns
+from mcp_app.admin.editors.one_form import put_member
 from mcp_app.admin.forms.definition import DefinitionForm, FormMeta
 from mcp_app.admin.forms.fieldsets import Behind
 from mcp_app.admin.forms.tool import QueryForm
 from mcp_app.admin.page.wording import EVENT_TYPE
+from mcp_app.catalog.open_models import OpenModels
 from mcp_app.catalog.registry import mcp
 from mcp_app.interface.definitions import EventDefinition, Label
-from mcp_app.kinds.query.changes import ChangeKind
+from mcp_app.invalidation.row_events import CHANGED
+from mcp_app.kinds.query.changes import WHEN, ChangeKind, read_change_config
 from mcp_app.kinds.query.config import ONE
+from mcp_app.kinds.query.labels import label_and_field
 from mcp_app.models import EventType
 from mcp_app.protocol.json_types import JsonObject
+
+
+class ChangeSheet(LookupSheet):
+    """The config of the kind `change` as a page: the form, or the same as JSON."""
+
+    row_template = "mcp_app/widgets/change.html"
+    schema = ChangeKind.schema
+
+
+def begin_change(config: JsonObject, opened: OpenModels, *, one: bool) -> JsonObject:
+    """Return a config with what most want, where it does not say yet what comes."""
+    model = opened.get(config.get("model", ""))
+    if model is None:
+        return config
+    on = [each for each in (CHANGED, *WHEN) if each in model.events][:1]
+    return {"model": model.label, "on": on, "fields": usual_columns(model), **config}
+
+
+class ChangeForm(LookupForm):
+    begin = staticmethod(begin_change)
+    read_config = staticmethod(read_change_config)
+    one_parts = ("on", "watched", "filters", "columns")
+
+    on = forms.MultipleChoiceField(
+        label=_("When a row"), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    watched = forms.MultipleChoiceField(
+        label=_("Only if one of these changed"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        model = self.open_model
+        if model is None:
+            return
+        chosen = {name: self.base.get(name, []) for name in ("on", "watched")}
+        self.initial = {**self.initial, **chosen}
+        # What is not open any more stays, with an error, until somebody unticks it.
+        on = {*model.events, *chosen["on"]}
+        self.offer_choices("on", [each for each in WHEN.items() if each[0] in on])
+        names = dict.fromkeys((*model.watch, *chosen["watched"]))
+        labels = [label_and_field(each, model, self.opened)[0] for each in names]
+        self.offer_choices("watched", [*zip(names, labels, strict=True)])
+
+    def _put_fields(self, config: JsonObject, values: Mapping[str, Any]) -> None:
+        put_columns(config, values.get("columns", ()))
+        for name in ("on", "watched"):
+            put_member(config, name, values.get(name, []))
+
+
+ChangeSheet.form = ChangeForm
 
 
 class EventTypeForm(DefinitionForm[EventType]):
