@@ -299,7 +299,12 @@ def _find_token(text: str) -> AccessToken:
     """Return the one token with this prefix, given alone or as a whole token."""
     prefix = text.strip().rstrip("…")
     if prefix.startswith(APP):
-        return _find_connected_app(prefix)
+        rows = AccessToken.objects.select_related("user", "connection")
+        if row := rows.filter(prefix=prefix, connection__isnull=False).first():
+            return row
+        raise CommandError(
+            f"There is no connected app {visible(prefix)!r}. See `list --apps --all`."
+        )
     # The text may be a whole token: never print more than its beginning.
     begins = prefix if prefix.startswith(PROGRAM) else prefix[:VISIBLE_LENGTH]
     tokens = list(AccessToken.objects.select_related("user").filter(prefix=begins))
@@ -312,16 +317,6 @@ def _find_token(text: str) -> AccessToken:
             f"{len(tokens)} tokens begin with {begins!r}. Give the whole token."
         )
     return tokens[0]
-
-
-def _find_connected_app(handle: str) -> AccessToken:
-    rows = AccessToken.objects.select_related("user", "connection")
-    row = rows.filter(prefix=handle, connection__isnull=False).first()
-    if row is None:
-        raise CommandError(
-            f"There is no connected app {visible(handle)!r}. See `list --apps --all`."
-        )
-    return row
 
 
 def _token_columns(row: AccessToken) -> tuple[str, ...]:
