@@ -272,6 +272,8 @@ def connected_app_line(row: AccessToken, server: str = "") -> dict[str, Any]:
 
 
 def _render_page(request: HttpRequest, name: str, **context: object) -> HttpResponse:
+    # Its template has one; a site's own frame may show what has this name.
+    context.pop("title", None)
     return render(request, f"mcp_app/account/{name}.html", context)
 
 
