@@ -101,14 +101,14 @@ def calls_to_approve(by: Any) -> dict[int, int]:
         return {}
     rows = Task.objects.still_open().filter(status=Status.APPROVAL).order_by("pk")
     rows = rows.only("caller", "state", "status", "person", "created_ms")
-    return {each.pk: each.created_ms for each in rows if may_decide(by, each)}
+    return {row.pk: row.created_ms for row in rows if may_decide(by, row)}
 
 
 def calls_to_confirm(by: Any) -> list[Task]:
     """Return the calls of a person that wait for this person, the oldest first."""
     rows = Task.objects.still_open().filter(status=Status.CONFIRMATION)
     rows = rows.filter(person=f"u{by.pk}").order_by("pk")
-    return [each for each in rows if may_decide(by, each)]
+    return [row for row in rows if may_decide(by, row)]
 
 
 def _decide_call(

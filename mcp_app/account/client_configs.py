@@ -313,7 +313,7 @@ def connection_guide(
     return {
         "key": key,
         "title": client.title,
-        "steps": [fill_label(each) for each in steps],
+        "steps": [fill_label(step) for step in steps],
         "line": Secret(line),
         "text": Secret(client.http_text(name, url, token=token_text)),
         "place": client.place_for_people,

@@ -114,4 +114,4 @@ def connections_of(user: AbstractBaseUser, client_id: str) -> list[Connection]:
     rows = Connection.objects.filter(token__user=user.pk, token__revoked=None)
     # A text cannot be indexed on all databases; a user has few apps.
     open_rows = rows.select_related("token").order_by("-token__created")
-    return [each for each in open_rows if each.client_id == client_id]
+    return [row for row in open_rows if row.client_id == client_id]

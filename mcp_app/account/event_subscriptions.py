@@ -41,10 +41,10 @@ def end_subscriptions(by: Any, rows: Collection[EventSubscription]) -> int:
 
     Return how many had not ended before; their receivers are told.
     """
-    if any(each.person != f"u{by.pk}" for each in rows):
+    if any(row.person != f"u{by.pk}" for row in rows):
         require_right(by, SUBSCRIPTION_RIGHT)
     with own_transaction(router.db_for_write(EventSubscription)):
-        ended = [each for each in rows if EventSubscription.objects.stop(each.pk)]
+        ended = [row for row in rows if EventSubscription.objects.stop(row.pk)]
         log_actions(by, ended, CHANGE, _("Ended this event subscription."))
     return len(ended)
 
@@ -105,7 +105,7 @@ def count_waiting(rows: Collection[EventSubscription]) -> None:
         last = numbered.order_by("-number").values_list("number", flat=True)
         numbers = [each or 0 for each in last[: MAX_WAITING + 1]]
         for row in [each for each in rows if each.topic == topic]:
-            row.waiting = sum(each > row.position for each in numbers)
+            row.waiting = sum(number > row.position for number in numbers)
             row.waiting += len(parse_json(row.retries))
 
 

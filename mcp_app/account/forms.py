@@ -160,7 +160,7 @@ class RightsChoice(ExpiryChoice):
 
     def tell_what_is_missing(self, visible: Visible) -> None:
         """Say beside the choice how many tools only a program that may change has."""
-        changing = sum(not each.only_reads for each in visible.tools)
+        changing = sum(not tool.only_reads for tool in visible.tools)
         if changing and len(self.fields["may"].choices) > 1:  # type: ignore[attr-defined]
             self.fields["may"].help_text = ngettext(
                 "It asked to change things, too; without that, %(changing)d of %(all)d"
@@ -199,8 +199,8 @@ class RightsChoice(ExpiryChoice):
             problems = [_("Choose at least one group, or all.")]
         elif len(chosen) > (most.max_length or 0):
             problems.append(_("These are too many groups. Choose fewer, or all."))
-        for each in problems:
-            self.add_error("tags", each)
+        for problem in problems:
+            self.add_error("tags", problem)
         return cleaned
 
     def chosen_tags(self) -> str:
@@ -213,7 +213,7 @@ class RightsChoice(ExpiryChoice):
 
 def visible_tag_counts(visible: Visible) -> Counter[str]:
     """Return the tags of the tools that a person sees, with how many have each."""
-    return Counter(tag for each in visible.tools for tag in each.tags)
+    return Counter(tag for tool in visible.tools for tag in tool.tags)
 
 
 # -- forms -----------------------------------------------------------------------------
@@ -338,11 +338,11 @@ class NewTokenForm(OnceForm, ExpiryChoice, TokenForm):
     def token_arguments(self) -> Mapping[str, Any]:
         """Return the arguments of `AccessToken.objects.make`, from a valid form."""
         cleaned = self.cleaned_data
-        names = [each for each in self.Meta.fields if each != "servers"]
+        names = [field for field in self.Meta.fields if field != "servers"]
         return {
             "user": self.user,
             "expires": self.chosen_end(),
-            **{each: cleaned.get(each, "") for each in names},
+            **{name: cleaned.get(name, "") for name in names},
             "servers": list(cleaned["servers"]),
         }
 

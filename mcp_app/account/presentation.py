@@ -148,7 +148,7 @@ def reveal_token(
     slug = DEFAULT_SLUG if first is None else first.slug
     site = request.build_absolute_uri("/")
     url, name = server_url(slug, site), server_name(slug)
-    others = [server_url(each.slug, site) for each in servers[1:]]
+    others = [server_url(server.slug, site) for server in servers[1:]]
     return {
         "row": row,
         "token": token,

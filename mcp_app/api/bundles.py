@@ -110,11 +110,11 @@ def _compare(by: Any, read: Bundle, wish: str | None) -> Response:
     needed = bundle.needed_rights(comparison, publish=publish)
     lacking = [each for each in needed if not by.has_perm(f"mcp_app.{each}")]
     entries = []
-    for each in comparison.entries:
-        outcome = each.outcome(publish=publish)
-        lines = [] if outcome == Outcome.SAME else entry_lines(each, publish=publish)
-        entries.append(_describe(each.entry, outcome, lines))
-        if each.conflicts and outcome != Outcome.CANNOT:
+    for entry in comparison.entries:
+        outcome = entry.outcome(publish=publish)
+        lines = [] if outcome == Outcome.SAME else entry_lines(entry, publish=publish)
+        entries.append(_describe(entry.entry, outcome, lines))
+        if entry.conflicts and outcome != Outcome.CANNOT:
             entries[-1]["outcome"] = "conflict"
     etag = f'"{comparison.looked_at}-{_end(wish)}"'
     count = len(comparison.entries_to_write(publish=publish))

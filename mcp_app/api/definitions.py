@@ -157,7 +157,7 @@ def _describe(row: Any, stops: Sequence[Stop]) -> dict[str, Any]:
         "key": getattr(row, getattr(row, "IDENTITY", "slug")),
         "source": getattr(row, "source", "here"),
         "state": row.reckoned_state,
-        "stops": [each.pk for each in stops if each.holds(row)],
+        "stops": [stop.pk for stop in stops if stop.holds(row)],
         "published": row.published.number if row.published else None,
         "to_fix": getattr(row, "to_fix", None),
         "etag": _etag(row, stops),
@@ -177,6 +177,6 @@ def _describe_version(version: DefinitionVersion) -> dict[str, Any]:
 
 def _etag(row: Any, stops: Sequence[Stop]) -> str:
     """Return what changes with the row, what is published, and what stops it."""
-    stopped = [each.pk for each in stops if each.holds(row)]
+    stopped = [stop.pk for stop in stops if stop.holds(row)]
     parts = (row.kind_of_row, row.pk, row.lock_version, row.content_hash)
     return f'"{digest(str((*parts, row.published_id, stopped)))[:32]}"'

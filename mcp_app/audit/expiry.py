@@ -92,7 +92,7 @@ class _Surplus:
             end, retained = self._deletion_bounds(rows)
             next_ones = rows.filter(pk__gt=self._reached, pk__lte=end).order_by("pk")
             keys = list(claim_rows(next_ones).values_list("pk", flat=True)[:PORTION])
-            gone = [each for each in keys if each not in retained]
+            gone = [key for key in keys if key not in retained]
             delete_rows(using, Call, gone)
         if not keys:
             return None

@@ -332,7 +332,7 @@ def _own_columns(
         "arguments": [""] * len(texts)
         if hidden is None
         else [values_text(text, hidden) for text in texts],
-        **{name: [getattr(each, name) for each in endings] for name in COLUMNS},
+        **{name: [getattr(ending, name) for ending in endings] for name in COLUMNS},
     }
     columns["error"] = [
         error and cut_to_bytes(storable_text(error)[:MAX_ERROR_LENGTH])

@@ -210,7 +210,7 @@ def issuers_of(ways: Iterable[Authenticator], origin: str) -> tuple[str, ...]:
     `origin` is this site's, which is the issuer if programs sign in here.
     """
     own = origin if is_usable() else ""
-    issuers = (own if each.offers_sign_in else each.issuer for each in ways)
+    issuers = (own if way.offers_sign_in else way.issuer for way in ways)
     return tuple(dict.fromkeys(filter(None, issuers)))
 
 

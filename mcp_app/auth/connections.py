@@ -434,7 +434,7 @@ def _check_open(connection: Connection, now: datetime) -> None:
         raise _invalid_grant(HAS_ENDED)
     if not active_users({row.user_id}):
         raise _invalid_grant("The user of this connection may not log in.")
-    if not any(allows_sign_in(each) for each in row.servers.all()):
+    if not any(allows_sign_in(server) for server in row.servers.all()):
         raise _invalid_grant("This server lets nobody sign in any more.")
     host = connection.client_host or connection.redirect_host
     if host and not oauth_settings().admits_hosts([host]):

@@ -35,7 +35,7 @@ def missing_rights() -> dict[str, frozenset[str]]:
     ).values_list("name", "permissions__codename")
     there = set(rows)
     lacking = {
-        name: frozenset(each for each in rights if (name, each) not in there)
+        name: frozenset(right for right in rights if (name, right) not in there)
         for name, rights in GROUPS.items()
     }
     return {name: rights for name, rights in lacking.items() if rights}
@@ -55,5 +55,5 @@ def complete_groups() -> list[str]:
             if rights - rows.keys():
                 raise Permission.DoesNotExist
             group, _ = Group.objects.get_or_create(name=name)
-            group.permissions.add(*(rows[each] for each in rights))
+            group.permissions.add(*(rows[right] for right in rights))
     return list(lacking)

@@ -131,7 +131,7 @@ def _check_column(name: str) -> None:
             f'has the "field" {name!r}, which {about.label} does not have. Use a unique'
             ' column of it, or "user".'
         ) from None
-    alone = {each.fields for each in about.total_unique_constraints}
+    alone = {constraint.fields for constraint in about.total_unique_constraints}
     if not getattr(column, "unique", False) and (name,) not in alone:
         raise UnusableIssuer(
             f'has the "field" {name!r}, which several rows of {about.label} may share.'

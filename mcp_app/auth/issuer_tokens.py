@@ -161,10 +161,10 @@ def signed_claims(
 def _is_audience_for(aud: object, options: IssuerOptions, server: str) -> bool:
     """Whether one of the audiences (RFC 7519, section 4.1.3) is the right one."""
     audiences = aud if isinstance(aud, list) else [aud]
-    texts = [each for each in audiences if isinstance(each, str)]
+    texts = [audience for audience in audiences if isinstance(audience, str)]
     if options.audience:
         return options.audience in texts
-    return any(is_audience(each, server) for each in texts)
+    return any(is_audience(text, server) for text in texts)
 
 
 # -- users -----------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def _by_column(options: IssuerOptions, value: str) -> Any:
     except (DataError, TypeError, ValueError, ValidationError):
         # What no row of the column can be: a text that is no number, or has a NUL.
         rows = []
-    columns = [same(str(getattr(each, options.field))) for each in rows]
+    columns = [same(str(getattr(row, options.field))) for row in rows]
     if columns.count(same(value)) != 1:
         raise AuthenticationFailed(NO_USER_MESSAGE)
     return rows[columns.index(same(value))]

@@ -51,7 +51,7 @@ class RightsCache(AgedCache[Key, Rights]):
         self, principal: Principal, server: str, demands: frozenset[AccessRequirements]
     ) -> Rights:
         asking = partial(rights_of, principal, server, demands, self._rules)
-        if any(each.rules for each in demands):
+        if any(demand.rules for demand in demands):
             return await judges.run(asking)
         if principal.user_id:
             return await reader.run(asking)
@@ -61,7 +61,7 @@ class RightsCache(AgedCache[Key, Rights]):
     async def allows_call(self, keys: Iterable[str], request: AccessRequest) -> bool:
         """Whether those of these rules that look at arguments let a call happen."""
         rules = [self._rules.get(each) for each in dict.fromkeys(keys)]
-        asking = [each for each in rules if each is not None and each.arguments]
+        asking = [rule for rule in rules if rule is not None and rule.arguments]
         return not asking or await judges.run(_all_rules_allow, asking, request)
 
 

@@ -84,8 +84,8 @@ class OAuthSettings(Options):
         Those are the host of its document, or those of its redirects, with their ports.
         If hosts are named that are let in, each must be among them.
         """
-        excluded = {each[1:] for each in self.clients if each.startswith(OUT)}
-        allowed = {each for each in self.clients if not each.startswith(OUT)}
+        excluded = {client[1:] for client in self.clients if client.startswith(OUT)}
+        allowed = {client for client in self.clients if not client.startswith(OUT)}
         written = map(_normalized_host, hosts)
         variants = [{host, _PORT.sub("", host)} for host in written]
         if any(names & excluded for names in variants):

@@ -140,7 +140,7 @@ def _token_entry(row: AccessToken, user: AbstractBaseUser | None) -> TokenEntry:
     scope = Scope(read_only=reads, tags=row.tag_names, tools=row.tool_names)
     servers = None
     if not row.everywhere:
-        servers = frozenset(each.slug for each in row.servers.all())
+        servers = frozenset(server.slug for server in row.servers.all())
     return TokenEntry(
         pk=row.pk,
         principal=Principal(
@@ -240,7 +240,7 @@ class TokenCache(AgedCache[str, TokenEntry | None]):
                 families[client] = key
             elif kind in _USERS:
                 people.setdefault(user, set()).add(key)
-        of_users = {key for each in people.values() for key in each}
+        of_users = {key for person in people.values() for key in person}
         # A token that is used from now on may be newer than the rows.
         let_in = {name: frozenset(self._let_in.get(name, ())) for name in families}
         self._unsure = False

@@ -137,12 +137,12 @@ def permission_labels(permissions: Collection[str]) -> list[str]:
 
     What does not exist is called as it is written.
     """
-    codenames = {each.partition(".")[2] for each in permissions}
+    codenames = {permission.partition(".")[2] for permission in permissions}
     rows = Permission.objects.filter(codename__in=codenames)
     columns = ("content_type__app_label", "codename", "name")
     found = rows.values_list(*columns) if codenames else ()
     names = {f"{app}.{codename}": name for app, codename, name in found}
-    return [visible(names.get(each, each)) for each in permissions]
+    return [visible(names.get(permission, permission)) for permission in permissions]
 
 
 def known_groups(demands: AccessRequirements) -> list[KnownGroup]:

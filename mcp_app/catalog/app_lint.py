@@ -81,7 +81,7 @@ def page_findings(declared: Declaration[Any]) -> Iterator[Finding]:
         return
     origins = [origin for some in policy.values() for origin in some]
     loads = dict.fromkeys(_LOADED.findall(html if isinstance(html, str) else ""))
-    blocked = [each for each in loads if not _is_allowed(each, origins)]
+    blocked = [load for load in loads if not _is_allowed(load, origins)]
     if blocked:
         message = _(
             "The page loads %(addresses)s. Clients block what csp does not name, and"

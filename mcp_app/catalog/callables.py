@@ -233,10 +233,10 @@ def _context_parameter(
     owner: str, style: Literal["async", "sync"], parameters: list[Parameter]
 ) -> str | None:
     contexts = {}
-    for each in parameters:
-        faces = set(map(_context_face, union_members(each.annotation))) - {None}
+    for parameter in parameters:
+        faces = set(map(_context_face, union_members(parameter.annotation))) - {None}
         if faces:
-            contexts[each.name] = faces
+            contexts[parameter.name] = faces
     if len(contexts) > 1:
         raise RegistrationError(
             f"{owner} takes the context twice: {', '.join(contexts)}."

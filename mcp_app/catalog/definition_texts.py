@@ -77,11 +77,11 @@ def texts_of_definition(definition: Definition) -> Iterator[DefinitionText]:
         yield from _texts_inside("input_schema", definition.input_schema)
         yield from _texts_inside("output_schema", definition.output_schema)
     elif isinstance(definition, PromptDefinition):
-        for each in definition.arguments:
-            place = visible(each.name)
-            yield DefinitionText("arguments", each.name, place=place)
-            yield DefinitionText("arguments", str(each.title), place=place)
-            yield DefinitionText("arguments", str(each.description), True, place)
+        for argument in definition.arguments:
+            place = visible(argument.name)
+            yield DefinitionText("arguments", argument.name, place=place)
+            yield DefinitionText("arguments", str(argument.title), place=place)
+            yield DefinitionText("arguments", str(argument.description), True, place)
     elif isinstance(definition, EventDefinition):
         yield from _texts_inside("config", definition.input_schema)
         yield from _texts_inside("config", definition.payload_schema)
@@ -100,8 +100,8 @@ def texts_of_definition(definition: Definition) -> Iterator[DefinitionText]:
 def _suggestion_texts(definition: Definition) -> Iterator[DefinitionText]:
     for name, suggestions in suggestions_of(definition).items():
         column = SUGGESTING[type(definition)]
-        for each in suggestions:
-            yield DefinitionText(column, each, place=visible(name))
+        for suggestion in suggestions:
+            yield DefinitionText(column, suggestion, place=visible(name))
 
 
 def prose_texts(definition: Definition) -> Iterator[tuple[str, str]]:
@@ -111,8 +111,8 @@ def prose_texts(definition: Definition) -> Iterator[tuple[str, str]]:
         yield "input_schema", _json_bytes(definition.input_schema).decode()
         yield "output_schema", _json_bytes(definition.output_schema).decode()
     elif isinstance(definition, PromptDefinition):
-        for each in definition.arguments:
-            yield "arguments", str(each.description)
+        for argument in definition.arguments:
+            yield "arguments", str(argument.description)
 
 
 def _texts_inside(field: str, value: object) -> Iterator[DefinitionText]:

@@ -122,7 +122,7 @@ def audience_keys(to: Iterable[object]) -> list[str]:
     for each in users:
         if isinstance(each, Model) and not isinstance(each, get_user_model()):
             raise ValueError(f"to names {each!r:.80}, which is no user.")
-    keys = [str(getattr(each, "pk", each)) for each in users]
+    keys = [str(getattr(user, "pk", user)) for user in users]
     if len(keys) > MAX_AUDIENCE:
         raise ValueError(
             f"to names {len(keys):,} users; {MAX_AUDIENCE:,} are allowed. Leave it out,"

@@ -258,7 +258,7 @@ def recording(method: Callable[Arguments, Value]) -> Callable[Arguments, Value]:
             _check_count(signature, method.__name__, arguments)
             declare = method(*arguments, **options)
         except Exception as error:
-            if all(isinstance(each, str) for each in arguments[1:]):
+            if all(isinstance(argument, str) for argument in arguments[1:]):
                 # What comes next is the function, which the sentence names.
                 kept = _collectable_error(problems, error)
                 return _recording_decorator(

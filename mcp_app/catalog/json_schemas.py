@@ -54,7 +54,7 @@ class ShortJsonSchema(GenerateJsonSchema):
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         values = [member.value for member in schema["members"]]
         if self.mode == "validation" and not all(
-            isinstance(each, str | int | float | None) for each in values
+            isinstance(value, str | int | float | None) for value in values
         ):
             # Pydantic would take none of what the schema lists.
             name = schema["cls"].__name__

@@ -270,7 +270,7 @@ def _approval_findings(definition: ToolDefinition) -> Iterator[Finding]:
 def _tool_schema_findings(definition: ToolDefinition) -> Iterator[Finding]:
     input_findings = list(schema_findings("input_schema", definition.input_schema))
     yield from input_findings
-    if not any(each.rule == "schema-refused" for each in input_findings):
+    if not any(finding.rule == "schema-refused" for finding in input_findings):
         yield from parameter_findings(definition.input_schema)
         yield from required_findings(definition.input_schema)
     if definition.output_schema is not None:

@@ -154,7 +154,7 @@ def jsonable_value(value: object) -> object:
 def _is_content(returned: Annotation) -> bool:
     """Whether a hint names blocks: alone, in a union, or in a sequence with texts."""
     alternatives = list(union_members(returned))
-    items = [item for each in alternatives for item in _item_types(each)]
+    items = [item for alternative in alternatives for item in _item_types(alternative)]
     has_blocks = any(is_kind(item, Block, ToolOutput) for item in items)
     return has_blocks and all(
         is_kind(item, Block, ToolOutput, str, type(None)) for item in items

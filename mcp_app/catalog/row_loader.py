@@ -241,7 +241,7 @@ def _key_of_row(row: DefinitionRow) -> Key:
 
 
 def _load_uploads(contents: Iterable[JsonObject]) -> Mapping[str, bytes]:
-    digests = {name for each in contents for name in digests_of(each)}
+    digests = {name for content in contents for name in digests_of(content)}
     if not digests:
         return {}
     blobs = Blob.objects.in_bulk(list(digests))

@@ -249,11 +249,11 @@ def names_text(names: Iterable[str]) -> str:
 
 
 def _schema_patterns(subschemas: Iterable[Subschema]) -> Iterator[str]:
-    for each in subschemas:
-        pattern = each.schema.get("pattern")
+    for subschema in subschemas:
+        pattern = subschema.schema.get("pattern")
         if isinstance(pattern, str):
             yield pattern
-        members = each.schema.get("patternProperties")
+        members = subschema.schema.get("patternProperties")
         if isinstance(members, Mapping):
             yield from members
 
@@ -263,9 +263,9 @@ def misspelt_keywords(
 ) -> Iterator[tuple[str, Path, str]]:
     """Yield what looks like a keyword, the path of its schema, and what was meant."""
     unknown = (
-        (keyword, each.path)
-        for each in subschemas
-        for keyword in each.schema
+        (keyword, subschema.path)
+        for subschema in subschemas
+        for keyword in subschema.schema
         if keyword not in _KEYWORDS
     )
     for keyword, path in islice(unknown, _LOOKED_UP):

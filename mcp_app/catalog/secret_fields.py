@@ -52,9 +52,9 @@ def is_secret_name(name: str, model: Any = None) -> bool:
 def secret_in_sight(model: Any) -> str:
     """Return the field of a secret that is a row's key, or is in its text; or ""."""
     read = {model._meta.pk.name, *_names_in_text(model)}
-    columns = [each for each in model._meta.concrete_fields if not each.is_relation]
-    names = [each.name for each in columns if each.name in read]
-    return next((each for each in names if is_secret_name(each, model)), "")
+    columns = [field for field in model._meta.concrete_fields if not field.is_relation]
+    names = [column.name for column in columns if column.name in read]
+    return next((name for name in names if is_secret_name(name, model)), "")
 
 
 def _names_in_text(model: type) -> list[str]:
@@ -88,18 +88,18 @@ def is_secret_path(path: str, model: Any) -> bool:
 
 def searches_secret(names: Iterable[str], model: Any) -> bool:
     """Whether a search of the admin looks at a secret, which who asks could guess."""
-    return any(is_secret_path(each.lstrip("^=@"), model) for each in names)
+    return any(is_secret_path(name.lstrip("^=@"), model) for name in names)
 
 
 def is_secret_model(model: Any) -> bool:
     """Whether the rows of a model may hold secrets, or say who may do what."""
-    names = [each.name for each in model._meta.concrete_fields]
+    names = [field.name for field in model._meta.concrete_fields]
     return _is_about_access(model) or any(is_secret_name(n, model) for n in names)
 
 
 def _is_about_access(model: type) -> bool:
     swaps = [getattr(settings, n) for n in dir(settings) if _SWAPPING.fullmatch(n)]
-    names = SECRET_APPS | {each.lower() for each in swaps}
+    names = SECRET_APPS | {swap.lower() for swap in swaps}
     return is_secret_name(model.__name__) or comes_from(model, names)
 
 

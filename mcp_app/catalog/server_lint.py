@@ -82,7 +82,7 @@ def server_findings(
     """
     title = server.title or server.slug
     tools = [each for each in definitions if isinstance(each, ToolDefinition)]
-    listed = [each for each in tools if server.lists_tool(each.tags)]
+    listed = [tool for tool in tools if server.lists_tool(tool.tags)]
     others = [each for each in definitions if not isinstance(each, ToolDefinition)]
     return worst_first(
         [
@@ -134,7 +134,7 @@ def _reserved_name_findings(
 def _approval_findings(
     server: ServerDefinition, tools: Iterable[ToolDefinition]
 ) -> Iterator[Finding]:
-    names = [each.name for each in tools if each.approval is not None]
+    names = [tool.name for tool in tools if tool.approval is not None]
     if names and server.is_public:
         message = _(
             "%(server)s lets people in without a user, and then nobody can agree to"

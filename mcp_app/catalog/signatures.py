@@ -60,9 +60,9 @@ class Signature:
         self.form = _form_parameter(function)
         """The parameter that gets a form, whose fields stand in its place."""
         self._parameters = [
-            each
-            for each in function.parameters
-            if self.form is None or each.name != self.form.name
+            parameter
+            for parameter in function.parameters
+            if self.form is None or parameter.name != self.form.name
         ]
         try:
             arguments = type_adapter(function.qualified_name, self._arguments_type())
@@ -142,7 +142,7 @@ class Signature:
         if self._are_plain(arguments):
             return dict(arguments)
         if self.form is not None:
-            own = {each.name for each in self._parameters}
+            own = {parameter.name for parameter in self._parameters}
             values = {n: value for n, value in arguments.items() if n not in own}
             rest = {n: value for n, value in arguments.items() if n in own}
             return {**self._validate_others(rest), self.form.name: values}
@@ -187,7 +187,7 @@ class Signature:
             hint = Annotated[(hint, *self._field_extras(each))]
             members[each.name] = (Required if _is_required(each) else NotRequired)[hint]
         shape = typed_dict("Arguments", members)
-        hints = [each.annotation for each in self._parameters]
+        hints = [parameter.annotation for parameter in self._parameters]
         config = ConfigDict(extra="forbid", **bytes_config(*hints))
         setattr(shape, "__pydantic_config__", config)  # noqa: B010 - made just now
         return shape
@@ -212,18 +212,18 @@ def _form_parameter(function: Inspection) -> FormParameter | None:
         return None
     kind = loaded.BaseForm
     forms = [
-        each
-        for each in function.parameters
-        if is_kind(bare_hint(each.annotation), kind)
+        parameter
+        for parameter in function.parameters
+        if is_kind(bare_hint(parameter.annotation), kind)
     ]
     if len(forms) > 1:
-        names = ", ".join(each.name for each in forms)
+        names = ", ".join(form.name for form in forms)
         raise RegistrationError(f"{function.qualified_name} takes two forms: {names}.")
-    for each in forms:
+    for form in forms:
         from mcp_app.catalog.form_schemas import FormParameter  # noqa: PLC0415
 
-        source = bare_hint(each.annotation)
-        return FormParameter(function.qualified_name, each.name, source)
+        source = bare_hint(form.annotation)
+        return FormParameter(function.qualified_name, form.name, source)
     return None
 
 

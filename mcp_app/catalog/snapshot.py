@@ -451,7 +451,7 @@ class Catalog:
         if not own:
             return
         listed = (
-            each for each in tools if self.server.lists_tool(each.definition.tags)
+            tool for tool in tools if self.server.lists_tool(tool.definition.tags)
         )
         visible_tools = Listing(
             [each for each in listed if each.identity not in own] + [*own.values()],
@@ -470,7 +470,7 @@ class Catalog:
                 tags[uri] = tags.get(uri, frozenset()) | tool.definition.tags
         resources: dict[str, ResourceEntry] = _by_identity(listed)
         pages = (resource_entry(*each) for each in our_apps(tags))
-        own = [each for each in pages if each.identity not in resources]
+        own = [page for page in pages if page.identity not in resources]
         if own:
             resources |= _by_identity(own)
             listing = listed.with_changes((), own)

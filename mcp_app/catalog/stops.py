@@ -75,4 +75,4 @@ class Stops:
 
 def cancelling(halts: tuple[Halt, ...]) -> Iterator[Halt]:
     """Yield those that cancel what runs."""
-    return (each for each in halts if each.cancels)
+    return (halt for halt in halts if halt.cancels)

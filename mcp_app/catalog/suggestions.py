@@ -45,7 +45,7 @@ def fitting_suggestions(suggestions: Sequence[str], typed: str) -> Completion:
     Case does not matter; otherwise they stay in their order.
     """
     wanted = typed.casefold()
-    folded = [(each, each.casefold()) for each in suggestions]
+    folded = [(suggestion, suggestion.casefold()) for suggestion in suggestions]
     first = [each for each, text in folded if text.startswith(wanted)]
     inside = [each for each, text in folded if wanted in text]
     return Completion([*dict.fromkeys([*first, *inside])])

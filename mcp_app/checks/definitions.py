@@ -126,8 +126,8 @@ def _has_tables(alias: str) -> bool:
 def _grouped_messages(findings: Iterable[SurveyFinding]) -> Messages:
     """Return messages, of each rule the first ones and how many more there are."""
     groups: defaultdict[tuple[Level, str], list[SurveyFinding]] = defaultdict(list)
-    for each in findings:
-        groups[each.finding.level, each.finding.rule].append(each)
+    for finding in findings:
+        groups[finding.finding.level, finding.finding.rule].append(finding)
     return [
         _finding_message(each, len(group) - PER_RULE if place == PER_RULE else 0)
         for group in groups.values()
@@ -188,7 +188,7 @@ def _demanded_permissions() -> Iterator[tuple[str, str]]:
             if approval is not None and approval.permission:
                 yield f"approval of {key}", approval.permission
     for label, opened in mcp.open_models.items():
-        single = (each.permission for each in opened.all_fields.values())
+        single = (field.permission for field in opened.all_fields.values())
         yield from ((label, each) for each in (opened.permission, *single) if each)
 
 
@@ -272,7 +272,7 @@ def check_tasks(app_configs: object, **_: Any) -> Messages:
         # `check_settings` reports it.
         return []
     tools = mcp.tools.values()
-    entries = [each for each in tools if each.definition.task != FORBIDDEN]
+    entries = [tool for tool in tools if tool.definition.task != FORBIDDEN]
     messages: Messages = []
     for entry in entries:
         name, timeout = entry.definition.name, entry.definition.timeout
@@ -300,8 +300,8 @@ def check_tasks(app_configs: object, **_: Any) -> Messages:
 
 def check_approvals(app_configs: object, **_: Any) -> Messages:
     """Report tools that wait for a person, whose answers some clients cannot fetch."""
-    tools = (each.definition for each in mcp.tools.values())
-    names = [each.name for each in tools if each.approval is not None]
+    tools = (tool.definition for tool in mcp.tools.values())
+    names = [tool.name for tool in tools if tool.approval is not None]
     if not names or not _is_configured():
         return []
     if GET_TASK_RESULT not in conf.current_settings().disabled_tools:

@@ -34,7 +34,7 @@ MAX_FOLDERS: Final = 200
 def check_modules(app_configs: object, **_: Any) -> Messages:
     """Report definitions that are not served, and modules that nobody imports."""
     problems = [*registry_problems(mcp), *trial_problems(mcp)]
-    broken = (checks.Error(each, id="mcp_app.E012") for each in problems)
+    broken = (checks.Error(problem, id="mcp_app.E012") for problem in problems)
     try:
         name = str(conf.current_settings().autodiscover)
     except ImproperlyConfigured:
@@ -49,8 +49,8 @@ def check_toolsets(app_configs: object, **_: Any) -> Messages:
     if not (mcp.tools or mcp.toolsets):
         return []
     message = checks.Warning if sys.argv[1:2] in SETUP_COMMANDS else checks.Error
-    errors = (message(each, id="mcp_app.E022") for each in mcp.toolset_problems)
-    remarks = (checks.Info(each, id="mcp_app.I004") for each in mcp.toolset_remarks)
+    errors = (message(problem, id="mcp_app.E022") for problem in mcp.toolset_problems)
+    remarks = (checks.Info(remark, id="mcp_app.I004") for remark in mcp.toolset_remarks)
     clashes = [
         checks.Warning(
             f"The tool {name!r} of this site is called as one of mcp_app's own.",
@@ -142,7 +142,7 @@ def _folders_above(folder: Path, dotted: str, base: Path) -> Iterator[tuple[Path
 def _names_inside(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            names = [each.name for each in entries if each.is_dir()]
+            names = [entry.name for entry in entries if entry.is_dir()]
     except OSError:
         return []
     return sorted(filter(str.isidentifier, names))[:MAX_FOLDERS]

@@ -61,7 +61,7 @@ def advising_check(check: Check) -> Check:
     def filtered_check(*arguments: Any, **options: Any) -> Messages:
         messages = check(*arguments, **options)
         if _is_another_command(sys.argv):
-            return [each for each in messages if each.level > checks.INFO]
+            return [message for message in messages if message.level > checks.INFO]
         return messages
 
     return filtered_check

@@ -172,7 +172,7 @@ class CallbackAnswer:
         # Numbers of accounts are written with blanks, and without.
         posted += re.sub(r"[\W_]", "", posted)
         parts = re.split(r"([^\W_]{4,})", "".join(lines[:1])[:MAX_LINE])
-        words = [BLOT if each.casefold() in posted else each for each in parts[1::2]]
+        words = [BLOT if part.casefold() in posted else part for part in parts[1::2]]
         parts[1::2] = words
         return visible("".join(parts), MAX_LINE - 1)
 

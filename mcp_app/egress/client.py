@@ -249,8 +249,8 @@ class Connections:
     async def close(self) -> None:
         """Close all connections."""
         pools, self._pools = self._pools, {}
-        for each in pools.values():
-            await each.aclose()
+        for pool in pools.values():
+            await pool.aclose()
 
     async def _call_in_time(
         self,
@@ -315,7 +315,7 @@ class Connections:
         except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
             failure = resolving.Unreachable(f"{type(error).__name__}: {error}")
             slow = isinstance(error, httpcore2.TimeoutException)
-            tls = any(isinstance(each, ssl.SSLError) for each in error.args)
+            tls = any(isinstance(arg, ssl.SSLError) for arg in error.args)
             failure.why = "slow" if slow else "tls" if tls else ""
         failure.sent = progress.submitted
         raise failure

@@ -49,7 +49,7 @@ class Secrets:
         for value in (*self.headers.values(), *query, *map(quote_plus, query)):
             pieces |= {value, *value.split(), *_PARTS.findall(value)}
             pieces |= {*_decode_basic(value)}
-        texts = [re.escape(each) for each in pieces if len(each) >= SHORTEST]
+        texts = [re.escape(piece) for piece in pieces if len(piece) >= SHORTEST]
         longest_first = sorted(texts, key=len, reverse=True)
         return re.compile("|".join(longest_first)) if texts else None
 
@@ -212,7 +212,7 @@ def headers_of(
     site: Site, request: SiteRequest, secrets: Secrets
 ) -> list[tuple[str, str]]:
     """Return all headers; raise `Forbidden` for one that cannot be sent."""
-    secret = {each.lower() for each in secrets.headers}
+    secret = {header.lower() for header in secrets.headers}
     headers = [
         ("Host", site.authority),
         ("Accept-Encoding", "identity"),
@@ -223,7 +223,7 @@ def headers_of(
             raise Forbidden(f"The request is {problem}")
         if name.lower() in secret:
             raise Forbidden(f"The header {name} is set by the settings.")
-        headers = [each for each in headers if each[0].lower() != name.lower()]
+        headers = [header for header in headers if header[0].lower() != name.lower()]
         headers.append((name, value))
-    headers = [each for each in headers if each[0].lower() not in secret]
+    headers = [header for header in headers if header[0].lower() not in secret]
     return [*headers, *secrets.headers.items()]

@@ -71,7 +71,7 @@ def is_public(address: Address) -> bool:
 
 def is_allowed(address: Address, networks: Iterable[Network]) -> bool:
     """Whether a site may be had at an address, given its private networks."""
-    return is_public(address) or any(address in each for each in networks)
+    return is_public(address) or any(address in network for network in networks)
 
 
 def parse_address(text: str) -> Address | None:
@@ -145,7 +145,7 @@ class Site:
     def secret_names(self) -> frozenset[str]:
         """The names of the headers that the settings set, in lower case."""
         if isinstance(self.secret_headers, Mapping):
-            return frozenset(each.lower() for each in self.secret_headers)
+            return frozenset(header.lower() for header in self.secret_headers)
         return frozenset()
 
 
@@ -341,7 +341,7 @@ def readings_of(path: str) -> list[list[str]]:
     It is encoded once to be sent, and a caller may have encoded a value twice before.
     """
     readings = [path, once := unquote(path), twice := unquote(once), unquote(twice)]
-    return [_SLASH.split(each) for each in readings]
+    return [_SLASH.split(reading) for reading in readings]
 
 
 def path_problem(path: str) -> str:
@@ -351,7 +351,7 @@ def path_problem(path: str) -> str:
     some leave out what follows a semicolon: “..;a” is “..” to them.
     """
     for segments in readings_of(path):
-        if any(each.partition(";")[0] in (".", "..") for each in segments):
+        if any(segment.partition(";")[0] in (".", "..") for segment in segments):
             return "is “.” or “..”"
         text = "".join(segments)
         if not text.isprintable() and any(category(each) == "Cc" for each in text):

@@ -139,4 +139,4 @@ class Ending(NamedTuple):
 ANSWERED: Final = Ending()
 NO_COLUMNS: Final = {"outcome", "code"}
 """The outcome is one of the `Circumstances`; only spans have the code."""
-COLUMNS: Final = tuple(each for each in Ending._fields if each not in NO_COLUMNS)
+COLUMNS: Final = tuple(field for field in Ending._fields if field not in NO_COLUMNS)

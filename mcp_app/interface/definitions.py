@@ -279,7 +279,7 @@ def _read_members(kind: Any, noun: str, value: object, depth: int = 0) -> list[A
 def icons_from_json(value: object) -> tuple[Icon, ...]:
     """Read a list of icons; ValueError says what is wrong."""
     icons: list[Icon] = _read_members(Icon, "icon", value)
-    return tuple(replace(each, mime_type=each.mime_type or None) for each in icons)
+    return tuple(replace(icon, mime_type=icon.mime_type or None) for icon in icons)
 
 
 def annotations_from_json(value: object) -> Annotations:
@@ -304,16 +304,16 @@ def annotations_from_json(value: object) -> Annotations:
 def arguments_from_json(value: object) -> tuple[PromptArgument, ...]:
     """Read a prompt's list of arguments; ValueError says what is wrong."""
     arguments: list[PromptArgument] = _read_members(PromptArgument, "argument", value)
-    for each in arguments:
+    for argument in arguments:
         problem = (
-            argument_problem(each.name)
-            or text_problem(each.title)
-            or text_problem(each.description, lines=True)
+            argument_problem(argument.name)
+            or text_problem(argument.title)
+            or text_problem(argument.description, lines=True)
         )
         if problem:
             raise ValueError(problem)
-        _check_suggestions(each.name, each.suggestions)
-    for name, count in Counter(each.name for each in arguments).items():
+        _check_suggestions(argument.name, argument.suggestions)
+    for name, count in Counter(argument.name for argument in arguments).items():
         if count > 1:
             raise ValueError(f"The argument {name} is there more than once.")
     return tuple(arguments)

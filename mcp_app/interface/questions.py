@@ -141,7 +141,7 @@ def within(roots: Sequence[Root], path: str | os.PathLike[str]) -> Path:
     folders = list(_existing_folders(roots))
     if not folders:
         raise ToolError("None of the client's root folders exists here.")
-    having = (each for each in folders if os.path.lexists(each / path))
+    having = (folder for folder in folders if os.path.lexists(folder / path))
     try:
         resolved = (next(having, folders[0]) / path).resolve()
     except (OSError, RuntimeError, ValueError):

@@ -171,7 +171,7 @@ class WatchedQuerySet(RecordedRows[Row]):
     ) -> int:
         rows, names = [*objs], [*fields]
         run = partial(super().bulk_update, rows, names, batch_size)
-        keys = [each.pk for each in rows]
+        keys = [row.pk for row in rows]
         return row_events.run_update(self, self._write_alias(), run, names, keys)
 
     def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:

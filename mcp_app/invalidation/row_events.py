@@ -118,7 +118,7 @@ class RowEvents:
 
     def record_creation(self, rows: Sequence[Model], using: str) -> None:
         """Write that rows were inserted together, whose keys may be unknown."""
-        keys = [self._key_of(each) for each in rows]
+        keys = [self._key_of(row) for row in rows]
         if len(keys) > MAX_KEYS or None in keys:
             self.record_many(CREATED, using)
         else:
@@ -156,7 +156,7 @@ class RowEvents:
     def _write(self, using: str, data: Iterable[Mapping[str, Any]]) -> None:
         cause, topic = self.cause(), self.topic
         texts = map(jsonrpc.write, data)
-        rows = [new_occurrence(topic, each, cause=cause) for each in texts]
+        rows = [new_occurrence(topic, text, cause=cause) for text in texts]
         if using == router.db_for_write(Occurrence) or not tells_of_commits(using):
             Occurrence.objects.record(rows)
         else:
@@ -235,7 +235,7 @@ def run_update(
     token = _in_bulk.set(True)
     try:
         with transaction.atomic(using=using, savepoint=False):
-            before = [each.watched_values(rows) if few else {} for each in events]
+            before = [event.watched_values(rows) if few else {} for event in events]
             count = run()
             for each, values in zip(events, before, strict=True):
                 if 0 < count == len(values) <= MAX_KEYS:

@@ -153,7 +153,7 @@ def findings_with_kind(
         return worst_first(
             each if each.rule == HIDDEN else each.as_advice() for each in lint_findings
         )
-    if any(each.rule in _UNREADABLE for each in lint_findings):
+    if any(finding.rule in _UNREADABLE for finding in lint_findings):
         return lint_findings
     blocking = serving_problems(definition, kind, config, uploads, registry)
     usable_kind = usable_kinds(registry).get(kind)

@@ -187,7 +187,7 @@ def _client_arguments(definition: Definition) -> tuple[str, Mapping[str, object]
         return "input_schema", definition.input_schema
     if isinstance(definition, PromptDefinition):
         required = [each.name for each in definition.arguments if each.required]
-        names = [each.name for each in definition.arguments]
+        names = [argument.name for argument in definition.arguments]
         return "arguments", _strings_schema(names, required)
     if isinstance(definition, ResourceTemplateDefinition):
         names = list(UriTemplate.parse(definition.uri_template).variables)

@@ -244,7 +244,7 @@ class Kind:
         convert: Callable[[object], Output],
     ) -> Runnable[Output]:
         called = inspect_function(self.call)
-        names = tuple(each.name for each in called.parameters)
+        names = tuple(parameter.name for parameter in called.parameters)
         if type(self).call is Kind.call or names != PARAMETERS:
             parameters = ", ".join(("self", *PARAMETERS))
             raise KindError(f"“{self.name}” has no method call({parameters}).")

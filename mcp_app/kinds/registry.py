@@ -154,7 +154,7 @@ def _member_problems(kind: type[Kind]) -> Iterator[str]:
     if not examples or not _by_definition(examples):
         yield "whose `examples` must be a dict of texts by definition."
     if not _by_definition(kind.forms) or not all(
-        isinstance(each, str) for each in kind.forms.values()
+        isinstance(form, str) for form in kind.forms.values()
     ):
         yield "whose `forms` must be a dict of dotted paths by definition."
     try:

@@ -161,7 +161,7 @@ class TextKind(Kind):
     ) -> Runnable[PromptOutput]:
         _refuse_empty(config, _("Write at least one message."))
         refuse_unknown_members(config, "messages")
-        names = _Names([each.name for each in definition.arguments], "argument")
+        names = _Names([argument.name for argument in definition.arguments], "argument")
         message = partial(_prompt_message, uploads=uploads)
         items = _required_entries(config, "messages")
         parts = [names.part_builder(item, message) for item in items]

@@ -43,7 +43,7 @@ def find_server(slug: str, returncode: int = 1) -> Server:
     if server is not None:
         return server
     rows = Server.objects.order_by("pk").values_list("slug", flat=True)
-    slugs = [repr(each) for each in rows[: MAX_SLUGS + 1]]
+    slugs = [repr(row) for row in rows[: MAX_SLUGS + 1]]
     more = " and more" if len(slugs) > MAX_SLUGS else ""
     known = f"There are: {', '.join(slugs[:MAX_SLUGS])}{more}."
     raise CommandError(

@@ -106,10 +106,10 @@ def _stream_keys(
 ) -> list[int | None]:
     """Return the key of each stream; None for one that was neither made nor raised."""
     return [
-        created[each.new.public_id]
-        if each.new is not None
-        else (each.key if each.key in raised else None)
-        for each in additions
+        created[addition.new.public_id]
+        if addition.new is not None
+        else (addition.key if addition.key in raised else None)
+        for addition in additions
     ]
 
 
@@ -171,7 +171,7 @@ def _append_together(
         for each in additions
         if each.new is None
     ]
-    events = [event for each in additions for event in _event_values(each)]
+    events = [event for addition in additions for event in _event_values(addition)]
     # As JSON each is one parameter: to quote arrays costs the client many times more.
     parameters = {
         "new": _json_text(new),
@@ -208,7 +208,7 @@ def _json_text(rows: Sequence[Mapping[str, object]]) -> str:
 def _one_after_another(
     connection: BaseDatabaseWrapper, tables: Tables, additions: Sequence[Addition]
 ) -> list[int | None]:
-    new = [each for each in additions if each.new]
+    new = [addition for addition in additions if addition.new]
     created = _insert_streams(connection, tables, new)
     others = {each.key: each for each in additions if each.key is not None}
     raised = _update_streams(connection, tables, others)
@@ -235,7 +235,7 @@ def _insert_streams(
     if not additions:
         return {}
     now = now_sql(connection)
-    rows = [_column_values(tables, each) for each in additions]
+    rows = [_column_values(tables, addition) for addition in additions]
     own = ", ".join(["%s"] * len(rows[0]))
     values = ", ".join(
         f"({own}, {now}, {'NULL' if each.state == OPEN else now})" for each in additions

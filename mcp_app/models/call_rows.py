@@ -94,7 +94,7 @@ def _line(values: Sequence[Any]) -> str:
     whole = line.count("\t") < len(values)
     if whole and "\\" not in line and "\n" not in line and "\r" not in line:
         return line
-    return "\t".join([str(each).translate(_ESCAPED) for each in values])
+    return "\t".join([str(value).translate(_ESCAPED) for value in values])
 
 
 def raise_statistics(

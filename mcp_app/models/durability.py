@@ -284,7 +284,7 @@ def most_connections(using: str) -> int | None:
         return min([total, *(each for each in own if each >= 0)])
     if vendor == "mysql":
         limits = map(int, _values_by_name(using, _MYSQL_LIMITS).values())
-        return min(each for each in limits if each)
+        return min(limit for limit in limits if limit)
     return None
 
 

@@ -146,7 +146,7 @@ class EventSubscriptionQuerySet(models.QuerySet["EventSubscription"]):
 
     def end_of_tokens(self, using: str, tokens: Iterable[AccessToken]) -> None:
         """Delete what these have subscribed to, in the caller's transaction."""
-        keys = [each.principal_key for each in tokens]
+        keys = [token.principal_key for token in tokens]
         self.using(using).filter(principal__in=keys).delete()
 
     def _change(self, before: models.Q, **values: Any) -> bool:

@@ -77,10 +77,10 @@ def _delete_one_by_one(
     """
     connection = connections[using]
     quoted = connection.ops.quote_name
-    names = [str(each.column) for each in model._meta.pk_fields]
+    names = [str(field.column) for field in model._meta.pk_fields]
     where = [f"{quoted(each)} = %s" for each in (names if column == "pk" else [column])]
     table = quoted(model._meta.db_table)
     statement = f"DELETE FROM {table} WHERE {' AND '.join(where)}"  # noqa: S608 - our own names
-    values = [each if isinstance(each, tuple) else (each,) for each in keys]
+    values = [key if isinstance(key, tuple) else (key,) for key in keys]
     with connection.cursor() as cursor:
         cursor.executemany(statement, values)

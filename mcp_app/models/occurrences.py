@@ -33,11 +33,11 @@ class OccurrenceQuerySet(models.QuerySet["Occurrence"]):
     def record(self, rows: Sequence[Occurrence]) -> None:
         """Insert rows in the caller's transaction, and say of what they are."""
         using = router.db_for_write(Occurrence)
-        for each in rows:
-            each.created_ms = NowMilliseconds()
+        for row in rows:
+            row.created_ms = NowMilliseconds()
         self.using(using).bulk_create(rows)
         changes = Change.objects.using(using)
-        for topic in dict.fromkeys(each.topic for each in rows):
+        for topic in dict.fromkeys(row.topic for row in rows):
             changes.record(EVENT, topic)
 
     def number_some(self) -> int:

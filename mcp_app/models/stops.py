@@ -120,7 +120,7 @@ class StopRows(models.QuerySet["Stop"]):
             locked = self.on().filter(pk__in=list(keys)).select_for_update()
             stops = list(locked.order_by("pk"))
             rows = models.QuerySet[Stop](Stop, using=self.db)
-            rows.filter(pk__in=[each.pk for each in stops]).update(
+            rows.filter(pk__in=[stop.pk for stop in stops]).update(
                 ended=timezone.now(),
                 ended_by_name=one_line(by.name, MAX_NAME_LENGTH),
                 ended_by_key=by.key[:MAX_NAME_LENGTH],
@@ -247,9 +247,9 @@ def _name_condition(model: type[PublishedRow]) -> models.Q:
 
 def stop_matcher(stops: Iterable[Stop]) -> Callable[[PublishedRow], bool]:
     """Return what says without a query whether one of these stops holds a row."""
-    row_stops = [each for each in stops if each.kind]
-    keys = {(each.kind, each.ref) for each in row_stops}
-    names = {(each.kind, each.served_hash) for each in row_stops}
+    row_stops = [stop for stop in stops if stop.kind]
+    keys = {(stop.kind, stop.ref) for stop in row_stops}
+    names = {(stop.kind, stop.served_hash) for stop in row_stops}
 
     def is_row_stopped(row: PublishedRow) -> bool:
         kind = row.kind_of_row

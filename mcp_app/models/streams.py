@@ -189,12 +189,12 @@ def delete_messages(using: str, streams: Sequence[Stream]) -> list[int]:
     """
     emptied: list[int] = []
     messages, size = MAX_DELETED, MAX_DELETED_BYTES
-    for each in streams:
-        messages -= each.head_seq - each.floor_seq
-        size -= each.size
+    for stream in streams:
+        messages -= stream.head_seq - stream.floor_seq
+        size -= stream.size
         if messages < 0 or size < 0:
             break
-        emptied.append(each.pk)
+        emptied.append(stream.pk)
     if streams and not emptied:
         delete_first(using, streams[0], streams[0].head_seq)
     delete_rows(using, Event, emptied, "stream_id")

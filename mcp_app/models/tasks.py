@@ -185,12 +185,12 @@ class TaskQuerySet(models.QuerySet["Task"]):
             for key, reply in replies.items():
                 if key in questions:
                     questions[key].setdefault("reply", reply)
-            answers = [each.get("reply") for each in questions.values()]
+            answers = [question.get("reply") for question in questions.values()]
             size = len(jsonrpc.write([state.get("answered"), answers]))
             if size > MAX_SIZE:
                 raise InvalidParams(TOO_LARGE.format(size=size, most=MAX_SIZE))
             values: dict[str, Any] = {"state": jsonrpc.write(state).decode()}
-            if all("reply" in each for each in questions.values()):
+            if all("reply" in question for question in questions.values()):
                 values.update(status=Status.WORKING, send_ms=0)
             return self._move(pk, parked, **values)
 

@@ -148,7 +148,7 @@ class AccessTokenRows(RecordedRows["AccessToken"]):
             # `set` says that everybody's rights changed, but this is nobody's yet.
             links = AccessToken.servers.through.objects.using(self.db)
             links.bulk_create(
-                [links.model(accesstoken=row, server=each) for each in servers]
+                [links.model(accesstoken=row, server=server) for server in servers]
             )
         return row
 

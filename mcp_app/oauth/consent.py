@@ -304,7 +304,7 @@ def _page_context(
         initial={"sealed": question.seal_for_user(user)},
     )
     form.tell_what_is_missing(visible)
-    reading = sum(each.only_reads for each in visible.tools)
+    reading = sum(tool.only_reads for tool in visible.tools)
     used = [each.token.used for each in others if each.token.used is not None]
     return {
         "form": form,

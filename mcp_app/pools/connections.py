@@ -84,14 +84,14 @@ def own_connections() -> Iterator[None]:
 
 def _detach_connections() -> Sequence[BaseDatabaseWrapper]:
     wrappers = connections.all(initialized_only=True)
-    for each in wrappers:
-        del connections[each.alias]
+    for wrapper in wrappers:
+        del connections[wrapper.alias]
     return wrappers
 
 
 def end_before_exit(threads: Iterable[threading.Thread | None]) -> None:
     """Let an ending process wait: a daemon thread that closes SQLite can crash it."""
-    _ending.update(each for each in threads if each is not None)
+    _ending.update(thread for thread in threads if thread is not None)
 
 
 @atexit.register
@@ -156,12 +156,12 @@ def waits_for_a_lock(wrappers: Sequence[Any]) -> bool:
 
 def cut_connections(lines: Sequence[ConnectionKiller]) -> None:
     """Cut what is open; does not wait."""
-    for each in lines:
+    for line in lines:
         # Otherwise a server that is reachable goes on, and keeps its locks.
-        if not _hears_of_cancelling(each.driver) or not _start_thread(
-            _cancel_and_shut, each
+        if not _hears_of_cancelling(line.driver) or not _start_thread(
+            _cancel_and_shut, line
         ):
-            each.break_connection()
+            line.break_connection()
 
 
 def _start_thread(
@@ -279,7 +279,7 @@ def note_refusal(error: BaseException | None) -> bool:
 
 def are_refused() -> bool:
     """Return whether connections cannot be opened, such as above a limit of a role."""
-    return any(time.monotonic() - each < REFUSED_S for each in _refusals)
+    return any(time.monotonic() - refusal < REFUSED_S for refusal in _refusals)
 
 
 def lacks_migration(error: BaseException) -> bool:
@@ -304,5 +304,5 @@ def may_be_refused(error: BaseException) -> bool:
 
 def _error_codes(error: BaseException) -> set[object]:
     """Return PostgreSQL's code, or MySQL's number, or SQLite's words."""
-    words = {each for each in error.args[:1] if isinstance(each, str | int)}
+    words = {arg for arg in error.args[:1] if isinstance(arg, str | int)}
     return {getattr(error.__cause__, "sqlstate", None), *words}

@@ -133,7 +133,7 @@ class PoolThread:
 
     def open_lines(self) -> list[ConnectionKiller]:
         """Return what can be cut: what Django's pool has not lent to another thread."""
-        return [each for each in list(self.lines.values()) if each.is_attached()]
+        return [line for line in list(self.lines.values()) if line.is_attached()]
 
     def do_work(self, work: Work) -> None:
         """Do the work, in this very thread; raises nothing."""
@@ -389,9 +389,9 @@ def _logging_failures() -> Iterator[None]:
 
 def _close_all() -> None:
     with _logging_failures():
-        for each in connections.all(initialized_only=True):
+        for connection in connections.all(initialized_only=True):
             with _logging_failures():
-                each.close()
+                connection.close()
 
 
 def _next(queue: SimpleQueue[Work | None], idle: float | None) -> Work | None:

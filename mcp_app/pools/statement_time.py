@@ -67,7 +67,7 @@ def time_limit(alias: str, seconds: float) -> Iterator[None]:
 
 
 def is_time_limit(error: Error) -> bool:
-    words = {each for each in error.args[:1] if isinstance(each, str | int)}
+    words = {arg for arg in error.args[:1] if isinstance(arg, str | int)}
     return not _ENDED.isdisjoint({getattr(error.__cause__, "sqlstate", None), *words})
 
 

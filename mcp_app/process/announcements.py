@@ -157,8 +157,8 @@ class Announcements:
         """
         if missed.everything:
             return list(stream.watching()), self.announced_number
-        announced = [each for each in missed.changes if mark.was_announced(each)]
-        later = [each for each in missed.changes if not mark.was_announced(each)]
+        announced = [change for change in missed.changes if mark.was_announced(change)]
+        later = [change for change in missed.changes if not mark.was_announced(change)]
         waits = self._wanted_topics(stream, later)
         wanted = [
             each for each in self._wanted_topics(stream, announced) if each not in waits
@@ -172,7 +172,7 @@ class Announcements:
     def _wanted_topics(
         self, stream: Listener, changes: Iterable[ChangedTopics]
     ) -> list[str]:
-        numbers = {each.name: each.number for each in changes}
+        numbers = {change.name: change.number for change in changes}
         return self._announcement(numbers, everything=False).wanted(stream)
 
     # -- announcing ---------------------------------------------------------------
@@ -218,8 +218,8 @@ class Announcements:
             return list(wanted)
 
     def _announcement_of(self, batches: list[PendingChanges]) -> Announcement:
-        numbers = ChainMap(*(each.numbers for each in reversed(batches)))
-        everything = any(each.change_set.everything for each in batches)
+        numbers = ChainMap(*(batch.numbers for batch in reversed(batches)))
+        everything = any(batch.change_set.everything for batch in batches)
         return self._announcement(numbers, everything=everything)
 
     def _announcement(
@@ -258,7 +258,7 @@ class Announcements:
 
         If that fails, the batches are announced without numbers.
         """
-        rows = frozenset[int]().union(*(each.change_set.unfolded for each in batches))
+        rows = frozenset[int]().union(*(batch.change_set.unfolded for batch in batches))
         for _ in range(FOLDS):
             if not rows & self._reader.known_rows:
                 return
@@ -272,8 +272,8 @@ class Announcements:
 
     def _may_show_model(self, models: frozenset[str], uri: str) -> bool:
         return any(
-            each.model._meta.label_lower in models and each.may_show_uri(uri)
-            for each in self._bindings.values()
+            binding.model._meta.label_lower in models and binding.may_show_uri(uri)
+            for binding in self._bindings.values()
         )
 
     def tell(self, what: str, server: str) -> None:

@@ -151,8 +151,8 @@ class EventDelivery:
 
     def _topics(self) -> set[str]:
         catalogs = self._process.catalogs.by_slug.values()
-        entries = (each for catalog in catalogs for each in catalog.events.values())
-        return {each.definition.topic for each in entries}
+        entries = (event for catalog in catalogs for event in catalog.events.values())
+        return {entry.definition.topic for entry in entries}
 
     async def _claim_all(self) -> None:
         try:

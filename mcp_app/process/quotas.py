@@ -209,7 +209,7 @@ class Uploads:
         totals: Counter[Owner] = Counter()
         for task, size in self._sizes.items():
             totals[self._owner_of_task(task)] += size
-        some = [each for each in totals if each.stranger] or list(totals)
+        some = [total for total in totals if total.stranger] or list(totals)
         most = max(some, key=totals.__getitem__)
         return next(each for each in self._sizes if self._owner_of_task(each) == most)
 
@@ -218,7 +218,7 @@ class Uploads:
 
     def _is_crowded(self, task: Reader) -> bool:
         owner = self._owner_of_task(task)
-        bodies = sum(self._owner_of_task(each) == owner for each in self._sizes)
+        bodies = sum(self._owner_of_task(size) == owner for size in self._sizes)
         at_address = owner.stranger and bool(owner.person)
         return at_address and bodies >= MAX_BODIES_PER_ADDRESS
 

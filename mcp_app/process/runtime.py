@@ -200,7 +200,7 @@ class Process:
             post=mailbox.post,
             user_code=user_code,
             sealer=sealer,
-            cursor_keys=[derived_key(each, "cursors") for each in keys],
+            cursor_keys=[derived_key(key, "cursors") for key in keys],
             limits=limits,
             rates=self.rates,
             coerce=mcp_settings.coerce,
@@ -435,7 +435,7 @@ class Process:
     def build_report(self) -> Report:
         answered = self.log.answered_requests()
         return Report(
-            streams=Counter(each.server for each in self.listeners),
+            streams=Counter(listener.server for listener in self.listeners),
             calls=Counter(
                 each.request.catalog.server.slug
                 for each in self.running

@@ -87,7 +87,7 @@ class TaskChanges:
         if not records:
             yield
             return
-        self._listeners[listener] = {each.pk: each.updated_ms for each in records}
+        self._listeners[listener] = {record.pk: record.updated_ms for record in records}
         # One may have changed since it was read.
         self._process.spawn_task(self._tell_listeners(None))
         try:

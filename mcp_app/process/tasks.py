@@ -216,7 +216,7 @@ class TaskRunner:
         return self._process.catalogs.by_slug.values()
 
     def _has_tools(self) -> bool:
-        return any(each.has_tasks for each in self._catalogs)
+        return any(catalog.has_tasks for catalog in self._catalogs)
 
     async def _claim(self) -> None:
         try:

@@ -75,7 +75,7 @@ def _visible_of_catalog(catalog: Catalog, rights: Rights) -> Visible | None:
 
     def allowed_definitions(name: str) -> list[Any]:
         entries = (each.definition for each in catalog.offered[name])
-        return [each for each in entries if rights.meets_demands(each.demands)]
+        return [entry for entry in entries if rights.meets_demands(entry.demands)]
 
     return Visible(
         tools=allowed_definitions("tools"),

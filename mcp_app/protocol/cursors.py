@@ -61,7 +61,7 @@ class Sealer:
     """
 
     def __init__(self, secrets: Sequence[str], purpose: str, *, size: int) -> None:
-        self._keys = [AESGCM(derived_key(each, purpose)) for each in secrets]
+        self._keys = [AESGCM(derived_key(secret, purpose)) for secret in secrets]
         self._size = size
 
     def seal(self, value: JsonObject, bound: bytes) -> str:

@@ -87,11 +87,11 @@ def _with_alternatives(schema: JsonObject) -> JsonObject:
     kinds = schema.get("type")
     about = {name: each for name, each in schema.items() if name in _ABOUT}
     if isinstance(values, list):
-        if all(isinstance(each, str) and each for each in values):
+        if all(isinstance(value, str) and value for value in values):
             # autogen reads no `const`.
             return {**schema, "type": "string", "enum": values}
         branches = [*_schemas_of(values)]
-        text = ", ".join(json.dumps(each, ensure_ascii=False) for each in values)
+        text = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
         said = f"{about.get('description', '').rstrip('.')}. One of: {text}."
         about["description"] = said.lstrip(". ")
     elif isinstance(kinds, list):
@@ -104,12 +104,12 @@ def _with_alternatives(schema: JsonObject) -> JsonObject:
 
 def _schemas_of(values: list[Any]) -> Iterator[JsonObject]:
     """Yield a schema for each type of these values."""
-    if texts := [each for each in values if isinstance(each, str) and each]:
+    if texts := [value for value in values if isinstance(value, str) and value]:
         yield {"type": "string", "enum": texts}
     if "" in values:
         yield {"type": "string", "maxLength": 0}
-    if numbers := [each for each in values if type(each) in (int, float)]:
-        kind = "integer" if all(type(each) is int for each in numbers) else "number"
+    if numbers := [value for value in values if type(value) in (int, float)]:
+        kind = "integer" if all(type(number) is int for number in numbers) else "number"
         yield {"type": kind, "minimum": min(numbers), "maximum": max(numbers)}
     found = {*map(type, values)}
     yield from ({"type": name} for kind, name in _KINDS.items() if kind in found)

@@ -105,7 +105,7 @@ def secret_members(schema: Schema, names: Collection[str] = ()) -> frozenset[str
             break
         secret |= more
     paths = [each.path for each in found if _DEFINITIONS.isdisjoint(each.path[:1])]
-    if any(_owner(each).startswith("#/") for each in paths):
+    if any(_owner(path).startswith("#/") for path in paths):
         return AllBut({_owner(each.path) for each in every} - secret)
     return frozenset(secret)
 

@@ -119,7 +119,7 @@ def _other_than(options: list[object]) -> str:
 
 
 def _alternatives(values: Iterable[object]) -> str:
-    *first, last = dict.fromkeys(jsonrpc.write(each).decode() for each in values)
+    *first, last = dict.fromkeys(jsonrpc.write(value).decode() for value in values)
     return f"{', '.join(first)} or {last}" if first else last
 
 

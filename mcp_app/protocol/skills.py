@@ -146,7 +146,7 @@ def _check_frontmatter(frontmatter: JsonObject) -> None:
     data = frontmatter.get("metadata", {})
     texts = [*(data.values() if isinstance(data, dict) else [None])]
     texts += [frontmatter.get(each, "-") for each in TEXT_FIELDS]
-    is_usual = all(isinstance(each, str) for each in texts)
+    is_usual = all(isinstance(text, str) for text in texts)
     if not is_usual or not 0 < len(frontmatter.get("compatibility", "-")) <= MAX_TEXT:
         rule = f"each value of metadata are texts; compatibility has 1 to {MAX_TEXT}"
         fields = ", ".join(TEXT_FIELDS)

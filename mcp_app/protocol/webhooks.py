@@ -66,7 +66,7 @@ def sign_message(
 ) -> str:
     """Return `webhook-signature`: one signature for each secret."""
     content = f"{message_id}.{seconds}.".encode() + body
-    macs = (hmac.digest(_key_of(each), content, "sha256") for each in secrets)
+    macs = (hmac.digest(_key_of(secret), content, "sha256") for secret in secrets)
     return " ".join(f"v1,{b64encode(each).decode()}" for each in macs)
 
 
@@ -180,7 +180,7 @@ class Webhook(_Subscription):
     @property
     def watermark(self) -> int:
         """All up to it is acknowledged or given up."""
-        return min((each[0] - 1 for each in self.retries), default=self.position)
+        return min((retry[0] - 1 for retry in self.retries), default=self.position)
 
 
 def subscription_id(

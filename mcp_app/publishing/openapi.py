@@ -145,7 +145,7 @@ def keep_offers(
 ) -> OpenApiDocument:
     """Keep offers in the row of a title, or in a known one; raise `DocumentError`."""
     try:
-        stored = pack_offers([each.to_json() for each in offers])
+        stored = pack_offers([offer.to_json() for offer in offers])
     except TooManyOffers as error:
         raise DocumentError(str(error)) from None
     values |= {
@@ -181,7 +181,7 @@ def _one_line_text(value: object, longest: int) -> str:
 def offers_in(row: OpenApiDocument) -> dict[str, Offer]:
     """Return what a document offered when it was last read, by key."""
     offers = map(Offer.from_json, row.unpack_offers())
-    return {each.key: each for each in offers}
+    return {offer.key: offer for offer in offers}
 
 
 def lock_document(row: OpenApiDocument) -> OpenApiDocument:
@@ -450,10 +450,10 @@ def _tool_from_offer(
 
 def _tags_of_offer(offer: Offer) -> str:
     words = (
-        re.sub(r"[^A-Za-z0-9_.:-]+", "-", each).strip("-").lower()[:MAX_TAG_LENGTH]
-        for each in offer.tags
+        re.sub(r"[^A-Za-z0-9_.:-]+", "-", tag).strip("-").lower()[:MAX_TAG_LENGTH]
+        for tag in offer.tags
     )
-    tags = " ".join(dict.fromkeys(each for each in words if each))
+    tags = " ".join(dict.fromkeys(word for word in words if word))
     if len(tags) > MAX_TAGS_LENGTH:
         tags = tags[:MAX_TAGS_LENGTH].rpartition(" ")[0]
     return tags

@@ -80,7 +80,7 @@ class NotReady(PublicationRefused):
     """Something must be fixed first."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
-        super().__init__(" ".join(each.message for each in findings))
+        super().__init__(" ".join(finding.message for finding in findings))
         self.findings = findings
 
 
@@ -176,8 +176,8 @@ def propose_version(
     content = version.read()
     judged = judge_row_content(row, content, registry)
     blocking = [
-        each if each.rule in UNSERVABLE else each.as_advice()
-        for each in judged.findings
+        finding if finding.rule in UNSERVABLE else finding.as_advice()
+        for finding in judged.findings
     ]
     return Proposal(
         row,

@@ -60,7 +60,7 @@ def require_right(by: Person | AnonymousUser | None, right: str) -> None:
 def runs_another(before: JsonObject, after: JsonObject) -> bool:
     """Return whether a change needs *Can change what stands behind a definition*."""
     kinds = {before.get("kind"), after.get("kind")}
-    guarded = any(each and is_guarded(each) for each in kinds)
+    guarded = any(kind and is_guarded(kind) for kind in kinds)
     return guarded and _differs_in_any(("kind", "config"), before, after)
 
 

@@ -47,11 +47,11 @@ class Findings:
 
     @property
     def to_fix(self) -> list[Finding]:
-        return [each for each in self.findings if each.level is Level.MUST_FIX]
+        return [finding for finding in self.findings if finding.level is Level.MUST_FIX]
 
     @property
     def advices(self) -> list[Finding]:
-        return [each for each in self.findings if each.level is Level.ADVICE]
+        return [finding for finding in self.findings if finding.level is Level.ADVICE]
 
 
 def judge_row_content(

@@ -78,7 +78,7 @@ def look_at_server(
         raise
     if row is not None and not listing.is_complete:
         # What was not read is not gone.
-        keys = {each.key for each in offers}
+        keys = {offer.key for offer in offers}
         offers += [each for key, each in offers_in(row).items() if key not in keys]
     if row is not None and row.title != site.title:
         # The settings name it.

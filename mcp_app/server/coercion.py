@@ -111,7 +111,7 @@ def accepted_arguments(
     # Which names there are, and where null may be, is not seen by other values.
     nulls = {n for n, each in arguments.items() if each is None} - judged
     valueless = {n: None if n in nulls else 0 for n in arguments}
-    places = {"$", *(jsonrpc.path_text([each]) for each in nulls)}
+    places = {"$", *(jsonrpc.path_text([null]) for null in nulls)}
     violations = validator.violations(valueless, 1_000)
     return arguments, [each for each in violations if each.path in places]
 
@@ -231,7 +231,7 @@ def _own_keywords_allow_string(schema: Schema) -> bool:
     values = _list_or_empty(schema.get("enum"))
     if "const" in schema:
         values.append(schema["const"])
-    return not values or any(isinstance(each, str) for each in values)
+    return not values or any(isinstance(value, str) for value in values)
 
 
 def _member_schemas(schema: Schema, name: str) -> Iterator[object]:

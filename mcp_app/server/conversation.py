@@ -83,8 +83,8 @@ def read_batch(
     check_batches(revision)
     messages = envelope.parse_batch(value, most, lenient=lenient)
     batch = Batch(
-        [each for each in messages if isinstance(each, Request)],
-        [each for each in messages if not isinstance(each, Request)],
+        [message for message in messages if isinstance(message, Request)],
+        [message for message in messages if not isinstance(message, Request)],
     )
     for each in messages:
         if not isinstance(each, Reply) and negotiation.is_stateless(each.params, None):
@@ -177,7 +177,7 @@ class QuestionPlaces:
         """Let a thread wait; if as many as may do so, another gives up for it."""
         if len(self._in_threads) < self._most_in_threads:
             return
-        shares = Counter(each.owner for each in self._in_threads)
+        shares = Counter(thread.owner for thread in self._in_threads)
 
         def weight_of(owner: Owner) -> int:
             # Strangers count as if they had one more.
@@ -187,7 +187,7 @@ class QuestionPlaces:
         # Without a difference of two, they would take it from each other in turns.
         if weight_of(owner) < weight_of(place.owner) + 2:
             raise TooManyQuestions(NO_THREAD)
-        oldest = next(each for each in self._in_threads if each.owner == owner)
+        oldest = next(thread for thread in self._in_threads if thread.owner == owner)
         del self._in_threads[oldest]
         oldest.lost = True
         oldest.give_up()
@@ -286,7 +286,7 @@ def _wire_messages(message: SamplingMessage, revision: Revision) -> list[JsonObj
     if len(blocks) > 1 and revision.sampling_content_lists:
         return [{"role": message.role, "content": blocks}]
     # Before 2025-11-25 a message has one block: the others follow it.
-    return [{"role": message.role, "content": each} for each in blocks]
+    return [{"role": message.role, "content": block} for block in blocks]
 
 
 def _check_tool_uses(messages: Sequence[SamplingMessage]) -> None:
@@ -299,7 +299,7 @@ def _check_tool_uses(messages: Sequence[SamplingMessage]) -> None:
                 "A message with tool results must have the role user and no other"
                 " content."
             )
-        result_ids = {each.tool_use_id for each in results}
+        result_ids = {result.tool_use_id for result in results}
         if result_ids != wanted:
             raise _unbalanced_error(result_ids ^ wanted)
         wanted = {each.id for each in message.content if isinstance(each, ToolUse)}
@@ -326,7 +326,7 @@ def check_tools(
             ' which is the limit. Offer no more tools, or set tool_choice="none".'
         )
     names_by_id = {each.id: each.name for each in chain.from_iterable(uses)}
-    output_schemas = {each.name: each.output_schema for each in tools}
+    output_schemas = {tool.name: tool.output_schema for tool in tools}
     for each in chain.from_iterable(message.content for message in messages):
         if not isinstance(each, ToolResult) or each.structured is None:
             continue

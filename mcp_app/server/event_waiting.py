@@ -120,7 +120,7 @@ async def _latest_events(run: Run, subscription: Subscription, most: int) -> Too
     return ToolOutput(
         (),
         structured={
-            "events": [event_to_wire(each, entry.identity) for each in events],
+            "events": [event_to_wire(event, entry.identity) for event in events],
             "cursor": cursor_at(run.request, entry, newest),
         },
     )
@@ -155,7 +155,7 @@ async def _next_events(
         run = Run(await run.request.adapters.events.renew_request(run.request))
         subscription = await find_subscription(run, params)
     answer: JsonObject = {
-        "events": [event_to_wire(each, entry.identity) for each in batch.events],
+        "events": [event_to_wire(event, entry.identity) for event in batch.events],
         "cursor": cursor_at(run.request, entry, position),
     }
     if truncated:

@@ -197,7 +197,7 @@ async def choose_events(
 ) -> Sequence[Occurred]:
     """Return which of these the subscriber is told of, as it is told of them."""
     entry = subscription.entry
-    addressed = [each for each in rows if _is_addressed(run.request, entry, each)]
+    addressed = [row for row in rows if _is_addressed(run.request, entry, row)]
     if not addressed:
         return ()
     arguments: dict[str, Any] = {**subscription.bound, "occurrences": addressed}

@@ -126,14 +126,14 @@ def visible_listing(request: Request, listing: Listing) -> Listing:
         if entry.identity == GET_TASK_RESULT and entry.runnable.ours:
             # For those who see a tool that it fetches the results of.
             tools = (each.definition for each in request.catalog.offered["tools"])
-            late = (each for each in tools if each.task_support == OPTIONAL)
+            late = (tool for tool in tools if tool.task_support == OPTIONAL)
             return any(map(request.sees, late))
         if entry.identity == WAIT_FOR_EVENT and entry.runnable.ours:
             events = request.catalog.offered["events"]
-            return any(request.sees(each.definition) for each in events)
+            return any(request.sees(event.definition) for event in events)
         if entry.identity == READ_SKILL and entry.runnable.ours:
             skills = request.catalog.skills.values()
-            return any(request.sees(each.definition) for each in skills)
+            return any(request.sees(skill.definition) for skill in skills)
         return request.sees(entry.definition)
 
     by = VisibilityKey(request.rights.met, request.principal.scope)

@@ -385,7 +385,7 @@ def refuse_in(alias: str | None) -> None:
 
 def _user_line() -> str:
     frames = reversed(traceback.extract_stack())
-    asking = next(each for each in frames if not each.filename.startswith(PACKAGE))
+    asking = next(frame for frame in frames if not frame.filename.startswith(PACKAGE))
     return f"{asking.filename}:{asking.lineno}"
 
 

@@ -35,23 +35,23 @@ def own_tools(
     `MCP["DISABLED_TOOLS"]` switches them off by name.  A tool of the site that is
     called as one that fetches results, waits or reads skills stands in its place.
     """
-    names = {each.identity for each in tools}
-    fetches = any(each.definition.task_support == OPTIONAL for each in tools)
+    names = {tool.identity for tool in tools}
+    fetches = any(tool.definition.task_support == OPTIONAL for tool in tools)
     if not (fetches or events or skills or server.uses_search):
         return []
-    tags = frozenset[str]().union(*(each.definition.tags for each in tools))
+    tags = frozenset[str]().union(*(tool.definition.tags for tool in tools))
     own = SEARCHING_TOOLS if server.uses_search else ()
     entries = [_make_entry(tags, *each) for each in own]
     if fetches and GET_TASK_RESULT not in names:
         entries.append(_make_entry(tags, *RESULT_TOOL))
     if events and WAIT_FOR_EVENT not in names:
-        tags = tags.union(*(each.definition.tags for each in events))
+        tags = tags.union(*(event.definition.tags for event in events))
         entries.append(_make_entry(tags, *EVENT_TOOL))
     if skills and READ_SKILL not in names:
-        tags = tags.union(*(each.definition.tags for each in skills))
+        tags = tags.union(*(skill.definition.tags for skill in skills))
         entries.append(_make_entry(tags, *SKILL_TOOL))
     disabled_tools = mcp_settings.disabled_tools
-    return [each for each in entries if each.identity not in disabled_tools]
+    return [entry for entry in entries if entry.identity not in disabled_tools]
 
 
 def _make_entry(

@@ -250,14 +250,14 @@ def _parse_roots(result: JsonObject) -> Sequence[Root]:
     roots = result.get("roots")
     if not isinstance(roots, list):
         raise ClientRefused("The answer to roots/list must have roots, a list.")
-    for each in roots:
-        if not isinstance(each, dict) or type(each.get("uri")) is not str:
+    for root in roots:
+        if not isinstance(root, dict) or type(root.get("uri")) is not str:
             raise ClientRefused("Each root must be an object with a uri, a string.")
     # Other schemes are not roots (client/roots, "Root").
     return [
-        Root(uri=each["uri"], name=each.get("name"))
-        for each in roots
-        if each["uri"].startswith("file://")
+        Root(uri=root["uri"], name=root.get("name"))
+        for root in roots
+        if root["uri"].startswith("file://")
     ]
 
 
@@ -325,7 +325,7 @@ def _parse_sample(result: JsonObject) -> SamplingResult:
         raise ClientRefused("A sampled message must have a role and a model.")
     return SamplingResult(
         role=role,
-        content=[sampled_block(each) for each in blocks],
+        content=[sampled_block(block) for block in blocks],
         model=result["model"],
         stop_reason=result.get("stopReason"),
     )

@@ -411,8 +411,8 @@ class RoundTrip:
                 refusals.append(error)
         if refusals:
             required: JsonObject = {}
-            for each in refusals:
-                _merge_required(required, each.required)
+            for refusal in refusals:
+                _merge_required(required, refusal.required)
             raise ClientCannot(" ".join(each.message for each in refusals), required)
         return prepared
 

@@ -62,7 +62,7 @@ async def accept_subscription(run: Run) -> tuple[Interest, JsonObject]:
     tasks: Sequence[TaskRecord] = ()
     if "taskIds" in wanted:
         tasks = await readable_tasks(run.request, _requested_names(wanted, "taskIds"))
-        honoured["taskIds"] = [each.public_id for each in tasks]
+        honoured["taskIds"] = [task.public_id for task in tasks]
     lists = frozenset(LISTS[member] for member in honoured if member in LISTS)
     return Interest(lists, frozenset(uris), tasks), honoured
 
@@ -70,7 +70,7 @@ async def accept_subscription(run: Run) -> tuple[Interest, JsonObject]:
 def _requested_names(wanted: JsonObject, member: str) -> list[str]:
     """Return the URIs or ids that a member of the filter names, each once."""
     names = wanted.get(member, [])
-    if type(names) is not list or not all(type(each) is str for each in names):
+    if type(names) is not list or not all(type(name) is str for name in names):
         raise InvalidParams(f"params.notifications.{member} must be a list of strings.")
     if len(names) > MAX_NAMES:
         raise InvalidParams(

@@ -303,7 +303,7 @@ def request_state_of(state: TaskState) -> RequestState:
     questions = (state.questions or {}).values()
     return RequestState(
         round_trip=state.round_trip,
-        open_digests={each["key"]: each["digest"] for each in questions},
+        open_digests={question["key"]: question["digest"] for question in questions},
         answered={key: tuple(each) for key, each in (state.answered or {}).items()},
     )
 

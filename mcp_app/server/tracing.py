@@ -182,7 +182,7 @@ class Tracing:
         pairs = [(meta.get(TRACEPARENT), meta.get(TRACESTATE))]
         if headers is not None:
             pairs.append((headers.get(b"traceparent"), headers.get(b"tracestate")))
-        contexts = (_read_context(*each) for each in pairs)
+        contexts = (_read_context(*pair) for pair in pairs)
         return [each for each in contexts if each is not None]
 
     def _request_attributes(self, request: Request, method: str) -> Attributes:

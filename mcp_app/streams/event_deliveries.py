@@ -52,7 +52,7 @@ def watermark(position: int, retries: Sequence[Retry]) -> int:
     failed.  Who reads a body has what is in it: so in a body that is posted again its
     own retry does not count.
     """
-    return min([position + 1, *(each.number for each in retries)]) - 1
+    return min([position + 1, *(retry.number for retry in retries)]) - 1
 
 
 class Pace:
@@ -81,7 +81,7 @@ class Claim:
         self.record = record = record_of(row)
         self._pace = pace
         self.position = record.position
-        self.retries = [Retry(*each) for each in record.retries]
+        self.retries = [Retry(*retry) for retry in record.retries]
         self._dropped = [*record.given_up]
         self._recent: list[dict[str, Any]] = read_json(row.recent)
         self._paced_ms, self._hold_ms = record.paced_ms, 0
@@ -102,7 +102,7 @@ class Claim:
         return time.monotonic() - self._renewed < LEASE_MS / 1_000
 
     def due_retries(self) -> list[Retry]:
-        return [each for each in self.retries if each.due_ms <= self.now_ms]
+        return [retry for retry in self.retries if retry.due_ms <= self.now_ms]
 
     def free_places(self, most: int) -> int:
         """Return how many new events may be posted now."""
@@ -111,7 +111,7 @@ class Claim:
 
     def watermark_at(self, number: int) -> int:
         """Return the watermark for the body of an event."""
-        others = [each for each in self.retries if each.number != number]
+        others = [retry for retry in self.retries if retry.number != number]
         return watermark(max(self.position, number), others)
 
     def hold(self, milliseconds: int) -> None:
@@ -122,7 +122,7 @@ class Claim:
         self, number: int, error: str, status: int = 0, *, is_final: bool = False
     ) -> None:
         """Take what became of an event; without an `error` it is acknowledged."""
-        now_ms, attempts = self.now_ms, {each[0]: each[1] for each in self.retries}
+        now_ms, attempts = self.now_ms, {retry[0]: retry[1] for retry in self.retries}
         failures = attempts.get(number, 0)
         self.drop_retry(number)
         if number > self.position:
@@ -158,12 +158,12 @@ class Claim:
         self.state.update(answer, last_error=error, last_status=status)
 
     def drop_retry(self, number: int) -> None:
-        self.retries = [each for each in self.retries if each.number != number]
+        self.retries = [retry for retry in self.retries if retry.number != number]
 
     def columns(self) -> dict[str, Any]:
         """Return what the row is to have now."""
         hold_ms, check_ms = self._hold_ms, self.now_ms + CHECK_MS
-        due_ms = min([check_ms, *(each.due_ms for each in self.retries)])
+        due_ms = min([check_ms, *(retry.due_ms for retry in self.retries)])
         if len(self.retries) >= MAX_RETRIES:
             hold_ms = max(hold_ms, due_ms)
         if not self.state["active"]:

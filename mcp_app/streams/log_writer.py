@@ -154,7 +154,7 @@ def _write_with_retries(batch: Batch) -> list[Result]:
             if not is_conflict(error):
                 return _resolve_outcome(batch, error)
         else:
-            if any(isinstance(each, StreamFenced) for each in results):
+            if any(isinstance(result, StreamFenced) for result in results):
                 return _committed_late(batch) or results
             return results
     return _written(batch)

@@ -91,7 +91,7 @@ def load_occurrences(topic: str, after: int, most: int) -> Portion:
     rows = _own_rows().filter(topic=topic, number__gt=after).order_by("number")
     values = list(rows.values_list(*_COLUMNS)[:most])
     # Afterwards: what was forgotten meanwhile counts as missed.
-    return Portion([_occurrence_of(*each) for each in values], load_floor())
+    return Portion([_occurrence_of(*value) for value in values], load_floor())
 
 
 def load_latest(topic: str, most: int) -> list[Occurred]:

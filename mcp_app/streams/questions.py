@@ -173,7 +173,7 @@ def _erase_question(
 
 
 def _waiting_by_key(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
-    rows = _current_questions().filter(rpc_id__in={each.identifier for each in keys})
+    rows = _current_questions().filter(rpc_id__in={key.identifier for key in keys})
     waits = Case(When(answer="", then=True), default=False)
     there = rows.values_list("session_id", "rpc_id", waits)
     return {QuestionKey(session, name): bool(waits) for session, name, waits in there}
@@ -182,14 +182,14 @@ def _waiting_by_key(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
 def _store_answers(answers: list[Answer]) -> dict[Answer, str]:
     """Store first answers; return what each question has now, "" after its call."""
     firsts: dict[QuestionKey, Answer] = {}
-    for each in answers:
-        firsts.setdefault(each.question, each)
+    for answer in answers:
+        firsts.setdefault(answer.question, answer)
     there = {key for key, each in firsts.items() if _answer(each)}
     texts = _answers({each.identifier for each in there})
     return {
-        each: texts.get(each.question.identifier, "")
-        for each in answers
-        if each.question in there
+        answer: texts.get(answer.question.identifier, "")
+        for answer in answers
+        if answer.question in there
     }
 
 

@@ -248,7 +248,7 @@ class OwnedStream:
 
     def _drop_queued(self, error: Exception) -> None:
         self._clear_queue()
-        self._erasers = [each for each in self._erasers if each[0] <= self.seq]
+        self._erasers = [eraser for eraser in self._erasers if eraser[0] <= self.seq]
         for _, waiting in self._waiting:
             if not waiting.done():
                 waiting.set_exception(error)
@@ -420,7 +420,7 @@ class RequestLog:
         if self.waiting <= MOST_BYTES:
             return streams
         # A question or an answer does not wait for what others send without end.
-        few = (each for each in streams if each.queued_bytes <= FEW_BYTES)
+        few = (stream for stream in streams if stream.queued_bytes <= FEW_BYTES)
         return list(dict.fromkeys([*islice(few, MOST_WITH_FEW), *streams]))
 
     async def _commit_gains(self, gains: list[tuple[OwnedStream, Gain]]) -> None:

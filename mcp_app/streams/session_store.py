@@ -370,10 +370,10 @@ class SessionStore:
         """Note that sessions with a stream or a running call here are in use."""
         now = time.monotonic()
         used = [
-            each
-            for each in self._cached_sessions.values()
-            if (each.streams or each.running)
-            and now - each.last_used > self._touch_after(each)
+            session
+            for session in self._cached_sessions.values()
+            if (session.streams or session.running)
+            and now - session.last_used > self._touch_after(session)
         ]
         for start in range(0, len(used), RELOAD_BATCH_SIZE):
             some = used[start : start + RELOAD_BATCH_SIZE]

@@ -199,7 +199,7 @@ class SseReader:
             await self._read_new_messages(heads)
             self.looks += 1
             self._begin_to_delete()
-            owners = {each.owner: each.heartbeat_ms for each in heads if each.is_open}
+            owners = {head.owner: head.heartbeat_ms for head in heads if head.is_open}
             if self._peers.observe_open_streams(owners, began):
                 await self._orphaned()
         except Exception as error:
@@ -286,7 +286,7 @@ class SseReader:
     async def _delete_read(self) -> None:
         """Delete what was read; calls that must not run twice keep their rows."""
         self._deleted_at = time.monotonic()
-        keys = {pk for each in self._sessions.values() for pk in each.over}
+        keys = {pk for session in self._sessions.values() for pk in session.over}
         try:
             if keys:
                 done = await writer.run(Stream.objects.delete_read, sorted(keys))
@@ -319,7 +319,7 @@ def _heads(sessions: Sequence[int]) -> Sequence[Head]:
 
 def _events(places: Sequence[Place]) -> Mapping[int, Sequence[tuple[int, str]]]:
     rows = Event.objects.current()
-    some = [_first_ones(rows, each) if each.much else each for each in places]
+    some = [_first_ones(rows, place) if place.much else place for place in places]
     # One IN for all that are read whole: most streams are a single message.
     wanted = Q(stream_id__in=[each.stream for each in some if each.is_everything])
     for stream, after, upto, *_ in (each for each in some if not each.is_everything):

@@ -210,7 +210,7 @@ def lapse_calls(limits: Limits) -> int | None:
     text = NOBODY_DECIDED.format(hours=limits.approval_wait / 3_600)
     rows = list(Task.objects.overdue(limits.approval_wait)[:AT_ONCE])
     endings = [(row.pk, row.status, None, refusal_ending(row, text)) for row in rows]
-    return sum(Task.objects.deny(*each) for each in endings) or None
+    return sum(Task.objects.deny(*ending) for ending in endings) or None
 
 
 def expired_tasks(limits: Limits) -> Sequence[ExpiredRows]:

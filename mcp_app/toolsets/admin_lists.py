@@ -100,13 +100,13 @@ def _filters(changes: Any) -> dict[str, Any]:
     """Return the filters of a list by titles, those of one title by their fields."""
     # Else choices have the numbers of their rows in their names.
     changes.add_facets = False
-    titles = Counter(plain_text(each.title) for each in changes.filter_specs)
+    titles = Counter(plain_text(spec.title) for spec in changes.filter_specs)
     filters = {}
-    for each in changes.filter_specs:
-        title = plain_text(each.title)
-        field = next(iter(each.expected_parameters()), title)
+    for spec in changes.filter_specs:
+        title = plain_text(spec.title)
+        field = next(iter(spec.expected_parameters()), title)
         if not is_secret_path(field, changes.model):
-            filters[title if titles[title] == 1 else field] = each
+            filters[title if titles[title] == 1 else field] = spec
     return filters
 
 

@@ -156,8 +156,8 @@ def object_output(value: JsonObject) -> ToolOutput:
 def message_output(visit: Visit, usual: str = DONE, **members: object) -> ToolOutput:
     """Return what the site told after it did something, with further members."""
     messages = [*get_messages(visit.request)]
-    texts = [plain_text(each.message) for each in messages] or [usual]
-    if any(each.level >= ERROR for each in messages):
+    texts = [plain_text(message.message) for message in messages] or [usual]
+    if any(message.level >= ERROR for message in messages):
         return ToolOutput([Text("\n".join(texts))], is_error=True)
     return object_output({**members, "messages": texts})
 

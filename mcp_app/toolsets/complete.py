@@ -74,7 +74,7 @@ def _make_tools(registry: Registry, toolset: Toolset) -> None:
         # Its texts are for clients, whoever asks first.
         with translation.override(None):
             tools = [*declare_tools(toolset, registry)]
-        for definition in (each.definition for each in tools):
+        for definition in (tool.definition for tool in tools):
             problems = [name_problem(definition.name), *definition_problems(definition)]
             if text := " ".join(filter(None, problems)):
                 raise RegistrationError(text)

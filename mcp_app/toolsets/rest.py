@@ -123,7 +123,7 @@ def _operations(generator: SchemaGenerator, toolset: Toolset) -> list[_Operation
 
 
 def _check_parameters(offers: Sequence[Offer], chosen: Sequence[str]) -> None:
-    known = dict.fromkeys(name for each in offers for name in each.pairs if name)
+    known = dict.fromkeys(name for offer in offers for name in offer.pairs if name)
     for each in chosen:
         if argument_name(each) not in known:
             message = f"parameters names {each!r}. There is {', '.join(known)}."
@@ -308,7 +308,7 @@ class _Operation:
         fields = getattr(serializer, "fields", {}).values() if body else ()
         files = [e for e in fields if isinstance(e, FileField) and not e.read_only]
         is_bare = body.get("required") and self.method != "PATCH"
-        if (is_bare and any(each.required for each in files)) or "FILES" in self.reads:
+        if (is_bare and any(file.required for file in files)) or "FILES" in self.reads:
             self.bar, files = "it wants a file", []
         for each in files:
             self.remarks.append(f"{each.field_name} is left out: no file can be sent")
@@ -359,7 +359,7 @@ class _Operation:
         ways = [type(each) for each in self.view.get_authenticators()]
         usual = {*api_settings.DEFAULT_AUTHENTICATION_CLASSES, *_OWN_WAYS}
         if ways and not usual.intersection(ways):
-            names = " and ".join(each.__name__ for each in ways)
+            names = " and ".join(way.__name__ for way in ways)
             raise RegistrationError(
                 f"{names} may let in others than the site's users, and as a tool any"
                 " user would come in as if let in by it. If that is right, add"

@@ -100,8 +100,8 @@ async def take_in_order(
     for what turns out to belong to nothing that is open here.
     """
     log_cancellations(messages)
-    for each in messages:
-        await take_message(current, session, each, person)
+    for message in messages:
+        await take_message(current, session, message, person)
 
 
 def is_charged(message: Message) -> bool:
@@ -166,11 +166,11 @@ def cancelled_id(params: dict[str, Any]) -> str | int | None:
 def log_cancellations(messages: Sequence[Message]) -> None:
     """Log once what a request cancels: how much, and the first reason."""
     reasons = [
-        str(each.params.get("reason", ""))[:LOGGED]
-        for each in messages
-        if type(each) is Notification
-        and each.method == CANCELLED
-        and cancelled_id(each.params) is not None
+        str(message.params.get("reason", ""))[:LOGGED]
+        for message in messages
+        if type(message) is Notification
+        and message.method == CANCELLED
+        and cancelled_id(message.params) is not None
     ]
     if len(reasons) == 1:
         call_logger.info("A client cancelled a request.", extra={"reason": reasons[0]})

@@ -201,7 +201,7 @@ class StandingStream(OpenStream):
     def __exit__(self, *_: object) -> None:
         super().__exit__()
         self._session.streams.remove(self)
-        others = [each for each in self._session.streams if each.number]
+        others = [stream for stream in self._session.streams if stream.number]
         if self._is_newest and others:
             # Another one here takes its place; other processes cannot know.
             heir = max(others, key=lambda each: each.number)

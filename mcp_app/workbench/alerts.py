@@ -41,7 +41,7 @@ def watch() -> None:
     """Tell what is to be told, in a thread that ends then: mails may take long."""
     try:
         signals = (tool_failing, work_waiting)
-        if mcp_settings.alerts or any(each.has_listeners() for each in signals):
+        if mcp_settings.alerts or any(signal.has_listeners() for signal in signals):
             tell_alerts(timezone.now())
     except Exception:
         logger.exception("Alerts could not be sent.")
@@ -61,11 +61,11 @@ def tell_alerts(now: datetime) -> None:
     rows = row_counts(MODELS, lambda _model: Q(pk__in=[])).values()
     tokens = token_counts(Viewer(key=None, tokens=True), now)["ending"]
     for what, label, count in (
-        ("drafts", _("Drafts"), sum(each.states[State.UNPUBLISHED] for each in rows)),
+        ("drafts", _("Drafts"), sum(row.states[State.UNPUBLISHED] for row in rows)),
         (
             "changes",
             _("Working copies that differ from what clients see"),
-            sum(each.states[State.CHANGED] for each in rows),
+            sum(row.states[State.CHANGED] for row in rows),
         ),
         ("tokens", _("Access tokens that end within 7 days"), tokens),
     ):

@@ -233,7 +233,7 @@ def _person_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
     yield from users
     ways = [("user_name", "=", text)]
     for call in Call.objects.page(CallQuery(0, ways=ways), 1):
-        if all(call.user_name != each.key for each in users):
+        if all(call.user_name != user.key for user in users):
             name = visible(call.user_name)
             yield Hit(PERSON, call.user_name, name, exact=call.user_name == text)
 
@@ -271,7 +271,7 @@ def _token_hits(viewer: Viewer, text: str) -> Iterator[Hit]:
     beginnings = tuple(dict.fromkeys(prefixes))[:MAX_TOKENS]
     if not beginnings:
         return
-    begins = reduce(or_, (Q(prefix__startswith=each) for each in beginnings))
+    begins = reduce(or_, (Q(prefix__startswith=beginning) for beginning in beginnings))
     rows = AccessToken.objects.filter(begins)
     if not viewer.tokens:
         rows = rows.filter(user=viewer.key)

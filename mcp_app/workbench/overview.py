@@ -166,15 +166,15 @@ class Overview:
 
     @property
     def call_count(self) -> int:
-        return sum(each.calls for each in self.hours)
+        return sum(hour.calls for hour in self.hours)
 
     @property
     def refusal_count(self) -> int:
-        return sum(each.refused for each in self.hours)
+        return sum(hour.refused for hour in self.hours)
 
     @property
     def failure_count(self) -> int:
-        return sum(each.failed for each in self.hours)
+        return sum(hour.failed for hour in self.hours)
 
 
 def read_overview(viewer: Viewer, processes: int, broken_here: RowsOf) -> Overview:
@@ -292,7 +292,7 @@ def client_counts(viewer: Viewer, now_ms: int) -> tuple[Clients, bool]:
 def calling_clients(now_ms: int) -> list[CallingClient]:
     """Return who made the newest calls of the last 15 minutes; not *Try it*."""
     clients = Call.objects.clients(CallQuery(now_ms - RECENT_MS), NEWEST_CALLS)
-    return [each for each in clients if each.principal != CONSOLE]
+    return [client for client in clients if client.principal != CONSOLE]
 
 
 def token_counts(viewer: Viewer, now: datetime) -> dict[str, int]:

@@ -56,7 +56,7 @@ class Visibility:
         self._content = content
         self._tags, self._own = tags_and_requirements(row, content)
         self.servers = self._sorted_servers()
-        matching = [each for each in self.servers if each.slug == slug]
+        matching = [server for server in self.servers if server.slug == slug]
         self.server = next(iter([*matching, *self.servers]), None)
 
     def _sorted_servers(self) -> list[ServerDefinition]:
@@ -93,12 +93,12 @@ class Visibility:
     def _applying_stop(self) -> Stop | None:
         """Return a stop that applies to the row now."""
         holding = (
-            each
-            for each in self._stops
-            if each.scope == Scope.EVERYTHING
-            or each.holds(self.row)
-            or self._holds_server(each)
-            or (each.scope == Scope.CHANGES and changes_things(self.row, self._content))
+            stop
+            for stop in self._stops
+            if stop.scope == Scope.EVERYTHING
+            or stop.holds(self.row)
+            or self._holds_server(stop)
+            or (stop.scope == Scope.CHANGES and changes_things(self.row, self._content))
         )
         return next(holding, None)
 
@@ -111,7 +111,7 @@ class Visibility:
     @property
     def closed_reason(self) -> str:
         """Why nobody sees it; "" if that depends on the person."""
-        return next((each.closed for each in self.all_gates if each.closed), "")
+        return next((gate.closed for gate in self.all_gates if gate.closed), "")
 
     @property
     def demands(self) -> AccessRequirements:
@@ -225,7 +225,7 @@ def who_sees(row: PublishedRow, content: JsonObject) -> list[str]:
     )
     sentences = [capfirst(at_servers % {"who": who, "names": join_required(names)})]
     needed = user_queries.permission_labels(demands.permissions)
-    needed += [join_alternatives(each) for each in demands.groups]
+    needed += [join_alternatives(group) for group in demands.groups]
     if needed := [*needed, *map(visible, demands.rules)]:
         sentences.append(_("They need: %(what)s.") % {"what": ", ".join(needed)})
     return sentences
@@ -295,7 +295,7 @@ def people_page(
     start = (number - 1) * PEOPLE_PER_PAGE
     rows = _people_rows(conditions, can=can)[start : start + PEOPLE_PER_PAGE]
     why = Why(conditions, groups, demands)
-    named = [(visible(each.get_username()), why.reason_for(each)) for each in rows]
+    named = [(visible(row.get_username()), why.reason_for(row)) for row in rows]
     people = [Person(*each) for each in named]
     return People(people, can, number, pages, *map(grouped_digits, counts))
 
@@ -334,9 +334,9 @@ class Why:
         demands: AccessRequirements,
     ) -> None:
         self._conditions = conditions
-        self._groups = {each.pk: each for each in groups}
+        self._groups = {group.pk: group for group in groups}
         self._demands = demands
-        self._open = any(each.which is None for each in conditions)
+        self._open = any(condition.which is None for condition in conditions)
 
     def reason_for(self, user: Any) -> str:
         """Return the reason for a row of the table."""
@@ -361,7 +361,7 @@ class Why:
         if getattr(user, "is_superuser", False):
             return _("superuser")
         groups = user.groups.all() if hasattr(user, "groups") else ()
-        own = [self._groups[each.pk] for each in groups if each.pk in self._groups]
+        own = [self._groups[group.pk] for group in groups if group.pk in self._groups]
         reasons = [*self._by_permission(own), *self._group_reasons(own)]
         return join_required(dict.fromkeys(reasons))
 

@@ -144,11 +144,11 @@ def names_with(call_filter: CallFilter, text: str, most: int) -> tuple[str, ...]
 def hourly_chart(since_ms: int, hours: Iterable[Hour]) -> CallChart:
     """Return a bar for each hour of the day that begins then, and for this one."""
     counts = Counter[tuple[int, str]]()
-    for each in hours:
-        answered = each.calls - each.refused - each.failed
-        numbers = (answered, each.refused, each.failed)
+    for hour in hours:
+        answered = hour.calls - hour.refused - hour.failed
+        numbers = (answered, hour.refused, hour.failed)
         for look, number in zip(LOOKS, numbers, strict=True):
-            counts[each.start_ms - since_ms, look] = number
+            counts[hour.start_ms - since_ms, look] = number
     hour_ms = HOUR_S * 1_000
     return _chart(since_ms, range(0, 25 * hour_ms, hour_ms), counts)
 
@@ -194,13 +194,13 @@ def percentile_bound(
 
 def _chart(start_ms: int, times: range, counts: Counter[tuple[int, str]]) -> CallChart:
     """Return a bar for each of these times after the start, in milliseconds."""
-    columns = [[counts[each, look] for look in LOOKS] for each in times]
+    columns = [[counts[time, look] for look in LOOKS] for time in times]
     bars = [
         Bar(stored_time(start_ms + each), *column)
         for each, column in zip(times, columns, strict=True)
     ]
     wording = "H:i" if times.stop <= 25 * HOUR_S * 1_000 else "j M"
-    labels = [date_format(local_time(each.start), wording) for each in bars]
+    labels = [date_format(local_time(bar.start), wording) for bar in bars]
     title = TITLES.get(times.step, _("Calls over time"))
     said = _("%(title)s; the table below says the same") % {"title": title}
     return CallChart(title, bars, bar_plot(columns, labels, said, [*LOOKS.values()]))

@@ -175,7 +175,7 @@ class CallFilter:
             ways = [conditions.pop("user")]
         elif self.wanted_outcomes and self.wanted_outcomes != (Outcome.ANSWERED,):
             conditions.pop("outcome")
-            ways = [("outcome", "=", each) for each in self.wanted_outcomes]
+            ways = [("outcome", "=", outcome) for outcome in self.wanted_outcomes]
         elif "name" in conditions:
             ways = [conditions.pop("name")]
         return CallQuery(self.start_ms, self.end_ms, ways, list(conditions.values()))

@@ -265,7 +265,7 @@ def _select_boxes(wanted: CallFilter, totals: Figures | None) -> dict[str, str]:
     boxes["outcome"] = (label, few)
     slugs = {*(totals.servers if totals else ()), wanted.server} - {""}
     if slugs:
-        boxes["server"] = (_("Server"), {each: visible(each) for each in sorted(slugs)})
+        boxes["server"] = (_("Server"), {slug: visible(slug) for slug in sorted(slugs)})
     return {
         name: Select(
             attrs={"aria-label": label}, choices=_choices(name, label, those)

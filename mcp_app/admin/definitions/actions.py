@@ -86,7 +86,7 @@ class ListActions(ExportAction[Row]):
             return None
         proposals = publication.propose_all(rows, mcp)
         context = {
-            "proposals": [self._proposal_context(each) for each in proposals],
+            "proposals": [self._proposal_context(proposal) for proposal in proposals],
             "after_label": _("Then"),
             "back_url": request.get_full_path(),
         }

@@ -178,7 +178,7 @@ class DefinitionAdmin(
     def get_list_display(self, request: HttpRequest) -> Any:
         columns = super().get_list_display(request)
         may_try = has_right(request, "try")
-        return [each for each in columns if may_try or each is not try_it]
+        return [column for column in columns if may_try or column is not try_it]
 
     @admin.display(description=gettext_lazy("created"))
     def created_at(self, row: Row) -> str:

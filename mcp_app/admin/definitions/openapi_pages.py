@@ -187,8 +187,8 @@ class OpenApiPages(PublishedAdmin[Tool]):
                 ticked = {each: request.POST.getlist(f"of {each}") for each in keys}
                 chosen = {key: names for key, names in ticked.items() if names}
                 tools = make_tools(row, keys, mcp, author_of(request), chosen)
-                for each in tools:
-                    self.log_addition(request, each, _("Made from %s.") % row)
+                for tool in tools:
+                    self.log_addition(request, tool, _("Made from %s.") % row)
         except DocumentError as error:
             self.message_user(request, str(error), messages.ERROR)
             return back
@@ -207,7 +207,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
     ) -> HttpResponse:
         """Show what publishing them changes; once that is confirmed, publish."""
         require_right(request.user, "publish")
-        keys = [each.pk for each in tools]
+        keys = [tool.pk for tool in tools]
         for text in request.POST.getlist(ACTION_CHECKBOX_NAME):
             keys += [int(text)] if ROW_KEY.fullmatch(text) else []
         admin = cast("ListActions[Tool]", self)
@@ -249,7 +249,7 @@ class OpenApiPages(PublishedAdmin[Tool]):
             if not self.has_change_permission(request):
                 raise PermissionDenied
             texts = request.POST.getlist("key")
-            keys = [int(each) for each in texts if ROW_KEY.fullmatch(each)]
+            keys = [int(text) for text in texts if ROW_KEY.fullmatch(text)]
             self._take_over_tools(request, row, keys)
         elif (server := upstream_sites().get(row.site)) is not None:
             self._look_at_server(request, server)
@@ -356,9 +356,9 @@ def _describe_operation(compared: ComparedOperation) -> dict[str, Any]:
     now = {e.column: _column_value(e.column, e.now) for e in compared.differences}
     tool = compared.operation.tool
     own = [
-        (_label_of(each.column), each.yours)
-        for each in compared.differences
-        if each.is_own
+        (_label_of(difference.column), difference.yours)
+        for difference in compared.differences
+        if difference.is_own
     ]
     both = (client_view(tool, each, mcp) for each in (before, now))
     changes = labeled_differences(tool, differences(*both))

@@ -249,7 +249,7 @@ class LookupForm(OneForm):
         widget = cast("forms.SelectMultiple", shown.field.widget)
         groups = widget.optgroups(shown.html_name, shown.value() or [])
         return [
-            (label, boxes, any(each["selected"] for each in boxes))
+            (label, boxes, any(box["selected"] for box in boxes))
             for label, boxes, _at in groups
         ]
 

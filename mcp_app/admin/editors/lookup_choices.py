@@ -183,6 +183,6 @@ def comparison_choices(field: OpenField, chosen: str = "") -> Choices:
     if chosen and chosen not in codes and chosen.lstrip(NOT) in known:
         codes.append(chosen)
     return [
-        (each, lookup_label(each.lstrip(NOT), field.kind, each.startswith(NOT)))
-        for each in codes
+        (code, lookup_label(code.lstrip(NOT), field.kind, code.startswith(NOT)))
+        for code in codes
     ]

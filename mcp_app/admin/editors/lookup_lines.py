@@ -172,10 +172,10 @@ class ListLine(LineForm):
     @classmethod
     def choices_to_add(cls) -> Choices:
         return [
-            (each.name, field_label(each))
-            for each in cls.model.fields.values()
-            if each.kind is FieldKind.TO_MANY
-            and each.target_model._meta.label in cls.opened
+            (field.name, field_label(field))
+            for field in cls.model.fields.values()
+            if field.kind is FieldKind.TO_MANY
+            and field.target_model._meta.label in cls.opened
         ]
 
     @classmethod

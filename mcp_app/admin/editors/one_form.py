@@ -120,5 +120,5 @@ class OneFormSheet(JsonEditor):
         return [{"config": config}]
 
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
-        (form,) = (each for each in rows if isinstance(each, OneForm))
+        (form,) = (row for row in rows if isinstance(row, OneForm))
         return form.build_config()

@@ -169,7 +169,7 @@ def _property_field(
         limits="" if options else _limits_text(kind, members),
         left_out="" if default is None else visible(text_of_value(kind, default)),
         value=text_of_value(kind, preset),
-        options=[replace(each, chosen=each.sends in chosen) for each in options],
+        options=[replace(option, chosen=option.sends in chosen) for option in options],
     )
 
 
@@ -277,7 +277,7 @@ def fill_in_fields(fields: Sequence[Field], data: QueryDict) -> list[Field]:
 def with_value(field: Field, value: object) -> Field:
     """Return a field filled in with a value; MISSING empties it."""
     sent = value if isinstance(value, list) else [value]
-    options = [replace(each, chosen=each.sends in sent) for each in field.options]
+    options = [replace(option, chosen=option.sends in sent) for option in field.options]
     if value is None:
         value = MISSING
     elif field.kind == "json" and value is not MISSING:
@@ -310,7 +310,7 @@ def values_of(fields: Sequence[Field]) -> JsonObject:
 
 
 def _field_value(field: Field) -> object:
-    chosen = [each.sends for each in field.options if each.chosen]
+    chosen = [option.sends for option in field.options if option.chosen]
     if field.kind == "choices":
         return chosen or MISSING
     if field.options:

@@ -101,7 +101,7 @@ def editing_field(row: DefinitionRow, column: str) -> str:
         return FIELD_BY_COLUMN.get(column, column)
     form = form_of(type(row), row.kind)
     fields = form.kind_fields(row.json("config")).fields
-    return next((each for each in fields if each not in form.BESIDE), "")
+    return next((field for field in fields if field not in form.BESIDE), "")
 
 
 class UnusableForm(Exception):

@@ -109,10 +109,10 @@ def schema_of(definition: Definition) -> Mapping[str, Any]:
         arguments = definition.arguments
         return {
             "properties": {
-                each.name: {"type": "string", "description": each.description}
-                for each in arguments
+                argument.name: {"type": "string", "description": argument.description}
+                for argument in arguments
             },
-            "required": [each.name for each in arguments if each.required],
+            "required": [argument.name for argument in arguments if argument.required],
         }
     if isinstance(definition, ResourceTemplateDefinition):
         template = UriTemplate.parse(definition.uri_template)
@@ -151,7 +151,7 @@ def with_errors(arguments: Arguments, error: Exception) -> Arguments:
         replace(each, error=message) if each.required and not each.value else each
         for each in arguments.fields or ()
     ]
-    if not arguments.by_json and any(each.error for each in fields):
+    if not arguments.by_json and any(field.error for field in fields):
         # Without them there is no address to ask for.
         return Arguments(fields, arguments.text, by_json=False)
     return replace(arguments, error=str(error))

@@ -115,7 +115,7 @@ class ChangeEventForm(QueryForm[EventType], EventTypeForm):
 
     @classmethod
     def starts(cls) -> Sequence[tuple[Label, Mapping[str, str]]]:
-        opened = [each for each in mcp.open_models.values() if each.events]
+        opened = [model for model in mcp.open_models.values() if model.events]
         return [(each.title, {"model": each.label}) for each in opened]
 
     @classmethod

@@ -278,9 +278,9 @@ class AppField(forms.ChoiceField):
 
 def app_titles() -> dict[str, Label]:
     """Return what staff call text, our two pages and those of code, by address."""
-    pages = [each.definition for each in mcp.resources.values()]
+    pages = [resource.definition for resource in mcp.resources.values()]
     apps = {
-        each.uri: each.title or each.name for each in pages if is_app(each.mime_type)
+        page.uri: page.title or page.name for page in pages if is_app(page.mime_type)
     }
     ours = {uri: our_app_title(uri) for uri in (TABLE, CHART)}
     return {AS_TEXT: _("Text"), **ours, **apps}

@@ -114,8 +114,8 @@ def own_json(model: type[Tool | Prompt], key: str, registry: Registry) -> str:
     elif isinstance(definition, PromptDefinition):
         names = ("name", "title", "description", "required")
         own = [
-            {name: value for name in names if (value := getattr(each, name))}
-            for each in definition.arguments
+            {name: value for name in names if (value := getattr(argument, name))}
+            for argument in definition.arguments
         ]
     return jsonrpc.write(own).decode() if own else ""
 

@@ -88,19 +88,19 @@ class SkillFileSheet(JsonEditor):
 
     def initial_rows(self, value: Any) -> Initial:
         files = value or []
-        if len(files) > MAX_ROWS or any(len(each) > 2 for each in files):  # noqa: PLR2004
+        if len(files) > MAX_ROWS or any(len(file) > 2 for file in files):  # noqa: PLR2004
             message = _("more than %d files, or media types; a zip may have more")
             raise NotRepresentable(message % MAX_ROWS)
-        blobs = Blob.objects.filter(digest__in=[each["upload"] for each in files])
+        blobs = Blob.objects.filter(digest__in=[file["upload"] for file in files])
         sizes = dict(blobs.values_list("digest", "size"))
         return [
-            {**each, "name": each["path"], "size": sizes.get(each["upload"])}
-            for each in files
+            {**file, "name": file["path"], "size": sizes.get(file["upload"])}
+            for file in files
         ]
 
     def value_of_rows(self, rows: Iterable[RowForm], base: Any) -> Any:
         values = [row.cleaned_data for row in rows]
-        return [{"path": each["name"], "upload": each["upload"]} for each in values]
+        return [{"path": value["name"], "upload": value["upload"]} for value in values]
 
 
 class SkillForm(ConfigForm[Resource], ResourceForm):

@@ -232,7 +232,7 @@ class QueryForm(DefinitionForm[AnyRow]):
     @classmethod
     def starts(cls) -> Sequence[tuple[Label, Mapping[str, str]]]:
         return [
-            (each.title, {"model": each.label}) for each in mcp.open_models.values()
+            (model.title, {"model": model.label}) for model in mcp.open_models.values()
         ]
 
     @classmethod

@@ -80,7 +80,7 @@ class Look:
     @cached_property
     def reports(self) -> dict[str, Report]:
         """What the live processes report, by the keys of their rows."""
-        live = (each for each in self.workers if each.age_seen_ms <= LIVE_MS)
+        live = (worker for worker in self.workers if worker.age_seen_ms <= LIVE_MS)
         return {each.pk: each.report_of_process() for each in live}
 
     @cached_property
@@ -112,7 +112,7 @@ def state_context(look: Look) -> dict[str, object]:
         "running": look.calls.total() + without_row,
         "sessions": look.sessions,
         "counts_calls": look.counts_calls,
-        "others": len([each for each in callers if not each.session]),
+        "others": len([caller for caller in callers if not caller.session]),
     }
 
 
@@ -122,7 +122,7 @@ def _calls_without_row(report: Report) -> int:
 
 def workers_context(look: Look) -> dict[str, object]:
     """Return the context of the part about processes."""
-    codes = {each.code for each in look.reports.values() if each.code}
+    codes = {report.code for report in look.reports.values() if report.code}
     lines = [_worker_line(look, each, len(codes) > 1) for each in look.workers[:SHOWN]]
     return {
         "workers": lines,
@@ -158,24 +158,24 @@ def clients_context(look: Look) -> dict[str, object]:
     rows = Session.objects.recent().order_by("-seen_ms", "-pk").defer("capabilities")
     sessions = list(_with_ages(rows, "seen_ms")[:SHOWN])
     calls = Counter[str]()
-    for each in look.callers:
-        calls[each.session] += each.calls
-    others = [each for each in look.callers if not each.session]
+    for caller in look.callers:
+        calls[caller.session] += caller.calls
+    others = [caller for caller in look.callers if not caller.session]
     count = look.sessions + len(others)
-    names = user_names(each.user_id for each in sessions)
+    names = user_names(session.user_id for session in sessions)
     reports = look.reports.values() if sessions else ()
     listening = {key for report in reports for key in report.sessions}
     lines = [
         {
-            **_age_of_request(each.age_seen_ms),
-            "pk": each.pk,
-            "handle": each.digest[:HANDLE],
-            "client": client_of(each),
-            "who": session_user_name(each, names),
-            "calls": calls[each.digest[:SESSION_HANDLE]],
-            "listens": each.pk in listening,
+            **_age_of_request(session.age_seen_ms),
+            "pk": session.pk,
+            "handle": session.digest[:HANDLE],
+            "client": client_of(session),
+            "who": session_user_name(session, names),
+            "calls": calls[session.digest[:SESSION_HANDLE]],
+            "listens": session.pk in listening,
         }
-        for each in sessions
+        for session in sessions
     ] + [
         {
             **_age_of_request(look.now_ms - each.newest_ms),

@@ -291,7 +291,7 @@ def _client_counts() -> Counter[str]:
     counted = Session.objects.recent().order_by().values_list("server")
     counts = Counter(dict(counted.annotate(count=models.Count("pk"))))
     callers = calling_clients(int(now().timestamp() * 1_000))
-    counts.update(each.server for each in callers if not each.session)
+    counts.update(caller.server for caller in callers if not caller.session)
     return counts
 
 

@@ -71,7 +71,7 @@ def is_broken_somewhere(request: HttpRequest, model: type[PublishedRow]) -> Q:
 
 def _broken_rows(reports: Iterable[Report]) -> Reasons:
     # A process of an older release, or one that has just started, says nothing.
-    known = [list(_report_entries(each)) for each in reports if each.code]
+    known = [list(_report_entries(report)) for report in reports if report.code]
     is_cut = any(len(entries) >= MOST_BROKEN for entries in known)
     reasons_by_version: dict[tuple[Key, int], list[str]] = {}
     for key, version, reason in chain.from_iterable(known):

@@ -156,7 +156,7 @@ def serving_mark(
     """
     look, word = ("", _("No process")) if asked else ("good", _("Ready"))
     stops = stop_banner.active_stops(request)
-    if any(each.scope == Scope.EVERYTHING for each in stops):
+    if any(stop.scope == Scope.EVERYTHING for stop in stops):
         look, word = LOOKS[State.STOPPED], str(State.STOPPED.label)
     elif processes:
         look, word = "good", _("Serving")

@@ -182,7 +182,7 @@ def _find_objects(value: object, depth: int = 0) -> tuple[Any, JsonObject]:
     for name in sorted(members, key=lambda name: not isinstance(members[name], list)):
         found, beside = _find_objects(members[name], depth + 1)
         if found or (found is not None and name == next(iter(members))):
-            others = {each: members[each] for each in members if each != name}
+            others = {member: members[member] for member in members if member != name}
             return found, {**others, **beside}
     return None, members
 
@@ -195,7 +195,7 @@ def _number_of(value: object) -> Decimal | None:
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
-    there = [each for each in values if each is not None]
+    there = [value for value in values if value is not None]
     return bool(there) and all(_number_of(each) is not None for each in there)
 
 
@@ -293,29 +293,28 @@ def _plot_of_dates(
     None if not all labels are dates, or there would be too many places.
     """
     try:
-        days = [date.fromisoformat(_DATE.findall(str(each))[0]) for each in labels]
+        days = [date.fromisoformat(_DATE.findall(str(label))[0]) for label in labels]
     except (LookupError, ValueError):
         return None
     if len(set(days)) < len(days):
         return None
-    by_month = all(each.day == 1 for each in days)
+    by_month = all(day.day == 1 for day in days)
     ordinals = [
-        12 * each.year + each.month - 1 if by_month else each.toordinal()
-        for each in days
+        12 * day.year + day.month - 1 if by_month else day.toordinal() for day in days
     ]
     step = math.gcd(*(last - first for first, last in pairwise(sorted(ordinals))))
     places = range(min(ordinals), max(ordinals) + 1, step)
     if len(places) > MAX_ROWS:
         return None
     value_at = dict(zip(ordinals, values, strict=True))
-    columns = [[value_at.get(each, 0)] for each in places]
+    columns = [[value_at.get(place, 0)] for place in places]
     if not by_month:
-        shown = [date_format(date.fromordinal(each), "j M") for each in places]
+        shown = [date_format(date.fromordinal(place), "j M") for place in places]
         return bar_plot(columns, shown, title)
     is_one_year = days[0].year == min(days).year == max(days).year
     wording = "M" if is_one_year else "M Y" if step % 12 else "Y"
-    months = (date(each // 12, each % 12 + 1, 1) for each in places)
-    return bar_plot(columns, [date_format(each, wording) for each in months], title)
+    months = (date(place // 12, place % 12 + 1, 1) for place in places)
+    return bar_plot(columns, [date_format(month, wording) for month in months], title)
 
 
 def bar_plot(

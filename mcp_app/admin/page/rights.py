@@ -58,4 +58,4 @@ def _people_with_right(right: str) -> list[str]:
     if having is None:
         return []
     people = all_users().filter(active_condition()).filter(having)[:MAX_NAMES]
-    return [each.get_username() for each in people]
+    return [person.get_username() for person in people]

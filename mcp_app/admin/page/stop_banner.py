@@ -36,12 +36,12 @@ def active_stops(request: HttpRequest) -> list[Stop]:
 
 def wide_stops(stops: Iterable[Stop]) -> list[Stop]:
     """Return the stops that affect more than one definition."""
-    return [each for each in stops if each.scope in WIDE]
+    return [stop for stop in stops if stop.scope in WIDE]
 
 
 def stops_of_row(stops: Iterable[Stop], row: PublishedRow) -> list[Stop]:
     """Return the stops of just this server or definition."""
-    return [each for each in stops if each.holds(row)]
+    return [stop for stop in stops if stop.holds(row)]
 
 
 def stops_applying_to(request: HttpRequest, row: PublishedRow) -> list[Stop]:

@@ -143,9 +143,9 @@ class ImportPages(PublishedAdmin[Row]):
         self, request: HttpRequest, comparison: Comparison
     ) -> dict[str, Any]:
         touched = [
-            each
-            for each in comparison.entries
-            if each.outcome(publish=True) != Outcome.SAME
+            entry
+            for entry in comparison.entries
+            if entry.outcome(publish=True) != Outcome.SAME
         ]
         publishing = _publishing(request, comparison)
         count = len(comparison.entries_to_write(publish=not publishing["reasons"]))
@@ -233,7 +233,7 @@ def _refusal_reasons(request: HttpRequest, comparison: Comparison) -> list[str]:
 def _publishing(request: HttpRequest, comparison: Comparison) -> dict[str, Any]:
     """Say what *Publish at once* would do, and why it is disabled."""
     rights = bundle.needed_rights(comparison, publish=True)
-    published = [each for each in comparison.entries if each.publication is not None]
+    published = [entry for entry in comparison.entries if entry.publication is not None]
     missing = [right for right in rights if not has_right(request, right)]
     reasons = [lacking_sentence(right) for right in missing]
     text = _("%(entry)s: %(problem)s")

@@ -170,11 +170,11 @@ def _findings_with_fields(
     row: PublishedRow, findings: Sequence[Finding]
 ) -> Iterator[tuple[str, str]]:
     """Yield each message with the form field to go to, "" for the whole form."""
-    for each in findings:
-        field = each.field
+    for finding in findings:
+        field = finding.field
         if isinstance(row, DefinitionRow):
             field = editing_field(row, field)
-        yield each.message, field
+        yield finding.message, field
 
 
 def _session_sentence(row: PublishedRow, content: JsonObject | None = None) -> str:
@@ -206,7 +206,7 @@ def servers_offering(row: PublishedRow, content: JsonObject | None) -> list[str]
     return [
         slug
         for slug, server in load_servers(stopped=False).items()
-        if any(server.offers_definition(each, key) for each in tags)
+        if any(server.offers_definition(tag, key) for tag in tags)
     ]
 
 
@@ -217,7 +217,7 @@ def _consequences(row: PublishedRow, proposal: Proposal[Any]) -> Iterator[str]:
         whole = whole_definition(row, proposal.content, mcp)
         text = hint_words(whole.hints) if isinstance(whole, ToolDefinition) else ""
     yield capfirst(text)
-    changed = {each.field for each in proposal.differences}
+    changed = {difference.field for difference in proposal.differences}
     if row.published_id and proposal.content.get("kind") == "skill":
         # Their users have agreed to the digests of its files.
         is_other = not changed.isdisjoint({"name", "description", "config"})
@@ -256,7 +256,7 @@ def _version_comparison(
     row: PublishedRow, numbers: Sequence[int], registry: Registry
 ) -> dict[str, Any]:
     contents = [_version_content(row, number) for number in numbers]
-    both = [client_view(row, each, registry) for each in contents]
+    both = [client_view(row, content, registry) for content in contents]
     before, after = map(_version_label, numbers)
     return {
         "proposal": None,

@@ -49,12 +49,12 @@ def labeled_differences(
         labels = {**EVERY, **HINTS, **form_of(type(row), row.kind).WORDS}
     return [
         LabeledDifference(
-            each.field,
-            each.part,
-            *_values_in_words(row, each),
-            _difference_label(row, each, labels),
+            change.field,
+            change.part,
+            *_values_in_words(row, change),
+            _difference_label(row, change, labels),
         )
-        for each in changes
+        for change in changes
     ]
 
 

@@ -40,12 +40,12 @@ def history_context(row: PublishedRow, *, may_restore: bool) -> dict[str, Any]:
         *_version_events(row, versions, may_restore=may_restore),
         *(
             {
-                "what": str(each.get_change_message()) or str(each),
-                "who": each.user.get_username(),
-                "at": each.action_time,
+                "what": str(entry.get_change_message()) or str(entry),
+                "who": entry.user.get_username(),
+                "at": entry.action_time,
             }
-            for each in entries
-            if not _repeats_version(each, versions)
+            for entry in entries
+            if not _repeats_version(entry, versions)
         ),
     ]
     return {

@@ -132,7 +132,7 @@ class Numbers:
         who = describe_people(demands.permissions, demands.groups)
         if demands.permissions or demands.groups:
             who = and_superusers(who, self.superusers)
-        at_most = any(each.which is None for each in visibility.conditions)
+        at_most = any(condition.which is None for condition in visibility.conditions)
         count = self.admitted_count
         return counted_text(visibility.kind, count, who, at_most=at_most)
 

@@ -48,7 +48,7 @@ LOOKS: Final = {"input_required": "warn", "completed": "good", "failed": "bad"}
 )
 def cancel_tasks(page: TaskAdmin, request: HttpRequest, tasks: QuerySet[Task]) -> None:
     """Cancel those that have not ended, and stop their code wherever it runs."""
-    cancelled = [each for each in tasks if Task.objects.cancel(each.pk, BY_STAFF)]
+    cancelled = [task for task in tasks if Task.objects.cancel(task.pk, BY_STAFF)]
     log_actions(request.user, cancelled, CHANGE, _("Cancelled."))
     count = len(cancelled)
     message = ngettext(

@@ -96,8 +96,8 @@ def _conversation(params: JsonObject) -> str:
         content = message.get("content")
         blocks = content if isinstance(content, list) else [content]
         texts = [
-            str(each.get("text", each.get("type"))) if isinstance(each, dict) else ""
-            for each in blocks
+            str(block.get("text", block.get("type"))) if isinstance(block, dict) else ""
+            for block in blocks
         ]
         lines.append(f"{message.get('role')}: {' '.join(texts)}")
     return visible("\n".join(filter(None, lines)), None)
@@ -106,8 +106,8 @@ def _conversation(params: JsonObject) -> str:
 def text_of_questions(questions: Iterable[Question]) -> str:
     """Return the text of the input that brings the questions back."""
     entries = [
-        {"method": each.method, "params": each.params, "name": each.name}
-        for each in questions
+        {"method": question.method, "params": question.params, "name": question.name}
+        for question in questions
     ]
     return jsonrpc.write(entries).decode()
 
@@ -131,7 +131,7 @@ def _is_question(value: object) -> bool:
         and isinstance(value.get("name"), str)
         and isinstance(params.get("requestedSchema", {}), dict)
         and isinstance(messages, list)
-        and all(isinstance(each, dict) for each in messages)
+        and all(isinstance(message, dict) for message in messages)
     )
 
 
@@ -177,7 +177,7 @@ def result_of(form: Form, action: str) -> JsonObject:
     """
     if form.kind == "roots":
         lines = form.value.splitlines() if action == "accept" else []
-        return {"roots": [{"uri": each.strip()} for each in lines if each.strip()]}
+        return {"roots": [{"uri": line.strip()} for line in lines if line.strip()]}
     if action != "accept":
         return {"action": action}
     if form.kind == TEXT:

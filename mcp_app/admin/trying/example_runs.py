@@ -36,17 +36,17 @@ def run_examples(
     page = TryPage(request, row, QueryDict("which=working&dry=1"))
     plans: dict[Example, Plan] = {}
     trials: dict[Example, Trial] = {}
-    for each in examples:
+    for example in examples:
         try:
-            if plan := page.example_plan(each):
-                plans[each] = plan
+            if plan := page.example_plan(example):
+                plans[example] = plan
         except (Refusal, ValueError) as error:
-            trials[each] = Trial(reason=str(error))
+            trials[example] = Trial(reason=str(error))
     with suppress(Unsuitable):
         trials |= run_on_loop(request, partial(_run_plans, plans))
     outcomes = {each: judge_trial(each, trial) for each, trial in trials.items()}
     not_run = ("warn", _("not run"))
-    return [(each, *outcomes.get(each, not_run)) for each in examples]
+    return [(example, *outcomes.get(example, not_run)) for example in examples]
 
 
 async def _run_plans(plans: Mapping[Example, Plan]) -> dict[Example, Trial]:

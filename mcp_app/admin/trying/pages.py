@@ -262,7 +262,7 @@ class TryPage:
         self._trial = trial
         if self._preview is not None:
             self._preview.shown["result"] = trial.result
-        self._forms = [answers.question_form(each) for each in trial.questions]
+        self._forms = [answers.question_form(question) for question in trial.questions]
 
     def _build_plan(
         self, definition: Definition, setup: Setup, values: JsonObject
@@ -298,7 +298,7 @@ class TryPage:
             return {}
         results = answers.results_of(self._forms, action)
         self._results = {**answers.earlier_answers(self._data), **results}
-        questions = (each.question for each in self._forms)
+        questions = (form.question for form in self._forms)
         responses = {
             each.name: results[each.answer_key]
             for each in questions
@@ -366,7 +366,7 @@ class TryPage:
         self, setup: Setup, state: str, results: Mapping[str, JsonObject]
     ) -> dict[str, Any]:
         stateless = setup.chosen_revision.stateless
-        questions = [each.question for each in self._forms]
+        questions = [form.question for form in self._forms]
         return {
             "forms": self._forms,
             "state": Secret(state),
@@ -375,7 +375,7 @@ class TryPage:
             "stateless": stateless,
             "is_task": setup.is_task,
             "can_decline": not stateless
-            or any(each.kind != answers.TEXT for each in self._forms),
+            or any(form.kind != answers.TEXT for form in self._forms),
         }
 
     @property
@@ -429,6 +429,6 @@ def _paths_of_skill(row: DefinitionRow, content: JsonObject) -> list[str]:
     declared = declaration_of(row, mcp) if row.from_code else None
     function = getattr(declared, "function", None)
     if isinstance(function, ReadyFunction) and (skill := function.run.skill):
-        return [each for each in skill.paths.values() if each != SKILL_FILE]
+        return [path for path in skill.paths.values() if path != SKILL_FILE]
     files = (content.get("config") or {}).get("files", ())
-    return [each["path"] for each in files if content.get("kind") == "skill"]
+    return [file["path"] for file in files if content.get("kind") == "skill"]

@@ -104,7 +104,7 @@ def present_trial(trial: Trial, definition: object) -> Presentation:
         label = REFUSED.get(trial.refused, gettext_lazy("It cannot run."))
         reason = visible(trial.reason, None)
         return Presentation(label=label, look="bad", sentence=reason)
-    messages = (each for each in trial.messages if not each.from_client)
+    messages = (message for message in trial.messages if not message.from_client)
     lines = [*filter(None, map(notification_line, messages))]
     structured, dry = trial.result.get("structuredContent"), trial.dry_run
     schema = getattr(definition, "output_schema", None)
@@ -166,14 +166,14 @@ def split_answer(result: JsonObject) -> tuple[Sequence[Part], object]:
     value = result.get("structuredContent")
     if "events" in result:
         events = _json_objects(result["events"])
-        rows = [{"time": each["timestamp"], **each["data"]} for each in events]
+        rows = [{"time": event["timestamp"], **event["data"]} for event in events]
         return (), rows or None
     blocks = _json_objects(result.get("content"))
-    texts = [each.get("text") for each in blocks if each.get("type") == "text"]
+    texts = [block.get("text") for block in blocks if block.get("type") == "text"]
     if value is None and len(texts) == len(blocks) == 1:
         value = _read_object(texts[0])
     if value is not None:
-        blocks = [each for each in blocks if _read_object(each.get("text")) != value]
+        blocks = [block for block in blocks if _read_object(block.get("text")) != value]
     return [*parts_of({**result, "content": blocks})], value
 
 

@@ -80,7 +80,7 @@ class Setup:
     def chosen_server(self) -> ServerDefinition | None:
         """The chosen server, else the first one; None if none is published."""
         slug = self.data.get("server")
-        chosen = (each for each in self.servers if each.slug == slug)
+        chosen = (server for server in self.servers if server.slug == slug)
         return next(chain(chosen, self.servers), None)
 
     @property
@@ -121,14 +121,14 @@ class Setup:
     def tokens(self) -> list[AccessToken]:
         """The user's own tokens that are good now."""
         rows = AccessToken.objects.filter(user_id=_current_user(self.request).pk)
-        good = (each for each in rows if not each.has_ended(now()) and not each.is_app)
+        good = (row for row in rows if not row.has_ended(now()) and not row.is_app)
         return [*islice(good, MAX_TOKENS)]
 
     @property
     def token_options(self) -> Iterator[Option]:
         chosen = self.data.get("token", "")
-        for each in self.tokens:
-            yield Option(str(each.pk), visible(each.name), str(each.pk) == chosen)
+        for token in self.tokens:
+            yield Option(str(token.pk), visible(token.name), str(token.pk) == chosen)
 
     @property
     def may_try_as(self) -> bool:
@@ -222,9 +222,9 @@ class Setup:
     def capabilities(self) -> JsonObject:
         """What the client says that it can."""
         declared: JsonObject = {}
-        for each in self.capability_options:
+        for option in self.capability_options:
             inner = declared
-            for member in CAPABILITIES[each.value][1] if each.chosen else ():
+            for member in CAPABILITIES[option.value][1] if option.chosen else ():
                 inner = inner.setdefault(member, {})
         return {**declared, "extensions": {EXTENSION: {}}} if self.is_task else declared
 

@@ -48,12 +48,12 @@ def exchanges(
 
     Those of the client have the HTTP requests in which it sends them.
     """
-    for each in messages[:MAX_MESSAGES]:
-        text = visible(each.text.decode("utf-8", "replace")[:MAX_TEXT_LENGTH], None)
-        if not each.from_client:
+    for message in messages[:MAX_MESSAGES]:
+        text = visible(message.text.decode("utf-8", "replace")[:MAX_TEXT_LENGTH], None)
+        if not message.from_client:
             yield _("From the server"), text
             continue
-        headers = _request_headers(json.loads(each.text), address, revision)
+        headers = _request_headers(json.loads(message.text), address, revision)
         head = "\n".join(f"{name}: {value}" for name, value in headers)
         request = f"POST {address.url}\n{head}\n\n{text}"
         yield _("From the client"), request
@@ -120,4 +120,4 @@ def python_example(messages: Sequence[Message], address: Address) -> str:
 
 def _client_requests(messages: Sequence[Message]) -> list[JsonObject]:
     """Return what the client sent."""
-    return [json.loads(each.text) for each in messages if each.from_client]
+    return [json.loads(message.text) for message in messages if message.from_client]

@@ -111,13 +111,13 @@ def _quote_value(value: object) -> str:
 def _filled_headers(
     pair_templates: Iterable[Pair], values: Values
 ) -> Iterator[tuple[str, str]]:
-    for each in pair_templates:
-        if placeholders.names_in_value(each.value) <= values.keys():
-            if alone := placeholders.only_name(each.value):
+    for template in pair_templates:
+        if placeholders.names_in_value(template.value) <= values.keys():
+            if alone := placeholders.only_name(template.value):
                 parts = map(value_as_text, _flatten_value(values[alone]))
-                yield each.name, ",".join(parts)
+                yield template.name, ",".join(parts)
             else:
-                yield each.name, fill_placeholders(each.value, values)
+                yield template.name, fill_placeholders(template.value, values)
 
 
 def _encode_pairs(
@@ -127,7 +127,7 @@ def _encode_pairs(
 
     The members of an object must not be what others send; raise `Forbidden`.
     """
-    reserved_names = {each.name for each in pair_templates} | {*secret}
+    reserved_names = {template.name for template in pair_templates} | {*secret}
     return "&".join(
         f"{name}={value}"
         for each in pair_templates
@@ -225,7 +225,7 @@ def _filled_or_absent(part: object, values: Values) -> object:
         return {name: each for name, each in members.items() if each is not _ABSENT}
     if isinstance(part, list):
         entries = (_filled_or_absent(each, values) for each in part)
-        return [each for each in entries if each is not _ABSENT]
+        return [entry for entry in entries if entry is not _ABSENT]
     return part
 
 
@@ -312,7 +312,7 @@ def _select_result(call: HttpCall, value: object) -> object:
     except LookupError:
         raise _shape_error(call, f"has no “{call.take}”") from None
     rows = value[: call.limit] if isinstance(value, list) else [value]
-    entries, notes = [_pick_members(call, each) for each in rows], []
+    entries, notes = [_pick_members(call, row) for row in rows], []
     if call.keep and any(rows) and not any(entries):
         entries = rows
         notes.append(f"Nothing is there of {', '.join(call.keep)}: this is all.")

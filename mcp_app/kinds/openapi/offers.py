@@ -203,23 +203,23 @@ class _OperationReader:
         """Fill in the config, and return the schema of the parameters."""
         self.config.update(site=self.site.key, method=self.method)
         parameters = [*self._parameters(item, operation)]
-        names = Counter(each["name"] for each in parameters)
+        names = Counter(parameter["name"] for parameter in parameters)
         in_path: dict[str, str] = {}
         self.address, fixed = split_path(self.path)
         query: list[JsonObject] = [
             {"name": name, "value": value} for name, value in fixed if name not in names
         ]
         headers: list[JsonObject] = []
-        for each in parameters:
-            place = each["in"]
+        for parameter in parameters:
+            place = parameter["in"]
             if place == "path":
-                in_path |= self._path_argument(each)
+                in_path |= self._path_argument(parameter)
             elif place == "query":
-                query += self._query_pair(each, names)
+                query += self._query_pair(parameter, names)
             elif place == "header":
-                headers += self._header_pair(each, names)
+                headers += self._header_pair(parameter, names)
             else:
-                self._leave_out_parameter(each, _("it is a cookie"))
+                self._leave_out_parameter(parameter, _("it is a cookie"))
         if len(self.required) > MAX_PAIRS:
             raise Unusable(_("it requires more than %d parameters") % MAX_PAIRS)
         self.config["path"] = self._path_with_placeholders(in_path)

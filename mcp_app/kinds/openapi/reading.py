@@ -67,13 +67,13 @@ class Offer:
     def pairs(self) -> Sequence[str]:
         """Parameters of its address and headers; "" for what always is the same."""
         pairs = (*self.config.get("query", ()), *self.config.get("headers", ()))
-        return [only_name(each["value"]) for each in pairs]
+        return [only_name(pair["value"]) for pair in pairs]
 
     @property
     def choices(self) -> Sequence[str]:
         """Those of them that a tool can do without."""
         required = self.input_schema.get("required", ())
-        return [each for each in self.pairs if each and each not in required]
+        return [pair for pair in self.pairs if pair and pair not in required]
 
     def with_parameters(self, chosen: Collection[str] | None = None) -> Offer:
         """Return it with what it requires, and with chosen ones of its choices.

@@ -74,7 +74,7 @@ def pointer_steps(reference: object) -> _Steps:
     if pointer and not pointer.startswith("/"):
         raise Unusable(_leads_nowhere(reference))
     steps = pointer.split("/")[1:]
-    return tuple(each.replace("~1", "/").replace("~0", "~") for each in steps)
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
 
 
 def target_of(document: JsonObject, reference: object) -> Any:

@@ -75,7 +75,7 @@ class ChangeKind(QueryKind):
     forms = {EventDefinition: "mcp_app.admin.forms.event_type.ChangeEventForm"}
 
     def missing(self) -> Missing | None:
-        if any(each.events for each in self.registry.open_models.values()):
+        if any(model.events for model in self.registry.open_models.values()):
             return None
         reason = _("No data is opened for this. A developer opens a model with events:")
         line = (
@@ -95,7 +95,7 @@ class ChangeKind(QueryKind):
             columns += [key.name, key.source.name]
             properties.setdefault(key.name, field_schema(key, nullable=False))
         known = query.model.all_fields
-        names = {known[each].permission for each in columns if each in known}
+        names = {known[column].permission for column in columns if column in known}
         own = AccessRequirements(permissions=tuple(sorted(names - {""})))
         return replace(
             definition,
@@ -212,9 +212,9 @@ class _Choice:
         """Return what is told, with the rows as this subscriber sees them now."""
         key = _key_field(self.lookup.query.model)
         fitting = [
-            (each, key.source.to_python(each.data.get("pk")))
-            for each in occurrences
-            if self._fits(each.data)
+            (occurrence, key.source.to_python(occurrence.data.get("pk")))
+            for occurrence in occurrences
+            if self._fits(occurrence.data)
         ]
         keys = {pk for each, pk in fitting if each.data["on"] != DELETED} - {None}
         rows: Mapping[Any, JsonObject] = {}

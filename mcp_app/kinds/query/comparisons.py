@@ -334,7 +334,7 @@ def condition(field: OpenField, lookup: str, value: Value, today: date) -> Q:
         first, end = days
         if field.kind is not FieldKind.DATE:
             # A day begins at its first moment in the site's zone.
-            first, end = (site_time(datetime.combine(each, time.min)) for each in days)
+            first, end = (site_time(datetime.combine(day, time.min)) for day in days)
         return Q(**{f"{name}__gte": first, f"{name}__lt": end})
     if lookup == WORDS:
         return _word_condition(name, value)

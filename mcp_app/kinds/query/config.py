@@ -139,7 +139,7 @@ class Query:
         yield from (term.path for term in self.order)
         yield from (group.path for group in self.group_by)
         measures = (*self.measures, *self.totals)
-        yield from (each.path for each in measures if each.path is not None)
+        yield from (measure.path for measure in measures if measure.path is not None)
         for each in self.lists:
             yield from each.fields
             yield from (term.path for term in each.order)
@@ -152,17 +152,17 @@ class Query:
         open_models = [self.model, *(each.model for each in self.lists)]
         for path in self._all_paths:
             open_models += path.models
-        return {each.label: each for each in open_models}
+        return {model.label: model for model in open_models}
 
     @property
     def per_caller(self) -> bool:
         """Whether the answer depends on who asks."""
-        return any(each.per_caller for each in self.models.values())
+        return any(model.per_caller for model in self.models.values())
 
     @property
     def demands(self) -> AccessRequirements:
         """The permissions of all models and fields that are named anywhere."""
-        permissions = [each.permission for each in self.models.values()]
+        permissions = [model.permission for model in self.models.values()]
         for path in self._all_paths:
             permissions += path.permissions
         permissions += [each.field.permission for each in self.lists]
@@ -358,7 +358,7 @@ def output_schema(query: Query) -> JsonObject:
         rows["properties"][each.field.name] = below
     members: JsonObject = {"next": {"type": "string"}, "note": _NOTE}
     if query.totals:
-        schemas = {each.name: _measure_schema(each) for each in query.totals}
+        schemas = {total.name: _measure_schema(total) for total in query.totals}
         members[TOTALS] = {"type": "object", "properties": schemas}
     return _answer_schema(ROWS, rows, total=_COUNT, total_at_least=_COUNT, **members)
 

@@ -204,7 +204,7 @@ class QueryText:
             template = _("%(rows)s, for each %(groups)s: %(columns)s")
         elif self._answer == ONE:
             template = _("One %(row)s: %(columns)s")
-        groups = join_words(each.label for each in self._groups.values())
+        groups = join_words(group.label for group in self._groups.values())
         measures = map(_measure_words, self._measures.items())
         spans = compose(
             template,
@@ -262,7 +262,7 @@ class QueryText:
         labels = [each.label for each in self._groups.values()]
         if self._answer != GROUPS:
             paths = [each["path"] for each in self._filters if each.get("parameter")]
-            first = (each if isinstance(each, str) else each[0] for each in paths)
+            first = (path if isinstance(path, str) else path[0] for path in paths)
             labels = [self._find(each)[0] for each in first]
         if not labels:
             return self._title

@@ -222,7 +222,7 @@ def read_groups(
         .annotate(**measures)
         .order_by(*_group_order(query), *keys)[: query.limit + 1]
     )
-    read = [_group_line(query, each) for each in lines]
+    read = [_group_line(query, line) for line in lines]
     return read[: query.limit], len(read) > query.limit
 
 

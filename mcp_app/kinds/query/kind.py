@@ -157,7 +157,7 @@ class QueryKind(Kind):
         query, _problems = self._read_config(config)
         if query is None or not isinstance(definition, ResourceTemplateDefinition):
             return []
-        paths = [each.paths[0] for each in query.parameters.values()]
+        paths = [parameter.paths[0] for parameter in query.parameters.values()]
         if _are_unique({path.field.name for path in paths if path.is_own}, query):
             return []
         message = gettext(
@@ -211,7 +211,7 @@ def lookup_runnable(
 def _are_unique(names: Collection[str], query: Query) -> bool:
     options = query.model.model._meta
     alone = {each.name for each in options.get_fields() if getattr(each, "unique", 0)}
-    together = (each.fields for each in options.total_unique_constraints)
+    together = (constraint.fields for constraint in options.total_unique_constraints)
     return bool(alone & {*names}) or any({*names} >= {*each} for each in together)
 
 

@@ -43,7 +43,7 @@ Spans: TypeAlias = list[Span]
 
 def plain_text(spans: Iterable[Span]) -> str:
     """Return a sentence without what is stressed in it."""
-    return "".join(each.text for each in spans)
+    return "".join(span.text for span in spans)
 
 
 def compose(template: str, **parts: Spans | str) -> Spans:
@@ -52,7 +52,7 @@ def compose(template: str, **parts: Spans | str) -> Spans:
     for place, piece in enumerate(re.split(r"%\((\w+)\)s", template)):
         part = parts[piece] if place % 2 else piece
         spans += [Span(part)] if isinstance(part, str) else part
-    return [each for each in spans if each.text]
+    return [span for span in spans if span.text]
 
 
 def join_words(texts: Iterable[str]) -> str:
@@ -186,9 +186,9 @@ def label_and_field(
 def label_of_paths(paths: Iterable[Path]) -> str:
     """Return what people call paths that were read: “name or customer: name”."""
     labels = []
-    for each in paths:
-        fields = [hop.field for hop in each.hops]
-        fields += [] if each.stand_in else [each.field]
+    for path in paths:
+        fields = [hop.field for hop in path.hops]
+        fields += [] if path.stand_in else [path.field]
         labels.append(": ".join(map(field_label, fields)))
     return get_text_list(labels, _("or"))
 
@@ -253,7 +253,7 @@ def filter_words(
     subject = [Span(label, FIELD), Span(" ")]
     if not names:
         return [*subject, *words.clause(config.get("value"), value)]
-    if [each.text for each in names] == [label]:
+    if [name.text for name in names] == [label]:
         is_period = words.lookup == "period"
         given = _("given as %(name)s") if is_period else _("the given %(name)s")
         names = compose(given, name=names)

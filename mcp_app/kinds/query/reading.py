@@ -89,7 +89,7 @@ class RowReader:
         key = columns.add_column(F("pk"))
         rows = self._chosen_rows().filter(pk__in=keys).annotate(**columns.expressions)
         values = rows.values(*columns.expressions)
-        return {each[key]: shape.row_object(each) for each in values}
+        return {value[key]: shape.row_object(value) for value in values}
 
     def _chosen_rows(self) -> QuerySet[Any]:
         wanted = conditions(self.query.filters, self.scopes, self.values, self.today)
@@ -132,7 +132,7 @@ class RowReader:
     def _rows_with_lists(
         self, shape: Shape, links: Mapping[str, str], values: Sequence[dict[str, Any]]
     ) -> Sequence[JsonObject]:
-        objects = [shape.row_object(each) for each in values]
+        objects = [shape.row_object(value) for value in values]
         for each in self.query.lists if values else ():
             column = links[each.field.name]
             parents = {row[column] for row in values}
@@ -202,7 +202,7 @@ class _Reader:
         group_by = self._read_parts(groups, "group_by", self._read_group, model)
         measures = self._read_parts(groups, "measures", self._read_measure, model)
         self._group_names = [each.name for each in group_by]
-        self._group_names += [each.name for each in measures]
+        self._group_names += [measure.name for measure in measures]
         query = Query(
             model=model,
             filters=self._read_filters(config, model),
@@ -218,7 +218,7 @@ class _Reader:
             group_order=self._read_parts(groups, "order", self._read_group_term, model)
             or usual_group_order(
                 {each.name: each.path.field.kind for each in group_by},
-                {each.name: each.aggregate for each in measures},
+                {measure.name: measure.aggregate for measure in measures},
             ),
         )
         if not self.problems:
@@ -400,12 +400,12 @@ class _Reader:
         for at, measure in enumerate(query.measures):
             named.append((measure.name, f"measures.{at}.name"))
         named += _member_names(query.fields, "fields")
-        names = enumerate(each.name for each in query.totals)
+        names = enumerate(total.name for total in query.totals)
         self._refuse_twice([(name, f"{TOTALS}.{at}.name") for at, name in names])
         for at, listed in enumerate(query.lists):
             named.append((listed.field.name, f"lists.{at}.path"))
             # One that is there twice was never refused here.
-            fields = [*{each.text: each for each in listed.fields}.values()]
+            fields = [*{field.text: field for field in listed.fields}.values()]
             self._refuse_twice(_member_names(fields, f"lists.{at}.fields"))
         self._refuse_twice(named)
 
@@ -436,7 +436,7 @@ def _member_names(paths: Sequence[Path], place: str) -> list[tuple[str, str]]:
     texts = [path.text for path in paths]
     named = []
     for at, path in enumerate(paths):
-        is_within = any(each.startswith(f"{path.text}.") for each in texts)
+        is_within = any(text.startswith(f"{path.text}.") for text in texts)
         is_within = is_within and path.stand_in == TEXT
         name = f"{path.text}.{TEXT}" if is_within else path.text
         named.append((name, f"{place}.{at}"))

@@ -92,7 +92,7 @@ class Path:
     @property
     def permissions(self) -> Iterator[str]:
         """What whoever uses the path must be allowed."""
-        yield from (each.permission for each in self.models)
+        yield from (model.permission for model in self.models)
         yield from (hop.field.permission for hop in self.hops)
         yield self.field.permission
 

@@ -70,10 +70,10 @@ def completers_of(
     """Return what completes the names whose suggestions come from fields."""
     completers = {}
     for name, texts in suggestions_of(definition).items():
-        references = [each for each in texts if is_reference(each)]
+        references = [text for text in texts if is_reference(text)]
         if references:
             paths = [referenced_path(each, registry.open_models) for each in references]
-            fixed = [each for each in texts if not is_reference(each)]
+            fixed = [text for text in texts if not is_reference(text)]
             looking = _Looking(fixed, paths, registry)
             completers[name] = lookup_runnable(
                 looking.complete, _bind_typed_text, completion
@@ -103,7 +103,7 @@ class _Looking:
 
     def _suggested_values(self, ctx: SyncContext, path: Path, typed: str) -> list[str]:
         holder = Holder(ctx.principal, ctx.server, self.registry.rules)
-        needed = {each for each in path.permissions if each}
+        needed = {permission for permission in path.permissions if permission}
         if not all(map(holder.has_permission, needed)):
             return []
         using = router.db_for_read(path.owner.model)

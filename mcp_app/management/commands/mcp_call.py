@@ -202,10 +202,10 @@ def _parse_known_options(
 async def _find_tool(client: InProcessClient, name: str) -> JsonObject:
     """Return a tool as it is listed; raise CommandError if it is not offered."""
     tools = [each async for each in listed_items(client, "tools/list", "tools")]
-    for each in tools:
-        if each["name"] == name:
-            return each
-    close = difflib.get_close_matches(name, [each["name"] for each in tools], 1)
+    for tool in tools:
+        if tool["name"] == name:
+            return tool
+    close = difflib.get_close_matches(name, [tool["name"] for tool in tools], 1)
     meant = f" Did you mean {close[0]!r}?" if close else ""
     raise CommandError(
         f"There is no tool {name!r} for this user.{meant} `mcp_list` shows what there"
@@ -261,7 +261,7 @@ def _read_json(text: str | None) -> JsonObject:
 def _value_of_option(name: str, texts: list[str], schema: object) -> object:
     if "array" in _types_of(schema) and not texts[0].startswith("["):
         items = schema.get("items", {}) if isinstance(schema, dict) else {}
-        return [_value_of_text(each, items) for each in texts]
+        return [_value_of_text(text, items) for text in texts]
     if len(texts) > 1:
         raise _usage_error(f"--{name} was given {len(texts)} times.")
     return _value_of_text(texts[0], schema)

@@ -151,7 +151,7 @@ class Command(BaseCommand):
 
     def _print_findings(self, findings: list[Finding], *, as_json: bool) -> None:
         if as_json:
-            objects = [asdict(each) for each in findings]
+            objects = [asdict(finding) for finding in findings]
             self.stdout.write(json.dumps(objects, indent=2, ensure_ascii=False))
             return
         for each in findings:
@@ -172,7 +172,7 @@ def _try_clients(
 ) -> list[Finding]:
     # Nobody but this site is spoken to as a client.  What only the documents of other
     # sites lack hides nothing of this one.
-    if has_problem(each for each in findings if each.rule != DOCUMENTS):
+    if has_problem(finding for finding in findings if finding.rule != DOCUMENTS):
         message = "Clients were not tried: first mend what is a problem."
         return [Finding("revisions", Grade.UNKNOWN, message)]
     if server.access_names == (PUBLIC,):

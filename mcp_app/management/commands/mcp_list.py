@@ -44,7 +44,7 @@ class Command(BaseCommand):
             raise CommandError(lists.reason, returncode=NOT_SERVED)
         if options["json"]:
             rows = {
-                name: [_as_json(name, each) for each in items]
+                name: [_as_json(name, item) for item in items]
                 for name, items in lists.items.items()
             }
             self.stdout.write(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
     def _print_lists(self, lists: ServerLists) -> None:
         for name, items in lists.items.items():
-            width = max((len(visible(each.identity)) for each in items), default=0)
+            width = max((len(visible(item.identity)) for item in items), default=0)
             self.stdout.write(f"{name}: {len(items)}")
             for each in items:
                 does = ""

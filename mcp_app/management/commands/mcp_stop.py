@@ -101,7 +101,7 @@ class Command(BaseCommand):
 
     def _start_again(self, options: Mapping[str, Any]) -> None:
         stops = _stops_to_end(options["what"], options["which"])
-        keys = [each.pk for each in stops]
+        keys = [stop.pk for stop in stops]
         ended = services.start(None, keys, name=_acting_name(options))
         if not ended:
             raise CommandError(f"It is not stopped.{_remaining_stops()}")
@@ -171,7 +171,7 @@ def _stops_to_end(what: str, name: str) -> list[Stop]:
     if what in ALONE or not name:
         return list(rows.of(*_scope_and_row(what, name)))
     stops = _stops_of_name(what, name)
-    if len({each.ref for each in stops}) > 1:
+    if len({stop.ref for stop in stops}) > 1:
         numbers = ", ".join(f"{each.pk} ({_stop_columns(each)[1]})" for each in stops)
         raise CommandError(
             f"Several stops apply to “{visible(name)}”: {numbers}. Start them by their"

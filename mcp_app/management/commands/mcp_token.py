@@ -160,7 +160,7 @@ class Command(BaseCommand):
             return
         self._write_to_stderr(f"The token of {whose} for {row.name}, shown only now:")
         self.stdout.write(token)
-        slugs = sorted(each.slug for each in row.servers.all())
+        slugs = sorted(server.slug for server in row.servers.all())
         slug = slugs[0] if slugs else DEFAULT_SLUG
         # A token that is written to a file is not to appear on the screen as well.
         token_text = token if self.stdout.isatty() else TOKEN
@@ -185,8 +185,8 @@ class Command(BaseCommand):
         if view is None or row.may == May.CHANGE:
             return
         whole = Scope(tags=row.tag_names, tools=row.tool_names)
-        tools = [each for each in view.tools if whole.includes(each)]
-        hidden = sum(not each.only_reads for each in tools)
+        tools = [tool for tool in view.tools if whole.includes(tool)]
+        hidden = sum(not tool.only_reads for tool in tools)
         if hidden:
             self._write_to_stderr(
                 f"This token only reads: {hidden} of {len(tools)} tools"
@@ -320,7 +320,7 @@ def _find_token(text: str) -> AccessToken:
 
 
 def _token_columns(row: AccessToken) -> tuple[str, ...]:
-    where = [each.slug for each in row.servers.all()]
+    where = [server.slug for server in row.servers.all()]
     tags = (f"#{tag}" for tag in row.tags.split())
     limits = [*where, *row.networks.split(), *tags, *row.tools.split()]
     return (
@@ -342,7 +342,7 @@ def _app_columns(row: AccessToken) -> tuple[str, ...]:
         visible(row.name),
         presentation.program_host(connection),
         _owner_name(row),
-        " ".join(each.slug for each in row.servers.all()) or "none",
+        " ".join(server.slug for server in row.servers.all()) or "none",
         " ".join(limits),
         _format_end(row, "ended", f": {connection.get_ended_display()}"),
         _format_moment(row.used),

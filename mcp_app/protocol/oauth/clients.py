@@ -277,7 +277,7 @@ def registration_of(client_id: str, secrets: Sequence[str]) -> Registration | No
     except ValueError:
         return None
     text, mac = signed[:-_MAC_BYTES], signed[-_MAC_BYTES:]
-    if any(hmac.compare_digest(_client_mac(text, each), mac) for each in secrets):
+    if any(hmac.compare_digest(_client_mac(text, secret), mac) for secret in secrets):
         return _REGISTRATION.validate_json(text)
     return None
 

@@ -167,9 +167,9 @@ def check_importable(
     """
     text = _("%(entry)s: %(problem)s")
     obstacles = [
-        text % {"entry": each.entry, "problem": problem}
-        for each in comparison.entries
-        for problem in each.obstacles(publish=publish)
+        text % {"entry": entry.entry, "problem": problem}
+        for entry in comparison.entries
+        for problem in entry.obstacles(publish=publish)
     ]
     conflicts = [
         text % {"entry": each.entry, "problem": conflict}
@@ -203,9 +203,9 @@ class _Importer:
                 self._save_working_copy(each)
             self.keys[each.entry.identity] = each.row.pk
         versions = self._publish_all(touched) if self.publish else {}
-        for each in definitions:
-            if isinstance(each.row, DefinitionRow):
-                store_findings(each.row, self.registry)
+        for definition in definitions:
+            if isinstance(definition.row, DefinitionRow):
+                store_findings(definition.row, self.registry)
         return [
             self._imported_row(each, versions.get(each.row))
             for each in (*definitions, *servers)
@@ -316,7 +316,7 @@ def outcome_counts(comparison: Comparison, *, publish: bool) -> str:
     if numbers[Outcome.CANNOT]:
         count = numbers[Outcome.CANNOT]
         parts.append(_("%(count)d cannot be imported") % {"count": count})
-    if count := sum(bool(each.conflicts) for each in comparison.entries):
+    if count := sum(bool(entry.conflicts) for entry in comparison.entries):
         parts.append(_("%(count)d in conflict") % {"count": count})
     return " · ".join(parts)
 

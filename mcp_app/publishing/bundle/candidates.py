@@ -55,7 +55,7 @@ def row_problems(row: PublishedRow) -> Iterator[str]:
         columns = [*columns, "slug", "access", "listed", *DEMANDS, "page_size"]
     elif isinstance(row, DefinitionRow) and row.from_code:
         columns = [*columns, "name", row.IDENTITY]
-    others = {each.name for each in row._meta.fields} - set(columns)
+    others = {field.name for field in row._meta.fields} - set(columns)
     try:
         row.clean_fields(exclude=others)
     except ValidationError as error:

@@ -105,7 +105,7 @@ class ComparedEntry:
 
     def _conflicts(self) -> Iterator[str]:
         row, is_server = self.row, isinstance(self.row, Server)
-        fields = {each.field for each in self.differences}
+        fields = {difference.field for difference in self.differences}
         if is_server and row.published and fields & {*WHO_COLUMNS}:
             # No version keeps who may come in to a server: nothing brings it back.
             yield _("The file would change who may come in.")
@@ -156,25 +156,25 @@ class Comparison:
     ) -> list[ComparedEntry]:
         """Return the entries with an outcome."""
         return [
-            each for each in self.entries if each.outcome(publish=publish) == outcome
+            entry for entry in self.entries if entry.outcome(publish=publish) == outcome
         ]
 
     def entries_to_write(self, *, publish: bool) -> list[ComparedEntry]:
         """Return the entries of which something would be written."""
         written = (Outcome.NEW, Outcome.CHANGED)
         return [
-            each for each in self.entries if each.outcome(publish=publish) in written
+            entry for entry in self.entries if entry.outcome(publish=publish) in written
         ]
 
     @cached_property
     def looked_at(self) -> str:
         """The digest of the file, of what is here, and of what would become of it."""
         states: list[object] = []
-        for each in self.entries:
-            rules = [finding.rule for finding in each.judged.findings]
-            outcomes = [each.outcome(publish=some).value for some in (False, True)]
-            row = each.row
-            states.append([row.pk, row.published_id, each.before, rules, outcomes])
+        for entry in self.entries:
+            rules = [finding.rule for finding in entry.judged.findings]
+            outcomes = [entry.outcome(publish=some).value for some in (False, True)]
+            row = entry.row
+            states.append([row.pk, row.published_id, entry.before, rules, outcomes])
         about = [self.bundle.digest, self.bundle.publishes_working, states]
         return digest(jsonrpc.canonical(about))
 
@@ -292,14 +292,14 @@ class _Comparer:
         )
 
     def _both_views(self, row: PublishedRow, *contents: JsonObject) -> list[ClientView]:
-        return [client_view(row, each, self._registry) for each in contents]
+        return [client_view(row, content, self._registry) for content in contents]
 
     def _obstacles(self, row: PublishedRow, content: JsonObject) -> Iterator[str]:
         # What code does not declare is seen by nobody, published or not.
         if not self._is_vanished(row):
             findings = [*self._identity_conflicts(row, content)]
             findings += self._judge_content(row, without_choice(content)).to_fix
-            yield from (each.message for each in findings)
+            yield from (finding.message for finding in findings)
 
     def _identity_conflicts(
         self, row: PublishedRow, content: JsonObject

@@ -93,9 +93,9 @@ def _offered_rows(
         tags = [tags_of(content) for content in _working_and_served(row)]
         # Only a choice names what says nothing.
         candidates = [
-            each
-            for each in offers
-            if each.selection == "chosen" or not says_nothing(row)
+            offer
+            for offer in offers
+            if offer.selection == "chosen" or not says_nothing(row)
         ]
         if any(
             each.offers_definition(some, key) for each in candidates for some in tags

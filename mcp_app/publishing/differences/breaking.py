@@ -41,7 +41,7 @@ def _reasons(before: JsonObject, after: JsonObject) -> Iterator[str]:
 
 
 def _arguments_schema(arguments: list[JsonObject]) -> JsonObject:
-    names = {each["name"]: bool(each.get("required")) for each in arguments}
+    names = {argument["name"]: bool(argument.get("required")) for argument in arguments}
     required = [name for name, needed in names.items() if needed]
     return {"properties": {name: {} for name in names}, "required": required}
 

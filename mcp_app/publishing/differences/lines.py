@@ -198,16 +198,16 @@ def _limits() -> Mapping[str, str]:
 
 
 def _argument_lines(arguments: list[JsonObject]) -> Iterator[Line]:
-    for each in arguments:
-        words = [str(each.get("title") or "")]
-        words.append(_("required") if each.get("required") else "")
-        if each.get("description"):
-            words.append(_("“%(text)s”") % {"text": each["description"]})
-        if each.get("suggestions"):
-            texts = {"values": ", ".join(each["suggestions"])}
+    for argument in arguments:
+        words = [str(argument.get("title") or "")]
+        words.append(_("required") if argument.get("required") else "")
+        if argument.get("description"):
+            words.append(_("“%(text)s”") % {"text": argument["description"]})
+        if argument.get("suggestions"):
+            texts = {"values": ", ".join(argument["suggestions"])}
             words.append(_("suggestions: %(values)s") % texts)
         about = ", ".join(filter(None, words))
-        name = str(each["name"])
+        name = str(argument["name"])
         yield Line("", name, f"{name}: {about}" if about else name)
 
 

@@ -128,7 +128,7 @@ async def get_prompt(run: Run) -> JsonObject:
 
 def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
     """Raise for an argument that is missing or that the prompt does not have."""
-    known = {each.name for each in entry.definition.arguments}
+    known = {argument.name for argument in entry.definition.arguments}
     for name in arguments:
         if name not in known:
             text = f"The prompt {entry.identity} has no argument {name!r}."
@@ -165,7 +165,7 @@ async def read_resource(run: Run) -> JsonObject:
         # The URI fits the template, but its variables do not fit the function.
         raise with_outcome(ResourceNotFound(uri), Outcome.ARGUMENTS) from None
     output = await calls.run_user_code(run, entry, entry.runnable, bound, convert)
-    contents = [each.to_wire(run.request.revision) for each in output.contents]
+    contents = [content.to_wire(run.request.revision) for content in output.contents]
     hint = _resource_hint(run.request, matched)
     return run.request.complete_result({"contents": contents}, hint)
 

@@ -96,7 +96,7 @@ async def poll_events(run: Run) -> JsonObject:
     position, truncated = await first_position(request, entry, request.params)
     batch = await read_batch(run, subscription, position, min(most, MAX_POLL_EVENTS))
     result: JsonObject = {
-        "events": [event_to_wire(each, entry.identity) for each in batch.events],
+        "events": [event_to_wire(event, entry.identity) for event in batch.events],
         "cursor": cursor_at(request, entry, batch.position),
         "truncated": truncated or batch.truncated,
         "hasMore": batch.has_more,

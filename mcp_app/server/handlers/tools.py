@@ -174,7 +174,7 @@ def _refuse_arguments(run: Run, violations: list[Violation]) -> Encoded:
         output = ToolOutput([Text(text)], is_error=True)
         encoded = _encode_output(run.request.catalog, run.request.revision, output)
         return encoded, Ending(Outcome.ARGUMENTS, text)
-    details = [asdict(each) for each in violations]
+    details = [asdict(violation) for violation in violations]
     # The message of an error is one line; this client reads the rest in `data`.
     error = InvalidParams(f"{heading} {' '.join(lines)}", {"violations": details})
     raise with_outcome(error, Outcome.ARGUMENTS, text)

@@ -199,11 +199,11 @@ class EndpointHandler(CallHandler):
         self.process.check_share(self._principal, self._person, len(requests))
         runs, refused = [], []
         # From here to the start of the calls nothing waits, so no id can come twice.
-        for each in requests:
+        for request in requests:
             try:
-                runs.append(self._admit_in_session(session, each))
+                runs.append(self._admit_in_session(session, request))
             except (InvalidParams, InvalidRequest) as error:
-                refusal = dispatch.encoded_refusal(session.revision, each.id, error)
+                refusal = dispatch.encoded_refusal(session.revision, request.id, error)
                 refused.append(refusal.body)
         self.started = True
         if not runs:

@@ -175,8 +175,8 @@ async def send_events(
 ) -> None:
     """Send an event stream of these messages, which ends at once."""
     stream = EventStream(send, headers, queues)
-    for each in messages:
-        stream.queue_message(each)
+    for message in messages:
+        stream.queue_message(message)
     stream.end_output()
     await asyncio.wait([stream.closed])
 

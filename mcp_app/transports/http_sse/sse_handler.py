@@ -218,11 +218,11 @@ class MessagesHandler(Address):
         await client_messages.take_in_order(current, session, batch.others, person)
         await self._refresh_catalog()
         current.check_share(self._principal, person, len(batch.requests))
-        for each in batch.requests:
+        for request in batch.requests:
             try:
-                await self._run_request(session, self._admit(session, each))
+                await self._run_request(session, self._admit(session, request))
             except ProtocolError as error:
-                await self._send_error(session, each.id, error)
+                await self._send_error(session, request.id, error)
 
     async def _run_request(self, session: OpenSession, run: Run) -> None:
         """Run a request; return when its row is written."""

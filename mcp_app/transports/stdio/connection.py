@@ -286,14 +286,14 @@ class Connection(Channel):
     ) -> None:
         self.current.check_share(self.principal, self.person, len(requests))
         runs, refused = [], []
-        for each in requests:
+        for request in requests:
             try:
-                meta = negotiation.meta_of(each.params) or {}
+                meta = negotiation.meta_of(request.params) or {}
             except InvalidParams as error:
-                refusal = dispatch.encoded_refusal(session.revision, each.id, error)
+                refusal = dispatch.encoded_refusal(session.revision, request.id, error)
                 refused.append(refusal.body)
                 continue
-            runs.append(await self.admit(each, session.revision, meta, session))
+            runs.append(await self.admit(request, session.revision, meta, session))
         if not runs:
             self.write(encode_array(refused))
             return
@@ -312,10 +312,10 @@ class Connection(Channel):
             words = "A message is accepted although the database is away: %s"
             logger.debug(words, error)
         log_cancellations(messages)
-        for each in messages:
-            if type(each) is Notification:
-                self._take_notification(each)
-        replies = [each for each in messages if type(each) is Reply]
+        for message in messages:
+            if type(message) is Notification:
+                self._take_notification(message)
+        replies = [message for message in messages if type(message) is Reply]
         if replies:
             await self._take_replies(replies)
 

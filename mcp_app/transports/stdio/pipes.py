@@ -227,8 +227,8 @@ class Output:
         with suppress(Empty):
             while True:
                 items.append(self._queue.get_nowait())
-        data = b"".join(each for each in items if isinstance(each, bytes))
-        return data, [each for each in items if isinstance(each, asyncio.Event)]
+        data = b"".join(item for item in items if isinstance(item, bytes))
+        return data, [item for item in items if isinstance(item, asyncio.Event)]
 
     def _write_all(self, data: bytes) -> None:
         left = memoryview(data)

@@ -137,7 +137,7 @@ def _is_site_host(netloc: str) -> bool:
     if public is not None:
         hosts.append(f"[{public}]" if ":" in public else public)
     domain = split_domain_port(netloc.lower())[0]
-    return validate_host(domain, [each for each in hosts if each != "*"])
+    return validate_host(domain, [host for host in hosts if host != "*"])
 
 
 @contextmanager
@@ -206,7 +206,7 @@ class Reply:
 
     @property
     def text(self) -> str:
-        return "".join(each.text for each in self.parts)
+        return "".join(part.text for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)

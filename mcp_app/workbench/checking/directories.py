@@ -79,7 +79,7 @@ def directory_findings(
 
     `tools` are those of `tools/list`, and `url` is the public address of the server.
     """
-    judged = [each for each in tools if not isinstance(each, OurTool)]
+    judged = [tool for tool in tools if not isinstance(tool, OurTool)]
     asked = [_finding("people", Grade.UNKNOWN, *each) for each in PEOPLE_KNOW]
     found = _server_lines(server, url, site)
     return [*found, *_tool_findings(server, judged), *asked]

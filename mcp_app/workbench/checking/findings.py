@@ -32,7 +32,7 @@ class Finding:
 
 def has_problem(findings: Iterable[Finding]) -> bool:
     """Whether one of them is a problem."""
-    return any(each.grade is Grade.PROBLEM for each in findings)
+    return any(finding.grade is Grade.PROBLEM for finding in findings)
 
 
 # -- remedies --------------------------------------------------------------------------

@@ -279,7 +279,7 @@ def _parse_report(value: JsonObject) -> Report | None:
     try:
         process, database = int(value["clock_ms"]), value["database_ms"]
         clocks = [process, process if database is None else int(database)]
-        if not all(0 <= each <= _LAST_MS for each in clocks):
+        if not all(0 <= clock <= _LAST_MS for clock in clocks):
             return None
         return Report(
             host=str(value["host"]),

@@ -141,8 +141,8 @@ def _processes() -> Iterator[Finding]:
     rule = "processes"
     live = list(Worker.objects.live())
     reports = [each.report_of_process() for each in live]
-    codes = {each.code for each in reports if each.code}
-    keys = {each.keys for each in reports if each.keys}
+    codes = {report.code for report in reports if report.code}
+    keys = {report.keys for report in reports if report.keys}
     if len(keys) > 1:
         message = _("Processes have different secret keys.")
         why = _("A session or a state of one means nothing to another.")
@@ -175,7 +175,7 @@ def _task_findings(reports: Sequence[Report]) -> Iterator[Finding]:
     """Yield that tasks wait and nobody runs them; a queue has time to take them."""
     tasks = Task.objects.late() if has_queue() else Task.objects.waiting()
     count = tasks.count()
-    if count and not any(each.places or each.tasks for each in reports):
+    if count and not any(report.places or report.tasks for report in reports):
         what = _("Tasks wait, and no process runs them: %(count)d.") % {"count": count}
         why = _('MCP["TASKS"] is “%(value)s”.') % {"value": mcp_settings.tasks}
         line = "mcp_worker" if mcp_settings.tasks == "worker" else ""
@@ -195,7 +195,7 @@ def _event_findings(reports: Sequence[Report]) -> Iterator[Finding]:
             what = _('ChatGPT subscribes only if MCP["PUBLIC_URL"] begins with https.')
             yield Finding(rule, Grade.ADVICE, what)
     deliver = event_settings().deliver
-    idle = deliver == "worker" and not any(each.delivers for each in reports)
+    idle = deliver == "worker" and not any(report.delivers for report in reports)
     if count := (rows.living() if idle else rows.late()).count():
         what = _("Nobody delivers events to subscriptions: %(count)d.")
         why = _('MCP["EVENTS"]["deliver"] is “%(value)s”.') % {"value": deliver}
@@ -212,7 +212,7 @@ def _system_checks() -> Iterator[Finding]:
         include_deployment_checks=True,
         databases=[router.db_for_write(Server)],
     )
-    reported = [each for each in messages if not each.is_silenced()]
+    reported = [message for message in messages if not message.is_silenced()]
     for each in reported:
         grade = Grade.PROBLEM if each.is_serious() else Grade.ADVICE
         # Whole: what is cut off may be the line to change.
@@ -375,7 +375,7 @@ def _stream_step(revision: Revision, reply: Reply) -> Step:
 def judge_revisions(steps: Sequence[Step], *, has_token: bool = False) -> list[Finding]:
     """Return what is found: one finding for each step that failed, or a good one."""
     rule = "revisions"
-    failed = [each for each in steps if each.result is None]
+    failed = [step for step in steps if step.result is None]
     statuses = {each.reply.status for each in failed}
     if HTTPStatus.UNAUTHORIZED in statuses and has_token:
         message = _("The server does not accept the token, so nothing was tried.")
@@ -393,7 +393,7 @@ def judge_revisions(steps: Sequence[Step], *, has_token: bool = False) -> list[F
         return [_failure_finding(each) for each in failed]
     else:
         message = _("Clients of these revisions are served: %(versions)s.")
-        versions = ", ".join(dict.fromkeys(each.revision for each in steps))
+        versions = ", ".join(dict.fromkeys(step.revision for step in steps))
         return [Finding(rule, Grade.GOOD, message % {"versions": versions})]
     return [Finding(rule, Grade.UNKNOWN, message, why)]
 
@@ -403,7 +403,7 @@ def _failure_finding(step: Step) -> Finding:
         "In revision %(version)s, %(method)s failed (status %(status)d): %(text)s"
     )
     errors = [each.get("error") for each in messages_of(step.reply)]
-    messages = [each.get("message") for each in errors if isinstance(each, dict)]
+    messages = [error.get("message") for error in errors if isinstance(error, dict)]
     text = str(messages[0]) if messages else step.reply.detail or step.reply.text
     values = {
         "version": step.revision,

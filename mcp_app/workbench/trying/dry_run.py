@@ -179,8 +179,8 @@ class _Run:
                 stack.callback(self._begin_to_leave)
                 try:
                     with ExitStack() as guards:
-                        for each in self._transactions:
-                            guards.enter_context(each.statement_guard())
+                        for transaction in self._transactions:
+                            guards.enter_context(transaction.statement_guard())
                         yield
                     self._check_constraints()
                 except Exception as error:
@@ -214,9 +214,9 @@ class _Run:
             self._check_is_wanted()
 
     def _check_constraints(self) -> None:
-        for each in self._transactions:
+        for transaction in self._transactions:
             try:
-                each.check_constraints()
+                transaction.check_constraints()
             except IntegrityError:
                 self._remarks.append(Remark.AT_COMMIT)
                 raise
@@ -230,15 +230,15 @@ class _Run:
         with self._lock:
             self._is_done = True
             self._seconds = time.monotonic() - self._began
-        for each in self._transactions:
-            if each.is_cut:
+        for transaction in self._transactions:
+            if transaction.is_cut:
                 # It is cut in a thread, perhaps only now.
-                each.close()
-            if self._statements.are_over and each.ending is Ending.COMMITTED:
+                transaction.close()
+            if self._statements.are_over and transaction.ending is Ending.COMMITTED:
                 # Nobody is told any more.
                 logger.warning(
                     "A dry run committed on %r by itself. What it wrote stays.",
-                    each.alias,
+                    transaction.alias,
                 )
         with suppress(RuntimeError):
             # The loop may be closed: then nobody waits.
@@ -266,8 +266,8 @@ class _Run:
                 return
             # A statement may have begun just after the first interrupt.
             self._interrupt_statements()
-            for each in self._transactions:
-                each.is_cut = each.line is not None
+            for transaction in self._transactions:
+                transaction.is_cut = transaction.line is not None
             cut_connections(
                 [each.line for each in self._transactions if each.line is not None]
             )

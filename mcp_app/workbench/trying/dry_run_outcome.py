@@ -129,7 +129,7 @@ class DryRunOutcome:
                 "A dry run refuses statements that commit. It refused: %(words)s."
             )
             sentences.append(message % {"words": ", ".join(self.refusals)})
-        sentences += [str(_REMARKS[each]) for each in self.remarks]
+        sentences += [str(_REMARKS[remark]) for remark in self.remarks]
         if self.topics:
             message = _("It would tell clients: %(topics)s")
             sentences.append(message % {"topics": ", ".join(self.topics)})

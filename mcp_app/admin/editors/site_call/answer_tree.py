@@ -88,7 +88,7 @@ def _members_of(value: object, *, is_part: bool) -> JsonObject:
     if not isinstance(value, list) or not is_part:
         return value if isinstance(value, dict) else {}
     entries = [each for each in value[:MAX_ENTRIES] if isinstance(each, dict)]
-    return {name: inner for each in reversed(entries) for name, inner in each.items()}
+    return {name: inner for entry in reversed(entries) for name, inner in entry.items()}
 
 
 def _is_plain(name: str) -> bool:
@@ -178,14 +178,14 @@ def paths_to_keep(part: Part, ticked: Collection[str]) -> list[str] | None:
 
 
 def _keep_paths(members: Iterable[Part]) -> Iterator[str]:
-    for each in members:
-        if each.ticked and all(inner.ticked for inner in _all(each.members)):
-            yield each.path
-        elif each.ticked:
-            yield from _keep_paths(each.members)
+    for member in members:
+        if member.ticked and all(inner.ticked for inner in _all(member.members)):
+            yield member.path
+        elif member.ticked:
+            yield from _keep_paths(member.members)
 
 
 def _all(members: Iterable[Part]) -> Iterator[Part]:
-    for each in members:
-        yield each
-        yield from _all(each.members)
+    for member in members:
+        yield member
+        yield from _all(member.members)

@@ -310,7 +310,7 @@ class CallForm(OneForm):
             "take": take,
             "keep": keep,
             "limit": values["limit"],
-            "errors": {each["name"]: each["value"] for each in errors},
+            "errors": {error["name"]: error["value"] for error in errors},
         }.items():
             put_member(config, name, value)
         return config

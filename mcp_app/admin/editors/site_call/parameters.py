@@ -55,7 +55,7 @@ class NamedPart:
 def parts_of_call(config: JsonObject) -> list[CallPart]:
     """Return the values that can change, then the names within other texts."""
     parts = [*_plain_values(config)][:MAX_PARTS]
-    known = {each.name for each in parts}
+    known = {part.name for part in parts}
     names = sorted(names_in_value(config) - known)
     return [*parts, *(CallPart((), "", f"{{{{{each}}}}}") for each in names)]
 

@@ -267,7 +267,7 @@ def _call_from_curl(text: str) -> PastedCall:
     left_out = call.left_out
     left_out += [_key_of("-u")] if options.user else []
     left_out += [_("cookies")] if options.cookies else []
-    left_out += [each for each in words if each in {"-k", "-L", *_OPTIONS["others"]}]
+    left_out += [word for word in words if word in {"-k", "-L", *_OPTIONS["others"]}]
     # A value may be secret: of what is unknown only the name is said.
     left_out += [
         visible(each.partition("=")[0])[: 40 if each.startswith("--") else 2]
@@ -294,7 +294,7 @@ def _tell_variables(call: PastedCall, text: str) -> PastedCall:
     bare = _QUOTED.sub(lambda each: re.sub(r"\\.", "", each["double"] or ""), text)
     names = [*dict.fromkeys(_VARIABLE.findall(bare))][:MAX_PAIRS]
     what, sent = _("what a shell puts in place of %s"), str(call.config)
-    call.left_out += [what % each[:40] for each in names if each in sent]
+    call.left_out += [what % name[:40] for name in names if name in sent]
     return call
 
 
