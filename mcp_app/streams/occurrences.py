@@ -131,7 +131,10 @@ def expired_occurrences(limits: Limits) -> list[ExpiredRows]:
     )
 
     def excess() -> OccurrenceQuerySet:
-        return numbered.filter(number__lte=_counter().value - limits.events_rows)
+        # Rows are counted: after `mcp_restored`, numbers have a wide gap.
+        numbers = numbered.order_by("-number").values_list("number", flat=True)
+        first = numbers[limits.events_rows : limits.events_rows + 1]
+        return numbered.filter(number__lte=next(iter(first), 0))
 
     return [
         ExpiredRows("events", old.count, lambda: old.forget() or None),
