@@ -201,7 +201,7 @@ class WorkerRow:
 
     def remove(self) -> None:
         """Delete the row, so that nobody waits for this process any more."""
-        _delete_workers(Worker.objects.filter(pk=self.id))
+        delete_workers(Worker.objects.filter(pk=self.id))
 
     def others_live(self) -> bool:
         """Return whether another process may use its caches; read it after a commit."""
@@ -290,14 +290,15 @@ def expired_workers() -> list[ExpiredRows]:
 
 def prune() -> int:
     """Delete the rows of processes that died long ago; return how many; blocks."""
-    return _delete_workers(_dead_workers()[:PORTION])
+    return delete_workers(_dead_workers()[:PORTION])
 
 
 def _dead_workers() -> QuerySet[Worker]:
     return Worker.objects.filter(seen_ms__lt=NowMilliseconds() - KEPT_MS)
 
 
-def _delete_workers(workers: QuerySet[Worker]) -> int:
+def delete_workers(workers: QuerySet[Worker]) -> int:
+    """Delete the rows of processes, with what they watch; return how many; blocks."""
     gone = list(workers.values_list("pk", flat=True))
     Subscription.objects.filter(worker_id__in=gone).unwatch()
     Worker.objects.filter(pk__in=gone).delete()

@@ -234,6 +234,12 @@ class TaskQuerySet(models.QuerySet["Task"]):
             pk, died & again, deaths=deaths, owner="", send_ms=0
         ) or self._move(pk, died & ~again, deaths=deaths, **_final_values(ending))
 
+    def fail(self, error: str) -> int:
+        """End those that have not ended, wherever they are, and tell nobody."""
+        ending = {"status": Status.FAILED.value, "error": error}
+        values = {**_final_values(ending), "updated_ms": NowMilliseconds()}
+        return self.still_open().update(**values)
+
     def note_progress(
         self, pk: int, owner: str, values: Mapping[str, object], *, tell: bool
     ) -> bool:

@@ -51,6 +51,10 @@ TOO_MANY_ROWS: Final = "This site has too many tasks. Try again later."
 WORKER_DIED: Final = (
     "The worker that ran this task is gone. Nobody knows whether it had an effect."
 )
+RESTORED: Final = (
+    "This site was restored from a backup while this task was open. Nobody knows"
+    " whether it had an effect."
+)
 task_rows: TaskQuerySet = Task.objects.all()
 """The transitions of tasks, for rooms that may not import `models`."""
 _COLUMNS: Final = tuple(each.name for each in fields(TaskRecord))
@@ -191,8 +195,13 @@ def release_unknown(pk: int, owner: str) -> bool:
 
 
 def _lose_task(pk: int, died: Q) -> bool:
-    error = {"code": -32603, "message": WORKER_DIED, "data": {"retryable": False}}
-    return Task.objects.lose(pk, died, jsonrpc.write(error).decode())
+    return Task.objects.lose(pk, died, error_text(WORKER_DIED))
+
+
+def error_text(message: str) -> str:
+    """Return the error of a task that nobody may simply repeat, as its row has it."""
+    error = {"code": -32603, "message": message, "data": {"retryable": False}}
+    return jsonrpc.write(error).decode()
 
 
 def refusal_ending(task: Task, text: str) -> dict[str, str]:

@@ -256,7 +256,7 @@ def test_they_go_with_a_process_that_died(row: WorkerRow) -> None:
 def test_they_come_back_with_a_process_that_was_taken_for_dead(row: WorkerRow) -> None:
     row.resources.begin(["x:a", "x:b"])
     row.watch(["x:a", "x:b"])
-    workers._delete_workers(Worker.objects.all())
+    workers.delete_workers(Worker.objects.all())
     assert uris(row) == []
     row.renew()
     assert uris(row) == ["x:a", "x:b"]
@@ -268,7 +268,7 @@ def test_they_come_back_with_a_process_that_was_taken_for_dead(row: WorkerRow) -
 def test_a_process_that_was_taken_for_dead_watches_more(row: WorkerRow) -> None:
     row.resources.begin(["x:a"])
     row.watch(["x:a"])
-    workers._delete_workers(Worker.objects.all())
+    workers.delete_workers(Worker.objects.all())
     row.resources.begin(["x:b"])
     row.watch(["x:b"])
     assert uris(row) == ["x:a", "x:b"]

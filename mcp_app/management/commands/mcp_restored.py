@@ -1,0 +1,71 @@
+"""Make a database that was restored from a backup fit to be served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import sleep
+from typing import Any, Final
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import F
+from django.utils import timezone
+
+from mcp_app.account.connected_apps import end_connected_apps
+from mcp_app.invalidation.workers import delete_workers
+from mcp_app.models import AccessToken, EventSubscription, Session, Task, Worker
+from mcp_app.models.occurrences import OCCURRENCES
+from mcp_app.models.topics import COUNTER, Counter
+from mcp_app.models.workers import LIVE_MS
+from mcp_app.streams.tasks import RESTORED, error_text
+
+GAP: Final = 10**9
+"""More numbers than are given out between a backup and the day when it is needed."""
+
+
+class Command(BaseCommand):
+    help = (
+        "Makes a database that was restored from a backup fit to be served. It refuses"
+        " if a process renews its heartbeat within 15 seconds."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        text = "For a copy, such as staging: also end tokens, apps and subscriptions."
+        parser.add_argument("--clone", action="store_true", help=text)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        _check_nobody_serves()
+        for count, what in _mend_rows(is_clone=options["clone"]):
+            self.stdout.write(f"{count:>10,}  {what}")
+
+
+def _check_nobody_serves() -> None:
+    """Raise `CommandError` if a process renews or inserts its row.
+
+    The rows of a backup may be seconds old, so their age tells nothing.
+    """
+    rows = Worker.objects.values_list("host", "pid", "seen_ms")
+    before = set(rows.all())
+    for _second in range(LIVE_MS // 1_000):
+        sleep(1)
+        for host, pid, _ in set(rows.all()) - before:
+            raise CommandError(
+                f"Process {pid} on {host} uses this database. Stop all processes,"
+                " restore the backup again, and run this command again."
+            )
+
+
+def _mend_rows(*, is_clone: bool) -> Iterator[tuple[int, str]]:
+    """Do each step, and yield how many rows it met; all may be done again."""
+    yield delete_workers(Worker.objects.all()), "processes forgotten"
+    yield sum(iter(Session.objects.all().remove_some, None)), "sessions ended"
+    counters = [Counter(name=each) for each in (COUNTER, OCCURRENCES)]
+    Counter.objects.bulk_create(counters, ignore_conflicts=True)
+    yield Counter.objects.update(value=F("value") + GAP), "counters raised"
+    tasks = Task.objects.all() if is_clone else Task.objects.exclude(rerun=True)
+    yield tasks.fail(error_text(RESTORED)), "open tasks failed"
+    if is_clone:
+        apps = AccessToken.objects.exclude(connection=None)
+        yield end_connected_apps(None, apps), "connected apps ended"
+        tokens = AccessToken.objects.filter(revoked=None)
+        yield tokens.update(revoked=timezone.now()), "access tokens revoked"
+        yield EventSubscription.objects.all().delete()[0], "event subscriptions ended"
