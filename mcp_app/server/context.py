@@ -50,7 +50,7 @@ Value = TypeVar("Value")
 DEFAULT_LEVEL = SEVERITY["info"]
 """The log level of a session that never set one."""
 
-_TIME = {"exchange", "clock"}
+_TIME = {"run", "clock"}
 
 current_call: ContextVar[Run | None] = ContextVar("mcp_call", default=None)
 """The current call; its client may get forwarded records of `logging`."""

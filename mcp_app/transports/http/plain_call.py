@@ -91,8 +91,8 @@ class PlainCall(Run):
 
     session: OpenSession | None = None
     principal = Principal.ANONYMOUS
+    share = ""
     revision: Revision
-    entry: ToolEntry
     known: PlainHeaders
     process: Process
     _tool: KnownTool
@@ -160,6 +160,7 @@ class PlainCall(Run):
                 if b"x-forwarded-for" in raw
                 else current.addresses.direct(peer_address(self.scope))
             )
+            self.share = principal.owner or self.person
             return True
         except Exception:
             # It is raised again where there is an answer for it.
@@ -296,7 +297,7 @@ class PlainCall(Run):
             except (Exception, asyncio.CancelledError) as error:
                 # The code of its types is not run again to find out.
                 self._raised = [error]
-        self._tool, self.entry = tool, tool.entry
+        self._tool = tool
         self.seconds = plain.timeout or self.process.limits.tool_timeout
         if plain.context is not None:
             bound = {**bound, plain.context: context_face_of(self, tool.entry.runnable)}
@@ -473,6 +474,10 @@ class PlainCall(Run):
     # between the objects of a class: with more, each call takes 4 % longer.
 
     @property
+    def entry(self) -> ToolEntry:  # type: ignore[override]
+        return self._tool.entry
+
+    @property
     def turn(self) -> str:
         # Most calls need neither an object for their headers nor a session.
         names = [name for name, _value in self.scope["headers"]]
@@ -487,10 +492,6 @@ class PlainCall(Run):
     @property
     def accepts(self) -> Accepts:
         return self.known.accepts
-
-    @property
-    def share(self) -> str:
-        return self.principal.owner or self.person
 
     @property
     @abstractmethod

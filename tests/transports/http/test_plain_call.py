@@ -680,7 +680,7 @@ FAULTS: Final[dict[str, Fault]] = {
         ("arguments that do not fit", "not plain.fits(arguments)", "False"),
         ("deep arguments", "self._check_depth(body)", "0"),
     ),
-    "an unseen tool": (PlainCall, "_find_tool", "not is_visible", "not bool"),
+    "an unseen tool": (PlainCall, "_find_tool", "not is_visible", "0 and is_visible"),
     "a wrong version": (PlainCall, "_is_plain", 'value["jsonrpc"] == "2.0"', "True"),
     "half": (PlainCall, "_is_recognised", 'message.get("more_body", False)', "False"),
     "a result that is too large": (PlainCall, "_encode_answer", "len(result) >", "0 >"),
