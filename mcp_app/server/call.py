@@ -35,7 +35,7 @@ async def run_user_code(
     """Run the code of an entry and return its output; raise what `failure_of` makes.
 
     `convert` replaces the runnable's own conversion.  Raises `asyncio.CancelledError`
-    if the call ended without an answer (`exchange.end` says how).
+    if the call ended without an answer (`run.end` says how).
     """
     request = run.request
     converter, user_code = convert or runnable.convert, request.adapters.user_code

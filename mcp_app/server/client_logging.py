@@ -17,8 +17,8 @@ from mcp_app.server.context import call_core_of, current_call
 def protocol_level(number: int) -> Level:
     """Return the protocol's level for one of `logging`."""
     levels: tuple[Level, ...] = ("debug", "info", "warning", "error", "critical")
-    least = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
-    return levels[bisect_right(least, number)]
+    thresholds = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+    return levels[bisect_right(thresholds, number)]
 
 
 def _without_traceback(record: logging.LogRecord) -> logging.LogRecord:

@@ -1,8 +1,8 @@
 """Arguments that a model sent as strings: read as JSON if no string is allowed there.
 
 Models sometimes send a number, a boolean, a list or an object as text.  The reader
-walks through the arguments beside the schema, and reads text only if every string would
-be wrong at its place.  Whether the result fits is for the validator to say.
+walks through the arguments beside the schema, and reads text only if the schema allows
+no string there.  The validator then says whether the result fits.
 
 The walk has an end (`MOST_STEPS`): beside a schema with many alternatives, or with many
 texts, it would take seconds.
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 # Reading the parameters of a request, with errors that name the member.
 
 
-def string_member(params: JsonObject, name: str, place: str = "params") -> str:
+def string_member(params: JsonObject, name: str, path: str = "params") -> str:
     """Return a required string."""
     value = params.get(name)
     if type(value) is not str:
-        raise InvalidParams(f"{place}.{name} must be a string.")
+        raise InvalidParams(f"{path}.{name} must be a string.")
     return value
 
 
 def object_member(
-    params: JsonObject, name: str, place: str = "params", *, required: bool = False
+    params: JsonObject, name: str, path: str = "params", *, required: bool = False
 ) -> JsonObject:
     """Return an object; an optional one that is absent, or null, is empty."""
     value = params.get(name)
     if value is None and not required:
         return {}
     if type(value) is not dict:
-        raise InvalidParams(f"{place}.{name} must be an object.")
+        raise InvalidParams(f"{path}.{name} must be an object.")
     return value
 
 
 def strings_member(
-    params: JsonObject, name: str, place: str = "params"
+    params: JsonObject, name: str, path: str = "params"
 ) -> dict[str, str]:
     """Return an optional object whose values are strings."""
-    values = object_member(params, name, place)
+    values = object_member(params, name, path)
     for key, value in values.items():
         if type(value) is not str:
-            raise InvalidParams(f"{place}.{name}[{key!r}] must be a string.")
+            raise InvalidParams(f"{path}.{name}[{key!r}] must be a string.")
     return values
 
 
@@ -75,8 +75,8 @@ def read_strings(schema: object, arguments: JsonObject) -> JsonObject:
     """Return the arguments with strings read as JSON if no string is allowed there.
 
     Members of objects and entries of lists are read, too.  References within the
-    schema are followed if they are JSON pointers (RFC 6901); what has another one is
-    left alone.  So are arguments that would take too many steps.
+    schema are followed if they are JSON pointers (RFC 6901).  Other references, and
+    arguments that would take too many steps, are left alone.
     """
     if not isinstance(schema, dict):
         return arguments
@@ -102,13 +102,13 @@ def accepted_arguments(
     if validator.is_valid(arguments):
         return arguments, []
     if coerce:
-        read = read_strings(entry.definition.input_schema, arguments)
-        if read != arguments and validator.is_valid(read):
-            return read, []
+        coerced = read_strings(entry.definition.input_schema, arguments)
+        if coerced != arguments and validator.is_valid(coerced):
+            return coerced, []
     judged = entry.runnable.judged
     if judged is None:
         return arguments, validator.violations(arguments)
-    # Which names there are, and where null may be, is not seen by other values.
+    # The runnable judges the values; the schema still judges names and nulls.
     nulls = {n for n, each in arguments.items() if each is None} - judged
     valueless = {n: None if n in nulls else 0 for n in arguments}
     places = {"$", *(jsonrpc.path_text([null]) for null in nulls)}
@@ -127,11 +127,11 @@ class _Reader:
         self._root = root
         self._strings: dict[int, bool] = {}
         """By the id of a schema, whether it allows strings."""
-        self._left = MOST_STEPS
+        self._steps_left = MOST_STEPS
 
     def _take_steps(self, steps: int) -> None:
-        self._left -= steps
-        if self._left < 0:
+        self._steps_left -= steps
+        if self._steps_left < 0:
             raise _TooMany
 
     def read_value(self, value: object, schemas: list[object]) -> object:
@@ -156,11 +156,11 @@ class _Reader:
         return value
 
     def _read_list(self, values: list[object], schemas: list[object]) -> list[object]:
-        here = [*self._at_the_place(schemas)]
-        prefixes = [_list_or_empty(each.get("prefixItems")) for each in here]
+        applied = [*self._applied_schemas(schemas)]
+        prefixes = [_list_or_empty(each.get("prefixItems")) for each in applied]
         first = max(map(len, prefixes), default=0)
-        # After those that have schemas of their own, all have the same.
-        by_index = [[*_item_schemas(here, index)] for index in range(first + 1)]
+        # The first items have a schema each; all others have the same schemas.
+        by_index = [[*_item_schemas(applied, index)] for index in range(first + 1)]
         return [
             self.read_value(value, by_index[min(index, first)])
             for index, value in enumerate(values)
@@ -170,11 +170,11 @@ class _Reader:
         """Return the schemas that may apply to a member of an object."""
         return [
             inner
-            for schema in self._at_the_place(schemas)
+            for schema in self._applied_schemas(schemas)
             for inner in _member_schemas(schema, name)
         ]
 
-    def _at_the_place(self, schemas: list[object]) -> Iterator[Schema]:
+    def _applied_schemas(self, schemas: list[object]) -> Iterator[Schema]:
         """Yield the schemas and all that these apply to the same value, each once."""
         rest, visited = [*schemas], set[int]()
         while rest:
@@ -200,7 +200,7 @@ class _Reader:
         if not isinstance(schema, dict) or id(schema) in above:
             return schema is not False
         above = (*above, id(schema))
-        if not _own_keywords_allow_string(schema):
+        if not _keywords_allow_string(schema):
             return False
         required = _list_or_empty(schema.get("allOf"))
         if "$ref" in schema:
@@ -222,7 +222,7 @@ class _Reader:
         return True if schema is None else schema
 
 
-def _own_keywords_allow_string(schema: Schema) -> bool:
+def _keywords_allow_string(schema: Schema) -> bool:
     """Whether `type`, `enum` and `const` allow a string."""
     if "type" in schema and "string" not in (
         _list_or_empty(schema["type"]) or [schema["type"]]

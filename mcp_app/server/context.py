@@ -65,9 +65,9 @@ def cause_of_call() -> str:
 
 
 def reset_current_call(token: Token[Run | None]) -> None:
-    """Reset `current_call`, also if the call is closed elsewhere than it was begun.
+    """Reset `current_call`, also if the call ends in another context than it began.
 
-    That is what the end of the loop does with a coroutine that is left over.
+    A coroutine that is left over at the end of the loop is closed like this.
     """
     with suppress(ValueError):
         current_call.reset(token)
@@ -433,10 +433,10 @@ class AsyncFace(_Face, Context):
         return (await self._core.ask_on_any_loop({name: question}, timeout))[name]
 
     async def once(
-        self, key: str, function: Callable[..., Any], *arguments: Any, **named: Any
+        self, key: str, function: Callable[..., Any], *arguments: Any, **keywords: Any
     ) -> Any:
         self._core.check_open()
-        step = self._core.round_trip.step_function(key, function, arguments, named)
+        step = self._core.round_trip.step_function(key, function, arguments, keywords)
         return await self._core.in_thread(step)
 
     async def user(self) -> User | None:
@@ -457,10 +457,10 @@ class SyncFace(_Face, SyncContext):
         return self._core.ask_blocking({name: question}, timeout)[name]
 
     def once(
-        self, key: str, function: Callable[..., Any], *arguments: Any, **named: Any
+        self, key: str, function: Callable[..., Any], *arguments: Any, **keywords: Any
     ) -> Any:
         self._core.check_open()
-        step = self._core.round_trip.step_function(key, function, arguments, named)
+        step = self._core.round_trip.step_function(key, function, arguments, keywords)
         return self._core.run.request.adapters.user_code.call_here(step)
 
     def user(self) -> User | None:

@@ -72,16 +72,16 @@ def read_batch(
     revision: Revision | None,
     running: Container[RequestId],
     *,
-    most: int,
+    limit: int,
     lenient: bool,
 ) -> Batch:
-    """Return the messages of a batch of at most so many; raise InvalidRequest.
+    """Return the messages of a batch, at most `limit`; raise InvalidRequest.
 
     Only 2025-03-26 has batches (basic, "Batching"); `initialize` is in none
     (basic/lifecycle, "Initialization"), nor is a message of the stateless era.
     """
     check_batches(revision)
-    messages = envelope.parse_batch(value, most, lenient=lenient)
+    messages = envelope.parse_batch(value, limit, lenient=lenient)
     batch = Batch(
         [message for message in messages if isinstance(message, Request)],
         [message for message in messages if not isinstance(message, Request)],
@@ -111,13 +111,13 @@ def check_batches(revision: Revision | None) -> None:
 # -- question places -------------------------------------------------------------------
 # How many questions may be open: those of one person, and those that hold a thread.
 #
-# The threads are shared by all.  So where each that may wait does, whoever has most of
-# these places gives up the oldest to somebody who has fewer: no person can keep others
-# from being asked, and strangers keep nobody who has signed in.
+# All share the threads.  If as many wait as may, whoever has the most of these places
+# gives up the oldest to somebody who has fewer: no person can keep others from being
+# asked, and strangers cannot keep those who have signed in.
 
 OF_PERSON: Final = (
     "Too many questions are open: {count} wait for an answer, {more} more cannot be"
-    " asked, and one person can have {most} at a time. Ask the user to answer those"
+    " asked, and one person can have {limit} at a time. Ask the user to answer those"
     " that are open, then call again."
 )
 NO_THREAD: Final = (
@@ -139,7 +139,7 @@ class Place:
     in_thread: bool
     give_up: Callable[[], object]
     """Ends the wait soon."""
-    lost: bool = False
+    is_withdrawn: bool = False
     """Another took the place."""
 
 
@@ -150,7 +150,7 @@ class QuestionPlaces:
         self._limits = limits
         self._open: Counter[str] = Counter()
         self._in_threads: dict[Place, None] = {}
-        self._most_in_threads = max(1, threads // 2)
+        self._max_in_threads = max(1, threads // 2)
 
     @contextmanager
     def hold_place(self, place: Place) -> Iterator[None]:
@@ -158,10 +158,10 @@ class QuestionPlaces:
         if not self._limits.rates:
             yield
             return
-        person, most = place.owner.person, self._limits.questions_per_person
+        person, limit = place.owner.person, self._limits.questions_per_person
         count = self._open[person]
-        if person and count + place.questions > most:
-            message = OF_PERSON.format(count=count, more=place.questions, most=most)
+        if person and count + place.questions > limit:
+            message = OF_PERSON.format(count=count, more=place.questions, limit=limit)
             raise TooManyQuestions(message)
         if place.in_thread:
             self._make_room(place)
@@ -175,7 +175,7 @@ class QuestionPlaces:
 
     def _make_room(self, place: Place) -> None:
         """Let a thread wait; if as many as may do so, another gives up for it."""
-        if len(self._in_threads) < self._most_in_threads:
+        if len(self._in_threads) < self._max_in_threads:
             return
         shares = Counter(thread.owner for thread in self._in_threads)
 
@@ -189,7 +189,7 @@ class QuestionPlaces:
             raise TooManyQuestions(NO_THREAD)
         oldest = next(thread for thread in self._in_threads if thread.owner == owner)
         del self._in_threads[oldest]
-        oldest.lost = True
+        oldest.is_withdrawn = True
         oldest.give_up()
 
 
@@ -232,7 +232,7 @@ class StateSealer:
         self._age_ms = int(age * 1000)
         self._size = size
 
-    def seal_state(self, state: RequestState, bound: bytes, now_ms: int) -> str:
+    def seal_state(self, state: RequestState, binding: bytes, now_ms: int) -> str:
         """Return an opaque string; raise ValueError if it would be too large."""
         payload = {
             "v": FORMAT,
@@ -242,16 +242,16 @@ class StateSealer:
             "a": state.answered,
         }
         try:
-            return self._sealer.seal(payload, bound)
+            return self._sealer.seal(payload, binding)
         except TooLarge as error:
             raise ValueError(
                 f"The answers so far need {error.size} bytes of request state; at most"
                 f" {self._size} are allowed."
             ) from None
 
-    def open_state(self, text: object, bound: bytes, now_ms: int) -> RequestState:
+    def open_state(self, text: object, binding: bytes, now_ms: int) -> RequestState:
         """Return the state; every failure is the same `InvalidParams`."""
-        payload = self._sealer.open(text, bound)
+        payload = self._sealer.open(text, binding)
         if payload is None or payload["v"] != FORMAT or payload["e"] <= now_ms:
             raise InvalidParams(REFUSED)
         return RequestState(
@@ -291,7 +291,7 @@ def _wire_messages(message: SamplingMessage, revision: Revision) -> list[JsonObj
 
 def _check_tool_uses(messages: Sequence[SamplingMessage]) -> None:
     """Raise unless the message after a tool use holds exactly its results."""
-    wanted: set[str] = set()
+    use_ids: set[str] = set()
     for message in messages:
         results = [each for each in message.content if isinstance(each, ToolResult)]
         if results and (message.role != "user" or len(results) < len(message.content)):
@@ -300,11 +300,11 @@ def _check_tool_uses(messages: Sequence[SamplingMessage]) -> None:
                 " content."
             )
         result_ids = {result.tool_use_id for result in results}
-        if result_ids != wanted:
-            raise _unbalanced_error(result_ids ^ wanted)
-        wanted = {each.id for each in message.content if isinstance(each, ToolUse)}
-    if wanted:
-        raise _unbalanced_error(wanted)
+        if result_ids != use_ids:
+            raise _unbalanced_error(result_ids ^ use_ids)
+        use_ids = {each.id for each in message.content if isinstance(each, ToolUse)}
+    if use_ids:
+        raise _unbalanced_error(use_ids)
 
 
 def check_tools(

@@ -75,7 +75,7 @@ async def answer_request(
         if audit is not None and request.is_large:
             arguments = await recording.write_arguments(audit, run)
         status, encoded, run.ending = await _run_handler(run, handler)
-        _check_wanted(run)
+        _check_caller_waits(run)
         body = encoded
     except BaseException as error:
         run.ending = ending_without_answer(run, error)
@@ -164,7 +164,7 @@ def result_envelope(request_id: bytes, result: bytes) -> bytes:
     )
 
 
-def _check_wanted(run: Run) -> None:
+def _check_caller_waits(run: Run) -> None:
     """Raise if nobody waits any more: user code may have caught its cancellation."""
     if run.end in _UNWANTED:
         raise asyncio.CancelledError
@@ -181,8 +181,8 @@ def encoded_refusal(
     revision: Revision, request_id: str | int | None, error: ProtocolError
 ) -> Response:
     """Return the status and the encoded error as the revision wants them."""
-    missing = isinstance(error, ResourceNotFound)
-    code = revision.missing_resource_code if missing else None
+    is_missing = isinstance(error, ResourceNotFound)
+    code = revision.missing_resource_code if is_missing else None
     message = error_message(
         request_id, error, null_id=revision.null_error_id, code=code
     )

@@ -77,7 +77,7 @@ async def _wait_for_event(*, arguments: JsonObject) -> ToolOutput:
     try:
         subscription = await find_subscription(run, arguments)
         if "last" in arguments:
-            return await _latest_events(run, subscription, arguments["last"])
+            return await _last_events(run, subscription, arguments["last"])
         return await _next_events(call, run, subscription, arguments)
     except ProtocolError as error:
         raise ToolError(error.message) from error
@@ -111,12 +111,12 @@ def _visible_types(request: Request) -> list[JsonObject]:
     ]
 
 
-async def _latest_events(run: Run, subscription: Subscription, most: int) -> ToolOutput:
+async def _last_events(run: Run, subscription: Subscription, limit: int) -> ToolOutput:
     outbox, entry = run.request.adapters.events, subscription.entry
     newest = (await outbox.current_state(entry.definition.topic)).newest
     rows = await outbox.load_latest(entry.definition.topic, MAX_POLL_EVENTS)
-    chosen = await choose_events(run, subscription, rows)
-    events = [each for each in chosen if not each.is_gap][-most:]
+    occurrences = await choose_events(run, subscription, rows)
+    events = [each for each in occurrences if not each.is_gap][-limit:]
     return ToolOutput(
         (),
         structured={
@@ -141,12 +141,12 @@ async def _next_events(
         wait = 0
     while True:
         batch = await read_batch(run, subscription, position, MAX_EVENTS)
-        position, left = batch.position, began + wait - loop.time()
+        position, rest_s = batch.position, began + wait - loop.time()
         truncated |= batch.truncated
-        if batch.events or batch.truncated or left <= 0:
+        if batch.events or batch.truncated or rest_s <= 0:
             break
         goes_on = await run.request.adapters.events.wait(
-            {entry.definition.topic}, 0 if batch.has_more else min(left, LOOK_S)
+            {entry.definition.topic}, 0 if batch.has_more else min(rest_s, LOOK_S)
         )
         if not goes_on:
             break

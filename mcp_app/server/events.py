@@ -162,40 +162,40 @@ def event_message(request: Request, entry: EventEntry, event: Occurred) -> bytes
 
 
 async def read_batch(
-    run: Run, subscription: Subscription, position: int, most: int
+    run: Run, subscription: Subscription, position: int, limit: int
 ) -> Batch:
-    """Return what a subscriber is told after a position, `most` events at most.
+    """Return what a subscriber is told after a position, `limit` events at most.
 
     Without anything new it reads nothing.
     """
     outbox, topic = run.request.adapters.events, subscription.entry.definition.topic
     state = await outbox.current_state(topic)
     if position >= state.last[topic]:
-        # Of a type that is forgotten whole nobody knows the last number.
+        # If a type is forgotten as a whole, nobody knows its last number.
         missed = position < state.floor
         return Batch((), max(position, state.newest), False, missed)
-    told: list[Occurred] = []
+    batch: list[Occurred] = []
     truncated = False
     for _look in range(MAX_LOOK // events.MAX_POLL_EVENTS):
         rows, floor = await outbox.load(topic, position, events.MAX_POLL_EVENTS)
         truncated |= position < floor
-        chosen = await choose_events(run, subscription, rows)
-        truncated |= any(each.is_gap for each in chosen)
-        told += [each for each in chosen if not each.is_gap]
-        if len(told) > most:
-            return Batch(told[:most], told[most - 1].number, True, truncated)
+        occurrences = await choose_events(run, subscription, rows)
+        truncated |= any(each.is_gap for each in occurrences)
+        batch += [each for each in occurrences if not each.is_gap]
+        if len(batch) > limit:
+            return Batch(batch[:limit], batch[limit - 1].number, True, truncated)
         position = rows[-1].number if rows else position
         if position >= state.last[topic] or not rows:
-            return Batch(told, max(position, state.newest), False, truncated)
-        if len(told) == most:
+            return Batch(batch, max(position, state.newest), False, truncated)
+        if len(batch) == limit:
             break
-    return Batch(told, position, True, truncated)
+    return Batch(batch, position, True, truncated)
 
 
 async def choose_events(
     run: Run, subscription: Subscription, rows: Sequence[Occurred]
 ) -> Sequence[Occurred]:
-    """Return which of these the subscriber is told of, as it is told of them."""
+    """Return the events that the subscriber is told of, in the form that it gets."""
     entry = subscription.entry
     addressed = [row for row in rows if _is_addressed(run.request, entry, row)]
     if not addressed:

@@ -124,10 +124,10 @@ def visible_listing(request: Request, listing: Listing) -> Listing:
 
     def is_visible(entry: Entry[Any, Any]) -> bool:
         if entry.identity == GET_TASK_RESULT and entry.runnable.ours:
-            # For those who see a tool that it fetches the results of.
+            # For callers who see a tool whose results it fetches.
             tools = (each.definition for each in request.catalog.offered["tools"])
-            late = (tool for tool in tools if tool.task_support == OPTIONAL)
-            return any(map(request.sees, late))
+            slow_tools = (tool for tool in tools if tool.task_support == OPTIONAL)
+            return any(map(request.sees, slow_tools))
         if entry.identity == WAIT_FOR_EVENT and entry.runnable.ours:
             events = request.catalog.offered["events"]
             return any(request.sees(event.definition) for event in events)
@@ -136,5 +136,5 @@ def visible_listing(request: Request, listing: Listing) -> Listing:
             return any(request.sees(skill.definition) for skill in skills)
         return request.sees(entry.definition)
 
-    by = VisibilityKey(request.rights.met, request.principal.scope)
-    return listing.visible_part(by, is_visible)
+    key = VisibilityKey(request.rights.met, request.principal.scope)
+    return listing.visible_part(key, is_visible)

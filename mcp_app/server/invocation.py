@@ -68,8 +68,8 @@ GATE_S = 2.0
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 _running = threading.local()
-_around: contextvars.ContextVar[Job | None]
-_around = contextvars.ContextVar("mcp_job", default=None)
+_waiting_job: contextvars.ContextVar[Job | None]
+_waiting_job = contextvars.ContextVar("mcp_job", default=None)
 """The job whose thread waits for the loop on which this runs."""
 
 
@@ -200,7 +200,7 @@ class InvocationPlaces:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Let another thread work while this one waits for an answer."""
-        job: Job | None = getattr(_running, "job", None) or _around.get()
+        job: Job | None = getattr(_running, "job", None) or _waiting_job.get()
         with self._threads.waiting_for_answer(job) if job else nullcontext():
             yield
 
@@ -226,9 +226,9 @@ class InvocationPlaces:
     @contextmanager
     def _enter_managers(self, run: Run) -> Iterator[None]:
         with ExitStack() as stack:
-            known = _manager_arguments(run.request) if self._around else {}
+            arguments = _manager_arguments(run.request) if self._around else {}
             for manager in self._around:
-                stack.enter_context(manager(**known))
+                stack.enter_context(manager(**arguments))
             yield
 
     def run_in_this_thread(
@@ -244,7 +244,7 @@ class InvocationPlaces:
         run.is_queued = False
         function = runnable.run
         if runnable.style == "async":
-            function = _on_own_loop(run, function)  # type: ignore[arg-type]
+            function = _blocking_function(run, function)  # type: ignore[arg-type]
         began = time.monotonic()
         try:
             with without_old_connections:
@@ -302,7 +302,7 @@ def context_headers(request: Request) -> dict[str, str]:
     return present_headers
 
 
-def _on_own_loop(
+def _blocking_function(
     run: Run, function: Callable[..., Coroutine[Any, Any, Value]]
 ) -> Callable[..., Value]:
     """Return an async function as a blocking one, which is cancelled with its call."""
@@ -310,7 +310,7 @@ def _on_own_loop(
     job: Job | None = getattr(_running, "job", None)
 
     async def cancellable(**arguments: object) -> Value:
-        _around.set(job)
+        _waiting_job.set(job)
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
 
         def cancel_task() -> None:
@@ -341,10 +341,10 @@ def _transactions(run: Run, runnable: Runnable[Any]) -> Iterator[None]:
         for alias in aliases:
             stack.enter_context(transaction.atomic(using=alias))
             call = current_call.get()
-            left = None if call is None else call_core_of(call).clock.seconds_left()
-            if left is not None:
+            rest_s = None if call is None else call_core_of(call).clock.seconds_left()
+            if rest_s is not None:
                 # PostgreSQL cancels statements that outlast the call.
-                limit_transaction(alias, left)
+                limit_transaction(alias, rest_s)
         yield
         if run.end is not None:
             for alias in aliases:

@@ -126,7 +126,7 @@ def ending_of(error: ProtocolError) -> Ending:
 
 
 def ending_without_answer(run: Run, error: BaseException) -> Ending:
-    """Return how a call ends that nobody was told of, whatever it came to."""
+    """Return the ending of a call whose caller gets no answer."""
     cancelled = isinstance(error, asyncio.CancelledError)
     outcome = _ENDS[run.end] if cancelled else Outcome.FAILED
     return run.ending._replace(outcome=outcome, code=0)
@@ -152,7 +152,7 @@ def failure_of(
 def _declared_failure(
     run: Run, entry: Entry[Any, Any], error: BaseException
 ) -> Failed | None:
-    """Return what an exception says that has a meaning, None for any other."""
+    """Return the failure that an exception stands for; None for a crash."""
     is_tool = type(entry) is ToolEntry
     message, detail = getattr(error, "message", ""), ""
     match error:
@@ -198,7 +198,7 @@ def _log_crash(request: Request, entry: Entry[Any, Any]) -> Failed:
 
 
 def error_of_failure(request: Request, failed: Failed) -> ProtocolError:
-    """Return the error of what is no tool and has failed like this."""
+    """Return the error for a definition that is no tool and has failed so."""
     error = _ERRORS.get(failed.ending.outcome, InternalError)(failed.message)
     if failed.ending.outcome is Outcome.INCAPABLE and not request.revision.stateless:
         # Since 2026-07-28 no client can declare this, so none is at fault.

@@ -30,7 +30,7 @@ def own_tools(
     events: Sequence[EventEntry],
     skills: Sequence[ResourceEntry] = (),
 ) -> list[ToolEntry]:
-    """Return our tools for a server that has these; they bear the tags of all.
+    """Return our tools for a server with these definitions; ours bear all their tags.
 
     `MCP["DISABLED_TOOLS"]` switches them off by name.  A tool of the site that is
     called as one that fetches results, waits or reads skills stands in its place.
@@ -40,8 +40,8 @@ def own_tools(
     if not (fetches or events or skills or server.uses_search):
         return []
     tags = frozenset[str]().union(*(tool.definition.tags for tool in tools))
-    own = SEARCHING_TOOLS if server.uses_search else ()
-    entries = [_make_entry(tags, *each) for each in own]
+    search_tools = SEARCHING_TOOLS if server.uses_search else ()
+    entries = [_make_entry(tags, *each) for each in search_tools]
     if fetches and GET_TASK_RESULT not in names:
         entries.append(_make_entry(tags, *RESULT_TOOL))
     if events and WAIT_FOR_EVENT not in names:

@@ -83,7 +83,7 @@ class Sessions(Handshakes, Protocol):
     async def set_level(self, session: OpenSession, level: int) -> None:
         """Keep the least severe level that the client wants."""
 
-    async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
+    async def subscribe(self, session: OpenSession, uri: str, limit: int) -> bool:
         """Subscribe the session to a URI; return False if it has too many."""
 
     async def unsubscribe(self, session: OpenSession, uri: str) -> None:
@@ -107,7 +107,7 @@ class Tasks(Protocol):
         """Return a task that has not expired."""
 
     async def list_of(
-        self, server: str, person: str, before: int | None, most: int
+        self, server: str, person: str, before: int | None, limit: int
     ) -> Sequence[TaskRecord]:
         """Return the tasks of a person, the newest first, before a key."""
 
@@ -121,31 +121,31 @@ class Tasks(Protocol):
         """End it, and return whether it had not ended; its code is stopped."""
 
     async def let_go(self, record: TaskRecord) -> None:
-        """Keep no result whose client has it, and was told of no task."""
+        """Drop a result that its client has, if it was told of no task."""
 
 
 class Events(Protocol):
     """Reads the outbox."""
 
-    async def current_state(self, topic: str, least: int = 0) -> OutboxState:
+    async def current_state(self, topic: str, min_number: int = 0) -> OutboxState:
         """Return how far the numbers go, `last` of this topic alone.
 
-        If another process has told of the number `least`, they go so far.
+        If another process has told of the number `min_number`, they go so far.
         """
 
-    async def load(self, topic: str, after: int, most: int) -> Portion:
-        """Return what happened after a number, `most` occurrences at most."""
+    async def load(self, topic: str, after: int, limit: int) -> Portion:
+        """Return what happened after a number, `limit` occurrences at most."""
 
-    async def load_latest(self, topic: str, most: int) -> Sequence[Occurred]:
+    async def load_latest(self, topic: str, limit: int) -> Sequence[Occurred]:
         """Return what happened last, in the order of numbers."""
 
     async def last_before(self, topic: str, after: int, age_ms: int) -> int:
-        """Return the last number after another one that is older, 0 if none."""
+        """Return the last number above `after` that is older, 0 if there is none."""
 
     async def wait(self, topics: Collection[str], seconds: float) -> bool:
         """Return when something happened of these topics, or after so long.
 
-        That is False if nobody should wait here any more.
+        It returns False if nobody should wait here any more.
         """
 
     async def renew_request(self, request: Request) -> Request:

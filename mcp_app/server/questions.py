@@ -50,15 +50,15 @@ _INSTEAD: Final = {
     "roots": "name files and folders in arguments, URIs or settings",
     "sampling": "call the model's provider directly",
 }
-_said: set[tuple[str, str]] = set()
+_logged_uses: set[tuple[str, str]] = set()
 
 
 def note_deprecated_use(revision: Revision, capability: str) -> None:
     """Log one warning if user code uses a deprecated capability."""
     use = (revision.version, capability)
-    if capability not in revision.deprecated or use in _said:
+    if capability not in revision.deprecated or use in _logged_uses:
         return
-    _said.add(use)
+    _logged_uses.add(use)
     logger.warning(
         "Code of this site uses %s, which revision %s of the protocol deprecates: %s.",
         capability,

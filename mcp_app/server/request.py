@@ -88,8 +88,8 @@ class Request(NamedTuple):
     def turn(self) -> str:
         """Whose turn it is for threads and places, "" for nobody in particular.
 
-        Who has no known address is told apart by session, proxied address or
-        connection.  Anybody can have many of these: they count for turns alone.
+        Callers without a known address are told apart by session, proxied address
+        or connection.  Anybody can have many of these: they count for turns alone.
         """
         if self.person or self.connection is None:
             return self.person
@@ -125,7 +125,7 @@ class Request(NamedTuple):
         revision = self.revision
         if revision.task_extension:
             return declares_tasks(self.client.capabilities)
-        # A server that has not said that it has tasks ignores that one is wanted.
+        # A server that has not declared tasks ignores the wish for one.
         has_tasks = revision.task_requests and self.catalog.has_tasks
         return has_tasks and self.params.get("task") is not None
 

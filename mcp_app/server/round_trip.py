@@ -55,7 +55,7 @@ class CallClock:
     Time counts from `began`; the timer starts with `start_timer`.
     """
 
-    __slots__ = ("_began", "_expired", "_handle", "_left", "_loop", "_open")
+    __slots__ = ("_began", "_expired", "_handle", "_loop", "_open", "_seconds")
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class CallClock:
         began: float,
     ) -> None:
         self._loop = loop
-        self._left = seconds
+        self._seconds = seconds
         self._expired = expired
         self._open = 0
         self._began: float | None = began
@@ -73,13 +73,13 @@ class CallClock:
 
     def start_timer(self) -> None:
         """Make sure that `expired` is called when the time is used up."""
-        left = self.seconds_left()
-        if left is not None and self._began is not None and self._handle is None:
-            self._handle = self._loop.call_later(left, self._expired)
+        seconds = self.seconds_left()
+        if seconds is not None and self._began is not None and self._handle is None:
+            self._handle = self._loop.call_later(seconds, self._expired)
 
     def pause_timer(self) -> None:
         """Pause; the remaining seconds are kept."""
-        self._left = self.seconds_left()
+        self._seconds = self.seconds_left()
         self._began = None
         self.close()
 
@@ -91,9 +91,9 @@ class CallClock:
 
     def seconds_left(self) -> float | None:
         """Return the seconds that are left, None if there is no limit."""
-        if self._left is None or self._began is None:
-            return self._left
-        return max(0.0, self._left - (self._loop.time() - self._began))
+        if self._seconds is None or self._began is None:
+            return self._seconds
+        return max(0.0, self._seconds - (self._loop.time() - self._began))
 
     @property
     def is_question_open(self) -> bool:
@@ -190,7 +190,7 @@ class RoundTrip:
         self._clock = clock
         self._answered: dict[str, tuple[str, JsonObject]] = {}
         self._used: set[str] = set()
-        self._missing: dict[str, PreparedQuestion] = {}
+        self._open_questions: dict[str, PreparedQuestion] = {}
         self.needed: InputRequired | TaskStarted | None = None
         """The exception to end with: a question has no answer, or a task goes on."""
 
@@ -219,11 +219,11 @@ class RoundTrip:
         self._check_may_ask()
         prepared = self.prepare_all(questions)
         answers = {each.key: self._delivered_answer(each) for each in prepared}
-        missing = [each for each in prepared if answers[each.key] is None]
-        if missing:
-            self._look_for_urls(missing)
-            self._missing.update((each.key, each) for each in missing)
-            self.needed = self._input_required(list(self._missing.values()))
+        open_questions = [each for each in prepared if answers[each.key] is None]
+        if open_questions:
+            self._look_for_urls(open_questions)
+            self._open_questions.update((each.key, each) for each in open_questions)
+            self.needed = self._input_required(list(self._open_questions.values()))
             raise self.needed
         self._used |= answers.keys()
         return {key: answer for key, answer in answers.items() if answer is not None}
@@ -236,10 +236,10 @@ class RoundTrip:
         if method not in self._request.revision.input_required:
             raise ClientCannot(f"{method} cannot ask the client a question.", {})
 
-    def _input_required(self, missing: Sequence[PreparedQuestion]) -> InputRequired:
-        digests = {each.key: each.question_digest for each in missing}
+    def _input_required(self, questions: Sequence[PreparedQuestion]) -> InputRequired:
+        digests = {each.key: each.question_digest for each in questions}
         state = replace(self._collected_state(), open_digests=digests)
-        requests = {each.key: each.input_request() for each in missing}
+        requests = {each.key: each.input_request() for each in questions}
         return InputRequired(requests, state)
 
     def _collected_state(self) -> RequestState:
@@ -292,7 +292,7 @@ class RoundTrip:
         place = Place(
             owner=self._request.owner,
             questions=len(prepared),
-            # Of several at once the first one stands for the thread.
+            # If several wait at once, the first one counts for the thread.
             in_thread=in_thread and not self._clock.is_question_open,
             give_up=partial(_expire_timeout, until),
         )
@@ -305,7 +305,7 @@ class RoundTrip:
                 async with until:
                     return await self._wait_for_results(prepared)
             except TimeoutError:
-                if place.lost:
+                if place.is_withdrawn:
                     raise TooManyQuestions(QUESTION_WITHDRAWN) from None
                 keys = ", ".join(each.key for each in prepared)
                 raise TimedOut(f"The client did not answer {keys} in time.") from None
@@ -366,10 +366,10 @@ class RoundTrip:
         A client that has left is not told.
         """
         run = self._run
-        left = run.end is End.CLIENT_GONE
+        has_left = run.end is End.CLIENT_GONE
         for identifier, answer in waiting.items():
             self._request.adapters.questions.forget_question(identifier)
-            if _is_unanswered(answer) and not left:
+            if _is_unanswered(answer) and not has_left:
                 run.reply.send(_withdrawal(identifier))
         waiting.clear()
 

@@ -122,13 +122,13 @@ class Run:
         """End the call without its answer; the first end counts."""
         if self.end is None:
             self.end = end
-            for tell in self._on_end:
-                tell()
+            for callback in self._on_end:
+                callback()
             if self.task is not None:
                 self.task.cancel()
 
-    def add_end_callback(self, tell: Callable[[], object]) -> None:
+    def add_end_callback(self, callback: Callable[[], object]) -> None:
         """Call a function when the call is ended; at once if it is."""
-        self._on_end = (*self._on_end, tell)
+        self._on_end = (*self._on_end, callback)
         if self.end is not None:
-            tell()
+            callback()

@@ -83,13 +83,13 @@ def resolve_called_tool(request: Request) -> Request:
     if name not in (CALL_TOOL, CALL_READING_TOOL) or not isinstance(wrapped, dict):
         return request
     wrapped = read_strings(_CALLED, wrapped)
-    meant, arguments = wrapped.get("name"), wrapped.get("arguments", {})
-    if not isinstance(meant, str) or not isinstance(arguments, dict):
+    tool_name, arguments = wrapped.get("name"), wrapped.get("arguments", {})
+    if not isinstance(tool_name, str) or not isinstance(arguments, dict):
         return request
     is_callable = request.sees(request.catalog.tools[name].definition)
-    if meant in NAMES or wrapped.keys() - {"name", "arguments"} or not is_callable:
+    if tool_name in NAMES or wrapped.keys() - {"name", "arguments"} or not is_callable:
         return request
-    entry = request.catalog.tools.get(meant)
+    entry = request.catalog.tools.get(tool_name)
     if (
         name == CALL_READING_TOOL
         and entry is not None
@@ -97,16 +97,16 @@ def resolve_called_tool(request: Request) -> Request:
         and not entry.definition.only_reads
     ):
         return request
-    params = {**request.params, "name": meant, "arguments": arguments}
+    params = {**request.params, "name": tool_name, "arguments": arguments}
     return request._replace(params=params, mirrors_headers=False)
 
 
-async def _refuse_call(own: str, *, arguments: JsonObject) -> ToolOutput:
+async def _refuse_call(caller: str, *, arguments: JsonObject) -> ToolOutput:
     """Say why a call stayed what it was."""
-    meant = arguments["name"]
-    if meant in NAMES:
-        raise ToolError(f"{meant} is called by its own name, not with {own}.")
-    raise ToolError(f"{meant:.200} changes things: call it with {CALL_TOOL}.")
+    name = arguments["name"]
+    if name in NAMES:
+        raise ToolError(f"{name} is called by its own name, not with {caller}.")
+    raise ToolError(f"{name:.200} changes things: call it with {CALL_TOOL}.")
 
 
 async def _run_search(*, arguments: JsonObject) -> ToolOutput:
@@ -117,9 +117,9 @@ async def _run_search(*, arguments: JsonObject) -> ToolOutput:
         raise ToolError("This server cannot search. Tell the user.")
     index = await _index_of(run.request.catalog, listing)
     limit = int(arguments.get("limit", USUAL))
-    places, total = index.find_tools(arguments["query"], limit)
+    positions, total = index.find_tools(arguments["query"], limit)
     entries = _searched_entries(listing)
-    return _search_output(run.request, [entries[place] for place in places], total)
+    return _search_output(run.request, [entries[at] for at in positions], total)
 
 
 _READS: Final = ToolHints(
@@ -174,12 +174,12 @@ def _search_output(
     request: Request, entries: Sequence[Entry[Any, Any]], total: int
 ) -> ToolOutput:
     """Return the found tools as `tools/list` shows them, as many as fit."""
-    left = request.adapters.limits.tool_result // 4
+    bytes_left = request.adapters.limits.tool_result // 4
     fragments: list[orjson.Fragment] = []
     for entry in entries:
         text = entry.encoded_text(request.revision)
-        left -= len(text)
-        if left < 0 and fragments:
+        bytes_left -= len(text)
+        if bytes_left < 0 and fragments:
             break
         fragments.append(orjson.Fragment(text))
     structured: JsonObject = {"tools": fragments, "total": total}
@@ -189,8 +189,8 @@ def _search_output(
             " with a smaller limit."
         )
     elif total > len(fragments):
-        more = total - len(fragments)
-        structured["note"] = f"{more} more fit. Search with more words."
+        rest = total - len(fragments)
+        structured["note"] = f"{rest} more fit. Search with more words."
     elif not total:
         structured["note"] = "No tool fits. Search with other words."
     return ToolOutput((), structured=structured)

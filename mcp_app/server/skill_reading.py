@@ -24,8 +24,8 @@ _FILE: Final = f"A file of the skill, by its path; by default {SKILL_FILE}."
 _PARAMETERS: Final[JsonObject] = {
     "type": "object",
     "properties": {
-        name: {"type": "string", "maxLength": most, "description": words}
-        for name, most, words in (
+        name: {"type": "string", "maxLength": max_length, "description": words}
+        for name, max_length, words in (
             ("skill", URI_LENGTH, _SKILL),
             ("file", MAX_PATH_LENGTH, _FILE),
         )
@@ -46,8 +46,8 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
             for each in listing
         ]
         return ToolOutput((), structured={"skills": listed})
-    found = [each.runnable.skill for each in listing if _has_address(each, uri)]
-    skill: Skill | None = found[0] if found else None
+    skills = [each.runnable.skill for each in listing if _has_address(each, uri)]
+    skill: Skill | None = skills[0] if skills else None
     if skill is None:
         raise ToolError(f"There is no skill {uri}. Call this without one to see all.")
     addresses = {name: at for at, name in skill.paths.items()}
@@ -56,12 +56,12 @@ async def _read_skill(*, arguments: JsonObject) -> ToolOutput:
     path = path.removeprefix("./")
     # The read is found and recorded as one of the resource, beside the call.
     params = {"uri": addresses.get(path, "")}
-    read = Run(call.request._replace(method="resources/read", params=params))
-    match = await find_match(read, params["uri"])
+    reading = Run(call.request._replace(method="resources/read", params=params))
+    match = await find_match(reading, params["uri"])
     if match is None:
         files = ", ".join(addresses)
         raise ToolError(f"The skill has no file {path}. It has {files}.")
-    _record_read(read, skill.read(path), began)
+    _record_read(reading, skill.read(path), began)
     content: list[Block] = [_block_of(skill.read(path))]
     if len(addresses) > 1:
         content.append(Text(f"Files of this skill: {', '.join(addresses)}"))
@@ -81,11 +81,11 @@ def _block_of(contents: ResourceContents) -> Block:
     return EmbeddedResource(contents) if contents.text is None else Text(contents.text)
 
 
-def _record_read(read: Run, contents: ResourceContents, began: float) -> None:
-    audit = read.request.adapters.audit
+def _record_read(run: Run, contents: ResourceContents, began: float) -> None:
+    audit = run.request.adapters.audit
     if audit is not None:
         size = len(contents.text or contents.blob or "")
-        recording.record_call(audit, read, began, size)
+        recording.record_call(audit, run, began, size)
 
 
 SKILL_TOOL: Final = (

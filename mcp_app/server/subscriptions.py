@@ -47,29 +47,29 @@ async def accept_subscription(run: Run) -> tuple[Interest, JsonObject]:
     A resource or task that the caller cannot read is left out, like one that is
     missing.
     """
-    wanted = coercion.object_member(run.request.params, "notifications", required=True)
+    filters = coercion.object_member(run.request.params, "notifications", required=True)
     honoured: JsonObject = {}
     for member, listing in LISTS.items():
-        value = wanted.get(member)
+        value = filters.get(member)
         if value is not None and type(value) is not bool:
             raise InvalidParams(f"params.notifications.{member} must be a boolean.")
         if value and (listing != "events" or run.request.catalog.has_events):
             honoured[member] = True
-    requested = _requested_names(wanted, "resourceSubscriptions")
+    requested = _requested_names(filters, "resourceSubscriptions")
     uris = [uri for uri in requested if await is_readable(run, uri)]
-    if "resourceSubscriptions" in wanted:
+    if "resourceSubscriptions" in filters:
         honoured["resourceSubscriptions"] = uris
     tasks: Sequence[TaskRecord] = ()
-    if "taskIds" in wanted:
-        tasks = await readable_tasks(run.request, _requested_names(wanted, "taskIds"))
+    if "taskIds" in filters:
+        tasks = await readable_tasks(run.request, _requested_names(filters, "taskIds"))
         honoured["taskIds"] = [task.public_id for task in tasks]
     lists = frozenset(LISTS[member] for member in honoured if member in LISTS)
     return Interest(lists, frozenset(uris), tasks), honoured
 
 
-def _requested_names(wanted: JsonObject, member: str) -> list[str]:
+def _requested_names(filters: JsonObject, member: str) -> list[str]:
     """Return the URIs or ids that a member of the filter names, each once."""
-    names = wanted.get(member, [])
+    names = filters.get(member, [])
     if type(names) is not list or not all(type(name) is str for name in names):
         raise InvalidParams(f"params.notifications.{member} must be a list of strings.")
     if len(names) > MAX_NAMES:

@@ -171,7 +171,7 @@ async def create_task(
     if decision.status:
         approval = approval_state(request, entry, decision.text)
         digest = call_digest(run.request, entry, arguments)
-        # A client that gives it a minute has not asked for a person.
+        # The lifetime that a client asks for may be too short for a person.
         limits = request.adapters.limits
         ttl_ms = int((limits.approval_wait + limits.tasks_kept) * 1_000)
     record = await tasks.create(
@@ -200,7 +200,7 @@ async def _answer_with_task(run: Run, record: TaskRecord) -> bytes:
     tasks, revision = request.adapters.tasks, request.revision
     assert tasks is not None  # noqa: S101 - there is a task
     if revision.task_extension and not waits_for_decision(run):
-        # The server decides: who has the result at once need not ask for it.
+        # The server decides: a client with the result need not ask for it.
         later = None
         with suppress(Unavailable):
             # The task is there, whether the database is or not.
@@ -217,7 +217,7 @@ async def _answer_with_task(run: Run, record: TaskRecord) -> bytes:
 def holder_of(request: Request) -> str:
     """Return who may read the tasks of a caller.
 
-    Of an anonymous one that is its session; without a session whoever knows the id.
+    For an anonymous caller that is its session; without one, whoever knows the id.
     """
     if not request.principal.anonymous:
         return request.principal.key
@@ -240,8 +240,8 @@ async def readable_tasks(
 ) -> list[TaskRecord]:
     """Return the tasks that the caller may read; raise if it can have none."""
     tasks = tasks_of(request)
-    possible = [each for each in public_ids if len(each) <= MAX_ID_LENGTH]
-    records = await asyncio.gather(*map(tasks.find, possible))
+    short_ids = [each for each in public_ids if len(each) <= MAX_ID_LENGTH]
+    records = await asyncio.gather(*map(tasks.find, short_ids))
     return [each for each in records if each is not None and may_read(request, each)]
 
 
@@ -263,18 +263,18 @@ def sees_task(request: Request, record: TaskRecord) -> bool:
 
 def _lifetime_ms(request: Request) -> int:
     """Return how long the task may live: as the client asks, within our limits."""
-    most = int(request.adapters.limits.tasks_kept * 1_000)
-    wanted = request.params.get("task")
-    if not request.revision.task_requests or wanted is None:
-        return most
-    if type(wanted) is not dict:
+    max_ms = int(request.adapters.limits.tasks_kept * 1_000)
+    options = request.params.get("task")
+    if not request.revision.task_requests or options is None:
+        return max_ms
+    if type(options) is not dict:
         raise InvalidParams("params.task must be an object.")
-    ttl = wanted.get("ttl")
+    ttl = options.get("ttl")
     if ttl is None:
-        return most
+        return max_ms
     if type(ttl) not in (int, float) or not ttl > 0:
         raise InvalidParams(f"params.task.ttl is {ttl!r:.80}: it must be above 0.")
-    return max(MIN_TTL_MS, int(min(most, ttl)))
+    return max(MIN_TTL_MS, int(min(max_ms, ttl)))
 
 
 # -- state -----------------------------------------------------------------------------

@@ -147,9 +147,9 @@ class Tracing:
         # The first request of a client comes here, whatever is drawn.
         self._has_ambient = self._has_ambient or ambient.is_valid
         trusted = self._trusts(request.principal, remote=request.headers is not None)
-        known = [*(remote if trusted else ()), *around]
-        if known:
-            is_sampled = known[0].trace_flags.sampled
+        parents = [*(remote if trusted else ()), *around]
+        if parents:
+            is_sampled = parents[0].trace_flags.sampled
         elif request.is_drawn is None:
             is_sampled = self._draw()
         else:
@@ -157,9 +157,9 @@ class Tracing:
         if not is_sampled:
             return None
         parent = context.Context()
-        if known:
-            parent = trace.set_span_in_context(NonRecordingSpan(known[0]), parent)
-        others = [each for each in (*remote, *around) if each not in known[:1]]
+        if parents:
+            parent = trace.set_span_in_context(NonRecordingSpan(parents[0]), parent)
+        links = [each for each in (*remote, *around) if each not in parents[:1]]
         # What is no method is text of the caller.
         is_known = request.method in request.revision.methods
         method = request.method if is_known else OTHER_METHOD
@@ -169,7 +169,7 @@ class Tracing:
                 parent,
                 SpanKind.SERVER,
                 self._request_attributes(request, method),
-                [Link(_without_state(each)) for each in others],
+                [Link(_without_state(each)) for each in links],
                 record_exception=False,
                 set_status_on_exception=False,
             )
@@ -277,7 +277,7 @@ class Tracing:
         if flush is None:
             return
         sending = run_apart(partial(flush, int(SEND_S * 1_000)), "mcp-spans")
-        # Whatever an exporter raises, and where no thread begins at exit (Python 3.12).
+        # Exporters may raise anything, and at exit no thread begins (Python 3.12).
         with suppress(Exception):
             await asyncio.wait_for(sending, SEND_S)
 
@@ -303,7 +303,7 @@ def _log_fault(error: Exception) -> None:
 
 
 def _may_be_sampled(parent: str) -> bool:
-    """Whether a `traceparent` says that its trace is recorded, if it is none at all."""
+    """Whether a text, if it is a `traceparent`, says that its trace is recorded."""
     return parent[_FLAGS : _FLAGS + 1] in _SAMPLED
 
 
@@ -320,8 +320,8 @@ def _read_context(parent: Any, state: Any) -> SpanContext | None:
     if type(state) is str and len(state) <= MAX_CONTEXT and _STATE.fullmatch(state):
         texts[TRACESTATE] = state
     extracted = _propagator.extract(texts, context.Context())
-    found = trace.get_current_span(extracted).get_span_context()
-    return found if found.is_valid else None
+    span_context = trace.get_current_span(extracted).get_span_context()
+    return span_context if span_context.is_valid else None
 
 
 def _without_state(link: SpanContext) -> SpanContext:

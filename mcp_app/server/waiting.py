@@ -60,12 +60,12 @@ if TYPE_CHECKING:
     from mcp_app.server.ports import Tasks
 
 OF_TASK: Final = "task:"
-"""With this and its id a state names a task in the place of a round trip."""
+"""A state with this and a task's id names the task instead of a round trip."""
 USUAL_WAIT_S: Final = 25
 NO_TASKS: Final = "Nothing runs in the background here."
 REFUSED: Final = "The client refused a question of this task."
 WAIT_S: Final = 30.0
-"""Who waits for a result looks again after so long."""
+"""After so long, a request that waits for a result looks again."""
 STILL_RUNS: Final = (
     "It still runs{progress}. Call get_task_result with task={task!r} to get the"
     " result."
@@ -192,7 +192,7 @@ async def _wait(run: Run, record: TaskRecord, seconds: float) -> TaskRecord:
     loop, core = asyncio.get_running_loop(), call_core_of(run)
     until = loop.time() + seconds
     try:
-        while not record.has_ended and (left := until - loop.time()) > 0:
+        while not record.has_ended and (seconds_left := until - loop.time()) > 0:
             if record.status == INPUT_REQUIRED:
                 if not _can_ask(run, record):
                     # Nobody can be asked here, so there is nothing to wait for.
@@ -200,7 +200,7 @@ async def _wait(run: Run, record: TaskRecord, seconds: float) -> TaskRecord:
                 if run.request.revision.stateless:
                     state = RequestState(round_trip=f"{OF_TASK}{record.public_id}")
                     raise InputRequired(record.read_state().open_requests(), state)
-            record = await wait_for_change(run, record, left)
+            record = await wait_for_change(run, record, seconds_left)
             if record.progress is not None:
                 message = record.message or None
                 core.send_progress(record.progress, record.total, message)
@@ -238,8 +238,8 @@ def _answer_with(run: Run, record: TaskRecord, *, promises: bool = False) -> byt
     if record.revision == request.revision.version:
         return record.result.encode()
     result = read_json(record.result)
-    known = {name: result[name] for name in _MEMBERS if name in result}
-    return jsonrpc.write(request.complete_result(known))
+    members = {name: result[name] for name in _MEMBERS if name in result}
+    return jsonrpc.write(request.complete_result(members))
 
 
 def _text_meanwhile(run: Run, record: TaskRecord) -> str:
@@ -247,9 +247,9 @@ def _text_meanwhile(run: Run, record: TaskRecord) -> str:
         return WAITS_FOR_DECISION.format(what=what, task=record.public_id)
     if record.status == INPUT_REQUIRED and not _can_ask(run, record):
         return STILL_ASKS
-    done = progress_text(record)
+    progress = progress_text(record)
     return STILL_RUNS.format(
-        progress=f" ({done})" if done else "", task=record.public_id
+        progress=f" ({progress})" if progress else "", task=record.public_id
     )
 
 
@@ -268,9 +268,9 @@ async def wait_for_change(
     try:
         later: TaskRecord | None = record
         while later == record:
-            left = until - time.monotonic()
-            later = await tasks.wait(record, min(WAIT_S, max(0.0, left)))
-            if left <= 0:
+            seconds_left = until - time.monotonic()
+            later = await tasks.wait(record, min(WAIT_S, max(0.0, seconds_left)))
+            if seconds_left <= 0:
                 break
     finally:
         if asking is not None:

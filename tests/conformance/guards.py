@@ -243,7 +243,7 @@ GUARDS: Final[tuple[AnyGuard, ...]] = (
         "S-BASE-001 S-BASE-007 S-BASE-008 S-BASE-010 S-BASE-011 L-BASE-007 L-BASE-008 "
         "L-BASE-020",
     ),
-    Guard(dispatch._check_wanted, "S-CANCEL-010 L-CANCEL-014"),
+    Guard(dispatch._check_caller_waits, "S-CANCEL-010 L-CANCEL-014"),
     Guard(dispatch._status_of_error, "L-HEAD-004 L-TASKS-072"),
     Guard(request.Request.allows_arguments, "L-HEAD-059 L-HEAD-060", returns=True),
     Guard(

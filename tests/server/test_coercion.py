@@ -187,13 +187,13 @@ def test_read() -> None:
 REFUSED: Final[list[tuple[Read, dict[str, Any], dict[str, Any], str]]] = [
     (string_member, {}, {}, "params.a must be a string."),
     (string_member, {"a": None}, {}, "params.a must be a string."),
-    (string_member, {"a": 7}, {"place": "params.b"}, "params.b.a must be a string."),
+    (string_member, {"a": 7}, {"path": "params.b"}, "params.b.a must be a string."),
     (object_member, {}, {"required": True}, "params.a must be an object."),
     (object_member, {"a": None}, {"required": True}, "params.a must be an object."),
-    (object_member, {"a": []}, {"place": "x"}, "x.a must be an object."),
+    (object_member, {"a": []}, {"path": "x"}, "x.a must be an object."),
     (strings_member, {"a": []}, {}, "params.a must be an object."),
     (strings_member, {"a": {"b": 1}}, {}, "params.a['b'] must be a string."),
-    (strings_member, {"a": {"b": None}}, {"place": "x"}, "x.a['b'] must be a string."),
+    (strings_member, {"a": {"b": None}}, {"path": "x"}, "x.a['b'] must be a string."),
 ]
 
 

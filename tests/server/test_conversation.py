@@ -66,10 +66,10 @@ def test_an_id_that_runs() -> None:
 
 def test_the_messages_of_a_batch() -> None:
     reply = {"jsonrpc": "2.0", "id": 1, "result": {}}
-    batch = read_batch([NOTE, PING], BATCHED, {2}, most=2, lenient=False)
+    batch = read_batch([NOTE, PING], BATCHED, {2}, limit=2, lenient=False)
     assert [each.id for each in batch.requests] == [1]
     assert len(batch.others) == 1
-    assert not read_batch([reply], BATCHED, {1}, most=2, lenient=False).requests
+    assert not read_batch([reply], BATCHED, {1}, limit=2, lenient=False).requests
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_messages_of_a_batch() -> None:
 )
 def test_batches_that_are_refused(value: list[object], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        read_batch(value, BATCHED, {7}, most=2, lenient=False)
+        read_batch(value, BATCHED, {7}, limit=2, lenient=False)
 
 
 @pytest.mark.parametrize("message", [PING, NOTE])
@@ -93,7 +93,7 @@ def test_a_batch_of_both_eras(message: dict[str, Any]) -> None:
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     newer = {**message, "params": {"_meta": meta}}
     with pytest.raises(MixedEras):
-        read_batch([NOTE, newer], BATCHED, (), most=2, lenient=False)
+        read_batch([NOTE, newer], BATCHED, (), limit=2, lenient=False)
 
 
 @pytest.mark.parametrize("version", STATEFUL)
@@ -103,7 +103,7 @@ def test_one_revision_has_batches(version: str) -> None:
         return
     for revision in (STATEFUL[version], None):
         with pytest.raises(InvalidRequest, match="single message"):
-            read_batch([PING], revision, (), most=2, lenient=False)
+            read_batch([PING], revision, (), limit=2, lenient=False)
 
 
 # -- question places -------------------------------------------------------------------

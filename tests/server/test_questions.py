@@ -612,7 +612,7 @@ def test_blocks_that_nobody_knows(wire: object) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "_said", set())
+    monkeypatch.setattr(questions, "_logged_uses", set())
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:

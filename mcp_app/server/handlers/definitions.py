@@ -128,9 +128,9 @@ async def get_prompt(run: Run) -> JsonObject:
 
 def check_arguments(entry: PromptEntry, arguments: dict[str, str]) -> None:
     """Raise for an argument that is missing or that the prompt does not have."""
-    known = {argument.name for argument in entry.definition.arguments}
+    names = {argument.name for argument in entry.definition.arguments}
     for name in arguments:
-        if name not in known:
+        if name not in names:
             text = f"The prompt {entry.identity} has no argument {name!r}."
             raise with_outcome(InvalidParams(text), Outcome.ARGUMENTS)
     for each in entry.definition.arguments:
@@ -244,21 +244,21 @@ def _referenced_entry(run: Run, reference: JsonObject) -> Entry[Any, Any]:
     kind = reference.get("type")
     if kind == "ref/prompt":
         name = coercion.string_member(reference, "name", "params.ref")
-        refuse = partial(_nothing_to_complete, name)
+        refuse = partial(_completion_error, name)
         prompt: PromptEntry = find_entry(run, "prompts", name, refuse)
         return prompt
     if kind == "ref/resource":
         uri = coercion.string_member(reference, "uri", "params.ref")
         entry = find_template(run, uri)
         if entry is None:
-            raise unknown_error(run, _nothing_to_complete(uri))
+            raise unknown_error(run, _completion_error(uri))
         return entry
     raise InvalidParams(
         f"params.ref.type is {kind!r}: it must be ref/prompt or ref/resource."
     )
 
 
-def _nothing_to_complete(identity: str, _: str = "") -> InvalidParams:
+def _completion_error(identity: str, _: str = "") -> InvalidParams:
     message = f"There is nothing to complete with the name {identity!r:.200}."
     return InvalidParams(message)
 
@@ -281,7 +281,7 @@ async def _run_completer(
 def _completion_to_wire(completion: Completion) -> JsonObject:
     values = list(completion.values)
     total = len(values) if completion.total is None else completion.total
-    more = completion.has_more
-    if more is None:
-        more = total > min(len(values), MAX_VALUES)
-    return {"values": values[:MAX_VALUES], "total": total, "hasMore": more}
+    has_more = completion.has_more
+    if has_more is None:
+        has_more = total > min(len(values), MAX_VALUES)
+    return {"values": values[:MAX_VALUES], "total": total, "hasMore": has_more}

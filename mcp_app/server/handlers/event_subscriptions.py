@@ -81,7 +81,7 @@ async def subscribe_events(run: Run) -> JsonObject:
         )
     stored = await webhooks.subscribe(callback, new)
     if isinstance(stored, Refusal):
-        _refuse_more(request, stored)
+        _refuse_subscription(request, stored)
     if isinstance(stored, str):
         message = f"The receiver did not agree to be called: {stored}."
         error = EventError(dialect, "callback", message, reason=stored)
@@ -152,7 +152,7 @@ def _read_callback(url: str) -> Callback:
         raise InvalidParams(f"params.delivery.url {error}") from None
 
 
-def _refuse_more(request: Request, refusal: Refusal) -> NoReturn:
+def _refuse_subscription(request: Request, refusal: Refusal) -> NoReturn:
     error = EventError(
         dialect_for(request),
         "exhausted",

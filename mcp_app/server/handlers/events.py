@@ -45,7 +45,7 @@ async def list_events(run: Run) -> JsonObject:
     request = run.request
     require_events(request)
     listing, slug = request.catalog.listings[LISTING], request.catalog.server.slug
-    after = _place_of(request, request.params.get("cursor"))
+    after = _position_of(request, request.params.get("cursor"))
     page, end = visible_listing(request, listing).entries_after(after)
     modes = delivery_modes(request)
     wires = [event_type_to_wire(each.definition, modes) for each in page]
@@ -57,7 +57,7 @@ async def list_events(run: Run) -> JsonObject:
     return request.complete_result(result, list_hint(request, restricted=restricted))
 
 
-def _place_of(request: Request, token: Any) -> Place | None:
+def _position_of(request: Request, token: Any) -> Place | None:
     if token is None:
         return None
     if type(token) is not str:
@@ -90,11 +90,11 @@ async def poll_events(run: Run) -> JsonObject:
     require_events(request)
     subscription = await find_subscription(run, request.params)
     entry = subscription.entry
-    most = request.params.get("maxEvents", USUAL_POLL_EVENTS)
-    if type(most) is not int or most < 1:
+    limit = request.params.get("maxEvents", USUAL_POLL_EVENTS)
+    if type(limit) is not int or limit < 1:
         raise InvalidParams("params.maxEvents must be a whole number of at least 1.")
     position, truncated = await first_position(request, entry, request.params)
-    batch = await read_batch(run, subscription, position, min(most, MAX_POLL_EVENTS))
+    batch = await read_batch(run, subscription, position, min(limit, MAX_POLL_EVENTS))
     result: JsonObject = {
         "events": [event_to_wire(event, entry.identity) for event in batch.events],
         "cursor": cursor_at(request, entry, batch.position),

@@ -90,17 +90,17 @@ async def discover_server(run: Run) -> JsonObject:
 
 
 def _capabilities(request: Request) -> JsonObject:
-    revision, more = request.revision, list[JsonObject]()
+    revision, extensions = request.revision, list[JsonObject]()
     if request.catalog.has_tasks and request.adapters.tasks is not None:
         lists = not request.principal.anonymous
-        more.append(task_capabilities(revision, lists=lists))
+        extensions.append(task_capabilities(revision, lists=lists))
     if request.catalog.has_events:
-        more.append(event_capabilities(revision, streams=request.streams))
+        extensions.append(event_capabilities(revision, streams=request.streams))
     if request.catalog.has_apps and revision.stateless:
-        more.append(app_capabilities())
+        extensions.append(app_capabilities())
     if request.catalog.has_skills:
-        more.append(SKILL_CAPABILITIES)
-    return results.capabilities(revision, *more, streams=request.streams)
+        extensions.append(SKILL_CAPABILITIES)
+    return results.capabilities(revision, *extensions, streams=request.streams)
 
 
 def _with_instructions(request: Request, result: JsonObject) -> JsonObject:

@@ -1,6 +1,6 @@
 """skills/list, skills/get, resources/directory/read (SEP-2640).
 
-Of a skill that is hidden or stopped they say what they say of an unknown one.
+A skill that is hidden or stopped gets the same answers as an unknown one.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ async def read_directory(run: Run) -> JsonObject:
         if not children or is_stopped or not request.sees(entry.definition):
             continue
         if await request.allows_arguments(entry.definition, {}):
-            own = results.resource_to_wire(entry.definition, request.revision)
-            resources = [own if each["uri"] == skill.uri else each for each in children]
-            return _complete_result(request, {"resources": resources})
+            wire = results.resource_to_wire(entry.definition, request.revision)
+            entries = [wire if each["uri"] == skill.uri else each for each in children]
+            return _complete_result(request, {"resources": entries})
     raise InvalidParams(f"There is no directory {uri:.200}")
 
 

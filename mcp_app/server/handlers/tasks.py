@@ -60,7 +60,7 @@ async def update_task(run: Run) -> JsonObject:
 
 
 async def cancel_task(run: Run) -> JsonObject:
-    """End a task; of one that has ended 2025-11-25 says so with an error."""
+    """End a task; in 2025-11-25 it is an error if the task has ended already."""
     request = run.request
     record, tasks = await _find_task(run), tasks_of(request)
     cancelled = not record.has_ended and await tasks.cancel(record, CANCELLED_BY_CLIENT)

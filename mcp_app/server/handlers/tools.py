@@ -210,7 +210,7 @@ def check_and_encode(
     output: ToolOutput,
     ending: Ending = ANSWERED,
 ) -> Encoded:
-    """Encode an output, or an error if it breaks its schema, or has `limit` bytes.
+    """Encode an output, or an error if it breaks its schema or exceeds `limit` bytes.
 
     The first ending counts: that of a failure, or of an output that is an error.
     """
@@ -272,10 +272,10 @@ def _shape_failure(entry: ToolEntry, output: ToolOutput) -> Failed | None:
         "A result does not match its output schema.",
         extra={"definition": entry.identity},
     )
-    broken = validator.violations(structured)[0]
+    violation = validator.violations(structured)[0]
     return Failed(
         f"The result of {entry.identity} does not match its output schema at"
-        f" {broken.path}: {broken.message}",
+        f" {violation.path}: {violation.message}",
         Outcome.SHAPE,
     )
 

@@ -480,7 +480,7 @@ class HttpRequestHandler:
                 value,
                 revision,
                 session.running,
-                most=current.limits.batch,
+                limit=current.limits.batch,
                 lenient=current.lenient,
             )
         except MixedEras:

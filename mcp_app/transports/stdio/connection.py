@@ -271,7 +271,7 @@ class Connection(Channel):
             value,
             session.revision if session else None,
             self.running,
-            most=current.limits.batch,
+            limit=current.limits.batch,
             lenient=current.lenient,
         )
         if batch.requests:
