@@ -60,10 +60,10 @@ class PendingChanges:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What had been seen at one moment, and which of that was not announced yet."""
+    """What was read up to one moment, and which of it was not announced yet."""
 
     number: int
-    known: frozenset[int]
+    rows: frozenset[int]
     waiting: frozenset[Name]
     everything: bool
 
@@ -76,7 +76,7 @@ class Mark:
             return False
         if change.number is not None and change.number <= self.number:
             return True
-        return bool(change.ids) and change.ids <= self.known
+        return bool(change.ids) and change.ids <= self.rows
 
 
 class Announcements:
@@ -152,22 +152,22 @@ class Announcements:
     ) -> tuple[list[str], int]:
         """Return what to tell a stream whose messages are held since the mark.
 
-        Then the stream has been told everything up to the number that is returned with
-        it.  What changed again, and will be announced later, is left out.
+        The number says up to where the stream knows everything then.  Changes that will
+        be announced later are left out.
         """
         if missed.everything:
             return list(stream.watching()), self.announced_number
         announced = [change for change in missed.changes if mark.was_announced(change)]
         later = [change for change in missed.changes if not mark.was_announced(change)]
         waits = self._wanted_topics(stream, later)
-        wanted = [
+        topics = [
             each for each in self._wanted_topics(stream, announced) if each not in waits
         ]
         # A change without a number will get a greater one.
         numbered = [each for each in later if each.number is not None]
         if self._wanted_topics(stream, numbered):
-            return wanted, self.announced_number
-        return wanted, max(self.announced_number, missed.number)
+            return topics, self.announced_number
+        return topics, max(self.announced_number, missed.number)
 
     def _wanted_topics(
         self, stream: Listener, changes: Iterable[ChangedTopics]
@@ -186,8 +186,8 @@ class Announcements:
         loop = asyncio.get_running_loop()
         while self._pending:
             batches = list(self._pending)
-            others = await self._others_live()
-            if others:
+            has_others = await self._others_live()
+            if has_others:
                 await asyncio.sleep(batches[0].due - loop.time())
                 batches = [each for each in batches if each.due <= loop.time()]
             await self._number_batches(batches)
@@ -196,12 +196,12 @@ class Announcements:
                 batch.over.set()
             # Without other processes, nobody was served anything older.
             announceable = [
-                each for each in batches if others or not each.change_set.first
+                each for each in batches if has_others or not each.change_set.first
             ]
             await self.announce_to_streams(self._announcement_of(announceable))
 
     async def permitted_topics(
-        self, listener: Listener, wanted: Sequence[str]
+        self, listener: Listener, topics: Sequence[str]
     ) -> list[str]:
         """Return which of the lists and resources the stream's client may hear of.
 
@@ -211,11 +211,11 @@ class Announcements:
             async with asyncio.timeout(PATIENCE_S):
                 return [
                     each
-                    for each in wanted
+                    for each in topics
                     if each in LISTS or await self._hears(listener, each)
                 ]
         except (DatabaseError, Unavailable, TimeoutError):
-            return list(wanted)
+            return list(topics)
 
     def _announcement_of(self, batches: list[PendingChanges]) -> Announcement:
         numbers = ChainMap(*(batch.numbers for batch in reversed(batches)))
@@ -231,21 +231,21 @@ class Announcements:
         """Tell the streams that are open now, each change once."""
         undecided = []
         for listener in self._listeners if announcement else ():
-            wanted = announcement.wanted(listener)
-            if LISTS_ALONE.issuperset(wanted):
-                self._notify_listener(listener, wanted)
+            topics = announcement.wanted(listener)
+            if LISTS_ALONE.issuperset(topics):
+                self._notify_listener(listener, topics)
             else:
-                undecided.append((listener, wanted))
+                undecided.append((listener, topics))
         # Checking permissions for one stream does not delay the others.
-        heard = await asyncio.gather(
+        topic_lists = await asyncio.gather(
             *(self.permitted_topics(*each) for each in undecided)
         )
-        for (listener, _), wanted in zip(undecided, heard, strict=True):
-            self._notify_listener(listener, wanted)
+        for (listener, _), topics in zip(undecided, topic_lists, strict=True):
+            self._notify_listener(listener, topics)
 
-    def _notify_listener(self, listener: Listener, wanted: Sequence[str]) -> None:
-        if wanted:
-            listener.tell(wanted, self.announced_number)
+    def _notify_listener(self, listener: Listener, topics: Sequence[str]) -> None:
+        if topics:
+            listener.tell(topics, self.announced_number)
 
     async def _others_live(self) -> bool:
         try:

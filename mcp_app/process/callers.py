@@ -1,8 +1,8 @@
 """Who asks, kept for the next request with the same credential.
 
-A caller is asked for again when anything changes that this process was told of, and
-30 seconds after its token or its rights were read.  It is kept by a digest, so that no
-credential stays in memory longer than its request.
+A caller is looked up again when this process hears of any change, and 30 seconds after
+its token or its rights were read.  It is kept by a digest, so that no credential stays
+in memory longer than its request.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Caller:
     principal: Principal
     rights: Rights
     until: float
-    """When it has to be asked for again (monotonic)."""
+    """When it must be looked up again (monotonic)."""
     token: TokenEntry | None
 
 
@@ -52,13 +52,13 @@ class Callers:
     def __init__(self, process: Process) -> None:
         self._process = process
         self._generation = process.generation
-        self._known: dict[tuple[str, bytes], Caller] = {}
+        self._callers: dict[tuple[str, bytes], Caller] = {}
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._callers)
 
     def at(self, slug: str, raw: Mapping[bytes, bytes], now: float) -> Caller | None:
-        """Return who may use a server at once; None if that must be found out.
+        """Return who may use a server at once; None if that must be looked up.
 
         `raw` has the headers of the request, each of which stands once.
         """
@@ -71,10 +71,10 @@ class Callers:
             # Of the strong digests, it is the quickest for an access token.
             digest = blake2s(raw.get(b"authorization", b"")).digest()
         if self._generation != process.generation:
-            self._known.clear()
+            self._callers.clear()
             self._generation = process.generation
         key = slug, digest
-        caller = self._known.get(key)
+        caller = self._callers.get(key)
         if caller is None or caller.catalog is not catalog or now >= caller.until:
             return self._take_from_caches(key, catalog, raw)
         if caller.token is not None:
@@ -84,9 +84,9 @@ class Callers:
         return caller
 
     def _take_from_caches(
-        self, known_as: tuple[str, bytes], catalog: Catalog, raw: Mapping[bytes, bytes]
+        self, cache_key: tuple[str, bytes], catalog: Catalog, raw: Mapping[bytes, bytes]
     ) -> Caller | None:
-        slug, _ = known_as
+        slug, _ = cache_key
         principal, rights, until = Principal.ANONYMOUS, NOTHING, _ALWAYS
         token: TokenEntry | None = None
         if not catalog.public:
@@ -101,10 +101,10 @@ class Callers:
             if cached is None or not cached.meets_demands(catalog.server.demands):
                 return None
             rights, until = cached, min(until, self._process.rights.good_until(key))
-        if len(self._known) >= MOST:
-            self._known.clear()
+        if len(self._callers) >= MOST:
+            self._callers.clear()
         caller = Caller(catalog, principal, rights, until, token)
-        self._known[known_as] = caller
+        self._callers[cache_key] = caller
         return caller
 
 

@@ -104,16 +104,16 @@ class EventChanges:
                 self._last[topic] = last
             for event in self._waiters.get(topic, ()):
                 event.set()
-        for tell in self._readers:
-            tell(state.last.keys())
+        for notify in self._readers:
+            notify(state.last.keys())
 
     # -- for handlers (`server.ports.Events`) ---------------------------------------
 
-    async def current_state(self, topic: str, least: int = 0) -> OutboxState:
+    async def current_state(self, topic: str, min_number: int = 0) -> OutboxState:
         """Return how far the numbers go; reads only if something has happened."""
         if len(self._last) >= MAX_TOPICS:
             self._last.clear()
-        if least > self._state.newest:
+        if min_number > self._state.newest:
             # Another process may have heard of something before this one.
             self.mark_stale()
         while self._is_stale or self._reading or topic not in self._last:
@@ -122,12 +122,12 @@ class EventChanges:
             await self._read_changes()
         return replace(self._state, last={topic: self._last[topic]})
 
-    async def load(self, topic: str, after: int, most: int) -> Portion:
-        key = topic, after, most
+    async def load(self, topic: str, after: int, limit: int) -> Portion:
+        key = topic, after, limit
         if key not in self._loads:
             if len(self._loads) >= MAX_LOADS:
                 self._loads.clear()
-            work = reader.run(rows.load_occurrences, topic, after, most)
+            work = reader.run(rows.load_occurrences, topic, after, limit)
             self._loads[key] = start_background_task(work)
         try:
             return await asyncio.shield(self._loads[key])
@@ -135,8 +135,8 @@ class EventChanges:
             self._loads.pop(key, None)
             raise
 
-    async def load_latest(self, topic: str, most: int) -> Sequence[Occurred]:
-        return await reader.run(rows.load_latest, topic, most)
+    async def load_latest(self, topic: str, limit: int) -> Sequence[Occurred]:
+        return await reader.run(rows.load_latest, topic, limit)
 
     async def last_before(self, topic: str, after: int, age_ms: int) -> int:
         return await reader.run(rows.last_before, topic, after, age_ms)
@@ -144,7 +144,7 @@ class EventChanges:
     async def wait(self, topics: Collection[str], seconds: float) -> bool:
         """Return when something happened of these topics, or after so long.
 
-        That is False if the process stops: the client goes on at another one.
+        It returns False if the process stops: the client goes on at another one.
         """
         event = asyncio.Event()
         for topic in topics:

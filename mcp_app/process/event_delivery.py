@@ -1,6 +1,6 @@
 """Delivers events to webhook subscriptions (SEP-3415, "Webhook delivery").
 
-Rows are claimed; what of them is stored counts only while the lease of the claim lasts.
+Rows are claimed: what is stored in them counts only while the lease of the claim lasts.
 So an event is posted again if a process dies before it has stored that it is delivered.
 """
 
@@ -58,14 +58,14 @@ logger = logging.getLogger("mcp_app.events")
 Value = TypeVar("Value")
 
 AT_ONCE: Final = 8
-"""So many subscriptions a process delivers to at once; of them one person has few."""
+"""A process delivers to so many subscriptions at once, to few of one person."""
 LOOK_S: Final = 1.0
 """Commands and queues ring no doorbell: so often a process looks what is new."""
 BATCH_SIZE: Final = 50
 TURN_S: Final = 10.0
 """After so long others have their turn, however slowly a receiver answers."""
 MAX_WAITING: Final = 1_000
-"""Of more than that a subscriber is only told that they were passed over."""
+"""If more wait, a subscriber is only told that they were passed over."""
 GONE_S: Final = 540.0
 """A type may be away for so long, as in a deploy; then its subscriptions end."""
 STOPPED_MS: Final = 10_000
@@ -116,11 +116,11 @@ class EventDelivery:
         now, catalogs = time.monotonic(), self._process.catalogs.by_slug
         for slug, catalog in catalogs.items():
             self._offered.update(((slug, name), now) for name in catalog.events)
-        # What is stopped comes back: nobody else may look for that here.
+        # A stopped server comes back, and nothing else here may look for it.
         has_types = any(each.has_events for each in catalogs.values())
-        there = self.is_looking or has_types or self._process.catalogs.stopped
-        wanted = self.delivers and not self._process.stopping and there
-        self.is_looking = bool(wanted) and await reader.run(rows.has_subscriptions)
+        may_have_types = self.is_looking or has_types or self._process.catalogs.stopped
+        may_deliver = self.delivers and not self._process.stopping and may_have_types
+        self.is_looking = bool(may_deliver) and await reader.run(rows.has_subscriptions)
         if self.is_looking and self._timer is None:
             self._look()
 
@@ -168,15 +168,15 @@ class EventDelivery:
 
     async def _claim(self) -> bool:
         """Deliver to as many as there are places for; return whether to any."""
-        most = AT_ONCE - len(self)
-        if most <= 0:
+        limit = AT_ONCE - len(self)
+        if limit <= 0:
             return False
         last: dict[str, int] = {}
         for topic in sorted(self._topics()):
             last.update((await self._process.events.current_state(topic)).last)
         owner = secrets.token_hex(16)
         claims = await writer.run(
-            rows.claim_subscriptions, owner, most, self._busy.copy(), last, self._pace
+            rows.claim_subscriptions, owner, limit, self._busy.copy(), last, self._pace
         )
         for claim in claims:
             self._busy[claim.record.person] += 1
@@ -234,9 +234,9 @@ async def post_by_its_id(
 ) -> CallbackAnswer:
     """Post an event by the id of its message, or of the event, as its receiver wants.
 
-    `ids` are both; the `state` has `by_event`, `sent` and `last_status`.  A receiver
-    that has taken nothing yet and refuses the first gets the second at once, but not
-    after the same refusal; if it takes that, so it is from then on.
+    `ids` are both; the `state` has `by_event`, `sent` and `last_status`.  If a receiver
+    that has taken nothing yet refuses the first, it gets the second at once, but not
+    after the same refusal.  If it takes the second, that is used from then on.
     """
     message, event = ids
     if state["by_event"] or not dialect.message_ids:
@@ -261,8 +261,8 @@ class _Delivery:
     _run: Run
     _subscription: Subscription
 
-    def __init__(self, process: Process, own: EventDelivery, claim: Claim) -> None:
-        self._process, self._own, self._claim = process, own, claim
+    def __init__(self, process: Process, parent: EventDelivery, claim: Claim) -> None:
+        self._process, self._parent, self._claim = process, parent, claim
         self._caller: dict[str, Any] = read_json(claim.record.caller)
         self._dialect = DIALECTS[self._caller["dialect"]]
         self._generation = process.generation
@@ -276,8 +276,8 @@ class _Delivery:
             return
         if not await self._post_again() or not await self._skip_backlog():
             return
-        if most := claim.free_places(BATCH_SIZE):
-            batch = await self._read(claim.position, most)
+        if limit := claim.free_places(BATCH_SIZE):
+            batch = await self._read(claim.position, limit)
             first = batch.events[0].number - 1 if batch.events else batch.position
             if batch.truncated and not await self._pass_over(first):
                 return
@@ -289,15 +289,15 @@ class _Delivery:
     async def _post_again(self) -> bool:
         """Post what is due once more; return whether to go on."""
         for retry in self._claim.due_retries():
-            number, events = retry.number, self._process.events
-            some, _floor = await events.load(self._topic, number - 1, 1)
-            some = [each for each in some if each.number == number]
-            chosen = await choose_events(self._run, self._subscription, some)
-            if not chosen:
+            number, outbox = retry.number, self._process.events
+            occurrences, _floor = await outbox.load(self._topic, number - 1, 1)
+            occurrences = [each for each in occurrences if each.number == number]
+            events = await choose_events(self._run, self._subscription, occurrences)
+            if not events:
                 # It is not for this subscriber any more.
                 self._claim.drop_retry(number)
                 self._claim.list_delivery(number, rows.UNTOLD)
-            elif not await self._post_event(chosen[0]):
+            elif not await self._post_event(events[0]):
                 return False
         return True
 
@@ -346,7 +346,7 @@ class _Delivery:
     async def _wait_for_type(self) -> bool:
         """Hold what has no type now; end it if that lasts."""
         row = self._claim.record
-        if self._own.has_gone(row.server, row.event_type):
+        if self._parent.has_gone(row.server, row.event_type):
             message = f"There is no event {row.event_type} any more."
             await self._end("not_found", message, kind="event")
         self._claim.hold(FAILED_MS)
@@ -387,8 +387,8 @@ class _Delivery:
         status = answer.status
         claim.note_answer(event.number, answer.error, status, is_final=is_final)
         line = answer.first_line(claim.record.url, event.data)
-        more = {"event": event.event_id, "status": status, "line": line}
-        claim.list_delivery(event.number, answer.error, **more)
+        details = {"event": event.event_id, "status": status, "line": line}
+        claim.list_delivery(event.number, answer.error, **details)
         if not await writer.run(claim.store):
             raise Ended
         return not answer.error or is_final
@@ -420,11 +420,11 @@ class _Delivery:
         claim, count = self._claim, 0
         state = await self._process.events.current_state(self._topic, claim.position)
         last, position = state.last[self._topic], claim.position
-        is_more = self._process.limits.rates and last - position > MAX_WAITING
-        while is_more and count <= MAX_WAITING:
+        has_more = self._process.limits.rates and last - position > MAX_WAITING
+        while has_more and count <= MAX_WAITING:
             batch = await self._read(position, MAX_POLL_EVENTS)
             count += len(batch.events)
-            position, is_more = batch.position, batch.has_more
+            position, has_more = batch.position, batch.has_more
             if not count and not batch.truncated:
                 # The next claim need not look at it again.
                 claim.position = position
@@ -447,5 +447,5 @@ class _Delivery:
             claim.hold(FAILED_MS)
         return is_over
 
-    async def _read(self, position: int, most: int) -> Batch:
-        return await read_batch(self._run, self._subscription, position, most)
+    async def _read(self, position: int, limit: int) -> Batch:
+        return await read_batch(self._run, self._subscription, position, limit)

@@ -158,8 +158,8 @@ class FreshnessGate:
                 self._give_up()
             reason = error.__cause__ or error
             logger.warning("A check of the database for changes failed: %r", reason)
-            told = reason if isinstance(error, Unavailable) else error
-            self._why = NOT_MIGRATED if lacks_migration(told) else AWAY
+            cause = reason if isinstance(error, Unavailable) else error
+            self._why = NOT_MIGRATED if lacks_migration(cause) else AWAY
             self._failed = time.monotonic()
             return False
         finally:

@@ -69,12 +69,12 @@ async def drain_process(process: Process, patience: float, end: End) -> None:
     process.uploads.give_up_all()
     for listener in process.listeners:
         listener.end(retry_ms=1_000 * retry_seconds())
-    known = process.sse_reader.looks_after_next_poll
+    looks = process.sse_reader.looks_after_next_poll
 
     def is_at_work() -> bool:
         # A call of a client that is connected here may run elsewhere, and may have
         # begun a moment ago.  Others close the session when this process is gone.
-        waited_for = process.sse_reader.has_work_until(known)
+        waited_for = process.sse_reader.has_work_until(looks)
         return bool(
             process.running
             or process.tasks
@@ -298,14 +298,14 @@ class _Wakeups:
 
     def close(self) -> None:
         """Restore the loop's descriptor, unless somebody else has replaced ours."""
-        here = self._pid == os.getpid()
+        is_same_process = self._pid == os.getpid()
         current = signal.set_wakeup_fd(-1)
         if current != self._writes.fileno():
             signal.set_wakeup_fd(current)
-        elif here:
+        elif is_same_process:
             signal.set_wakeup_fd(self._descriptor)
         # A forked child shares its parent's selector, and must leave it alone.
-        if here and not self._loop.is_closed():
+        if is_same_process and not self._loop.is_closed():
             self._loop.remove_reader(self._reads)
         self._reads.close()
         self._writes.close()

@@ -200,14 +200,14 @@ class Catalogs:
         if not replaced and not loaded:
             return set()
         rows.update(loaded)
-        here, overlays = dict(self._of_staff), dict(self._overlays)
+        of_staff, overlays = dict(self._of_staff), dict(self._overlays)
         for offer in replaced:
-            by_place = overlays if offer.overlay else here
+            by_place = overlays if offer.overlay else of_staff
             if by_place.get(offer.place) is offer:  # else another has the place
                 del by_place[offer.place]
         for offer in loaded.values():
-            (overlays if offer.overlay else here)[offer.place] = offer
-        self._rows, self._of_staff, self._overlays = rows, here, overlays
+            (overlays if offer.overlay else of_staff)[offer.place] = offer
+        self._rows, self._of_staff, self._overlays = rows, of_staff, overlays
         return {offer.place for offer in (*replaced, *loaded.values())}
 
     def _changed_rows(
@@ -215,16 +215,16 @@ class Catalogs:
     ) -> Iterator[tuple[Key, ServedVersion | None]]:
         """Yield the rows whose served version changed, with the new one or None."""
         for kind, names in refs.items():
-            now = row_loader.served_versions(kind, names)
-            known = {
+            versions = row_loader.served_versions(kind, names)
+            offers = {
                 key: offer
                 for key, offer in self._rows.items()
                 if key[0] == kind and ("*" in names or key[1] in names)
             }
-            for key in (*known, *(key for key in now if key not in known)):
-                before = known[key].version if key in known else None
-                if now.get(key) != before:
-                    yield key, now.get(key)
+            for key in (*offers, *(key for key in versions if key not in offers)):
+                before = offers[key].version if key in offers else None
+                if versions.get(key) != before:
+                    yield key, versions.get(key)
 
     def broken_rows(self) -> Iterator[tuple[Key, ServedVersion, str]]:
         """Yield key, version and reason of the rows that cannot be served here."""
@@ -290,8 +290,8 @@ class Catalogs:
     def _updated_catalog(
         self, server: ServerDefinition, touched: set[CatalogPlace]
     ) -> Catalog:
-        known = self.by_slug.get(server.slug)
-        if known is None or known.server != server:
+        catalog = self.by_slug.get(server.slug)
+        if catalog is None or catalog.server != server:
             return self._new_catalog(server)
         offered: _Entries = {}
         stopped: _Entries = {}
@@ -300,7 +300,7 @@ class Catalogs:
             entry, off = self._offered_at_place(place, server)
             offered.setdefault(name, {})[identity] = None if off else entry
             stopped.setdefault(name, {})[identity] = entry if off else None
-        return known.with_changes(offered, stopped)
+        return catalog.with_changes(offered, stopped)
 
     def _new_catalog(self, server: ServerDefinition) -> Catalog:
         lists: dict[str, list[Any]] = {name: [] for name in snapshot.LISTS}

@@ -43,13 +43,13 @@ class Quotas:
 
         `person` is the key of an anonymous caller's address, "" if it is not known.
         """
-        most, owner = self._limits.running_calls, principal.owner or person
+        limit, owner = self._limits.running_calls, principal.owner or person
         if (
             self._limits.rates
             and owner
-            and self._running.call_count_of(owner) + calls > most
+            and self._running.call_count_of(owner) + calls > limit
         ):
-            raise _limit_error(most, "running calls")
+            raise _limit_error(limit, "running calls")
 
     def check_streams(self, listener: Listener, address: str) -> None:
         """Raise 503 or 429 if a limit of open streams is reached.
@@ -68,12 +68,12 @@ class Quotas:
                     "This process has reached its limit of open streams of anonymous"
                     " callers."
                 )
-        most = limits.streams_per_principal
+        limit = limits.streams_per_principal
         at_address = self._listeners.count_at_address(address) if address else 0
-        own = [each for each in self._listeners if each.owner == listener.owner]
-        if at_address >= most or (listener.owner and len(own) >= most):
-            raise _limit_error(most, "open streams")
-        session = [each for each in own if each.session == listener.session]
+        streams = [each for each in self._listeners if each.owner == listener.owner]
+        if at_address >= limit or (listener.owner and len(streams) >= limit):
+            raise _limit_error(limit, "open streams")
+        session = [each for each in streams if each.session == listener.session]
         if listener.session and len(session) >= limits.streams_per_session:
             raise _limit_error(limits.streams_per_session, "open streams in a session")
 
@@ -108,10 +108,10 @@ class Queue(Protocol):
 
 
 class Queues:
-    """Counts the bytes that wait, and ends streams if there are more than `most`."""
+    """Counts the bytes that wait, and ends streams if there are more than so many."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._waiting = 0
         self._filled: set[Queue] = set()
 
@@ -124,9 +124,9 @@ class Queues:
             self._filled.discard(queue)
         # A stream that begins to wait only now has a reader that may well read.
         began = {queue} if queue.waiting == change else set()
-        while self._waiting > self._most:
-            some = self._filled - began or self._filled
-            max(some, key=lambda each: each.waiting).give_up()
+        while self._waiting > self._max_bytes:
+            queues = self._filled - began or self._filled
+            max(queues, key=lambda each: each.waiting).give_up()
 
 
 # -- uploads ---------------------------------------------------------------------------
@@ -156,13 +156,13 @@ class Uploads:
     """The tasks that read a body, with the times (monotonic) at which they began.
 
     One timer serves them all, because most bodies are complete at once.  A body that
-    comes in pieces also tells of its size (`hold_body`): together they hold `most`
+    comes in pieces also tells of its size (`hold_body`): together they hold `limit`
     bytes.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limit: int) -> None:
         self._loop = loop
-        self._most = most
+        self._limit = limit
         self._reading: dict[Reader, float] = {}
         self._cancelled: set[Reader] = set()
         self._owners: dict[Reader, Owner] = {}
@@ -202,30 +202,30 @@ class Uploads:
         self._total_size += size - self._sizes.pop(task, 0)
         if size:
             self._sizes[task] = size
-        while self._total_size > self._most and len(self._sizes) > 1:
+        while self._total_size > self._limit and len(self._sizes) > 1:
             self._cancel_upload(self._surplus_body())
 
     def _surplus_body(self) -> Reader:
         totals: Counter[Owner] = Counter()
         for task, size in self._sizes.items():
             totals[self._owner_of_task(task)] += size
-        some = [total for total in totals if total.stranger] or list(totals)
-        most = max(some, key=totals.__getitem__)
-        return next(each for each in self._sizes if self._owner_of_task(each) == most)
+        owners = [total for total in totals if total.stranger] or list(totals)
+        owner = max(owners, key=totals.__getitem__)
+        return next(each for each in self._sizes if self._owner_of_task(each) == owner)
 
     def _owner_of_task(self, task: Reader) -> Owner:
         return self._owners.get(task, STRANGER)
 
     def _is_crowded(self, task: Reader) -> bool:
         owner = self._owner_of_task(task)
-        bodies = sum(self._owner_of_task(size) == owner for size in self._sizes)
+        bodies = sum(self._owner_of_task(each) == owner for each in self._sizes)
         at_address = owner.stranger and bool(owner.person)
         return at_address and bodies >= MAX_BODIES_PER_ADDRESS
 
     def hold_in_room(self, size: int) -> None:
         """Do what `hold_body` does, but give nobody up: raise `NoRoom`."""
-        own = self._sizes.get(asyncio.current_task(self._loop), 0)
-        if self._total_size + size - own > self._most:
+        old_size = self._sizes.get(asyncio.current_task(self._loop), 0)
+        if self._total_size + size - old_size > self._limit:
             raise NoRoom
         self.hold_body(size)
 
@@ -234,19 +234,19 @@ class Uploads:
         """Count a complete body until it is read.
 
         Raises `NoRoom` if those of one person, or of all strangers, would be more than
-        half of `most`, or those of all people more than `most`.  One body has room.
+        half of `limit`, or those of all people more than `limit`.  One body has room.
         """
-        own = STRANGER if owner.stranger else owner
-        others = self._unread.total() - self._unread[STRANGER]
-        if self._unread[own] and (
-            self._unread[own] + size > self._most // 2 or others + size > self._most
+        group = STRANGER if owner.stranger else owner
+        people = self._unread.total() - self._unread[STRANGER]
+        if self._unread[group] and (
+            self._unread[group] + size > self._limit // 2 or people + size > self._limit
         ):
             raise NoRoom
-        self._unread[own] += size
+        self._unread[group] += size
         try:
             yield
         finally:
-            self._unread -= Counter({own: size})
+            self._unread -= Counter({group: size})
 
     def give_up_all(self) -> None:
         for task in tuple(self._reading):

@@ -241,10 +241,10 @@ class Rates:
         return self._buckets_of(person).bucket_of(key, *self._parts_of_tool(entry), now)
 
     def _parts_of_tool(self, entry: ToolEntry) -> tuple[float, float]:
-        own = entry.definition.calls_per_minute
-        if own is None:
+        rate = entry.definition.calls_per_minute
+        if rate is None:
             return self._tool
-        return _interval_and_room(own, min(own, TOOL_BURST))
+        return _interval_and_room(rate, min(rate, TOOL_BURST))
 
     def _buckets_of(self, person: str) -> Buckets:
         return self._addresses if person[0] == ADDRESS else self._persons
@@ -273,8 +273,8 @@ MAX_KEYS: Final = 1_000
 class MinuteLimit:
     """So many times a minute for each key, in this process; usable from any thread."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._lock = threading.Lock()
         self._recent: dict[str, deque[float]] = {}
 
@@ -283,8 +283,8 @@ class MinuteLimit:
         with self._lock:
             if len(self._recent) > MAX_KEYS:
                 self._recent.clear()
-            recent = self._recent.setdefault(key, deque(maxlen=self._most))
-            if len(recent) == self._most and now - recent[0] < MINUTE_S:
+            recent = self._recent.setdefault(key, deque(maxlen=self._limit))
+            if len(recent) == self._limit and now - recent[0] < MINUTE_S:
                 return False
             recent.append(now)
             return True

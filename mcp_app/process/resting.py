@@ -126,7 +126,7 @@ class PumpUserCode(InvocationPlaces):
         arguments: dict[str, object],
         convert: Callable[[object], Output],
     ) -> Output:
-        # What managers set there, the function sees, as in a thread of its own.
+        # The function sees what managers set there, as in a thread of its own.
         context = contextvars.copy_context()
         around = self.enter_all(run, runnable)
 

@@ -53,7 +53,7 @@ class Revocation:
 
     async def _check_tokens_and_rights(self) -> None:
         try:
-            await self._end_of_tokens()
+            await self._end_without_token()
         except (DatabaseError, Unavailable):
             # The next tick tries again.
             return
@@ -70,13 +70,13 @@ class Revocation:
         except (DatabaseError, Unavailable):
             token_cache.mark_unsure()
 
-    async def _end_of_tokens(self) -> None:
+    async def _end_without_token(self) -> None:
         owners = {each.owner for each in self._listeners}
         owners |= {each.principal.key for each in self._running}
-        gone = await token_cache.ended_principals(owners)
-        for listener in [each for each in self._listeners if each.owner in gone]:
+        keys = await token_cache.ended_principals(owners)
+        for listener in [each for each in self._listeners if each.owner in keys]:
             listener.end()
-        for call in [each for each in self._running if each.principal.key in gone]:
+        for call in [each for each in self._running if each.principal.key in keys]:
             call.stop(End.STOPPED)
 
     async def _is_shut_out(

@@ -190,9 +190,9 @@ class RunningCalls:
         self._owned[owner] = self._owned.get(owner, 0) + 1
 
     def _remove_owned(self, owner: str) -> None:
-        left = self._owned.pop(owner) - 1
-        if left:
-            self._owned[owner] = left
+        count = self._owned.pop(owner) - 1
+        if count:
+            self._owned[owner] = count
 
     def _finish_call(
         self, run: Run, waiting: Waiting, task: asyncio.Task[Response]

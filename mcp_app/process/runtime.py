@@ -276,8 +276,8 @@ class Process:
         That is for processes that serve.
         """
         if mcp_settings.tasks == "here":
-            most = max(1, self.threads.size // 2)
-            self.tasks.offer_places(min(self.limits.tasks_per_process, most))
+            half = max(1, self.threads.size // 2)
+            self.tasks.offer_places(min(self.limits.tasks_per_process, half))
         if event_settings().deliver == "here":
             self.event_delivery.offer()
 

@@ -136,25 +136,25 @@ class HotKeys:
         }
         return json.dumps({"version": VERSION, "demand": demand})
 
-    def set_shares(self, others: Iterable[str], living: int) -> None:
-        """Set the shares of the hot keys; `others` are the texts of other processes."""
-        least = min(LEAST_SHARE, 1 / (10 * living))
-        elsewhere: Counter[str] = Counter()
-        for text in others:
-            elsewhere.update(demand_of(text))
+    def set_shares(self, texts: Iterable[str], living: int) -> None:
+        """Set the shares of the hot keys; `texts` are those of other processes."""
+        min_share = min(LEAST_SHARE, 1 / (10 * living))
+        peer_demand: Counter[str] = Counter()
+        for text in texts:
+            peer_demand.update(demand_of(text))
         for bucket in self.hot:
-            own = self._demand[bucket]
-            everywhere = own + elsewhere[self._hashed_name(bucket)]
-            budgets = everywhere * bucket.interval
-            if budgets <= 1 or everywhere == own:
+            demand = self._demand[bucket]
+            total = demand + peer_demand[self._hashed_name(bucket)]
+            budgets = total * bucket.interval
+            if budgets <= 1 or total == demand:
                 # Below the rate nobody needs to be limited, wherever the calls come.
                 bucket.set_share(1.0)
                 continue
-            share = own / everywhere * (1 - LEFT)
+            share = demand / total * (1 - LEFT)
             if budgets <= UNSURE:
                 # Perhaps a client has moved here, and this is not known there yet.
                 share = max(share, bucket.interval / bucket.cost / 2)
-            bucket.set_share(max(least, share))
+            bucket.set_share(max(min_share, share))
 
     def _hashed_name(self, bucket: Bucket) -> str:
         key = repr(bucket.key).encode("utf-8", "replace")
@@ -198,13 +198,13 @@ class SharedRates:
     ) -> None:
         """`living` returns how many processes live, this one included.
 
-        `exchange` stores a demand and returns those of the others.
+        `run` stores a demand and returns those of the others.
         """
         self._loop = loop
         self._living = living
         self._exchange = run
         self.lock = threading.Lock()
-        """Held by whoever changes the count of a bucket; `use` is called with it."""
+        """Held by whoever counts in a bucket; `note_bucket_use` is called with it."""
         self._keys = HotKeys(secret[: blake2b.MAX_KEY_SIZE], loop.time())
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
@@ -244,8 +244,8 @@ class SharedRates:
 
     async def _exchange_demand(self, living: int) -> None:
         try:
-            others = await self._exchange(self._keys.demand_text())
-            self._keys.set_shares(others, living)
+            texts = await self._exchange(self._keys.demand_text())
+            self._keys.set_shares(texts, living)
         except (DatabaseError, Unavailable) as error:
             # The shares stay as they are.
             logger.debug("Demand could not be exchanged: %s", error)

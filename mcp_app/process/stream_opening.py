@@ -25,7 +25,7 @@ class Standing(Listener, Protocol):
         """The id of the stream, with which its event ids begin."""
 
     def begin(self, observed: SeenEvents) -> None:
-        """Hold messages from now on; `seen` is what the client has seen already."""
+        """Hold messages from now on; `observed` is what the client has seen."""
 
     def opened(self, missed: Iterable[str], announced: int, number: int) -> None:
         """Write what the client missed; `number` counts the streams of its session."""
@@ -51,16 +51,16 @@ class StreamOpener:
     ) -> None:
         """Open a GET stream and tell it what its client missed at any process.
 
-        `seen` is what an event id says; None if the client, which has received no event
-        with an id, sends none.  What was announced here before the stream began to
-        listen is read; the rest is announced to it like to the others.
+        `observed` is what an event id says; None if the client has received no event
+        with an id.  What was announced here before the stream began to listen is read;
+        the rest is announced to it like to the others.
         """
         announcements = self._announcements
         await announcements.wait_for_first_batch()
-        known = await self._sessions.client_position(session)
-        if observed is not None and observed.logged > known.logged:
+        position = await self._sessions.client_position(session)
+        if observed is not None and observed.logged > position.logged:
             raise event_ids.wrong_event_id()
-        logged, since = observed or known
+        logged, since = observed or position
         mark = announcements.current_mark()
         stream.begin(SeenEvents(logged, since))
         missed = await reader.run(missed_since, since)
@@ -88,5 +88,5 @@ class StreamOpener:
                 await writer.run(self._row.watch, uris)
             yield
         finally:
-            if gone := resources.end(uris):
-                self._spawn(writer.run(resources.delete_rows, gone))
+            if uris_over := resources.end(uris):
+                self._spawn(writer.run(resources.delete_rows, uris_over))

@@ -64,11 +64,11 @@ class TaskChanges:
         try:
             while True:
                 later = await self.find(record.public_id)
-                left = until - time.monotonic()
-                if later is None or later != record or left <= 0:
+                rest_s = until - time.monotonic()
+                if later is None or later != record or rest_s <= 0:
                     return later
                 try:
-                    async with asyncio.timeout(min(left, LOOK_S)):
+                    async with asyncio.timeout(min(rest_s, LOOK_S)):
                         await event.wait()
                 except TimeoutError:
                     continue
@@ -97,20 +97,20 @@ class TaskChanges:
 
     async def _tell_listeners(self, keys: Collection[int] | None) -> None:
         """Tell streams of these tasks, None for all, as far as they have changed."""
-        heard = set[int]().union(*self._listeners.values())
-        wanted = heard if keys is None else heard.intersection(keys)
-        if not wanted:
+        all_keys = set[int]().union(*self._listeners.values())
+        task_keys = all_keys if keys is None else all_keys.intersection(keys)
+        if not task_keys:
             return
         try:
-            records = await reader.run(rows.load_changed, sorted(wanted))
+            records = await reader.run(rows.load_changed, sorted(task_keys))
         except (DatabaseError, Unavailable):
             # The next change tells of it.
             return
-        for listener, known in list(self._listeners.items()):
-            for key in known.keys() & records.keys():
+        for listener, times in list(self._listeners.items()):
+            for key in times.keys() & records.keys():
                 record = records[key]
-                if record.updated_ms == known[key]:
+                if record.updated_ms == times[key]:
                     continue
-                known[key] = record.updated_ms
+                times[key] = record.updated_ms
                 if await may_read_task(self._process, listener, record):
                     listener.tell_task(record)

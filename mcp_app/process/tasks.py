@@ -54,7 +54,7 @@ Value = TypeVar("Value")
 
 RETRY_S: Final = 1.0
 STORE_TIMEOUT_S: Final = 60.0
-"""After so long the end of a task that the database refuses is another one."""
+"""If the database refuses the end of a task for so long, another one is stored."""
 BATCH_SIZE: Final = 100
 """The site's queue is told of so many tasks at once."""
 
@@ -120,14 +120,14 @@ class TaskRunner:
         return await self._changes.wait(record, seconds)
 
     async def list_of(
-        self, server: str, person: str, before: int | None, most: int
+        self, server: str, person: str, before: int | None, limit: int
     ) -> Sequence[TaskRecord]:
-        return await reader.run(rows.list_tasks, server, person, before, most)
+        return await reader.run(rows.list_tasks, server, person, before, limit)
 
     async def answer(self, record: TaskRecord, replies: JsonObject) -> None:
         await writer.run(task_rows.answer, record.pk, replies)
         self.apply_changes({record.pk})
-        if self._takes_more and not self._claims:
+        if self._has_place and not self._claims:
             # Who claims nothing goes on with what its own client began.
             self._process.spawn_task(self.run_waiting(record.pk))
 
@@ -166,31 +166,31 @@ class TaskRunner:
         """Stop the code of tasks that are not ours any more; return those that are."""
         running = dict(self._runs)
         try:
-            own = await writer.run(rows.owned_keys, self._owner)
+            owned_keys = await writer.run(rows.owned_keys, self._owner)
         except (DatabaseError, Unavailable):
             return set()
         for key, task_call in running.items():
-            if key not in own:
+            if key not in owned_keys:
                 task_call.stop(End.CANCELLED)
-        return own
+        return owned_keys
 
     def claim_soon(self) -> None:
         """Claim tasks that wait, if there is a place and the site has such tools.
 
         If the site has a queue, tell it of them instead.
         """
-        wants = has_queue() or (self._claims and self._takes_more)
+        wants = has_queue() or (self._claims and self._has_place)
         self._claims_again = wants and self._has_tools()
         if self._claims_again and not self._is_claiming:
             self._is_claiming = True
             self._process.spawn_task(self._claim())
 
     @property
-    def _takes_more(self) -> bool:
+    def _has_place(self) -> bool:
         return len(self) < self._places and not self._process.stopping
 
     def _full_persons(self) -> set[str]:
-        """Return whose tasks begin nothing here now: others may come.
+        """Return the persons whose tasks may not begin here now, so that others can.
 
         A person has half of the places, and all strangers have a quarter.  Those whose
         address is not known are nobody in particular.
@@ -209,7 +209,7 @@ class TaskRunner:
         if new.status in UNDECIDED:
             return False
         whose = {new.person, STRANGERS if is_stranger(new.person) else new.person}
-        return self._takes_more and self._full_persons().isdisjoint(whose)
+        return self._has_place and self._full_persons().isdisjoint(whose)
 
     @property
     def _catalogs(self) -> Iterable[Catalog]:
@@ -239,7 +239,7 @@ class TaskRunner:
             for record in (records := await claim):
                 self._start(record)
             # Of each person it was one.
-            self._claims_again |= bool(records) and self._takes_more
+            self._claims_again |= bool(records) and self._has_place
         finally:
             self._places_to_fill = 0
 

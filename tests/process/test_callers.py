@@ -95,7 +95,7 @@ async def test_who_was_let_in_is_known(known: Known) -> None:
     assert known_callers.at("nothing", {}, 0.0) is None
     # No credential is kept.
     assert len(known_callers) == 1
-    for _slug, digest in known_callers._known:
+    for _slug, digest in known_callers._callers:
         assert len(digest) == 32
         assert known.tokens[0].encode() not in digest
 
