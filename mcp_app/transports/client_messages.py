@@ -42,12 +42,12 @@ class Together:
         """Answer one request; the answers share a size limit."""
         answer = await self._answer_member(run)
         self._size += len(answer.body)
-        most = run.request.adapters.limits.body
-        if self._size <= most:
+        limit = run.request.adapters.limits.body
+        if self._size <= limit:
             return answer
         self._size -= len(answer.body)
         error = InternalError(
-            f"The answers of this batch have more than {most} bytes. Send this"
+            f"The answers of this batch have more than {limit} bytes. Send this"
             " request by itself."
         )
         return encoded_error(run.request, error)

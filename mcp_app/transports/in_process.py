@@ -188,7 +188,7 @@ class InProcessClient:
 
         Raises `Failure` if an answer is one that only a session has.
         """
-        asked: JsonObject = {}
+        questions: JsonObject = {}
         for _ in range(MAX_ROUNDS):
             text = await self.send_request(method, params)
             # It may have integers that orjson does not read.
@@ -196,9 +196,9 @@ class InProcessClient:
             result = message.get("result", {})
             if "inputRequests" not in result:
                 return message
-            if result["inputRequests"] == asked:
-                raise Failure(REJECTED, f"The answers do not fit: {asked!r:.500}")
-            asked = result["inputRequests"]
+            if result["inputRequests"] == questions:
+                raise Failure(REJECTED, f"The answers do not fit: {questions!r:.500}")
+            questions = result["inputRequests"]
             responses = {
                 key: await self._respond_to(each)
                 for key, each in result["inputRequests"].items()

@@ -201,10 +201,10 @@ class StandingStream(OpenStream):
     def __exit__(self, *_: object) -> None:
         super().__exit__()
         self._session.streams.remove(self)
-        others = [stream for stream in self._session.streams if stream.number]
-        if self._is_newest and others:
+        streams = [stream for stream in self._session.streams if stream.number]
+        if self._is_newest and streams:
             # Another one here takes its place; other processes cannot know.
-            heir = max(others, key=lambda each: each.number)
+            heir = max(streams, key=lambda each: each.number)
             heir.number, heir.seen = self.number, max(heir.seen, self.seen)
             heir._ids.logged = max(heir.logged, self.logged)
 
@@ -212,11 +212,11 @@ class StandingStream(OpenStream):
     def public_id(self) -> str:
         return self._ids.public_id
 
-    def begin(self, seen: SeenEvents) -> None:
-        """Listen from now on; the client has all messages up to `seen`."""
+    def begin(self, observed: SeenEvents) -> None:
+        """Listen from now on; the client has all messages up to `observed`."""
         self._begun = True
-        self.seen = seen.changes
-        self._ids.logged = seen.logged
+        self.seen = observed.changes
+        self._ids.logged = observed.logged
 
     def opened(self, missed: Iterable[str], announced: int, number: int) -> None:
         """Write the missed changes, as the newest stream of its session.
@@ -271,8 +271,8 @@ class StandingStream(OpenStream):
         return 0 < self.number == self._session.newest
 
     def _write_changes(self, what: Sequence[str], number: int) -> None:
-        *others, last = what
-        for each in others:
+        *rest, last = what
+        for each in rest:
             self._write_one_change(each, self.seen)
         self.seen = max(self.seen, number)
         self._write_one_change(last, self.seen)

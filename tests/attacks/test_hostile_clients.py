@@ -253,7 +253,7 @@ async def test_long_headers_are_not_kept(application: WireCheck) -> None:
         served = await Client(application, headers=changes).call("drill_add", a=1, b=2)
         assert served.text == "3"
     assert isinstance(policy, HostAndOriginPolicy)
-    kept = [len(host or b"") for host, _ in policy._known]
+    kept = [len(host or b"") for host, _ in policy._cors_by_headers]
     assert kept == [len("localhost:1111")]
 
 

@@ -123,16 +123,16 @@ async def read_request_id(
 
 async def _read_rest(receive: Receive, limit: int, first: bytes, hold: Hold) -> bytes:
     # Each piece as an object of its own would take more than its bytes.
-    body, more = bytearray(first), True
+    body, has_more = bytearray(first), True
     try:
-        while more:
+        while has_more:
             _check_size(body, limit)
             hold(len(body))
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             body += message.get("body", b"")
-            more = message.get("more_body", False)
+            has_more = message.get("more_body", False)
         _check_size(body, limit)
         return bytes(body)
     finally:

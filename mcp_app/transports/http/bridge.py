@@ -52,7 +52,7 @@ class Call:
 
     def __init__(self, body: Iterator[bytes]) -> None:
         self._body: Iterator[bytes] | None = body
-        self._gone = asyncio.Event()
+        self._has_left = asyncio.Event()
         self._begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._status = 0
         self._headers: RawHeaders = []
@@ -67,7 +67,7 @@ class Call:
             if not piece:
                 self._body = None
             return {"type": "http.request", "body": piece, "more_body": bool(piece)}
-        await self._gone.wait()
+        await self._has_left.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
@@ -78,20 +78,20 @@ class Call:
         if message["type"] == "http.response.start":
             self._status, self._headers = message["status"], message["headers"]
             return
-        part, more = message.get("body", b""), message.get("more_body", False)
+        part, has_more = message.get("body", b""), message.get("more_body", False)
         first = not self._begun.done()
         if first:
-            self._streams = more
+            self._streams = has_more
             self._begun.set_result(None)
-        if first and not more:  # a whole answer: `await_response` takes it
+        if first and not has_more:  # a whole answer: `await_response` takes it
             self._part, self._over = part, True
             return
-        if self._gone.is_set():
+        if self._has_left.is_set():
             raise OSError("The client has left.")
-        self._part, self._over = part, not more
+        self._part, self._over = part, not has_more
         self._accepted.clear()
         self._put.set()
-        if more:
+        if has_more:
             await self._accepted.wait()
 
     async def await_response(self, work: Awaitable[None]) -> HttpResponseBase:
@@ -122,7 +122,7 @@ class Call:
         self._put.set()
 
     def disconnect(self) -> None:
-        self._gone.set()
+        self._has_left.set()
         self._accepted.set()
 
     async def stream_parts(self) -> AsyncGenerator[bytes]:

@@ -232,10 +232,10 @@ class LoggedTogether(Together):
     async def _answer_member(self, run: Run) -> Response:
         session = run.request.session
         if session is not None and runs_once(run.request):
-            return await self._answered_once(run, session)
+            return await self._answer_once(run, session)
         return await dispatch.answer_request(run)
 
-    async def _answered_once(self, run: Run, session: OpenSession) -> Response:
+    async def _answer_once(self, run: Run, session: OpenSession) -> Response:
         """Answer a request that has its own row, which keeps the answer."""
         try:
             stream = await self._begin_stream(run, session)
@@ -246,7 +246,7 @@ class LoggedTogether(Together):
             answer = await dispatch.answer_request(run)
         except asyncio.CancelledError:
             if isinstance(stream.failure, StreamFenced):
-                return await self._answered_elsewhere(run.request, stream)
+                return await self._answer_from_elsewhere(run.request, stream)
             stream.end(None, ABORTED)
             raise
         if run.ran_nothing:
@@ -257,7 +257,7 @@ class LoggedTogether(Together):
         try:
             await stream.wait_until_committed()
         except StreamFenced:
-            return await self._answered_elsewhere(run.request, stream)
+            return await self._answer_from_elsewhere(run.request, stream)
         except Exception as error:
             return encoded_error(run.request, storage_error(error))
         return answer
@@ -275,7 +275,7 @@ class LoggedTogether(Together):
             )
         return stream
 
-    async def _answered_elsewhere(
+    async def _answer_from_elsewhere(
         self, request: Request, stream: OwnedStream
     ) -> Response:
         """Return the answer of the process that took this one for dead."""

@@ -55,7 +55,7 @@ class CardHandler(HttpRequestHandler):
             await self._answer_failure(error)
 
     def _document_of(self, domain: str) -> JsonObject | None:
-        # Of what is stopped nothing is said either.
+        # Nothing is said of a stopped server either.
         catalog = self.process.catalogs.by_slug.get(self._slug)
         if catalog is None:
             return None
@@ -78,9 +78,9 @@ class CardHandler(HttpRequestHandler):
         body = jsonrpc.write(document)
         tag = f'"{sha256(body).hexdigest()[:32]}"'
         headers = [(b"etag", tag.encode()), CACHED, *CORS]
-        held = self._headers.get(b"if-none-match", "")
+        client_tags = self._headers.get(b"if-none-match", "")
         # A digest in quotation marks stands in no other tag.
-        if held == "*" or tag in held:
+        if client_tags == "*" or tag in client_tags:
             await send_whole(self.send, 304, b"", headers)
             return
         length = (b"content-length", b"%d" % len(body))

@@ -111,7 +111,7 @@ class EndpointHandler(CallHandler):
     def _stateful(self, message: envelope.Message) -> Awaitable[None]:
         if type(message) is not Request or message.method == "initialize":
             return self._stateful_slow_path(message)
-        session = self._known_session()
+        session = self._cached_session()
         if session is None:
             return self._stateful_slow_path(message)
         return self._run_call(self._admit_in_session(session, message))
@@ -130,7 +130,7 @@ class EndpointHandler(CallHandler):
             await client_messages.take_in_order(current, session, [message], person)
             await self._send_accepted()
 
-    def _known_session(self) -> OpenSession | None:
+    def _cached_session(self) -> OpenSession | None:
         """Return the caller's session if it is cached and its version fits."""
         raw = self._headers.raw
         session = self.process.sessions.cached(

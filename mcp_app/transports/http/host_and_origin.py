@@ -70,24 +70,22 @@ class HostAndOriginPolicy:
     """Checks Host and Origin against the settings."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bytes | None, bytes | None], RawHeaders] = {}
+        self._cors_by_headers: dict[tuple[bytes | None, bytes | None], RawHeaders] = {}
 
     def check_headers(self, headers: Headers) -> RawHeaders:
         """Return the CORS headers for the answer; raise 400, 421 or 403."""
         key = (headers.raw.get(b"host"), headers.raw.get(b"origin"))
-        answered = self._known.get(key)
-        if answered is None:
-            answered = self._check_uncached(
-                headers.get(b"host"), headers.get(b"origin")
-            )
-            if len(self._known) >= MAX_CACHED:
-                self._known.clear()
+        cors = self._cors_by_headers.get(key)
+        if cors is None:
+            cors = self._check_uncached(headers.get(b"host"), headers.get(b"origin"))
+            if len(self._cors_by_headers) >= MAX_CACHED:
+                self._cors_by_headers.clear()
             if sum(len(each or b"") for each in key) <= MAX_CACHED_LENGTH:
-                self._known[key] = answered
-        return answered
+                self._cors_by_headers[key] = cors
+        return cors
 
     def clear_cache(self) -> None:
-        self._known.clear()
+        self._cors_by_headers.clear()
 
     def _check_uncached(self, host: str | None, origin: str | None) -> RawHeaders:
         # granian gives an empty one for none.

@@ -152,7 +152,7 @@ class LoggedReply(Reply):
     def _take_answer(self, answer: Response | None) -> None:
         stream = self._stream
         if stream is None and (
-            answer is None or self._left or self._is_json_answer(answer)
+            answer is None or self._has_left or self._is_json_answer(answer)
         ):
             super()._take_answer(answer)
         elif stream is not None and (stream.ends or stream.failure is not None):
@@ -238,7 +238,7 @@ class LoggedReply(Reply):
         return final_message(stream.requests, error)
 
     def conclude(self, answer: Response | None) -> Awaitable[object]:
-        if self._rest is None or self._left:
+        if self._rest is None or self._has_left:
             return super().conclude(answer)
         self._over = True
         self._stop_watching()

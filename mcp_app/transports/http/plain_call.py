@@ -93,7 +93,7 @@ class PlainCall(Run):
     principal = Principal.ANONYMOUS
     share = ""
     revision: Revision
-    known: PlainHeaders
+    plain_headers: PlainHeaders
     process: Process
     _tool: KnownTool
     _bound: dict[str, object]
@@ -130,9 +130,9 @@ class PlainCall(Run):
             ):
                 return False
             current = current or process()
-            known = known_headers.of(raw, current)
+            headers = known_headers.of(raw, current)
             if (
-                known is None
+                headers is None
                 or current.stopping
                 or not current.gate.fresh(self.arrived)
             ):
@@ -145,7 +145,7 @@ class PlainCall(Run):
             ):
                 return False
             self.raw = raw
-            self.known, self.caller, self.process = known, caller, current
+            self.plain_headers, self.caller, self.process = headers, caller, current
             self.generation = current.generation
             self.principal = principal = caller.principal
             tracing = current.tracing
@@ -487,11 +487,11 @@ class PlainCall(Run):
 
     @property
     def cors(self) -> RawHeaders:
-        return self.known.cors
+        return self.plain_headers.cors
 
     @property
     def accepts(self) -> Accepts:
-        return self.known.accepts
+        return self.plain_headers.accepts
 
     @property
     @abstractmethod
@@ -500,7 +500,7 @@ class PlainCall(Run):
 
     def error_headers(self, status: int) -> RawHeaders:
         """Return the headers of an error with this status; its tool is in scope."""
-        return with_retry(status, self.known.cors)
+        return with_retry(status, self.plain_headers.cors)
 
     def lasting(self) -> None:
         """Watch for the client to leave: the call takes its time."""

@@ -88,11 +88,11 @@ class KnownTool:
 class KnownTools(dict[ToolKey, KnownTool]):
     """At most so many tools, by who calls, the name, and the client or its session."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
 
     def keep_tool(self, key: ToolKey, tool: KnownTool) -> None:
-        if len(self) >= self._most and key not in self:
+        if len(self) >= self._limit and key not in self:
             self.clear()
         self[key] = tool
 
@@ -134,13 +134,13 @@ class KnownHeaders:
     def __init__(self) -> None:
         self._process: Process | None = None
         self._generation = 0
-        self._known: dict[Key, PlainHeaders] = {}
+        self._headers: dict[Key, PlainHeaders] = {}
         self.tools = KnownTools(MAX_TOOLS)
         self.digits = 0
         """A Content-Length of so many digits is surely within the limit."""
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._headers)
 
     def of(self, raw: Mapping[bytes, bytes], current: Process) -> PlainHeaders | None:
         """Return what the headers decide; the caller knows that none is repeated.
@@ -160,11 +160,11 @@ class KnownHeaders:
         )
         if self._generation != current.generation or self._process is not current:
             # What is kept names catalogs of the past.
-            self._known.clear()
+            self._headers.clear()
             self.tools.clear()
             self._generation, self._process = current.generation, current
             self.digits = len(str(current.limits.body)) - 1
-        headers = self._known.get(key)
+        headers = self._headers.get(key)
         if headers is None:
             headers = _read_headers(raw)
             if headers is not None:
@@ -174,9 +174,9 @@ class KnownHeaders:
     def _keep_headers(self, key: Key, headers: PlainHeaders) -> None:
         if sum(len(each) for each in key if type(each) is bytes) > MAX_CACHED_BYTES:
             return
-        if len(self._known) >= MAX_COMBINATIONS:
-            self._known.clear()
-        self._known[key] = headers
+        if len(self._headers) >= MAX_COMBINATIONS:
+            self._headers.clear()
+        self._headers[key] = headers
 
 
 def _read_headers(raw: Mapping[bytes, bytes]) -> PlainHeaders | None:

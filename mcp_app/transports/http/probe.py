@@ -165,15 +165,15 @@ class ProbeAnswer:
         report = await self._build_report(probe, headers, size)
         match probe:
             case Probe.REFUSAL:
-                own = [_REFUSAL, *_OWN]
-                await send_json(self._send, 401, jsonrpc.write(report), own)
+                challenge = [_REFUSAL, *_OWN]
+                await send_json(self._send, 401, jsonrpc.write(report), challenge)
             case Probe.BODY:
                 await send_json(self._send, 200, jsonrpc.write(report), _OWN)
             case _:
                 await self._take_time(probe, current, report)
 
-    async def _body_size(self, most: int) -> int | None:
-        """Return the body's bytes, at most one more than `most`; None if none come."""
+    async def _body_size(self, limit: int) -> int | None:
+        """Return the body's bytes, at most one more than `limit`; None if none come."""
         size = 0
         async with asyncio.timeout(BODY_S):
             while True:
@@ -181,8 +181,8 @@ class ProbeAnswer:
                 if message["type"] != "http.request":
                     return None
                 size += len(message.get("body", b""))
-                if size > most or not message.get("more_body", False):
-                    return min(size, most + 1)
+                if size > limit or not message.get("more_body", False):
+                    return min(size, limit + 1)
 
     async def _build_report(
         self, probe: Probe, headers: Headers, size: int
@@ -248,30 +248,30 @@ class ProbeAnswer:
         """Yield what comes after the report; wait as the probe asks."""
         if probe is Probe.TICKS:
             for number in range(1, TICKS + 1):
-                if await self._left_within(TICK_S, current):
+                if await self._wait_for_end(TICK_S, current):
                     return
                 yield _encode_event({"tick": number})
             return
         silence = current.limits.heartbeat + BEYOND_HEARTBEAT_S
-        await self._left_within(silence if probe is Probe.SILENCE else HOLD_S, current)
+        await self._wait_for_end(silence if probe is Probe.SILENCE else HOLD_S, current)
 
-    async def _left_within(self, seconds: float, current: Process) -> bool:
+    async def _wait_for_end(self, seconds: float, current: Process) -> bool:
         """Wait for so long; return whether the client left, or the process stops."""
-        gone = asyncio.ensure_future(self._receive())
+        receiving = asyncio.ensure_future(self._receive())
         try:
             end = current.loop.time() + seconds
             while not current.stopping:
-                left = end - current.loop.time()
-                if left <= 0:
+                rest_s = end - current.loop.time()
+                if rest_s <= 0:
                     return False
-                done, _ = await asyncio.wait({gone}, timeout=min(left, LOOK_S))
+                done, _ = await asyncio.wait({receiving}, timeout=min(rest_s, LOOK_S))
                 if done:
-                    return bool(gone.result()["type"] != "http.request")
+                    return bool(receiving.result()["type"] != "http.request")
             return True
         finally:
-            gone.cancel()
+            receiving.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await gone
+                await receiving
 
 
 async def _database_ms() -> int | None:

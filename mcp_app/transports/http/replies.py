@@ -107,8 +107,8 @@ class EventStream:
     def _queue_event(self, data: bytes) -> None:
         if self._ending:
             return
-        # What comes before anything could be sent is no fault of the reader, and of
-        # the rest only what waits is counted: one answer may be larger.
+        # What comes before anything could be sent is no fault of the reader.  After
+        # that, only what waits is counted: one answer may be larger.
         if self._sending and self.waiting > MAX_QUEUED_BYTES:
             self.give_up()
             return
@@ -193,7 +193,7 @@ class Reply:
     _watching: asyncio.Future[Any] | None = None
     _finished: asyncio.Future[Response | None] | None = None
     _over = False
-    _left = False
+    _has_left = False
 
     def __init__(self, connection: Connection, run: Run) -> None:
         self._connection = connection
@@ -221,7 +221,7 @@ class Reply:
         task: asyncio.Task[Any] | None,
     ) -> None:
         """Run the call here, send its answer; it is cancelled if the client leaves."""
-        run = self._require_exchange()
+        run = self._require_run()
         running.begin_call(run, self, task)
         answer: Response | None
         try:
@@ -240,14 +240,14 @@ class Reply:
         self._finished = finished
 
     def over(self) -> None:
-        # Else exchange and reply would hold each other.
+        # Else run and reply would hold each other.
         self._run = None
         if self._watching is not None:
             self._stop_watching()
 
     async def deliver_answer(self) -> None:
         """Send the answer of the call, which goes on if the client leaves."""
-        run = self._require_exchange()
+        run = self._require_run()
         self._finished = run.request.adapters.loop.create_future()
         try:
             await self.conclude(await self._finished)
@@ -257,7 +257,7 @@ class Reply:
         finally:
             self._stop_watching()
 
-    def _require_exchange(self) -> Run:
+    def _require_run(self) -> Run:
         if self._run is None:
             raise RuntimeError("This reply was already sent.")
         return self._run
@@ -292,7 +292,7 @@ class Reply:
 
     async def _end_events(self) -> None:
         """End the stream; return when all was sent or its reader given up."""
-        if self._left:
+        if self._has_left:
             return
         events = self._open_events()
         events.end_output()
@@ -350,7 +350,7 @@ class Reply:
         if self._events is not None:
             self._events.abandon_output()
         self.streams = False
-        self._left = True
+        self._has_left = True
         if self._run.request.revision.disconnect_cancels:
             self._run.stop(End.CLIENT_GONE)
         self._resolve_answer(None)
@@ -364,6 +364,6 @@ class Reply:
 
 
 def was_cancelled_by_end(run: Run) -> bool:
-    """Whether a cancellation was the end of this exchange, and nothing else."""
+    """Whether a cancellation was the end of this run, and nothing else."""
     task = asyncio.current_task()
     return run.end is not None and task is not None and task.uncancel() == 0

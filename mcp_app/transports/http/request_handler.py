@@ -187,7 +187,7 @@ class HttpRequestHandler:
             error.http_status = 500
         is_free = not self._is_charged and self._method in ("POST", "DELETE")
         if self._identified and is_free:
-            # What cannot be read is not for nothing either.
+            # A request that cannot be read is charged, too.
             self.process.rates.note_requests(self._charged_person)
         await self._refuse_request(error)
 
@@ -207,8 +207,8 @@ class HttpRequestHandler:
         if not catalog.public:
             forget_token(self._scope, self._slug)
             cached = principals.cached_token(catalog.server, self._headers)
-            known = cached and cached[0].principal
-            self._principal = known or await self._authenticate()
+            principal = cached and cached[0].principal
+            self._principal = principal or await self._authenticate()
         self._identified = True
         if catalog.restricted:
             rights = self.process.rights
@@ -266,8 +266,8 @@ class HttpRequestHandler:
         ]
         takes_pages = b"text/html" in self._headers.raw.get(b"accept", b"")
         if status in BROWSER_STATUSES and self._method == "GET" and takes_pages:
-            own = [*PAGE_HEADERS, *extra_headers, *self.cors]
-            await send_whole(self.send, status, PAGE_FOR_PEOPLE, own)
+            page_headers = [*PAGE_HEADERS, *extra_headers, *self.cors]
+            await send_whole(self.send, status, PAGE_FOR_PEOPLE, page_headers)
             return
         await send_json(self.send, status, body, [*extra_headers, *self.cors])
 
@@ -321,8 +321,8 @@ class HttpRequestHandler:
             rates.check_requests(self._charged_person, messages)
 
     def _charge_batch(self, batch: Batch) -> None:
-        others = map(client_messages.is_charged, batch.others)
-        self._charge_messages(len(batch.requests) + sum(others))
+        charges = map(client_messages.is_charged, batch.others)
+        self._charge_messages(len(batch.requests) + sum(charges))
 
     async def _authenticate(self) -> Principal:
         return await principals.find_principal(

@@ -101,16 +101,16 @@ RETRY_AFTER = (b"retry-after", b"2")
 def send_json(
     send: Send, status: int, body: bytes, headers: RawHeaders
 ) -> Awaitable[None]:
-    own = [_JSON_HEADER, _length_header(len(body)), *headers]
-    return send_whole(send, status, body, own)
+    all_headers = [_JSON_HEADER, _length_header(len(body)), *headers]
+    return send_whole(send, status, body, all_headers)
 
 
 def json_start(body: bytes, headers: RawHeaders) -> Message:
     """Return the message that begins a whole answer of status 200."""
-    own = [_JSON_HEADER, _length_header(len(body))]
+    all_headers = [_JSON_HEADER, _length_header(len(body))]
     if headers:
-        own += headers
-    return {"type": "http.response.start", "status": OK, "headers": own}
+        all_headers += headers
+    return {"type": "http.response.start", "status": OK, "headers": all_headers}
 
 
 @lru_cache(1_024)

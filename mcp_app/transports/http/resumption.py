@@ -101,12 +101,12 @@ class WholeAnswer(WatchesNothing, LastMessage):
 
         Raises `ClientGone`, and 503 if the process stops.
         """
-        gone = asyncio.ensure_future(_wait_for_disconnect(receive))
-        ends: list[asyncio.Future[Any]] = [self.over, gone]
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
+        ends: list[asyncio.Future[Any]] = [self.over, disconnect]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            gone.cancel()
+            disconnect.cancel()
             # Later ends have no effect.
             self.over.cancel()
         if self.over.cancelled():
@@ -129,7 +129,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
         continue
 
 
-async def earlier_one(
+async def find_earlier(
     current: Process, request: Request, session: OpenSession
 ) -> Earlier:
     """Return the request whose id came before; raise if that was another one."""
@@ -213,7 +213,7 @@ class Returning:
 
     async def repeat_answer(self, run: Run, session: OpenSession) -> None:
         """Answer a request whose id came before; raise if that was another one."""
-        earlier = await earlier_one(self._current, run.request, session)
+        earlier = await find_earlier(self._current, run.request, session)
         accepts, place = self._connection.accepts, earlier.place
         if accepts.json and (earlier.whole or not accepts.events):
             await self._send_as_json(session, place)

@@ -64,7 +64,7 @@ class StatelessCall(PlainCall):
         self._reply = NO_WAY_BACK
         try:
             self._record(body)
-            await self.send(json_start(body, self.known.cors))
+            await self.send(json_start(body, self.plain_headers.cors))
             await self.send({"type": "http.response.body", "body": body})
         except Exception as error:
             self._log_unsent(error)
@@ -99,26 +99,26 @@ class StatelessCall(PlainCall):
         self.process.running.end_call(self)
 
     def _is_of_its_era(self, params: JsonObject, body: bytes) -> bool:
-        known = self.known
-        if known.revision is None or len(params) != _PARAMS:
+        headers = self.plain_headers
+        if headers.revision is None or len(params) != _PARAMS:
             return False
         self.meta = meta = params["_meta"]
-        if meta == known.meta:
+        if meta == headers.meta:
             return True
         self._check_depth(body)
-        return known.accept_meta(meta, len(body))
+        return headers.accept_meta(meta, len(body))
 
     def _expected_tool(self) -> KnownTool | None:
-        known = self.known
-        if known.revision is None:
+        headers = self.plain_headers
+        if headers.revision is None:
             return None
-        self.revision = known.revision
-        key = self.caller, self.raw.get(b"mcp-name"), known.client
+        self.revision = headers.revision
+        key = self.caller, self.raw.get(b"mcp-name"), headers.client
         return known_headers.tools.get(key)
 
     def _known_tool(self, name: str) -> KnownTool | None:
         known_tools, header = known_headers.tools, self.raw.get(b"mcp-name")
-        key = self.caller, header, self.known.client
+        key = self.caller, header, self.plain_headers.client
         tool = known_tools.get(key)
         if tool is not None:
             return tool if tool.entry.definition.name == name else None
@@ -156,7 +156,7 @@ class SessionCall(PlainCall):
     session: OpenSession
     _waiting: asyncio.Future[Response | None] | None = None
     _answer: Response | None = None
-    _left = False
+    _is_detached = False
     """The connection is over, and the call goes on."""
 
     async def serve(self) -> None:
@@ -181,7 +181,7 @@ class SessionCall(PlainCall):
             else:
                 # Whoever still has the call sends nothing more.
                 self._reply, body = NO_WAY_BACK, answer.body
-                await self.send(json_start(body, self.known.cors))
+                await self.send(json_start(body, self.plain_headers.cors))
                 await self.send({"type": "http.response.body", "body": body})
         except asyncio.CancelledError:
             if self._reply is not NO_WAY_BACK:
@@ -221,14 +221,14 @@ class SessionCall(PlainCall):
         if self.task is None:
             self._forget_reply()
         else:
-            self._left = True
+            self._is_detached = True
 
     def _expected_tool(self) -> KnownTool | None:
         """Return the tool that was called last in the session, which must be cached."""
         session = self.process.sessions.cached(
             self.raw[SESSION_HEADER].decode("latin-1"), self.principal, self.slug
         )
-        revision = self.known.revision
+        revision = self.plain_headers.revision
         if session is None or (
             revision is not None and revision is not session.revision
         ):
@@ -280,7 +280,7 @@ class SessionCall(PlainCall):
             self._answer = task.result()
         else:
             self._resolve_answer(task.result())
-        if self._left:
+        if self._is_detached:
             self._forget_reply()
 
     def _resolve_answer(self, answer: Response | None) -> None:

@@ -116,7 +116,7 @@ class ThreadCall(StatelessCall):
                     self._record(body)
                 except Exception as unwritten:
                     self._log_unsent(unwritten)
-                whole.take_answer(json_start(body, self.known.cors), body)
+                whole.take_answer(json_start(body, self.plain_headers.cors), body)
                 return
             output = output if error is None else error
             # An error has the frames that it went through: none of them must hold it.

@@ -40,7 +40,7 @@ from mcp_app.transports.http.handler import SESSION_ID
 from mcp_app.transports.http.logged_replies import called_tool
 from mcp_app.transports.http.replies import EventStream
 from mcp_app.transports.http.request_handler import HttpRequestHandler
-from mcp_app.transports.http.resumption import earlier_one
+from mcp_app.transports.http.resumption import find_earlier
 from mcp_app.transports.http_sse.stream import HeldStream, OneChannel, PostedCall
 
 PARAMETER: Final = "session_id"
@@ -126,7 +126,7 @@ class MessagesHandler(Address):
             await self._take_batch(value)
         else:
             message = envelope.parse_message(value, lenient=self.process.lenient)
-            await self._take_one(message)
+            await self._take_message(message)
         await self._send_accepted()
 
     async def _send_refusal(
@@ -135,8 +135,8 @@ class MessagesHandler(Address):
         """Send the error of a request on its session's stream, and accept the POST."""
         # Clients read answers from the stream alone, and some take the status of a
         # refusal for the end of the transport.
-        is_there = not isinstance(error, SessionNotFound)
-        if is_there and request_id is not None and self._identified and self._logged:
+        has_session = not isinstance(error, SessionNotFound)
+        if has_session and request_id is not None and self._identified and self._logged:
             with suppress(ProtocolError):
                 session = await self._session_by_id()
                 # It would be taken for the answer of the call that runs.
@@ -182,7 +182,7 @@ class MessagesHandler(Address):
             self._revision = LATEST
             raise
 
-    async def _take_one(self, message: Message) -> None:
+    async def _take_message(self, message: Message) -> None:
         if isinstance(message, Request):
             self._request_id = message.id
         if client_messages.is_charged(message):
@@ -248,7 +248,7 @@ class MessagesHandler(Address):
                 current, run, session, self._renew
             )
         if stream is None:
-            await earlier_one(current, run.request, session)
+            await find_earlier(current, run.request, session)
             return
         try:
             current.refuse_if_stopping()

@@ -164,9 +164,9 @@ class HeldStream(StandingStream):
     async def _end_after_calls(self, retry_ms: int) -> None:
         sse_reader, loop = self._current.sse_reader, self._current.loop
         deadline = loop.time() + self._current.limits.drain
-        known = sse_reader.looks_after_next_poll
+        looks = sse_reader.looks_after_next_poll
         while loop.time() < deadline and (
-            sse_reader.looks < known or sse_reader.is_session_busy(self._session.pk)
+            sse_reader.looks < looks or sse_reader.is_session_busy(self._session.pk)
         ):
             sse_reader.poll_soon()
             await asyncio.sleep(LOOK_S / 4)

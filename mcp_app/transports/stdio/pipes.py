@@ -46,23 +46,23 @@ def take_standard_streams() -> tuple[int, int]:
     # A copy takes the lowest number that is free: it must be none of the three.
     for needed in (STDIN, STDOUT):
         os.fstat(needed)
-    nothing = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     try:
         os.fstat(STDERR)
     except OSError:
         # There is no standard error: prints are lost.
-        os.dup2(nothing, STDERR)
+        os.dup2(null, STDERR)
     incoming, outgoing = os.dup(STDIN), os.dup(STDOUT)
-    os.dup2(nothing, STDIN)
+    os.dup2(null, STDIN)
     os.dup2(STDERR, STDOUT)
     # Earlier prints that are still buffered are no messages either.
     with suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    if nothing == STDERR:
+    if null == STDERR:
         os.set_inheritable(STDERR, True)
     else:
-        os.close(nothing)
+        os.close(null)
     return incoming, outgoing
 
 
@@ -181,7 +181,7 @@ class Output:
         if self._over:
             return
         data = encode_line(message)
-        if not self._waiting and len(data) <= ATOMIC_WRITE_SIZE and self._takes_more():
+        if not self._waiting and len(data) <= ATOMIC_WRITE_SIZE and self._has_room():
             self._write_all(data)
         elif self._waiting > MAX_QUEUED_BYTES:
             logger.warning(
@@ -198,7 +198,7 @@ class Output:
         """Return how many bytes are queued."""
         return self._waiting
 
-    def _takes_more(self) -> bool:
+    def _has_room(self) -> bool:
         """Whether the pipe has room for `ATOMIC_WRITE_SIZE` bytes."""
         return self._poll is not None and bool(self._poll.poll(0))
 
@@ -231,14 +231,14 @@ class Output:
         return data, [item for item in items if isinstance(item, asyncio.Event)]
 
     def _write_all(self, data: bytes) -> None:
-        left = memoryview(data)
+        rest = memoryview(data)
         try:
-            while left:
-                left = left[self._write_some(left) :]
+            while rest:
+                rest = rest[self._write_part(rest) :]
         except OSError:
             self._loop.call_soon_threadsafe(self._give_up_client)
 
-    def _write_some(self, data: memoryview) -> int:
+    def _write_part(self, data: memoryview) -> int:
         """Write what there is room for; wait if there is none."""
         try:
             return os.write(self._descriptor, data)

@@ -51,10 +51,10 @@ async def serve_client(
         stopping = asyncio.create_task(stopped.wait())
         await asyncio.wait([taking, stopping], return_when=asyncio.FIRST_COMPLETED)
         leave_within(EXIT_S)
-        gone = not taking.cancel()
-        if gone:
+        has_left = not taking.cancel()
+        if has_left:
             connection.cancel_subscriptions()
-        await current.drain(GRACE_S, End.CLIENT_GONE if gone else End.SHUT_DOWN)
+        await current.drain(GRACE_S, End.CLIENT_GONE if has_left else End.SHUT_DOWN)
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WRITES_S):
                 await output.wait_until_written()

@@ -249,6 +249,6 @@ def planted(owner: Any, name: str, text: str, instead: str) -> Iterator[None]:
     exec(code, scope)  # noqa: S102 - the product's own source
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(owner, name, scope[name])
-        known_headers._known.clear()
+        known_headers._headers.clear()
         yield
-    known_headers._known.clear()
+    known_headers._headers.clear()

@@ -135,7 +135,7 @@ async def test_it_waits_as_long_as_it_says(
         waited.append(seconds)
         return False
 
-    monkeypatch.setattr(probe.ProbeAnswer, "_left_within", left)
+    monkeypatch.setattr(probe.ProbeAnswer, "_wait_for_end", left)
     for kind in (Probe.SILENCE, Probe.HOLD, Probe.TICKS):
         await visited(application, kind).body()
     assert waited == [process.limits.heartbeat + 5, 3.0, *[0.25] * 5]
