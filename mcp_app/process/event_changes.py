@@ -97,7 +97,7 @@ class EventChanges:
             self._last.clear()
         self._state = state
         self._loads.clear()
-        if state.more:
+        if state.has_more:
             asyncio.get_running_loop().call_later(RETRY_S, self.note_changes)
         for topic, last in state.last.items():
             if topic in unknown or topic in self._last:

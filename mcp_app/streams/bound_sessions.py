@@ -75,11 +75,11 @@ class MemorySessions:
 
     async def wait_for_handshake(self, session: OpenSession) -> None:
         """Wait a limited time until the client has finished the handshake."""
-        left = session.created + HANDSHAKE_S - time.monotonic()
-        if not session.initialized and left > 0:
+        rest_s = session.created + HANDSHAKE_S - time.monotonic()
+        if not session.initialized and rest_s > 0:
             waiting = asyncio.ensure_future(self._ready.wait())
             try:
-                await asyncio.wait([waiting], timeout=left)
+                await asyncio.wait([waiting], timeout=rest_s)
             finally:
                 waiting.cancel()
 
@@ -87,13 +87,13 @@ class MemorySessions:
         """Keep the least severe level that the client wants."""
         session.level = level
 
-    async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
+    async def subscribe(self, session: OpenSession, uri: str, limit: int) -> bool:
         """Note that the session watches a URI; return whether there was room."""
         name = digest_of(uri)
         async with self._in_order:
             if name in session.uris:
                 return True
-            if len(session.uris) >= most:
+            if len(session.uris) >= limit:
                 return False
             session.uris[name] = uri
             self._watches[name] = watch = AsyncExitStack()
@@ -198,15 +198,15 @@ class SseSessions:
 
     async def delete_streamless(self) -> None:
         """Delete rows of this process that have no stream: nobody else will."""
-        own = Session.objects.current().filter(holder=self._holder)
-        rows = await reader.run(list, own.values_list("pk", "digest"))
-        left = [pk for pk, digest in rows if digest not in self._open]
-        await _delete_in_batches(Session.objects.all(), left)
+        sessions = Session.objects.current().filter(holder=self._holder)
+        rows = await reader.run(list, sessions.values_list("pk", "digest"))
+        streamless = [pk for pk, digest in rows if digest not in self._open]
+        await _delete_in_batches(Session.objects.all(), streamless)
 
     async def end_of_dead(self, dead: Mapping[str, int | None]) -> None:
         """Close the sessions of processes that were watched and are dead."""
-        some = of_the_dead("holder", dict(islice(dead.items(), AT_ONCE)))
-        rows = Session.objects.current().held().filter(some)
+        condition = of_the_dead("holder", dict(islice(dead.items(), AT_ONCE)))
+        rows = Session.objects.current().held().filter(condition)
         keys = await reader.run(list, rows.values_list("pk", flat=True))
         # Other processes do the same, so each takes another order.
         random.shuffle(keys)

@@ -84,24 +84,24 @@ def stream_owners() -> list[Owner]:
     using = router.db_for_write(Stream)
     running = Stream.objects.open().using(using)
     streaming_sessions = Session.objects.held().using(using)
-    own = running.filter(owner=OuterRef("pk"))
+    streams = running.filter(owner=OuterRef("pk"))
     tasks = Task.objects.still_open().using(using).exclude(owner="")
     runs_task = tasks.filter(owner=OuterRef("pk"))
     holds = streaming_sessions.filter(holder=OuterRef("pk"))
     needed = ExpressionWrapper(
-        Q(Exists(own)) | Q(Exists(holds)) | Q(Exists(runs_task)), BooleanField()
+        Q(Exists(streams)) | Q(Exists(holds)) | Q(Exists(runs_task)), BooleanField()
     )
     rows = Worker.objects.using(using).values_list("pk", "seen_ms", needed)
     keys = Worker.objects.using(using).values("pk")
-    gone = running.exclude(owner__in=keys).values_list("owner", NO_ROW, TRUE)
-    left = streaming_sessions.exclude(holder__in=keys).values_list(
+    of_streams = running.exclude(owner__in=keys).values_list("owner", NO_ROW, TRUE)
+    of_sessions = streaming_sessions.exclude(holder__in=keys).values_list(
         "holder", NO_ROW, TRUE
     )
     abandoned = tasks.exclude(owner__in=keys).values_list("owner", NO_ROW, TRUE)
     return [
         (key, heartbeat_ms, bool(runs))
         for key, heartbeat_ms, runs in rows.order_by().union(
-            gone.order_by(), left.order_by(), abandoned.order_by()
+            of_streams.order_by(), of_sessions.order_by(), abandoned.order_by()
         )
     ]
 
@@ -124,8 +124,8 @@ def of_the_dead(column: str, dead: Mapping[str, int | None]) -> Q:
     without = [key for key, heartbeat_ms in dead.items() if heartbeat_ms is None]
     rows = Worker.objects.filter(silent).values("pk")
     without_row = Q(**{f"{column}__in": without})
-    known = Q(**{f"{column}__in": Worker.objects.values("pk")})
-    return Q(**{f"{column}__in": rows}) | (without_row & ~known)
+    with_row = Q(**{f"{column}__in": Worker.objects.values("pk")})
+    return Q(**{f"{column}__in": rows}) | (without_row & ~with_row)
 
 
 def claim_orphans(owner: str, dead: Mapping[str, int | None]) -> int:
@@ -133,8 +133,8 @@ def claim_orphans(owner: str, dead: Mapping[str, int | None]) -> int:
 
     From then on, a process that owned them cannot add to them if it comes back.
     """
-    some = dict(islice(dead.items(), AT_ONCE))
-    return _end_streams(orphaned_streams(some), owner, _error_of_dead)
+    portion = dict(islice(dead.items(), AT_ONCE))
+    return _end_streams(orphaned_streams(portion), owner, _error_of_dead)
 
 
 def open_streams(owner: str) -> list[str]:
@@ -163,10 +163,10 @@ def _end_streams(
     with own_transaction(using):
         locked = rows.select_for_update(skip_locked=skip)
         claimed = list(locked.order_by("pk")[:AT_ONCE])
-        own = Stream.objects.using(using)
-        own.filter(pk__in=[stream.pk for stream in claimed]).update(owner=owner)
+        streams = Stream.objects.using(using)
+        streams.filter(pk__in=[stream.pk for stream in claimed]).update(owner=owner)
         ends = [_final_addition(stream, error_of(stream)) for stream in claimed]
-        own.append(ends, owner, uuid4().hex)
+        streams.append(ends, owner, uuid4().hex)
     return len(claimed)
 
 

@@ -66,12 +66,12 @@ class Pace:
         """Return how long nothing may be posted, 0 if something may now."""
         return max(0, paced_ms - now_ms - self.room_ms)
 
-    def free_places(self, paced_ms: int, now_ms: int, most: int) -> int:
-        """Return how many events may be posted now, `most` of them at most."""
+    def free_places(self, paced_ms: int, now_ms: int, limit: int) -> int:
+        """Return how many events may be posted now, `limit` of them at most."""
         if not self.interval_ms:
-            return most if paced_ms <= now_ms else 0
+            return limit if paced_ms <= now_ms else 0
         left_ms = self.room_ms - max(0, paced_ms - now_ms)
-        return max(0, min(most, 1 + left_ms // self.interval_ms))
+        return max(0, min(limit, 1 + left_ms // self.interval_ms))
 
 
 class Claim:
@@ -104,15 +104,15 @@ class Claim:
     def due_retries(self) -> list[Retry]:
         return [retry for retry in self.retries if retry.due_ms <= self.now_ms]
 
-    def free_places(self, most: int) -> int:
+    def free_places(self, limit: int) -> int:
         """Return how many new events may be posted now."""
-        most = max(0, min(most, MAX_RETRIES - len(self.retries)))
-        return self._pace.free_places(self._paced_ms, self.now_ms, most)
+        limit = max(0, min(limit, MAX_RETRIES - len(self.retries)))
+        return self._pace.free_places(self._paced_ms, self.now_ms, limit)
 
     def watermark_at(self, number: int) -> int:
         """Return the watermark for the body of an event."""
-        others = [retry for retry in self.retries if retry.number != number]
-        return watermark(max(self.position, number), others)
+        other_retries = [retry for retry in self.retries if retry.number != number]
+        return watermark(max(self.position, number), other_retries)
 
     def hold(self, milliseconds: int) -> None:
         """Look at it again after so long, whatever happens."""
@@ -136,13 +136,13 @@ class Claim:
             due_ms = now_ms + PAUSES_MS[failures]
             self.retries.append(Retry(number, failures + 1, due_ms))
 
-    def list_delivery(self, number: int, error: str, **more: Any) -> None:
+    def list_delivery(self, number: int, error: str, **details: Any) -> None:
         """List an event by its last delivery; what failed is listed the longest."""
         recent = {each["number"]: each for each in self._recent}
         before = recent.pop(number, {"event": "", "status": 0, "line": ""})
         if len(recent) >= MAX_RECENT:
             recent.pop(min(recent, key=lambda key: bool(recent[key]["error"])))
-        now = {"number": number, "at_ms": self.now_ms, "error": error, **more}
+        now = {"number": number, "at_ms": self.now_ms, "error": error, **details}
         key = f"{number}.{now['at_ms']}"
         self._recent = [*recent.values(), {**before, **now, "key": key}]
 
@@ -227,7 +227,7 @@ def has_subscriptions() -> bool:
 
 
 def claim_subscriptions(
-    owner: str, most: int, busy: Mapping[str, int], last: Mapping[str, int], pace: Pace
+    owner: str, limit: int, busy: Mapping[str, int], last: Mapping[str, int], pace: Pace
 ) -> list[Claim]:
     """Give a worker what is due, or has something new; the one served longest ago.
 
@@ -241,4 +241,4 @@ def claim_subscriptions(
     rows = EventSubscription.objects.filter(
         Q(due_ms__lte=NowMilliseconds()) | (may_go & new)
     )
-    return [Claim(each, pace) for each in rows.claim(owner, most, busy)]
+    return [Claim(each, pace) for each in rows.claim(owner, limit, busy)]

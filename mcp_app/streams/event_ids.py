@@ -97,12 +97,12 @@ class _Chances:
         os.register_at_fork(after_in_child=self._drop_bytes)
 
     def _drop_bytes(self) -> None:
-        self._left = b""
+        self._bytes = b""
 
     def take_bytes(self) -> bytes:
-        if not self._left:
-            self._left = secrets.token_bytes(_PART * _DRAWN)
-        drawn, self._left = self._left[:_PART], self._left[_PART:]
+        if not self._bytes:
+            self._bytes = secrets.token_bytes(_PART * _DRAWN)
+        drawn, self._bytes = self._bytes[:_PART], self._bytes[_PART:]
         return drawn
 
 
@@ -112,13 +112,13 @@ _chances = _Chances()
 class EventIds:
     """Creates the event ids of one stream."""
 
-    __slots__ = ("_more", "announced", "logged", "public_id")
+    __slots__ = ("_nth", "announced", "logged", "public_id")
 
     def __init__(self, session: str) -> None:
         self.public_id = new_public_id(session)
         self.announced = 0
         self.logged = 0
-        self._more = 0
+        self._nth = 0
 
     def current_id(self) -> str:
         """Return the id that precedes all events."""
@@ -126,13 +126,13 @@ class EventIds:
 
     def next_change_id(self, number: int) -> str:
         """Return the id of an event that announces everything up to a number."""
-        self._more = 0 if number > self.announced else self._more + 1
+        self._nth = 0 if number > self.announced else self._nth + 1
         self.announced = max(number, self.announced)
-        return f"{self.current_id()}.{self._more}" if self._more else self.current_id()
+        return f"{self.current_id()}.{self._nth}" if self._nth else self.current_id()
 
     def next_logged(self, seq: int) -> str:
         """Return the id of the event of a log message, by its number."""
-        self._more, self.logged = 0, seq
+        self._nth, self.logged = 0, seq
         return self.current_id()
 
 

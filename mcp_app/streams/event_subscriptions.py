@@ -51,11 +51,11 @@ class Refusal:
     """Why nobody may subscribe now: the limit, and how many it allows."""
 
     limit: str
-    most: int
+    max_count: int
     message: str
 
 
-def _own_rows() -> EventSubscriptionQuerySet:
+def _current_rows() -> EventSubscriptionQuerySet:
     """Return the rows where they are written: replicas may be late."""
     using = router.db_for_write(EventSubscription)
     return EventSubscription.objects.using(using)
@@ -86,21 +86,19 @@ def record_of(row: EventSubscription) -> Webhook:
 
 def find_standing(new: NewWebhook, limits: Limits) -> Refusal | bool:
     """Return why there are too many, or whether the receiver has agreed lately."""
-    rows = _own_rows()
+    rows = _current_rows()
     agreed = rows.agreements(new.principal, digest(new.url)).exists()
     lives = rows.living().filter(public_id=new.public_id).exists()
     return (None if lives else _find_refusal(new, limits)) or agreed
 
 
 def _find_refusal(new: NewWebhook, limits: Limits) -> Refusal | None:
-    rows, most = _own_rows(), limits.subscriptions_per_person
+    rows, cap = _current_rows(), limits.subscriptions_per_person
     of_person = rows.living().filter(person=new.person)
-    if limits.rates and of_person.count() >= most:
-        return Refusal("subscriptions", most, TOO_MANY.format(most=most))
-    most = limits.subscriptions_rows
-    return (
-        Refusal("subscriptions", most, TOO_MANY_ROWS) if rows.count() >= most else None
-    )
+    if limits.rates and of_person.count() >= cap:
+        return Refusal("subscriptions", cap, TOO_MANY.format(most=cap))
+    cap = limits.subscriptions_rows
+    return Refusal("subscriptions", cap, TOO_MANY_ROWS) if rows.count() >= cap else None
 
 
 def store_webhook(
@@ -120,9 +118,9 @@ def store_webhook(
 def _store_once(
     new: NewWebhook, end_ms: int | None, limits: Limits
 ) -> Stored | Refusal | None:
-    rows, now = _own_rows(), NowMilliseconds()
-    own = rows.filter(public_id=new.public_id)
-    row, live = own.first(), own.living().first()
+    rows, now = _current_rows(), NowMilliseconds()
+    matches = rows.filter(public_id=new.public_id)
+    row, live = matches.first(), matches.living().first()
     if live is None and (refusal := _find_refusal(new, limits)):
         return refusal
     expires: Any = now + new.ttl_ms
@@ -150,13 +148,13 @@ def _store_once(
         rows.create(**values)
     elif not rows.renew(live or row, **values):
         return None
-    return record_of(own.get()), before
+    return record_of(matches.get()), before
 
 
 def end_webhook(public_id: str) -> bool:
     """Delete a subscription; return whether there was one that lived."""
-    return _own_rows().living().end(public_id)
+    return _current_rows().living().end(public_id)
 
 
 def expired_webhooks() -> Sequence[ExpiredRows]:
-    return [expired_rows("event subscriptions", _own_rows().expired())]
+    return [expired_rows("event subscriptions", _current_rows().expired())]

@@ -75,8 +75,8 @@ class Announcement:
 
     def _changed_topics(self, listener: Listener) -> Iterator[str]:
         for what, server, number in self._topics:
-            here = server is None or server == listener.server
-            if here and _is_new_to(number, listener):
+            is_at_server = server is None or server == listener.server
+            if is_at_server and _is_new_to(number, listener):
                 yield from _watched_topics(listener, what)
 
     def _lists_of_rights(self, listener: Listener) -> Iterator[str]:
@@ -86,8 +86,8 @@ class Announcement:
         concerned = [ref for ref in refs if _is_new_to(self._rights[ref], listener)]
         if concerned:
             # A token's scope affects all lists of its user, not only the personal ones.
-            own = kind == ACCESS_TOKEN and user in concerned
-            for what in LISTS if own else self._personal(listener.server):
+            has_token = kind == ACCESS_TOKEN and user in concerned
+            for what in LISTS if has_token else self._personal(listener.server):
                 yield from _watched_topics(listener, what)
 
     def _of_models(self, listener: Listener) -> Iterable[str]:
@@ -106,8 +106,8 @@ def _is_new_to(number: int | None, listener: Listener) -> bool:
 def _watched_topics(listener: Listener, what: str) -> list[str]:
     if what == ANY:
         return _resources(listener)
-    wanted = listener.watched(what)
-    return [] if wanted is None else [wanted]
+    topic = listener.watched(what)
+    return [] if topic is None else [topic]
 
 
 def _resources(listener: Listener) -> list[str]:
@@ -214,11 +214,11 @@ class Deliveries:
         try:
             self._under_way[session.pk] = True
             while self._under_way[session.pk]:
-                self._under_way[session.pk] = await self._deliver_some(session)
+                self._under_way[session.pk] = await self._deliver_batch(session)
         finally:
             del self._under_way[session.pk]
 
-    async def _deliver_some(self, session: OpenSession) -> bool:
+    async def _deliver_batch(self, session: OpenSession) -> bool:
         """Send some messages; return whether there may be more."""
         stream = next((each for each in session.streams if each.newest), None)
         if stream is None:

@@ -208,9 +208,9 @@ def _committed(batch: Batch) -> list[Result]:
     rows = Stream.objects.current()
     names = [gain.new.public_id for gain in batch.gains if gain.new is not None]
     keys = [gain.key for gain in batch.gains if gain.key is not None]
-    own = rows.filter(last_batch=batch.name)
-    new = dict(own.filter(public_id__in=names).values_list("public_id", "pk"))
-    owned = set(own.filter(pk__in=keys).values_list("pk", flat=True))
+    batch_rows = rows.filter(last_batch=batch.name)
+    new = dict(batch_rows.filter(public_id__in=names).values_list("public_id", "pk"))
+    owned = set(batch_rows.filter(pk__in=keys).values_list("pk", flat=True))
     if not new and not owned:
         batch.tried, batch.broke = False, True
         return []

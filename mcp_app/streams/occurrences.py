@@ -26,13 +26,13 @@ class OutboxState:
 
     newest: int = 0
     last: Mapping[str, int] = field(default_factory=dict)
-    more: bool = False
+    has_more: bool = False
     """Whether something still waits for its number: another process gives them out."""
     floor: int = 0
     """Up to which number all may be forgotten."""
 
 
-def _own_rows() -> OccurrenceQuerySet:
+def _current_rows() -> OccurrenceQuerySet:
     """Return the rows where they are written: replicas may be late."""
     return Occurrence.objects.using(router.db_for_write(Occurrence))
 
@@ -50,30 +50,30 @@ def load_floor() -> int:
 
 def number_occurrences() -> None:
     """Give numbers to all that are committed, unless another process does."""
-    rows = _own_rows()
+    rows = _current_rows()
     while persistently(rows.number_some) >= MAX_KEYS:
         continue
 
 
-def load_state(known: Set[str], since: int) -> OutboxState:
+def load_state(topics: Set[str], since: int) -> OutboxState:
     """Give numbers to what waits; return how far they go now.
 
-    `last` has the topics with numbers after `since`, and besides all of `known`.
+    `last` has the topics with numbers after `since`, and besides all of `topics`.
     """
     number_occurrences()
-    rows = _own_rows()
+    rows = _current_rows()
     # The counter first: what it counts is visible from now on.
     counter = _counter()
-    more = rows.filter(number=None).exists()
+    has_more = rows.filter(number=None).exists()
     visible = rows.filter(number__lte=counter.value).order_by()
     new = visible.filter(number__gt=since).values_list("topic")
     last = dict(new.annotate(last=Max("number")))
-    for topic in known - last.keys():
+    for topic in topics - last.keys():
         newest = visible.filter(topic=topic).aggregate(last=Max("number"))["last"]
         last[topic] = newest or 0
     # Afterwards: what was forgotten meanwhile is not among the last ones.
-    floor = load_floor() if known else counter.floor
-    return OutboxState(counter.value, last, more, floor)
+    floor = load_floor() if topics else counter.floor
+    return OutboxState(counter.value, last, has_more, floor)
 
 
 class Portion(NamedTuple):
@@ -86,25 +86,25 @@ class Portion(NamedTuple):
     floor: int
 
 
-def load_occurrences(topic: str, after: int, most: int) -> Portion:
+def load_occurrences(topic: str, after: int, limit: int) -> Portion:
     """Return what happened of a topic after a number."""
-    rows = _own_rows().filter(topic=topic, number__gt=after).order_by("number")
-    values = list(rows.values_list(*_COLUMNS)[:most])
+    rows = _current_rows().filter(topic=topic, number__gt=after).order_by("number")
+    values = list(rows.values_list(*_COLUMNS)[:limit])
     # Afterwards: what was forgotten meanwhile counts as missed.
     return Portion([_occurrence_of(*value) for value in values], load_floor())
 
 
-def load_latest(topic: str, most: int) -> list[Occurred]:
+def load_latest(topic: str, limit: int) -> list[Occurred]:
     """Return what happened last of a topic, in the order of numbers."""
-    rows = _own_rows().filter(topic=topic, number__gt=0).order_by("-number")
-    found = [_occurrence_of(*values) for values in rows.values_list(*_COLUMNS)[:most]]
-    return found[::-1]
+    rows = _current_rows().filter(topic=topic, number__gt=0).order_by("-number")
+    events = [_occurrence_of(*values) for values in rows.values_list(*_COLUMNS)[:limit]]
+    return events[::-1]
 
 
 def last_before(topic: str, after: int, age_ms: int) -> int:
     """Return the last number after another one that is older than so long, or 0."""
     old = NowMilliseconds() - age_ms
-    rows = _own_rows().filter(topic=topic, number__gt=after, created_ms__lt=old)
+    rows = _current_rows().filter(topic=topic, number__gt=after, created_ms__lt=old)
     return rows.aggregate(last=Max("number"))["last"] or 0
 
 
@@ -124,7 +124,7 @@ def _occurrence_of(
 
 def expired_occurrences(limits: Limits) -> list[ExpiredRows]:
     """Return occurrences that are too old or too many; they have numbers."""
-    rows = _own_rows()
+    rows = _current_rows()
     numbered = rows.exclude(number=None)
     old = numbered.filter(
         created_ms__lt=NowMilliseconds() - int(limits.events_kept * 1_000)

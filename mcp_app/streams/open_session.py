@@ -128,7 +128,7 @@ USED_NOW: Final = Greatest(NowMilliseconds(), F("created_ms") + 1)
 UNUSED: Final = Q(initialized=False, seen_ms__lte=F("created_ms"))
 """Nothing came after `initialize`."""
 SLACK: Final = 50
-"""Of sessions that are too many, a fiftieth more goes, so that it is seldom done."""
+"""If sessions are too many, a fiftieth more goes, so that this is seldom done."""
 
 
 async def delete_sessions(rows: SessionQuerySet) -> None:
@@ -148,7 +148,7 @@ async def delete_session(pk: int) -> None:
         continue
 
 
-def _delete_some(keys: list[int]) -> dict[int, bool]:
+def _delete_portion(keys: list[int]) -> dict[int, bool]:
     """Delete sessions, or a portion of their messages; return whether it was all."""
     rows = Session.objects.filter(pk__in=keys)
     is_empty = not rows.empty_some()
@@ -157,16 +157,16 @@ def _delete_some(keys: list[int]) -> dict[int, bool]:
     return dict.fromkeys(keys, is_empty)
 
 
-_deletions = Batches(writer, _delete_some)
+_deletions = Batches(writer, _delete_portion)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewSession:
-    """A session that has no row yet; `seen` is the number of the last change."""
+    """A session that has no row yet; `change_number` is that of the last change."""
 
     session: OpenSession
     change_number: int
-    most: int
+    max_sessions: int
     """The number of sessions that its principal may have; 0 for any."""
     anonymous: bool
 
@@ -176,9 +176,9 @@ Rows: TypeAlias = dict[int, str]
 
 
 def insert(new: list[NewSession]) -> dict[NewSession, Rows]:
-    """Insert the rows of sessions; return with each which others are too many now.
+    """Insert the rows of sessions; return with each the others that are too many now.
 
-    With one principal's sessions these are returned once.
+    Those of one principal are returned once.
     """
     rows = [_session_row(each) for each in new]
     Session.objects.add(rows)
@@ -211,32 +211,32 @@ def _session_row(new: NewSession) -> Session:
 
 
 def _surplus_sessions(new: NewSession) -> Rows:
-    if not new.most:
+    if not new.max_sessions:
         return {}
     rows = Session.objects.current()
     if new.anonymous:
         strangers = rows.anonymous().filter(holder="").exclude(pk=new.session.pk)
-        return _surplus_of_strangers(strangers, max(1, new.most - 1))
-    own = rows.filter(principal_key=new.session.principal_key)
-    idle = own.order_by("-seen_ms", "-pk")[new.most :]
+        return _surplus_of_strangers(strangers, max(1, new.max_sessions - 1))
+    of_principal = rows.filter(principal_key=new.session.principal_key)
+    idle = of_principal.order_by("-seen_ms", "-pk")[new.max_sessions :]
     return dict(idle.values_list("pk", "digest"))
 
 
-def _surplus_of_strangers(own: SessionQuerySet, most: int) -> Rows:
-    surplus = own.count() - most
+def _surplus_of_strangers(sessions: SessionQuerySet, limit: int) -> Rows:
+    surplus = sessions.count() - limit
     if surplus <= 0:
         return {}
-    surplus += most // SLACK
+    surplus += limit // SLACK
     # Sessions that were never used give way first, unless they are fewer than half: a
     # flood of them closes no session in use, and a new one has time to begin.
-    unused = own.filter(UNUSED).order_by("seen_ms", "pk")
-    rows = unused[: min(surplus, max(0, unused.count() - most // 2))]
-    some = dict(rows.values_list("pk", "digest"))
-    if len(some) < surplus:
-        used = own.exclude(UNUSED).order_by("seen_ms", "pk")
-        others = used[: surplus - len(some)]
-        some |= dict(others.values_list("pk", "digest"))
-    return some
+    unused = sessions.filter(UNUSED).order_by("seen_ms", "pk")
+    rows = unused[: min(surplus, max(0, unused.count() - limit // 2))]
+    digests = dict(rows.values_list("pk", "digest"))
+    if len(digests) < surplus:
+        used = sessions.exclude(UNUSED).order_by("seen_ms", "pk")
+        rest = used[: surplus - len(digests)]
+        digests |= dict(rest.values_list("pk", "digest"))
+    return digests
 
 
 def agreed_values(revision: Revision, client: Client | None) -> dict[str, str]:
@@ -261,11 +261,11 @@ def note_uses(uses: list[Use]) -> dict[Use, bool]:
     """Note that sessions are in use now; return those that have not ended."""
     current: dict[Use, bool] = {}
     for idle_ms in {use.idle_ms for use in uses}:
-        some = {use.pk: use for use in uses if use.idle_ms == idle_ms}
+        uses_by_pk = {use.pk: use for use in uses if use.idle_ms == idle_ms}
         oldest = NowMilliseconds() - idle_ms
-        rows = Session.objects.filter(pk__in=[*some], seen_ms__gte=oldest)
+        rows = Session.objects.filter(pk__in=[*uses_by_pk], seen_ms__gte=oldest)
         keys = rows.update_together(seen_ms=USED_NOW)
-        current |= {some[pk]: True for pk in keys}
+        current |= {uses_by_pk[pk]: True for pk in keys}
     return current
 
 
@@ -274,17 +274,17 @@ def note_handshakes(pks: list[int]) -> dict[int, bool]:
     return dict.fromkeys(rows.update_together(initialized=True), True)
 
 
-def subscribe(pk: int, uri: str, most: int) -> bool:
-    own = Subscription.objects.filter(session_id=pk)
-    if own.filter(uri_digest=digest_of(uri)).exists():
+def subscribe(pk: int, uri: str, limit: int) -> bool:
+    watched = Subscription.objects.filter(session_id=pk)
+    if watched.filter(uri_digest=digest_of(uri)).exists():
         return True
-    if own.count() >= most:
+    if watched.count() >= limit:
         return False
     try:
         with transaction.atomic():
-            own.create(session_id=pk, uri=uri)
+            watched.create(session_id=pk, uri=uri)
     except IntegrityError as error:
-        if own.filter(uri_digest=digest_of(uri)).exists():
+        if watched.filter(uri_digest=digest_of(uri)).exists():
             # Another process was quicker.
             return True
         if Session.objects.filter(pk=pk).exists():
@@ -295,8 +295,8 @@ def subscribe(pk: int, uri: str, most: int) -> bool:
 
 def client_positions(keys: list[int]) -> dict[int, SeenEvents]:
     rows = Session.objects.current().filter(pk__in=keys)
-    there = rows.values_list("pk", "logged", "seen")
-    return {pk: SeenEvents(logged, changes) for pk, logged, changes in there}
+    positions = rows.values_list("pk", "logged", "seen")
+    return {pk: SeenEvents(logged, changes) for pk, logged, changes in positions}
 
 
 def read(digests: list[str]) -> dict[str, OpenSession]:

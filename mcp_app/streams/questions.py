@@ -110,8 +110,8 @@ class OpenQuestions:
             # No question has such an id, and not every database can look for it.
             return AnswerStatus.UNKNOWN
         key = QuestionKey(session.pk, name)
-        here = self._is_waiting(name)
-        if here:
+        waits_here = self._is_waiting(name)
+        if waits_here:
             # No change row tells of this: if the write fails from now on,
             # `resolve_stored` finds out.
             self._coming[name] += 1
@@ -121,10 +121,10 @@ class OpenQuestions:
             return AnswerStatus.UNKNOWN if waits is None else AnswerStatus.LATE
         reply = {"result": result} if error is None else {"error": error}
         text = jsonrpc.write(reply).decode()
-        first = await self._answers.load_value(Answer(key, text, tell=not here))
-        if first and here:
+        first = await self._answers.load_value(Answer(key, text, tell=not waits_here))
+        if first and waits_here:
             self._resolve_all({name: first})
-        self._coming -= Counter({name: here})
+        self._coming -= Counter({name: waits_here})
         if first is None:
             return AnswerStatus.UNKNOWN
         return AnswerStatus.FIRST if first == text else AnswerStatus.LATE
@@ -135,8 +135,8 @@ class OpenQuestions:
         The first answer counts, at whichever process it arrived.  This includes
         questions whose answers may or may not have been stored.
         """
-        own = self._waiting.keys() & {*identifiers, *self._coming}
-        answers = await reader.run(_answers, own) if own else {}
+        names = self._waiting.keys() & {*identifiers, *self._coming}
+        answers = await reader.run(_answers, names) if names else {}
         self._resolve_all(answers)
 
     def _resolve_all(self, answers: Mapping[str, str]) -> None:
@@ -175,8 +175,8 @@ def _erase_question(
 def _waiting_by_key(keys: list[QuestionKey]) -> dict[QuestionKey, bool]:
     rows = _current_questions().filter(rpc_id__in={key.identifier for key in keys})
     waits = Case(When(answer="", then=True), default=False)
-    there = rows.values_list("session_id", "rpc_id", waits)
-    return {QuestionKey(session, name): bool(waits) for session, name, waits in there}
+    values = rows.values_list("session_id", "rpc_id", waits)
+    return {QuestionKey(session, name): bool(waits) for session, name, waits in values}
 
 
 def _store_answers(answers: list[Answer]) -> dict[Answer, str]:
@@ -184,12 +184,12 @@ def _store_answers(answers: list[Answer]) -> dict[Answer, str]:
     firsts: dict[QuestionKey, Answer] = {}
     for answer in answers:
         firsts.setdefault(answer.question, answer)
-    there = {key for key, each in firsts.items() if _answer(each)}
-    texts = _answers({each.identifier for each in there})
+    stored_keys = {key for key, each in firsts.items() if _answer(each)}
+    texts = _answers({each.identifier for each in stored_keys})
     return {
         answer: texts.get(answer.question.identifier, "")
         for answer in answers
-        if answer.question in there
+        if answer.question in stored_keys
     }
 
 

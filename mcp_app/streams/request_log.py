@@ -178,7 +178,7 @@ class OwnedStream:
         self._clear_queue()
         self._close_stream()
         if self.key is not None:
-            self._log.left_over(self)
+            self._log.schedule_deletion(self)
 
     def take_gain(self, events: int, size: int) -> Gain:
         """Take the messages of the next commit, within these limits."""
@@ -205,7 +205,7 @@ class OwnedStream:
         if self._new is not None:
             self._new, self.key = None, key
             if self._withdrawn:
-                self._log.left_over(self)
+                self._log.schedule_deletion(self)
             for reader in tuple(self.readers):
                 reader.began()
         number = self.seq
@@ -292,7 +292,7 @@ class RequestLog:
         """How many bytes of all streams are not committed yet."""
         self._dirty: dict[OwnedStream, None] = {}
         self._open: dict[str, OwnedStream] = {}
-        self._left_over: set[str] = set()
+        self._unstarted: set[str] = set()
         self._erasers: list[tuple[int, int, Erase]] = []
         self._later: set[str] = set()
         """Rows whose deletion failed, to be deleted with a later heartbeat."""
@@ -329,9 +329,9 @@ class RequestLog:
         self._dirty[stream] = None
         self._start_committing()
 
-    def left_over(self, stream: OwnedStream) -> None:
+    def schedule_deletion(self, stream: OwnedStream) -> None:
         """Schedule the deletion of a row: its request did not start."""
-        self._left_over.add(stream.public_id)
+        self._unstarted.add(stream.public_id)
         self._start_committing()
 
     def remove_stream(self, stream: OwnedStream) -> None:
@@ -348,11 +348,11 @@ class RequestLog:
         """Return which of these rows, read before now, nobody here will end."""
         # This also tries again to delete the rows of requests that did not start.
         if self._later:
-            self._left_over |= self._later
+            self._unstarted |= self._later
             self._later.clear()
             self._start_committing()
-        known = self._open.keys() | self._left_over
-        return [each for each in public_ids if each not in known]
+        names = self._open.keys() | self._unstarted
+        return [each for each in public_ids if each not in names]
 
     def _start_committing(self) -> None:
         if self._task is None:
@@ -360,19 +360,19 @@ class RequestLog:
 
     async def _commit_all(self) -> None:
         try:
-            while self._dirty or self._left_over or self._erasers:
+            while self._dirty or self._unstarted or self._erasers:
                 if self._dirty:
                     await self._commit_gains(list(self._next_gains()))
-                if self._left_over:
-                    await self._delete_left_over()
+                if self._unstarted:
+                    await self._delete_unstarted()
                 if self._erasers:
                     await self._erase_secrets()
         finally:
             self._task = None
 
-    async def _delete_left_over(self) -> None:
+    async def _delete_unstarted(self) -> None:
         """Delete the rows of requests that did not start; retried after an outage."""
-        names = list(self._left_over)
+        names = list(self._unstarted)
         rows = Stream.objects.current()
         try:
             await log_writer.run(rows.filter(public_id__in=names).delete)
@@ -385,7 +385,7 @@ class RequestLog:
                 "The rows of requests that did not begin could not be deleted."
             )
             self._later.update(names)
-        self._left_over.difference_update(names)
+        self._unstarted.difference_update(names)
 
     async def _erase_secrets(self) -> None:
         """Take secrets out of the rows of calls that are over; retried in an outage."""

@@ -102,9 +102,9 @@ def _too_large() -> Iterator[Stream]:
     # Those of HTTP+SSE are deleted once they are sent, and not before.
     large = large.filter(session__holder="")
     last = 0
-    while some := list(large.filter(pk__gt=last).order_by("pk")[:AT_ONCE]):
-        yield from some
-        last = some[-1].pk
+    while rows := list(large.filter(pk__gt=last).order_by("pk")[:AT_ONCE]):
+        yield from rows
+        last = rows[-1].pk
 
 
 def _retention_floor(stream: Stream) -> int:

@@ -39,7 +39,7 @@ MAX_SESSIONS = 10_000
 TOUCH_S = 60.0
 """Seconds by which a row's time of last use may lag behind."""
 STRANGERS_TOUCH_S = 20.0
-"""That of anonymous callers: of many sessions those go first that are not used."""
+"""The same for anonymous callers: of many sessions, unused ones go first."""
 RELOAD_BATCH_SIZE = 500
 """Sessions that one statement reloads."""
 DELETION_BATCH_SIZE = 200
@@ -95,9 +95,9 @@ class SessionStore:
     async def store_session(self, session: OpenSession, principal: Principal) -> None:
         """Insert the row of a session; beyond the limit, close the most idle one."""
         limits, anonymous = self._limits, principal.anonymous
-        most = limits.anonymous_sessions if anonymous else limits.sessions_per_principal
+        cap = limits.anonymous_sessions if anonymous else limits.sessions_per_principal
         new = queries.NewSession(
-            session, await self._announced(), most if limits.rates else 0, anonymous
+            session, await self._announced(), cap if limits.rates else 0, anonymous
         )
         with self._collect_reloads() as reloaded:
             surplus = await self._inserts.load_value(new) or {}
@@ -126,8 +126,8 @@ class SessionStore:
             # In an outage, the next session that is stored finds them again.
             with suppress(DatabaseError, Unavailable):
                 for start in range(0, len(keys), DELETION_BATCH_SIZE):
-                    some = keys[start : start + DELETION_BATCH_SIZE]
-                    await queries.delete_sessions(Session.objects.filter(pk__in=some))
+                    batch = keys[start : start + DELETION_BATCH_SIZE]
+                    await queries.delete_sessions(Session.objects.filter(pk__in=batch))
         finally:
             self._closer = None
 
@@ -182,8 +182,8 @@ class SessionStore:
             self._by_id[session_id] = session
 
     def _touch_after(self, session: OpenSession) -> float:
-        most = STRANGERS_TOUCH_S if _is_strangers(session) else TOUCH_S
-        return min(most, self._max_idle_s(session) / 2)
+        limit = STRANGERS_TOUCH_S if _is_strangers(session) else TOUCH_S
+        return min(limit, self._max_idle_s(session) / 2)
 
     def _max_idle_s(self, session: OpenSession) -> float:
         limits = self._limits
@@ -197,10 +197,10 @@ class SessionStore:
                 reloaded.clear()
                 session = await self._lookups.load_value(digest)
         # A session is one object, even if two requests load it at once.
-        known = self._cached_sessions.get(digest)
-        if known is None and session is not None:
+        cached_session = self._cached_sessions.get(digest)
+        if cached_session is None and session is not None:
             self._cache_session(session)
-        return known or session
+        return cached_session or session
 
     @contextmanager
     def _collect_reloads(self) -> Iterator[set[str]]:
@@ -239,9 +239,9 @@ class SessionStore:
             reloaded.update(refs)
         sessions = self._cached_among(refs)
         for start in range(0, len(sessions), RELOAD_BATCH_SIZE):
-            some = sessions[start : start + RELOAD_BATCH_SIZE]
-            rows = await reader.run(queries.read_some, [each.pk for each in some])
-            for session in some:
+            batch = sessions[start : start + RELOAD_BATCH_SIZE]
+            rows = await reader.run(queries.read_some, [each.pk for each in batch])
+            for session in batch:
                 self._bring_up_to_date(session, rows.get(session.pk))
 
     def _cached_among(self, refs: Collection[str]) -> list[OpenSession]:
@@ -326,9 +326,9 @@ class SessionStore:
         session.level = level
         await self._settled()
 
-    async def subscribe(self, session: OpenSession, uri: str, most: int) -> bool:
+    async def subscribe(self, session: OpenSession, uri: str, limit: int) -> bool:
         """Store that the session watches a URI; return whether there was room."""
-        stored = await writer.run(queries.subscribe, session.pk, uri, most)
+        stored = await writer.run(queries.subscribe, session.pk, uri, limit)
         if stored:
             session.uris[digest_of(uri)] = uri
             await self._settled()
@@ -376,10 +376,10 @@ class SessionStore:
             and now - session.last_used > self._touch_after(session)
         ]
         for start in range(0, len(used), RELOAD_BATCH_SIZE):
-            some = used[start : start + RELOAD_BATCH_SIZE]
-            rows = Session.objects.filter(pk__in=[each.pk for each in some])
+            batch = used[start : start + RELOAD_BATCH_SIZE]
+            rows = Session.objects.filter(pk__in=[each.pk for each in batch])
             await writer.run(rows.update_together, seen_ms=queries.USED_NOW)
-            for each in some:
+            for each in batch:
                 each.last_used = now
 
     def _cache_session(self, session: OpenSession) -> None:

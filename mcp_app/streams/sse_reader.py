@@ -167,11 +167,11 @@ class SseReader:
         # The poll that runs now counts as one; it may have missed the latest messages.
         return self.looks + 2
 
-    def has_work_until(self, known: int) -> bool:
-        """Return whether any session is busy, or `looks` has not reached `known`."""
+    def has_work_until(self, count: int) -> bool:
+        """Return whether any session is busy, or `looks` has not reached `count`."""
         if not self._sessions:
             return False
-        return self.looks < known or any(each.busy for each in self._sessions.values())
+        return self.looks < count or any(each.busy for each in self._sessions.values())
 
     async def _poll_sessions(self) -> None:
         try:
@@ -186,10 +186,10 @@ class SseReader:
     async def _rest_after_poll(self, took: float, *, succeeded: bool) -> None:
         # It rests as long as the poll took (polls take half of the time at most), and
         # then up to LOOK_S, which `poll_soon` cuts short.  After a failure it cannot.
-        rest = min(took, MOST_REST_S)
-        await _wait_for_event(self._empty, rest if succeeded else max(rest, LOOK_S))
-        if succeeded and rest < LOOK_S:
-            await _wait_for_event(self._hurried, LOOK_S - rest)
+        pause = min(took, MOST_REST_S)
+        await _wait_for_event(self._empty, pause if succeeded else max(pause, LOOK_S))
+        if succeeded and pause < LOOK_S:
+            await _wait_for_event(self._hurried, LOOK_S - pause)
 
     async def _poll_once(self) -> bool:
         began = time.monotonic()
@@ -210,9 +210,9 @@ class SseReader:
         return True
 
     async def _read_new_messages(self, heads: Sequence[Head]) -> None:
-        there = {head.pk for head in heads}
+        keys = {head.pk for head in heads}
         for gathered in self._sessions.values():
-            gathered.deleted &= there
+            gathered.deleted &= keys
         waiting = deque(head for head in heads if self._has_unread(head))
         while waiting:
             if portion := self._next_portion(waiting):
@@ -238,14 +238,14 @@ class SseReader:
             head = waiting[0]
             gathered = self._sessions.get(head.session)
             if gathered is not None and not gathered.sink.full:
-                read = gathered.read[head.pk]
-                messages -= head.seq - read.seq
-                size -= head.size - read.size
+                position = gathered.read[head.pk]
+                messages -= head.seq - position.seq
+                size -= head.size - position.size
                 much = messages < 0 or size < 0
                 if much and portion:
                     # It waits for the next portion, which has the whole limit again.
                     break
-                place = Place(head.pk, read.seq, head.seq, not head.is_open, much)
+                place = Place(head.pk, position.seq, head.seq, not head.is_open, much)
                 portion.append((gathered, head, place))
             waiting.popleft()
         return portion
@@ -256,14 +256,14 @@ class SseReader:
         if self._sessions.get(head.session) is not gathered:
             # The session has ended meanwhile.
             return
-        read = gathered.read[head.pk]
+        position = gathered.read[head.pk]
         for seq, text in events:
             payload = text.encode()
-            read = Read(seq, read.size + len(payload))
-            gathered.read[head.pk] = read
+            position = Read(seq, position.size + len(payload))
+            gathered.read[head.pk] = position
             last = not head.is_open and seq == head.seq
             gathered.sink.deliver(payload, last=last)
-        if events and read.seq < head.seq:
+        if events and position.seq < head.seq:
             # The other streams have their turn first.
             self.poll_soon()
 
@@ -279,8 +279,8 @@ class SseReader:
 
     def _begin_to_delete(self) -> None:
         """Start to delete what was read, without waiting: the writer may be busy."""
-        due = time.monotonic() - self._deleted_at >= DELETE_EVERY_S
-        if due and self._deleting is None:
+        is_due = time.monotonic() - self._deleted_at >= DELETE_EVERY_S
+        if is_due and self._deleting is None:
             self._deleting = start_background_task(self._delete_read())
 
     async def _delete_read(self) -> None:
@@ -289,11 +289,11 @@ class SseReader:
         keys = {pk for session in self._sessions.values() for pk in session.over}
         try:
             if keys:
-                done = await writer.run(Stream.objects.delete_read, sorted(keys))
+                deleted = await writer.run(Stream.objects.delete_read, sorted(keys))
                 for gathered in self._sessions.values():
-                    gathered.deleted |= gathered.over & done
-                    gathered.over -= done
-                if keys - done:
+                    gathered.deleted |= gathered.over & deleted
+                    gathered.over -= deleted
+                if keys - deleted:
                     # It was a lot: the rest is deleted after the next poll.
                     self._deleted_at = float("-inf")
                 self._undeleted.report_success()
@@ -319,24 +319,24 @@ def _heads(sessions: Sequence[int]) -> Sequence[Head]:
 
 def _events(places: Sequence[Place]) -> Mapping[int, Sequence[tuple[int, str]]]:
     rows = Event.objects.current()
-    some = [_first_ones(rows, place) if place.much else place for place in places]
+    parts = [_first_part(rows, place) if place.much else place for place in places]
     # One IN for all that are read whole: most streams are a single message.
-    wanted = Q(stream_id__in=[each.stream for each in some if each.is_everything])
-    for stream, after, upto, *_ in (each for each in some if not each.is_everything):
-        wanted |= Q(stream_id=stream, seq__gt=after, seq__lte=upto)
+    condition = Q(stream_id__in=[each.stream for each in parts if each.is_everything])
+    for stream, after, upto, *_ in (each for each in parts if not each.is_everything):
+        condition |= Q(stream_id=stream, seq__gt=after, seq__lte=upto)
     by_stream: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    events = rows.filter(wanted).order_by("stream_id", "seq")
+    events = rows.filter(condition).order_by("stream_id", "seq")
     for key, seq, payload in events.values_list("stream_id", "seq", "payload"):
         by_stream[key].append((seq, payload))
     return by_stream
 
 
-def _first_ones(rows: EventQuerySet, place: Place) -> Place:
+def _first_part(rows: EventQuerySet, place: Place) -> Place:
     """Return the place up to the end of its first portion."""
-    own = rows.filter(stream_id=place.stream, seq__gt=place.after, seq__lte=place.upto)
+    part = rows.filter(stream_id=place.stream, seq__gt=place.after, seq__lte=place.upto)
     upto, size = place.after, 0
-    for seq, more in own.order_by("seq").values_list("seq", "size")[:AT_ONCE]:
-        if size and size + more > MOST_BYTES:
+    for seq, length in part.order_by("seq").values_list("seq", "size")[:AT_ONCE]:
+        if size and size + length > MOST_BYTES:
             break
-        upto, size = seq, size + more
+        upto, size = seq, size + length
     return place._replace(upto=upto)

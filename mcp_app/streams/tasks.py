@@ -60,7 +60,7 @@ task_rows: TaskQuerySet = Task.objects.all()
 _COLUMNS: Final = tuple(each.name for each in fields(TaskRecord))
 
 
-def _own_rows() -> TaskQuerySet:
+def _current_rows() -> TaskQuerySet:
     """Return the rows where they are written: replicas may be late."""
     return Task.objects.using(router.db_for_write(Task))
 
@@ -72,14 +72,14 @@ def _record_of(row: Task) -> TaskRecord:
 def store_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
     """Insert a task; return why not if it is too large, or if there are too many."""
     size = sum(len(text.encode()) for text in (new.arguments, new.caller, new.state))
-    most = MAX_SIZE if new.call_digest is None else MAX_READABLE
-    if size > most:
-        return TOO_LARGE.format(size=size, most=most)
+    limit = MAX_SIZE if new.call_digest is None else MAX_READABLE
+    if size > limit:
+        return TOO_LARGE.format(size=size, most=limit)
     return persistently(partial(_insert_task, new, owner, limits))
 
 
 def _insert_task(new: NewTask, owner: str, limits: Limits) -> TaskRecord | str:
-    rows, columns = _own_rows(), asdict(new)
+    rows, columns = _current_rows(), asdict(new)
     ttl_ms = columns.pop("ttl_ms")
     with own_transaction(rows.db):
         # Who counts must see what others insert just now: all take turns at this row.
@@ -111,15 +111,15 @@ def _find_refusal(rows: TaskQuerySet, new: NewTask, limits: Limits) -> str:
         of_person = rows.filter(person=new.person)
         ended = of_person.filter(ended_ms__gt=0, expires_ms__gt=NowMilliseconds())
         begun = of_person.still_open().exclude(status__in=UNDECIDED)
-        most, too_many = limits.tasks_per_person, TOO_MANY_OPEN
+        max_open, too_many = limits.tasks_per_person, TOO_MANY_OPEN
         if new.status in UNDECIDED:
             begun = of_person.still_open().filter(status__in=UNDECIDED)
-            most, too_many = limits.approvals_per_person, TOO_MANY_UNDECIDED
-        for found, limit, refusal in (
-            (begun, most, too_many),
+            max_open, too_many = limits.approvals_per_person, TOO_MANY_UNDECIDED
+        for tasks, limit, refusal in (
+            (begun, max_open, too_many),
             (ended, limits.ended_tasks_per_person, TOO_MANY_ENDED),
         ):
-            if (count := found.count()) >= limit:
+            if (count := tasks.count()) >= limit:
                 return refusal.format(count=count, most=limit)
     keys, limit = rows.aggregate(first=Min("pk"), last=Max("pk")), limits.tasks_rows
     if is_stranger(new.person):
@@ -132,7 +132,7 @@ def _find_refusal(rows: TaskQuerySet, new: NewTask, limits: Limits) -> str:
 
 def load_tasks(public_ids: Sequence[str]) -> dict[str, TaskRecord]:
     """Return tasks by their public ids; one statement."""
-    rows = _own_rows().filter(
+    rows = _current_rows().filter(
         public_id__in=public_ids, expires_ms__gt=NowMilliseconds()
     )
     return {row.public_id: _record_of(row) for row in rows}
@@ -140,28 +140,28 @@ def load_tasks(public_ids: Sequence[str]) -> dict[str, TaskRecord]:
 
 def load_changed(keys: Sequence[int]) -> dict[int, TaskRecord]:
     """Return tasks by their primary keys; one statement."""
-    return {row.pk: _record_of(row) for row in _own_rows().filter(pk__in=keys)}
+    return {row.pk: _record_of(row) for row in _current_rows().filter(pk__in=keys)}
 
 
 def list_tasks(
-    server: str, person: str, before: int | None, most: int
+    server: str, person: str, before: int | None, limit: int
 ) -> list[TaskRecord]:
     """Return the tasks of a person, the newest first."""
-    rows = _own_rows().filter(server=server, person=person)
+    rows = _current_rows().filter(server=server, person=person)
     rows = rows.filter(expires_ms__gt=NowMilliseconds())
     if before is not None:
         rows = rows.filter(pk__lt=before)
-    return [_record_of(row) for row in rows.order_by("-pk")[:most]]
+    return [_record_of(row) for row in rows.order_by("-pk")[:limit]]
 
 
 def claim_tasks(
     owner: str,
-    most: int,
+    limit: int,
     tools: Sequence[str] | None = None,
     full: Collection[str] = (),
 ) -> list[TaskRecord]:
     """Give a worker the tasks whose turn it is, of tools that it has."""
-    return [_record_of(row) for row in Task.objects.claim(owner, most, tools, full)]
+    return [_record_of(row) for row in Task.objects.claim(owner, limit, tools, full)]
 
 
 def claim_task(pk: int, owner: str) -> TaskRecord | None:
@@ -170,21 +170,21 @@ def claim_task(pk: int, owner: str) -> TaskRecord | None:
     return _record_of(claimed[0]) if claimed else None
 
 
-def claim_sending(most: int) -> list[int]:
+def claim_sending(limit: int) -> list[int]:
     """Return the keys of tasks that the site's queue is to be told of now."""
-    return [row.pk for row in Task.objects.claim_sending(most)]
+    return [row.pk for row in Task.objects.claim_sending(limit)]
 
 
 def owned_keys(owner: str) -> set[int]:
     """Return the keys of the tasks that a worker runs."""
-    rows = _own_rows().still_open().filter(owner=owner)
+    rows = _current_rows().still_open().filter(owner=owner)
     return set(rows.values_list("pk", flat=True))
 
 
 def release_tasks_of_dead(dead: Mapping[str, int | None]) -> int:
     """Let the tasks of dead workers run again, or end them; return how many."""
     died = of_the_dead("owner", dict(islice(dead.items(), AT_ONCE)))
-    running = _own_rows().still_open().filter(died, status=Status.WORKING)
+    running = _current_rows().still_open().filter(died, status=Status.WORKING)
     keys = list(running.values_list("pk", flat=True)[:AT_ONCE])
     return sum(_lose_task(pk, died) for pk in keys)
 

@@ -84,7 +84,7 @@ def read(over: threading.Event) -> list[str]:
             told.append(each.event_id)
             position = each.number
         assert position >= state.last[TOPIC]
-        if last and not state.more:
+        if last and not state.has_more:
             connections.close_all()
             return told
 

@@ -158,7 +158,7 @@ def _refuse_subscription(request: Request, refusal: Refusal) -> NoReturn:
         "exhausted",
         refusal.message,
         limit=refusal.limit,
-        max=refusal.most,
+        max=refusal.max_count,
     )
     raise with_outcome(error, Outcome.LIMITED)
 
