@@ -55,7 +55,7 @@ ONLY_COUNTED: Final = (
 class CallLog:
     """Takes calls from any thread and writes them later; the rest is for the loop.
 
-    At most `most` calls wait.  If `strict`, none is dropped or waits for the second to
+    At most `max_calls` wait.  If `strict`, none is dropped or waits for the second to
     end; `wait_until_written` returns when a call is committed.
     """
 
@@ -63,20 +63,20 @@ class CallLog:
         self,
         writer: str,
         *,
-        most: int,
+        max_calls: int,
         key: bytes,
         strict: bool,
         strangers_rows: float = math.inf,
     ) -> None:
         """`writer` names the process; `key` has up to 64 bytes.
 
-        Of what strangers call in vain, so many calls a second get rows.
+        So many calls a second that strangers make in vain get rows.
         """
         self.strict = strict
         self.dropped = 0
         """Calls of this process that were counted and have no row."""
         self._writer = writer
-        self._most = most
+        self._max_calls = max_calls
         self._digest = blake2b(key=key, digest_size=DIGEST_BYTES)
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
@@ -159,7 +159,7 @@ class CallLog:
 
     def _take_on_loop(self, record: CallValues) -> None:
         """Take a call if there is room, and start the timer or a batch if needed."""
-        full = len(self._pending) >= self._most and not self.strict
+        full = len(self._pending) >= self._max_calls and not self.strict
         if full and self._task is not None:
             self._count_dropped(record, NO_ROOM)
             return
@@ -168,9 +168,9 @@ class CallLog:
         self._schedule_writing()
 
     def _schedule_writing(self) -> None:
-        many = min(MOST_ROWS, self._most)
+        many = min(MOST_ROWS, self._max_calls)
         if self._task is not None:
-            self._room = self._most
+            self._room = self._max_calls
         elif self._pending and (self.strict or len(self._pending) >= many):
             self._start_writing()
         elif self._timer is None:
@@ -199,7 +199,7 @@ class CallLog:
 
     def _start_writing(self) -> None:
         self._stop_timer()
-        self._room = self._most
+        self._room = self._max_calls
         self._task = start_background_task(self._write_all(), self._loop)
 
     def _stop_timer(self) -> None:

@@ -58,9 +58,9 @@ def _clear_portion(rows: CallQuerySet) -> int | None:
     return len(keys) or None
 
 
-def surplus_calls(most: int, oldest_ms: Any) -> ExpiredRows:
+def surplus_calls(limit: int, oldest_ms: Any) -> ExpiredRows:
     """Return the calls above so many; only those since then are counted."""
-    surplus = _Surplus(most, oldest_ms)
+    surplus = _Surplus(limit, oldest_ms)
     return ExpiredRows(
         "calls above their number", surplus.count_surplus, surplus.delete_portion
     )
@@ -73,8 +73,8 @@ class _Surplus:
     database leaves keys out, fewer rows stay.
     """
 
-    def __init__(self, most: int, oldest_ms: Any) -> None:
-        self._most = most
+    def __init__(self, limit: int, oldest_ms: Any) -> None:
+        self._limit = limit
         self._oldest_ms = oldest_ms
         self._reached = 0
         self._settled: tuple[int, frozenset[int]] | None = None
@@ -92,12 +92,12 @@ class _Surplus:
             end, retained = self._deletion_bounds(rows)
             next_ones = rows.filter(pk__gt=self._reached, pk__lte=end).order_by("pk")
             keys = list(claim_rows(next_ones).values_list("pk", flat=True)[:PORTION])
-            gone = [key for key in keys if key not in retained]
-            delete_rows(using, Call, gone)
+            deleted = [key for key in keys if key not in retained]
+            delete_rows(using, Call, deleted)
         if not keys:
             return None
         self._reached = keys[-1]
-        return len(gone)
+        return len(deleted)
 
     def _deletion_bounds(self, rows: CallQuerySet) -> tuple[int, frozenset[int]]:
         """Return the last key that goes, and those that stay; looked up once."""
@@ -107,13 +107,13 @@ class _Surplus:
             oldest, newest = (
                 keys.order_by(each).first() or 0 for each in ("pk", "-pk")
             )
-            end = newest - self._most
-            # Where few calls stay, half of them may be any.
-            most = min(RETAINED_FAILURES, self._most // (2 * len(RETAINED_OUTCOMES)))
+            end = newest - self._limit
+            # If few calls stay, half of them may have any outcome.
+            share = min(RETAINED_FAILURES, self._limit // (2 * len(RETAINED_OUTCOMES)))
             retained = frozenset(
                 key
                 for outcome in (RETAINED_OUTCOMES if end >= oldest else ())
-                for key in rows.newest_that(outcome, most)
+                for key in rows.newest_that(outcome, share)
             )
             for each in sorted(retained):
                 # For each that stays, one more of the others goes.

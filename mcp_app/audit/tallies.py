@@ -39,17 +39,15 @@ class Tally:
         self.total_us += sum(times_us)
         self.most_us = max(self.most_us, times_us[-1])
         ends = [bisect_right(times_us, bound) for bound in _BOUNDS_US]
-        for place, (begin, end) in enumerate(pairwise([0, *ends, len(times_us)])):
-            self.buckets[place] += end - begin
+        for index, (begin, end) in enumerate(pairwise([0, *ends, len(times_us)])):
+            self.buckets[index] += end - begin
 
     def merge_tally(self, other: Tally) -> None:
         self.calls += other.calls
         self.dropped += other.dropped
         self.total_us += other.total_us
         self.most_us = max(self.most_us, other.most_us)
-        self.buckets = [
-            own + more for own, more in zip(self.buckets, other.buckets, strict=True)
-        ]
+        self.buckets = [a + b for a, b in zip(self.buckets, other.buckets, strict=True)]
 
     def counter_values(self) -> Row:
         sums = (self.calls, self.dropped, self.total_us, self.most_us)
@@ -122,8 +120,8 @@ def stored_apart(
             store(things)
     except DatabaseError as error:
         # Going back to the savepoint has shown that the database still answers.
-        lost = transaction.get_rollback(using)
-        if lost or is_conflict(error) or not may_be_refused(error):
+        must_roll_back = transaction.get_rollback(using)
+        if must_roll_back or is_conflict(error) or not may_be_refused(error):
             raise
         if len(things) == 1:
             return [(things[0], error)]

@@ -64,33 +64,33 @@ class PendingCalls:
     keep the texts of its request in memory.
     """
 
-    __slots__ = ("_fields", "_known", "_last")
+    __slots__ = ("_circumstances", "_fields", "_last")
 
     def __init__(self) -> None:
         self._fields: list[Any] = []
         self._last: CircumstancesValues | None = None
-        self._known: dict[CircumstancesValues, CircumstancesValues] = {}
+        self._circumstances: dict[CircumstancesValues, CircumstancesValues] = {}
 
     def __len__(self) -> int:
         return len(self._fields) // _FIELDS
 
     def by_circumstances(self) -> dict[CircumstancesValues, list[list[Any]]]:
         """Return the calls of each circumstances: a list for each further field."""
-        first, *fields = [self._fields[place::_FIELDS] for place in range(_FIELDS)]
+        first, *fields = [self._fields[index::_FIELDS] for index in range(_FIELDS)]
         if first and first.count(first[0]) == len(first):
             return {first[0]: fields}
-        places: dict[CircumstancesValues, list[int]] = {}
-        for place, each in enumerate(first):
-            places.setdefault(each, []).append(place)
+        indexes: dict[CircumstancesValues, list[int]] = {}
+        for index, each in enumerate(first):
+            indexes.setdefault(each, []).append(index)
         return {
-            each: [[values[place] for place in those] for values in fields]
-            for each, those in places.items()
+            each: [[values[index] for index in rows] for values in fields]
+            for each, rows in indexes.items()
         }
 
     def add(self, record: CallValues) -> None:
         circumstances = record[0]
         if circumstances is not self._last:
-            self._last = self._known.setdefault(circumstances, circumstances)
+            self._last = self._circumstances.setdefault(circumstances, circumstances)
             if self._last is not circumstances:
                 record = (self._last, *record[1:])
         self._fields += record
@@ -100,8 +100,8 @@ class PendingCalls:
         end = count * _FIELDS
         removed._fields, self._fields = self._fields[:end], self._fields[end:]
         # Without this, circumstances of calls that are gone would stay for ever.
-        if len(self._known) > len(self):
-            self._known = {each: each for each in self._fields[::_FIELDS]}
+        if len(self._circumstances) > len(self):
+            self._circumstances = {each: each for each in self._fields[::_FIELDS]}
             self._last = None
         return removed
 
@@ -121,11 +121,11 @@ def storable_text(text: str) -> str:
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
-def cut_to_bytes(text: str, most: int = MAX_TEXT_BYTES) -> str:
+def cut_to_bytes(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
     """Return as much of a text as fits into so many bytes; no character is split."""
-    if len(text) * BYTES_OF_CHARACTER <= most:
+    if len(text) * BYTES_OF_CHARACTER <= max_bytes:
         return text
-    return text.encode()[:most].decode("utf-8", "ignore")
+    return text.encode()[:max_bytes].decode("utf-8", "ignore")
 
 
 # -- sqlite rows -----------------------------------------------------------------------
@@ -149,13 +149,13 @@ Rows = Mapping[SharedValues, Sequence[Own]]
 
 
 def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
-    left: dict[SharedValues, Sequence[Own]] = {}
+    unwritten: dict[SharedValues, Sequence[Own]] = {}
     table = connection.ops.quote_name(Call._meta.db_table)
     with connection.cursor() as cursor:
         # Drivers like that of SQLCipher resemble Python's own, and not all have this.
         limit = getattr(connection.connection, "getlimit", None)
-        most = limit(SQLITE_LIMIT_VARIABLE_NUMBER) if limit else ALWAYS_POSSIBLE
-        sizes = [size for size in SIZES if _SHARED + size * _OWN <= most]
+        max_values = limit(SQLITE_LIMIT_VARIABLE_NUMBER) if limit else ALWAYS_POSSIBLE
+        sizes = [size for size in SIZES if _SHARED + size * _OWN <= max_values]
         for shared, own in rows.items():
             rest = own
             for size, parts in split_into_parts(own, sizes):
@@ -165,8 +165,8 @@ def insert_many(connection: BaseDatabaseWrapper, rows: Rows) -> Rows:
                 ]
                 cursor.executemany(_statement(table, size), values)
             if rest:
-                left[shared] = rest
-    return left
+                unwritten[shared] = rest
+    return unwritten
 
 
 @cache
@@ -252,11 +252,11 @@ def _write_once(batch: CallBatch) -> int:
 
 
 def _store_together(using: str, rows: Rows, tallies: Tallies) -> RefusedBatch:
-    left = rows
+    unwritten = rows
     if (connection := connections[using]).vendor == "sqlite":
-        left = insert_many(connection, rows)
-    if left:
-        Call.objects.using(using).insert(left)
+        unwritten = insert_many(connection, rows)
+    if unwritten:
+        Call.objects.using(using).insert(unwritten)
     CallStatistic.objects.using(using).raise_by(tallies.sorted_rows())
     return RefusedBatch()
 
@@ -265,15 +265,15 @@ def _store_apart(using: str, rows: Rows, tallies: Tallies) -> RefusedBatch:
     """Store what the database takes; a call whose row it refuses is still counted."""
     insert = Call.objects.using(using).insert
     raise_by = CallStatistic.objects.using(using).raise_by
-    each = [(shared, own) for shared, some in rows.items() for own in some]
-    dropped = stored_apart(using, lambda some: insert(_group_by_shared(some)), each)
+    each = [(shared, own) for shared, calls in rows.items() for own in calls]
+    dropped = stored_apart(using, lambda part: insert(_group_by_shared(part)), each)
     for (shared, own), _ in dropped:
         if is_counted(shared):
             minute_ms = period_start_ms(own[0], MINUTE_S)
             tallies.count_dropped(minute_ms, counted_subject(shared))
-    lost = stored_apart(using, raise_by, tallies.sorted_rows())
-    reasons = [reason for _, reason in (*dropped, *lost)]
-    return RefusedBatch(len(dropped), len(lost), reasons[-1] if reasons else None)
+    counters = stored_apart(using, raise_by, tallies.sorted_rows())
+    reasons = [reason for _, reason in (*dropped, *counters)]
+    return RefusedBatch(len(dropped), len(counters), reasons[-1] if reasons else None)
 
 
 def _group_by_shared(

@@ -171,7 +171,7 @@ class Process:
             return None
         return CallLog(
             self._row.id,
-            most=self.limits.audit_buffer,
+            max_calls=self.limits.audit_buffer,
             key=derived_key(secret_keys()[0], "call arguments"),
             strict=mcp_settings.audit == "strict",
             strangers_rows=STRANGERS_ROWS if self.limits.rates else math.inf,

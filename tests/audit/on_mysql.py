@@ -53,7 +53,7 @@ def test_it_says_that_it_is_an_outage_and_is_none() -> None:
 
 @pytest.mark.parametrize("strict", [True, False])
 async def test_a_text_that_its_characters_cannot_say_stops_nobody(strict: bool) -> None:
-    kept = CallLog("writer", most=1_000, key=b"key", strict=strict)
+    kept = CallLog("writer", max_calls=1_000, key=b"key", strict=strict)
     for number in range(50):
         kept.add(record(client="🦊" if number == 20 else "fox"))
     kept.write_pending()

@@ -73,7 +73,7 @@ def _done(done: Callable[[], bool]) -> bool:
 
 
 async def test_a_row_that_the_database_refuses_is_counted() -> None:
-    kept = CallLog("writer", most=10, key=b"key", strict=True)
+    kept = CallLog("writer", max_calls=10, key=b"key", strict=True)
     kept.add(record(failure="longer than its column"))
     kept.add(record())
     await kept.wait_until_written()

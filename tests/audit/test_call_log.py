@@ -39,7 +39,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def log(most: int = 1_000, *, strict: bool = False, **options: float) -> CallLog:
-    return CallLog("writer", most=most, key=b"key", strict=strict, **options)
+    return CallLog("writer", max_calls=most, key=b"key", strict=strict, **options)
 
 
 async def idle(log: CallLog) -> None:
@@ -197,7 +197,7 @@ async def test_without_room_calls_are_counted(caplog: pytest.LogCaptureFixture) 
             for number in range(12):
                 kept.add(record(0.02, client=f"client {number}"))
             assert kept.dropped == 7
-            assert len(kept._pending._known) == 5
+            assert len(kept._pending._circumstances) == 5
         assert await figures(kept) == (8, 15, 7)
     assert len(caplog.records) == 1
     assert "1 calls so far" in caplog.text
@@ -362,7 +362,7 @@ async def test_strict_waits_for_its_own_call_only() -> None:
 
 async def test_digests_need_the_key() -> None:
     def digest(key: bytes) -> str:
-        return CallLog("w", most=1, key=key, strict=False).digest_arguments(b"{}")
+        return CallLog("w", max_calls=1, key=key, strict=False).digest_arguments(b"{}")
 
     assert digest(b"a") == digest(b"a")
     assert digest(b"a") != digest(b"b")

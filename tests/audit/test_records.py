@@ -63,7 +63,7 @@ def test_what_was_taken_is_not_known_for_ever() -> None:
         waiting.add(record(name=f"tool{number}"))
         waiting.take_first(1)
         assert len(waiting) == 1
-        assert len(waiting._known) == 1
+        assert len(waiting._circumstances) == 1
     last = record(name="tool19")
     waiting.add(last)
     first, second = calls_of(waiting)
