@@ -65,9 +65,9 @@ class ChangeSet:
 
     With `everything`, `rows` holds only the changes that end calls: nothing else says
     so.  `first` marks the changes that a process starts with.  All changes up to
-    `last_number` are included.  `unfolded` are the ids of change rows, old ones
-    included. `settled_numbers` has the topics raised since the last check without a
-    later change row; such a topic need not be among the changes.
+    `number` are included.  `unfolded` are the ids of change rows, old ones included.
+    `numbers` has the topics raised since the last check without a later change row;
+    such a topic need not be among the changes.
     """
 
     rows: tuple[Name, ...] = ()
@@ -120,7 +120,7 @@ class ChangedTopics:
 class MissedTopics:
     """What changed after a number; `everything` if that is not known in detail.
 
-    `last_number` is the one that was drawn last.
+    `number` is the one that was drawn last.
     """
 
     number: int
@@ -153,7 +153,7 @@ class ChangeReader:
 
     def __init__(self) -> None:
         self._number: int | None = None
-        self._known: frozenset[int] = frozenset()
+        self._row_ids: frozenset[int] = frozenset()
 
     @property
     def last_number(self) -> int:
@@ -161,7 +161,7 @@ class ChangeReader:
 
     @property
     def known_rows(self) -> frozenset[int]:
-        return self._known
+        return self._row_ids
 
     def read_changes(self) -> ChangeSet:
         """Return the changes since the last ones seen; the first time, everything."""
@@ -173,24 +173,24 @@ class ChangeReader:
             return ChangeSet((), True, before is None, number, unfolded)
         if before < result.floor or result.is_too_large:
             ends = _CheckResult(before, only=_ENDS)
-            known = unfolded.union(ends.rows)
-            return ChangeSet(self._new_names(ends, before), True, False, number, known)
+            ids = unfolded.union(ends.rows)
+            return ChangeSet(self._new_names(ends, before), True, False, number, ids)
         new = self._new_names(result, before)
         return ChangeSet(new, False, False, number, unfolded, result.settled_numbers())
 
     def advance_past(self, change_set: ChangeSet) -> None:
         """Start after these changes next time: they have been loaded."""
         self._number = change_set.number
-        self._known = change_set.unfolded
+        self._row_ids = change_set.unfolded
 
     def _new_names(self, result: _CheckResult, before: int) -> tuple[Name, ...]:
         """Return what was found and not seen before, each once."""
         new: dict[Name, None] = {}
         for _, _, previous, kind, ref, folded in result.topics:
             ids = ids_from_text(folded)
-            if previous > before or not ids or not ids <= self._known:
+            if previous > before or not ids or not ids <= self._row_ids:
                 new[kind, ref] = None
-        rows = (row for key, row in result.rows.items() if key not in self._known)
+        rows = (row for key, row in result.rows.items() if key not in self._row_ids)
         return (*(new | dict.fromkeys(rows)),)
 
 

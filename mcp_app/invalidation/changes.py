@@ -98,10 +98,10 @@ def record_change(using: str, kind: str, ref: str) -> None:
         return
     for entry in transaction.get_connection(using).run_on_commit:
         if isinstance(entry[1], _Elsewhere):
-            entry[1].said[kind, ref] = None
+            entry[1].names[kind, ref] = None
             return
     written = _Elsewhere(ours)
-    written.said[kind, ref] = None
+    written.names[kind, ref] = None
     transaction.on_commit(written, using=using, robust=True)
 
 
@@ -110,12 +110,12 @@ class _Elsewhere:
 
     def __init__(self, using: str) -> None:
         self._using = using
-        self.said: dict[tuple[str, str], None] = {}
+        self.names: dict[tuple[str, str], None] = {}
 
     def __call__(self) -> None:
         """Write the changes; called after the commit."""
         with transaction.atomic(using=self._using):
-            for kind, ref in self.said:
+            for kind, ref in self.names:
                 Change.objects.using(self._using).record(kind, ref)
 
 
@@ -176,11 +176,11 @@ class WatchedQuerySet(RecordedRows[Row]):
 
     def bulk_create(self, objs: Iterable[Row], *args: Any, **options: Any) -> list[Row]:
         alias = self._write_alias()
-        named = {**dict(zip(_BULK_OPTIONS, args, strict=False)), **options}
+        all_options = {**dict(zip(_BULK_OPTIONS, args, strict=False)), **options}
         with transaction.atomic(using=alias, savepoint=False):
-            created = super().bulk_create(objs, **named)
+            created = super().bulk_create(objs, **all_options)
             if created:
-                row_events.record_creation(self.model, created, alias, named)
+                row_events.record_creation(self.model, created, alias, all_options)
         return created
 
     def _record_change(self, ref: str = ANY) -> None:
@@ -215,27 +215,27 @@ class ResourceSubscriptions:
     def end(self, uris: Iterable[str]) -> list[str]:
         """Count one stream less; return the URIs that no stream watches any more."""
         self._streams.subtract(uris)
-        gone = [uri for uri in uris if self._streams[uri] <= 0]
-        for uri in gone:
+        unwatched = [uri for uri in uris if self._streams[uri] <= 0]
+        for uri in unwatched:
             del self._streams[uri]
-        return gone
+        return unwatched
 
     def insert_rows(self, uris: Iterable[str] | None = None) -> None:
         """Insert the missing rows of these URIs, or of all; blocks."""
         rows = Subscription.objects.using(router.db_for_write(Subscription))
-        missing = list(self._streams if uris is None else uris)
+        names = list(self._streams if uris is None else uris)
         with transaction.atomic(using=rows.db):
-            for some in batches(missing):
-                own = rows.of_worker(self._worker_id)
-                known = own.watched(digest(uri) for uri in some)
-                new = [uri for uri in some if digest(uri) not in known]
+            for batch in batches(names):
+                worker_rows = rows.of_worker(self._worker_id)
+                digests = worker_rows.watched(digest(uri) for uri in batch)
+                new = [uri for uri in batch if digest(uri) not in digests]
                 rows.watch(self._worker_id, new)
 
     def delete_rows(self, uris: Iterable[str]) -> None:
         """Delete the rows of these; blocks."""
-        own = Subscription.objects.of_worker(self._worker_id)
-        for some in batches(list(uris)):
-            own.filter(uri_digest__in=[digest(each) for each in some]).unwatch()
+        rows = Subscription.objects.of_worker(self._worker_id)
+        for batch in batches(list(uris)):
+            rows.filter(uri_digest__in=[digest(each) for each in batch]).unwatch()
 
 
 def batches(names: list[str]) -> Iterator[list[str]]:

@@ -75,11 +75,11 @@ def prune_topics() -> int:
         counters = Counter.objects.using(using)
         # This locks the counter, so that no topic gets another number meanwhile.
         counters.draw()
-        some = list(old.order_by("version").values_list("pk", "version")[:FORGOTTEN])
-        delete_rows(using, Topic, [key for key, _version in some])
-        floor = max((version for _key, version in some), default=0)
+        pairs = list(old.order_by("version").values_list("pk", "version")[:FORGOTTEN])
+        delete_rows(using, Topic, [key for key, _version in pairs])
+        floor = max((version for _key, version in pairs), default=0)
         counters.filter(name=COUNTER, floor__lt=floor).update(floor=floor)
-    return len(some)
+    return len(pairs)
 
 
 def _expired_topics(topics: models.QuerySet[Topic]) -> models.QuerySet[Topic]:
@@ -112,8 +112,8 @@ def _unwatched_names(using: str, names: Iterable[_Name]) -> list[_Name]:
     refs = [ref for kind, ref in names if kind == changes.RESOURCE and ref != ANY]
     subscriptions = Subscription.objects.using(using)
     watched: set[str] = set()
-    for some in changes.batches(sorted(refs)):
-        watched |= subscriptions.watched(some)
+    for batch in changes.batches(sorted(refs)):
+        watched |= subscriptions.watched(batch)
     return [(changes.RESOURCE, ref) for ref in refs if ref not in watched]
 
 
@@ -131,16 +131,16 @@ def _lock_counter(using: str) -> bool:
 def _raise_topics(using: str, number: int, ids: Mapping[_Name, list[int]]) -> None:
     """Write the number into the topics; the lock of the counter excludes others."""
     topics = Topic.objects.using(using)
-    known = {
+    topics_by_name = {
         (each.kind, each.ref): each
-        for some in changes.batches(sorted({ref for _, ref in ids}))
-        for each in topics.filter(ref__in=some)
+        for batch in changes.batches(sorted({ref for _, ref in ids}))
+        for each in topics.filter(ref__in=batch)
     }
     new_topics: list[Topic] = []
-    for (kind, ref), own in ids.items():
-        folded = ids_to_text(own) if len(own) <= MOST_IDS else ""
+    for (kind, ref), row_ids in ids.items():
+        folded = ids_to_text(row_ids) if len(row_ids) <= MOST_IDS else ""
         values = {"version": number, "folded": folded, "changed_ms": NowMilliseconds()}
-        topic = known.get((kind, ref))
+        topic = topics_by_name.get((kind, ref))
         if topic is None:
             new_topics.append(Topic(kind=kind, ref=ref, **values))
         else:

@@ -37,9 +37,9 @@ LAYERS_LOG = logging.getLogger("channels_redis.pubsub")
 class Doorbell:
     """Wakes the other processes, and hears them; used on the loop only."""
 
-    def __init__(self, alias: str, heard: Callable[[], None]) -> None:
+    def __init__(self, alias: str, notify: Callable[[], None]) -> None:
         self._layer = shared_layer(alias)
-        self._heard = heard
+        self._notify = notify
         self._hearing: asyncio.Task[None] | None = None
         self._ringing: asyncio.Task[None] | None = None
         self._broken = False
@@ -91,12 +91,12 @@ class Doorbell:
             await layer.group_add(GROUP, channel)
             self._note_answer()
             # Commits before it joined sent it no message.
-            self._heard()
+            self._notify()
             with suppress(TimeoutError):
                 async with asyncio.timeout(RENEW) as self._until:
                     while self._layer is not None:
                         if await _receive_ring(layer, channel):
-                            self._heard()
+                            self._notify()
         finally:
             # An unavailable server must not block this.
             with suppress(Exception):

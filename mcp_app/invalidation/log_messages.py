@@ -48,11 +48,11 @@ def log(
     if logger is not None:
         params["logger"] = logger
     payload = jsonrpc.write(notification_message("notifications/message", params))
-    most = mcp_settings.limits.text
-    if len(payload) > most:
+    limit = mcp_settings.limits.text
+    if len(payload) > limit:
         raise ValueError(
             f"The log message has {len(payload):,} bytes, but"
-            f' MCP["LIMITS"]["TEXT"] allows {most:,}.'
+            f' MCP["LIMITS"]["TEXT"] allows {limit:,}.'
         )
     using = router.db_for_write(LoggedMessage)
     wanting = _sessions_wanting(Session.objects.using(using), level, server)
@@ -77,12 +77,12 @@ def _sessions_wanting(
     sessions: SessionQuerySet, level: Level, server: str | None
 ) -> SessionQuerySet:
     severity = LEVELS.index(level)
-    wanted = Q(log_level__lte=severity)
+    condition = Q(log_level__lte=severity)
     if severity >= LEVELS.index(DEFAULT):
-        wanted |= Q(log_level=None)
+        condition |= Q(log_level=None)
     limits = mcp_settings.limits
     alive = sessions.alive(idle_s=limits.session_idle, age_s=limits.session_age)
-    matching = alive.filter(wanted, streams__gt=0)
+    matching = alive.filter(condition, streams__gt=0)
     return matching.filter(server=server) if server is not None else matching
 
 

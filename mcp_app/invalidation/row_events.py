@@ -98,7 +98,7 @@ class RowEvents:
     def _write_single(
         self, on: str, instance: Model, using: str, changed: Sequence[str] = ()
     ) -> None:
-        """Write a row; of many in one transaction the first, then that there are more.
+        """Write a row; after `MAX_KEYS` in one transaction, only that there are more.
 
         So an import costs no more than a bulk operation.
         """
@@ -145,7 +145,7 @@ class RowEvents:
         columns = [each.attname for each in self.watch.values()]
         key = self.model._meta.pk.attname
         values = rows.order_by().values_list(key, *columns)[: MAX_KEYS + 1]
-        return {own: each for own, *each in values}
+        return {pk: each for pk, *each in values}
 
     # -- writing -----------------------------------------------------------------------
 

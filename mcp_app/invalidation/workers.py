@@ -87,14 +87,14 @@ class PeerStates:
 class PeerMonitor:
     """Watches the rows of the other processes; times are those of a monotonic clock."""
 
-    def __init__(self, own: str) -> None:
-        self._own = own
+    def __init__(self, own_key: str) -> None:
+        self._own_key = own_key
         self._watched: dict[str, _PeerState] = {}
 
     def observe_owners(self, owners: Iterable[Owner], now: float) -> None:
         rows = {key: (heartbeat_ms, runs) for key, heartbeat_ms, runs in owners}
-        for gone in self._watched.keys() - rows.keys():
-            del self._watched[gone]
+        for key in self._watched.keys() - rows.keys():
+            del self._watched[key]
         for key, (heartbeat_ms, runs) in rows.items():
             self.observe_process(key, heartbeat_ms, now, runs=runs)
 
@@ -102,7 +102,7 @@ class PeerMonitor:
         self, key: str, heartbeat_ms: int | None, now: float, *, runs: bool = True
     ) -> bool:
         """Note one row; return whether its process is dead."""
-        if key == self._own:
+        if key == self._own_key:
             return False
         new = _PeerState(heartbeat_ms, runs, now)
         watched = self._watched.setdefault(key, new)
@@ -205,9 +205,9 @@ class WorkerRow:
 
     def others_live(self) -> bool:
         """Return whether another process may use its caches; read it after a commit."""
-        others = Worker.objects.exclude(pk=self.id).aged()
+        rows = Worker.objects.exclude(pk=self.id).aged()
         is_alive = self.judged.is_process_alive
-        return any(is_alive(key, seen_ms, old=old) for key, seen_ms, old in others)
+        return any(is_alive(key, seen_ms, old=old) for key, seen_ms, old in rows)
 
 
 class Here:
@@ -299,10 +299,10 @@ def _dead_workers() -> QuerySet[Worker]:
 
 def delete_workers(workers: QuerySet[Worker]) -> int:
     """Delete the rows of processes, with what they watch; return how many; blocks."""
-    gone = list(workers.values_list("pk", flat=True))
-    Subscription.objects.filter(worker_id__in=gone).unwatch()
-    Worker.objects.filter(pk__in=gone).delete()
-    return len(gone)
+    keys = list(workers.values_list("pk", flat=True))
+    Subscription.objects.filter(worker_id__in=keys).unwatch()
+    Worker.objects.filter(pk__in=keys).delete()
+    return len(keys)
 
 
 # -- stops -----------------------------------------------------------------------------
